@@ -12,6 +12,7 @@ import {
   identityConflict,
   tellOfUnknownOperations,
 } from './operations/alarms/hub-alarms.ts'
+import { streamStalled } from './operations/alarms/stalled-streams.ts'
 import { applyMaintenanceEntry } from './operations/maintenance/reports.ts'
 import { tellOfHubs } from './operations/hubs/hub-events.ts'
 
@@ -33,6 +34,7 @@ export const hubDomain: HubDomain = {
   applyMaintenanceEntry,
   deadLettersChanged,
   identityConflict,
+  streamStalled,
   hubsHeard: tellOfHubs,
   booksAreBehind,
   hubSnapshot,

@@ -60,6 +60,7 @@ export function createHub(options: HubOptions): Hub {
       opened = controllers
       return controllers
     },
+    isStalled: () => sync.isStalled(),
     gpio,
     hardware,
     settings: settings.core,

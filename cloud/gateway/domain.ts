@@ -20,6 +20,9 @@ export interface ApplyOptions {
   isLate?: boolean
 }
 
+/** What of the connection with a hub can stand still: its hellos, its two streams, and the stream to it. */
+export type StalledPart = 'hello' | 'ledger' | 'telemetry' | 'outbox'
+
 /** A hub that was heard. */
 export interface HeardHub {
   hubId: number
@@ -59,6 +62,14 @@ export interface HubDomain {
   applyMaintenanceEntry(tx: Tx, context: CloudContext, hubId: number, entry: MaintenanceEntry): Promise<void>
   /** Entries of a hub became dead letters, or are none any more. */
   deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void
+  /** A part of the connection stands still though the hub is there, for this reason; or advances again (undefined). */
+  streamStalled(
+    tx: Tx,
+    context: CloudContext,
+    hubId: number,
+    part: StalledPart,
+    error: string | undefined,
+  ): Promise<void>
   /** Two hubs have come with one identity, and one of them was refused. Again and again, as long as it comes. */
   identityConflict(tx: Tx, context: CloudContext, hubId: number): Promise<void>
   /** Hubs were heard, or their states may have changed: last in the transaction that recorded it. */

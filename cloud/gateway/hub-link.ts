@@ -1,48 +1,22 @@
-import type { z } from 'zod'
-import { CommandResult } from '../../protocol/mqtt/command.ts'
-import {
-  Ack,
-  Batch,
-  Heartbeat,
-  Hello,
-  Presence,
-  type CloudTime,
-  type Hail,
-  type Later,
-} from '../../protocol/mqtt/session.ts'
-import type { DownChannel, UpChannel } from '../../protocol/mqtt/topics.ts'
+import type { Ack, Batch, CloudTime, Hail, Heartbeat, Hello, Later } from '../../protocol/mqtt/session.ts'
+import type { DownChannel } from '../../protocol/mqtt/topics.ts'
+import { Reach } from '../../protocol/stream/reach.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
-import { isRetryable } from '../platform/store/database.ts'
 import { isolated } from '../platform/work/background.ts'
 import { heardHolder, judgeClaim, noClaimants, type Claimants } from './claimants.ts'
+import type { StalledPart } from './domain.ts'
 import type { Greeter } from './greeter.ts'
 import type { Heartbeats } from './heartbeats.ts'
+import type { LinkMessage } from './hub-messages.ts'
 import type { HubClocks } from './hub-state.ts'
 import { markDisconnected, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
-import { isStoreFailure, receiveBatch, type Receiving, type UpStream } from './receiver.ts'
+import { receiveBatch, type Receiving, type UpStream } from './receiver.ts'
 import { ended, entered, isLate, noSessions } from './sessions.ts'
+import { StallWatch } from './stalls.ts'
 import type { Welcomes } from './welcomes.ts'
-
-/** What a hub sends, by its channel. */
-export const upSchemas = {
-  presence: Presence,
-  hello: Hello,
-  heartbeat: Heartbeat,
-  entries: Batch,
-  telemetry: Batch,
-  ack: Ack,
-  result: CommandResult,
-} satisfies Record<UpChannel, z.ZodType>
-
-export type HubMessage = {
-  [Channel in UpChannel]: { channel: Channel; body: z.infer<(typeof upSchemas)[Channel]> }
-}[UpChannel]
-
-/** What `HubLink` receives; results of commands go to `CommandSender`. */
-export type LinkMessage = Exclude<HubMessage, { channel: 'result' }>
 
 export interface HubLinkPorts extends Receiving {
   refusals: CloudRefusals
@@ -80,8 +54,10 @@ export class HubLink {
   #lastHailAt = -Infinity
   /** When something was last said to the hub. */
   #spokeAt = -Infinity
-  /** Failures in a row to apply a batch, but for those of the store. */
-  #failures = 0
+  readonly #stalls: StallWatch
+  readonly #reach = new Reach()
+  /** Where the hub's ledger ends, as its latest hello said, and how far it is applied. */
+  #ledger: { last: number; cursor: number } | undefined
   /** Sessions whose connections have ended, and of which that is still to be written: once, however often it is said meanwhile. */
   readonly #leaving = new Set<string>()
   /** Something may be lost (another process spoke to the hub, the database was away) that only the hub's next hello makes good. */
@@ -94,6 +70,7 @@ export class HubLink {
 
   constructor(ports: HubLinkPorts) {
     this.#ports = ports
+    this.#stalls = new StallWatch({ ...ports, post: (work) => void this.#post('stalled stream', work) })
   }
 
   get isHeld(): boolean {
@@ -223,15 +200,27 @@ export class HubLink {
     const { context, hubId, welcomes } = this.#ports
     if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
     if (!(await this.#mayHold(hello))) return
-    const welcome = await welcomes.answer(hubId, hello)
+    const welcome = await this.#watched('hello', () => welcomes.answer(hubId, hello))
     if (!welcome) return
+    this.#stalls.advanced('hello')
     context.checkpoint('gateway.hello-committed')
     const sender = this.#take()
+    if (hello.session !== this.#sessions.current) this.#onNewConnection(sender)
     this.#sessions = entered(this.#sessions, hello.session, hello.clock.monotonic)
     this.#publish('welcome', welcome)
     const isFollowed = hello.inbox.epoch === welcome.outbox.epoch
     this.#hasMissed = false
+    const { restart, cursor } = welcome.ledger
+    this.#ledger = restart ? undefined : { last: hello.ledger.last, cursor }
+    this.#look(sender)
     await sender.connect(welcome.outbox, isFollowed ? hello.inbox.cursor : 0)
+  }
+
+  /** What was sent on the hub's former connection and not acknowledged did not arrive. */
+  #onNewConnection(sender: OutboxSender): void {
+    this.#reach.ended(sender.isWaiting, this.#ports.context.runtime.clock.monotonic())
+    this.#reach.begun()
+    sender.disconnect()
   }
 
   /** Whether a hub may have its identity: of two that live one is refused (SPEC §3). */
@@ -266,7 +255,7 @@ export class HubLink {
       this.#claimants = heardHolder(this.#claimants, context.runtime.clock.monotonic())
     heartbeats.add(hubId, heartbeat, (renewal) => {
       // So it is nearly always: nothing is to be done, and nothing that is under way minds it.
-      if (renewal.kind === 'held' && this.#isServed(session)) this.#take()
+      if (renewal.kind === 'held' && this.#isServed(session)) this.#look(this.#take())
       else void this.#post('heartbeat', () => this.#onRenewed(session, renewal))
     })
   }
@@ -336,14 +325,30 @@ export class HubLink {
   }
 
   async #apply(stream: UpStream, batch: Batch): Promise<Ack | 'foreign'> {
+    const isCareful = this.#stalls.failures(stream) >= PATIENCE
+    const received = await this.#watched(stream, () => receiveBatch(this.#ports, stream, batch, isCareful))
+    if (received === 'foreign' || received.resend || received.fork) return received
+    this.#stalls.advanced(stream)
+    if (stream === 'ledger' && this.#ledger) this.#ledger.cursor = received.cursor
+    return received
+  }
+
+  /** Counts the failures in a row of a part of the connection. */
+  async #watched<T>(part: StalledPart, work: () => Promise<T>): Promise<T> {
     try {
-      const received = await receiveBatch(this.#ports, stream, batch, this.#failures >= PATIENCE)
-      this.#failures = 0
-      return received
+      return await work()
     } catch (error) {
-      if (!isStoreFailure(error) && !isRetryable(error)) this.#failures += 1
+      this.#stalls.failed(part, error)
       throw error
     }
+  }
+
+  /** The hub is heard: whether its streams advance meanwhile. */
+  #look(sender: OutboxSender): void {
+    const ledger = this.#ledger
+    if (ledger) this.#stalls.look('ledger', ledger.cursor, ledger.last > ledger.cursor)
+    const outbox = sender.position
+    if (outbox) this.#stalls.look('outbox', outbox.base, outbox.base < outbox.last)
   }
 
   /** The hold while its lease lasts. */
@@ -384,6 +389,7 @@ export class HubLink {
       context,
       settings,
       hubId,
+      reach: this.#reach,
       publish: (batch) => this.#publish('entries', { ...batch, clock: this.#time() }),
       timedOut: () => void this.#post('silence', () => this.#whileHeld((held) => held.onTimeout())),
       ask: () => {

@@ -4,6 +4,7 @@ import { type Heartbeat, HubHealth } from '../../protocol/mqtt/session.ts'
 import { defaultSettings } from '../platform/settings/rule-settings.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
+import { stopsSelling } from './stalls.ts'
 
 export interface HubState {
   /** Heard from lately enough (SPEC §3). */
@@ -12,6 +13,8 @@ export interface HubState {
   connected: boolean
   /** Whether a customer may order there: the owner, the hub itself and its connection agree. */
   acceptingOrders: boolean
+  /** A stream between the hub and the cloud stands still: nothing is sold. */
+  isStalled: boolean
   /** As of its last heartbeat; null before the first. */
   health: HubHealth | null
   /** When `health` was reported; milliseconds since the Unix epoch. */
@@ -41,6 +44,7 @@ const hubRows = (q: Queries) =>
       'hub_sessions.health',
       'hub_sessions.health_at',
       'hub_sessions.software',
+      'hub_sessions.stalled',
       'hub_streams.epoch',
     ])
 
@@ -73,11 +77,13 @@ function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: number): 
   const lastHeardAt = row?.last_heard_at ?? null
   const online = lastHeardAt !== null && now - lastHeardAt <= onlineWithinMs
   const health = row?.health ? HubHealth.parse(JSON.parse(row.health)) : null
+  const isStalled = stopsSelling(row?.stalled ?? null)
   const isWanted = row?.hub_status === 'active' && row.accepting_orders === 1
   return {
     online,
     connected: online && row?.is_connected === 1,
-    acceptingOrders: isWanted && online && health !== null && health.accepting_orders,
+    isStalled,
+    acceptingOrders: isWanted && online && !isStalled && health !== null && health.accepting_orders,
     health,
     healthAt: row?.health_at ?? null,
     lastHeardAt,

@@ -7,6 +7,7 @@ import {
   type SenderEvent,
   type SenderState,
 } from '../../protocol/stream/sender.ts'
+import { bytesOfLargest, type Reach } from '../../protocol/stream/reach.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { forgetEntries, isOurHistory, readEntries, readPosition } from './outbox.ts'
@@ -15,6 +16,8 @@ export interface OutboxSenderPorts {
   context: CloudContext
   settings: GatewaySettings
   hubId: number
+  /** How much is sent at once, on this connection of the hub and the next ones. */
+  reach: Reach
   publish: (batch: Batch) => void
   /** The timer has fired: `onTimeout` is to be called in the hub's mailbox. */
   timedOut: () => void
@@ -29,6 +32,7 @@ export class OutboxSender {
   readonly #ports: OutboxSenderPorts
   /** None while there is no connection to send on. */
   #state: SenderState | undefined
+  #wasWaiting = false
   #cancelTimer: Cancel = () => {}
 
   constructor(ports: OutboxSenderPorts) {
@@ -37,6 +41,16 @@ export class OutboxSender {
 
   get isConnected(): boolean {
     return this.#state !== undefined
+  }
+
+  /** Whether something was sent and is not acknowledged; without a connection: when the last one ended. */
+  get isWaiting(): boolean {
+    return this.#state ? this.#state.outstanding.length > 0 : this.#wasWaiting
+  }
+
+  /** What is acknowledged, and what there is; undefined without a connection. */
+  get position(): { base: number; last: number } | undefined {
+    return this.#state
   }
 
   /** The hub's receiver stands at `cursor` of the epoch, which is of our history: its hello was judged by that. */
@@ -62,6 +76,7 @@ export class OutboxSender {
   /** Sends nothing any more, and takes no acknowledgement, before `connect` or `resume`. */
   disconnect(): void {
     this.#cancelTimer()
+    this.#wasWaiting = this.isWaiting
     this.#state = undefined
   }
 
@@ -96,9 +111,14 @@ export class OutboxSender {
 
   async #dispatch(event: SenderEvent): Promise<void> {
     if (!this.#state) return
-    const { sender, batchBytes } = this.#ports.settings
-    const { state, effects } = stepSender(this.#state, event, { ...sender, batchBytes })
+    const { context, settings, reach } = this.#ports
+    const usual = { ...settings.sender, batchBytes: settings.batchBytes }
+    const before = this.#state
+    const limits = reach.limits(usual, context.runtime.clock.monotonic())
+    const { state, effects } = stepSender(before, event, limits)
     this.#state = state
+    if (event.type === 'acked' && state.base > before.base)
+      reach.acked(bytesOfLargest(before.outstanding, state.base))
     for (const effect of effects) if (this.#state) await this.#carryOut(effect, state.epoch)
   }
 

@@ -23,6 +23,8 @@ export interface CoreOptions {
   resetInbox: () => void
   /** Connects the core with its controllers; the core starts and stops them. */
   openControllers: (events: ControllerEvents) => Controllers
+  /** Whether what the hub reports has not reached the cloud for long (`Sync.isStalled`). */
+  isStalled?: () => boolean
   gpio: GpioLines
   hardware: HardwareDescription
   settings: CoreSettings

@@ -83,6 +83,7 @@ export function createCore(options: CoreOptions): HubCore {
     execute: (command, reply) => execute(context, command, reply),
     operate: (body, reply) => operate(context, body, reply),
     health: () => healthOf(context),
+    noteStall: () => health.look(),
     quietMs: () => actor.quietMs(),
     onHealthChange: (listener) => health.onChange(listener),
     setCloudClock: (offsetMs, how) => followCloudClock(context, offsetMs, how),

@@ -17,7 +17,7 @@ export function healthOf(context: Context): HubHealth {
     journal.meta.isLive() && config?.accepting_orders === true && !journal.meta.held().orders
   return {
     // Independent of any bin: whether one is free for an order is judged for that order.
-    accepting_orders: isIntakeOpen && !outbox.isLedgerFull(),
+    accepting_orders: isIntakeOpen && !outbox.isLedgerFull() && context.isStalled?.() !== true,
     bins: bins.map((bin) => binHealth(context, bin)),
     fridges: layout.fridges.map(({ number }) => {
       const enabled = !(config?.disabled_fridges ?? []).includes(number)

@@ -95,6 +95,8 @@ export interface HubCore {
   /** As `execute`, for a person at the hub itself: the ledger says `local` in place of the command's end. */
   operate(body: HubCommand, reply: (result: CommandResult) => void): void
   health(): HubHealth
+  /** What the hub reports reaches the cloud no more, or does again: health says so. */
+  noteStall(): void
   /** Milliseconds since the core last handled an event; its housekeeping is one each `housekeepingMs` at the least. */
   quietMs(): number
   /** Calls `listener` when what `health` says has changed (temperatures aside). */

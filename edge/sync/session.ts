@@ -16,6 +16,7 @@ import type {
 import { downFilter, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { UpChannel } from '../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
+import type { Reach } from '../../protocol/stream/reach.ts'
 import { MQTT_PROTOCOL_VERSION } from '../../protocol/mqtt/version.ts'
 import type { HubCore } from '../core/hub-core.ts'
 import type { Inbox } from '../journal/inbox.ts'
@@ -32,7 +33,8 @@ import { createStreamSender, type StreamSender } from './stream-sender.ts'
 export type SyncCore = Pick<
   HubCore,
   'applyCloudEntry' | 'execute' | 'health' | 'onHealthChange' | 'setCloudClock' | 'restartLedger'
->
+> &
+  Partial<Pick<HubCore, 'noteStall'>>
 
 export interface SyncOptions {
   runtime: Runtime
@@ -51,6 +53,8 @@ export interface SyncOptions {
 export interface SessionOptions extends SyncOptions {
   /** Of this life of the service: 128 random bits. */
   instance: string
+  /** How much is sent at once, on this connection and the next ones. */
+  reach: Reach
   /** The cloud has answered. */
   onWelcome(): void
   /** `welcomed`: the cloud had answered on it. */
@@ -205,6 +209,7 @@ export class Session {
       telemetry: this.#sender('telemetry', hellos),
     }
     const connectedAtMs = runtime.clock.monotonic()
+    this.#options.reach.begun()
     this.#state = {
       phase: 'greeting',
       connectedAtMs,
@@ -220,14 +225,16 @@ export class Session {
   }
 
   #sender(stream: OutboxStream, hellos: Hellos): StreamSender {
-    const { outbox, runtime, checkpoint, settings, log } = this.#options
+    const { outbox, runtime, checkpoint, settings, log, reach } = this.#options
+    const usual = { ...settings.stream, ...settings[stream], batchBytes: settings.batchBytes }
     const channel = stream === 'ledger' ? 'entries' : 'telemetry'
     return createStreamSender({
       stream,
       outbox,
       clock: runtime.clock,
       checkpoint,
-      limits: { ...settings.stream, ...settings[stream], batchBytes: settings.batchBytes },
+      limits: () => reach.limits(usual, runtime.clock.monotonic()),
+      onProgress: (bytes) => reach.acked(bytes),
       lingerMs: settings.lingerMs,
       publish: (payload) => this.#publish(channel, payload),
       onFork: (isAhead) => {
@@ -263,6 +270,10 @@ export class Session {
   #end(): void {
     const state = this.#connected
     this.#state = { phase: 'ended', lastHeardMs: state?.lastHeardMs }
+    if (state) {
+      const isWaiting = Object.values(state.senders).some((sender) => sender.isWaiting())
+      this.#options.reach.ended(isWaiting, this.#options.runtime.clock.monotonic())
+    }
     state?.hellos.stop()
     state?.heartbeat.stop()
     state?.senders.ledger.stop()

@@ -1,6 +1,7 @@
 import {
   defaultsOf,
   duration,
+  named,
   prefixed,
   type SettingsOf,
   type SettingsTable,
@@ -23,6 +24,15 @@ export const syncSettings = {
   laterMs: 300_000,
   /** A broker that is connected for so long without an answer of the cloud is a problem that the page shows. */
   unansweredMs: 10_000,
+  stalledMs: named(
+    'LEDGER_STALLED_MS',
+    duration(
+      180_000,
+      'The hub takes no orders if the cloud, though connected, acknowledges nothing of what the hub reports for this long.',
+    ),
+  ),
+  /** How often this is checked. */
+  stalledCheckMs: 5_000,
   /** Without any message from the cloud for this long the hub says hello again. */
   quietMs: 60_000,
   heartbeatMs: duration(15_000, 'The heartbeat to the cloud, a tenth more or less.'),

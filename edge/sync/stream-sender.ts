@@ -1,6 +1,7 @@
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { Ack, ReceiverPosition, SenderPosition } from '../../protocol/mqtt/session.ts'
+import { bytesOfLargest } from '../../protocol/stream/reach.ts'
 import { initialSender, isOurs, stepSender } from '../../protocol/stream/sender.ts'
 import type { SenderEvent, SenderLimits } from '../../protocol/stream/sender.ts'
 import type { Outbox, OutboxSlice, OutboxStream } from '../journal/outbox.ts'
@@ -10,7 +11,10 @@ export interface StreamSenderOptions {
   outbox: Outbox
   clock: Clock
   checkpoint: Checkpoint
-  limits: SenderLimits
+  /** They may shrink and grow while the connection lasts (`Reach`). */
+  limits: () => SenderLimits
+  /** The cloud has acknowledged progress; `bytes`: of the largest batch of it. */
+  onProgress(bytes: number): void
   /** New entries wait so long for others. */
   lingerMs: number
   publish(payload: string): void
@@ -74,8 +78,11 @@ export function createStreamSender(options: StreamSenderOptions) {
   }
 
   function dispatch(event: SenderEvent): void {
-    const step = stepSender(state, event, limits)
+    const before = state
+    const step = stepSender(state, event, limits())
     state = step.state
+    if (event.type === 'acked' && state.base > before.base)
+      options.onProgress(bytesOfLargest(before.outstanding, state.base))
     for (const effect of step.effects)
       switch (effect.type) {
         case 'send':
@@ -141,6 +148,8 @@ export function createStreamSender(options: StreamSenderOptions) {
       isCloudAhead = isAhead(ack)
       dispatch({ ...ack, type: 'acked', ours: knows(ack), atMs: clock.monotonic() })
     },
+    /** Whether something was sent on this connection and not acknowledged. */
+    isWaiting: (): boolean => state.outstanding.length > 0,
     /** The outbox has changed. */
     refresh(): void {
       const now = outbox.position(stream)

@@ -1,7 +1,8 @@
 import { randomHex } from '../../protocol/model/ids.ts'
-import { backoffMs, type Cancel } from '../../protocol/model/runtime.ts'
+import { backoffMs, every, type Cancel } from '../../protocol/model/runtime.ts'
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
+import { Reach } from '../../protocol/stream/reach.ts'
 import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import { isLoginRefused } from '../../protocol/mqtt/connection-problem.ts'
 import { Session, type SessionPhase, type SyncOptions } from './session.ts'
@@ -35,13 +36,17 @@ export function createSync(options: SyncOptions) {
   /** Connections since the cloud last answered. */
   let attempts = 0
   const outage = new RepeatedLine({ log, clock })
+  const reach = new Reach()
+  /** Where the ledger's acknowledgement stands, and for how long it has not moved while the cloud was connected. */
+  let still = { ...outbox.position('ledger'), forMs: 0 }
+  let cancelCheck: Cancel | undefined
 
   outbox.onAppended((stream) => session?.refresh(stream))
   core.onHealthChange(() => session?.healthChanged())
 
   function connect(): void {
     cancelRetry = undefined
-    session = new Session({ ...options, instance, onEnd, onWelcome })
+    session = new Session({ ...options, instance, reach, onEnd, onWelcome })
   }
 
   function onEnd(reason: string, welcomed: boolean): void {
@@ -70,6 +75,21 @@ export function createSync(options: SyncOptions) {
     outage.succeeded({}, 'the cloud answers again')
   }
 
+  const isStalled = (): boolean => still.forMs >= settings.stalledMs
+
+  /** Heartbeats may pass where no batch does. Time without a connection does not count. */
+  function checkProgress(): void {
+    const { epoch, base, last } = outbox.position('ledger')
+    const wasStalled = isStalled()
+    const isStill = base < last && base === still.base && epoch === still.epoch
+    const forMs = !isStill ? 0 : phase() === 'welcomed' ? still.forMs + settings.stalledCheckMs : still.forMs
+    still = { ...still, epoch, base, forMs }
+    if (isStalled() === wasStalled) return
+    if (wasStalled) log.info({ base }, 'the cloud acknowledges what the hub reports again')
+    else log.error({ base, last }, 'the cloud acknowledges nothing that the hub reports: no orders are taken')
+    core.noteStall?.()
+  }
+
   /** Why the cloud does not answer now, and since when. */
   function problem(): { reason: string; reasonSince: number } | undefined {
     const since = (ms: number): number => clock.now() - Math.round(ms)
@@ -82,6 +102,12 @@ export function createSync(options: SyncOptions) {
       }
     const { failing } = outage
     if (failing) return { reason: failing.reason, reasonSince: failing.since }
+    if (isStalled())
+      return {
+        reason:
+          'the cloud acknowledges nothing that the hub reports, so no orders are taken: the network may drop large packets',
+        reasonSince: since(still.forMs),
+      }
     const quietMs = phase() === 'welcomed' ? clock.monotonic() - (session?.lastHeardMs ?? 0) : 0
     if (quietMs < 2 * settings.quietMs) return undefined
     return { reason: 'the cloud is silent though the broker is connected', reasonSince: since(quietMs) }
@@ -99,15 +125,19 @@ export function createSync(options: SyncOptions) {
     start(): void {
       if (running) return
       running = true
+      cancelCheck = every(clock, settings.stalledCheckMs, checkProgress)
       connect()
     },
     stop(): void {
       running = false
+      cancelCheck?.()
       cancelRetry?.()
       cancelRetry = undefined
       session?.close()
       leave()
     },
+    /** The cloud has acknowledged nothing of the ledger for `stalledMs`, though it was connected: the hub takes no orders. */
+    isStalled,
     /** Says hello again on the present connection: where the inbox stands has changed. */
     sayHello(): void {
       session?.sayHello()

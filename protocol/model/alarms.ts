@@ -31,6 +31,13 @@ const kinds = {
       'Look at its power and its internet. It goes on with what was paid, and sells again when it is heard.',
     ends: 'when_quiet',
   },
+  stream_stalled: {
+    severity: 'critical',
+    what: 'is online, but a stream between it and the cloud does not advance; it sells nothing',
+    remedy:
+      'Read the error. If the cloud cannot apply what the hub sends, correct the cloud or its database. If nothing arrives, check the hub’s network: it may drop large packets. The hub sells again by itself when the stream advances.',
+    ends: 'at_once',
+  },
   identity_conflict: {
     severity: 'critical',
     what: 'has two boards with one identity, and one is refused',

@@ -91,6 +91,24 @@ const cases: Record<AlarmKindName, Case> = {
       return () => plant.cutHub(false)
     },
   },
+  stream_stalled: {
+    subject: null,
+    async begin() {
+      const rename = (from: string, to: string): Promise<unknown> =>
+        plant.wait(sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(plant.db.kysely))
+      const { context } = plant.services
+      const { onFault: report } = { ...context }
+      context.onFault = () => {}
+      await rename('hub_fridge_states', 'away')
+      const end = raise('warm_fridge', 'fridge-1')
+      return async () => {
+        end()
+        await rename('away', 'hub_fridge_states')
+        context.onFault = report!
+      }
+    },
+    withinMs: 60 * MINUTE,
+  },
   identity_conflict: {
     subject: null,
     async begin() {

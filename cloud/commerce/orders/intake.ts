@@ -6,7 +6,7 @@ import { statement } from '../../platform/store/statement.ts'
 import { readBinRoom, type BinRoom } from './bin-room.ts'
 
 /** Whether and why not a hub takes an order now, as `details.reason` says it. */
-export type Refusal = 'hub_inactive' | 'orders_stopped' | 'hub_offline' | 'hub_not_ready'
+export type Refusal = 'hub_inactive' | 'orders_stopped' | 'hub_offline' | 'stream_stalled' | 'hub_not_ready'
 
 export interface Intake {
   /** Null: it takes orders. */
@@ -76,9 +76,10 @@ export async function readRefusal(
   { runtime, settings }: CloudContext,
   hub: SellingHub,
 ): Promise<Refusal | null> {
-  const { online, acceptingOrders } = await hubState(q, hub.id, runtime.clock.now(), settings.onlineWithinMs)
+  const { online, isStalled, acceptingOrders } = await hubState(q, hub.id, runtime.clock.now(), settings.onlineWithinMs)
   if (hub.hub_status !== 'active') return 'hub_inactive'
   if (hub.accepting_orders === 0) return 'orders_stopped'
   if (!online) return 'hub_offline'
+  if (isStalled) return 'stream_stalled'
   return acceptingOrders ? null : 'hub_not_ready'
 }

@@ -7,6 +7,7 @@ import { readBinOrders, type OrdersByBin } from '../../commerce/orders/bin-order
 import { appendEvent } from '../../events/append-event.ts'
 import type { HeardHub } from '../../gateway/domain.ts'
 import { type HubState, hubStates, shownHubStatus } from '../../gateway/hub-state.ts'
+import { stopsSelling } from '../../gateway/stalls.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
@@ -97,7 +98,9 @@ const hubRows = (q: Queries) =>
   q
     .selectFrom('hubs')
     .leftJoin('hub_told', 'hub_told.hub_id', 'hubs.id')
+    .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
     .select([
+      'hub_sessions.stalled',
       'hubs.id',
       'hubs.hub_status',
       'hubs.accepting_orders',
@@ -187,9 +190,12 @@ const presence = (report: HubHealthReport): Change => ({
   data: report,
 })
 
-/** Whether orders are taken: the owner and, as far as it has said, the hub agree. Null while nobody knows the hub's word. */
-const intakeOf = (hub: { accepting_orders: number }, { health }: Pick<HubState, 'health'>): boolean | null =>
-  health === null ? null : hub.accepting_orders === 1 && health.accepting_orders
+/** Whether orders are taken: the owner, the streams and, as far as it has said, the hub agree. Null while nobody knows the hub's word. */
+const intakeOf = (
+  hub: Pick<HubRow, 'accepting_orders' | 'stalled'>,
+  { health }: Pick<HubState, 'health'>,
+): boolean | null =>
+  health === null ? null : hub.accepting_orders === 1 && !stopsSelling(hub.stalled) && health.accepting_orders
 
 type Device = z.infer<typeof Told>
 type Devices = readonly (readonly [number: number, device: Device])[]

@@ -93,6 +93,15 @@ export const gatewaySettings = {
       3 * MINUTE,
       'A command whose process died is unknown after this; longer than any may take.',
     ),
+    stallTries: wholeNumber(
+      [1, 1000],
+      3,
+      'Failures in a row to apply what a hub sends, after which the alarm stream_stalled is raised and the hub sells nothing.',
+    ),
+    stallMs: ms(
+      3 * MINUTE,
+      'The same alarm is raised if nothing of a hub arrives, or nothing is acknowledged by it, for this long while it is online.',
+    ),
     batchBytes: wholeNumber([1, 1024 * 1024], 512 * 1024, 'The most bytes of entries in a message to a hub.'),
   }),
   sender: prefixed('GATEWAY', {

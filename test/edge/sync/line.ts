@@ -5,6 +5,8 @@ interface End {
   options: TransportOptions
   handlers: TransportHandlers
   open: boolean
+  /** A packet was dropped: TCP waits for it, and nothing goes up behind it. */
+  isStuck?: boolean
 }
 
 /** What the line does with each message. */
@@ -21,6 +23,10 @@ export class Line {
   weather: Weather = calm
   /** Of the hub's way up, where that is slow: one message goes behind the other. */
   rate: { bytesPerMs: number; delayMs: number } | undefined
+  /** Packets above so many bytes are dropped on the way up, and the connection ends after `deadMs`. */
+  narrow: { bytes: number; deadMs: number } | undefined
+  /** Whether messages of a topic pass it whatever their size. */
+  passes: (topic: string) => boolean = () => false
   /** What the hub has sent. */
   sentBytes = 0
   #freeMs = 0
@@ -49,7 +55,7 @@ export class Line {
       })
       return {
         publish: (topic, payload, { retain = false } = {}) => {
-          if (end.open) this.#carryUp(topic, payload, retain)
+          if (end.open && !this.#isDropped(end, topic, payload)) this.#carryUp(topic, payload, retain)
           return Promise.resolve(end.open)
         },
         close: () => {
@@ -80,6 +86,18 @@ export class Line {
   abandon(): void {
     if (this.#end) this.#end.open = false
     this.#end = undefined
+  }
+
+  #isDropped(end: End, topic: string, payload: string): boolean {
+    const { narrow } = this
+    const isLarge = narrow !== undefined && Buffer.byteLength(payload) > narrow.bytes && !this.passes(topic)
+    if (!end.isStuck && narrow && isLarge) {
+      end.isStuck = true
+      this.#clock.after(narrow.deadMs, () => {
+        if (this.#end === end) this.cut('keep-alive timeout')
+      })
+    }
+    return end.isStuck === true
   }
 
   #carryUp(topic: string, payload: string, retain: boolean): void {

@@ -19,6 +19,8 @@ export const gatewayTables = {
     /** On the hub's own monotonic clock: what is older is not written over it. */
     health_monotonic: real.nullable,
     software: text,
+    /** What stands still between the hub and the cloud, by part, with reason and time (`gateway/stalls.ts`); null if nothing does. */
+    stalled: text.nullable,
   }),
   /** Receivers of hubs' streams. A new epoch adds a row and keeps the old one. */
   hub_streams: defineTable({

@@ -33,6 +33,22 @@ onEachDatabase('a cart', (open) => {
       code: 'hub_not_accepting_orders',
       details: { reason: 'hub_not_ready' },
     })
+    await shop.hear({ accepting_orders: true })
+    const stalled = (stored: object | null) =>
+      shop.context.db.kysely
+        .updateTable('hub_sessions')
+        .set({ stalled: stored && JSON.stringify(stored) })
+        .execute()
+    await stalled({ ledger: { error: 'no such column', since: 1 } })
+    expect(await refusal()).toMatchObject({
+      code: 'hub_not_accepting_orders',
+      details: { reason: 'stream_stalled' },
+    })
+    // Readings that do not arrive stop no sale.
+    await stalled({ telemetry: { error: 'no such column', since: 1 } })
+    const other = await shop.customer()
+    expect(await createOrder(shop.context, { userId: other, hubId: 1 })).toMatchObject({ hub_id: 1 })
+    await stalled(null)
     await shop.hear()
     shop.clock.advance(91_000)
     expect(await refusal()).toMatchObject({ details: { reason: 'hub_offline' } })

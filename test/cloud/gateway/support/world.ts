@@ -211,6 +211,7 @@ export const inertDomain: HubDomain = {
   },
   deadLettersChanged: () => {},
   identityConflict: () => Promise.resolve(),
+  streamStalled: () => Promise.resolve(),
   hubsHeard: () => Promise.resolve(),
   hubSnapshot: () => Promise.resolve(emptySnapshot),
 }

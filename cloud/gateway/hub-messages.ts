@@ -1,0 +1,22 @@
+import type { z } from 'zod'
+import { CommandResult } from '../../protocol/mqtt/command.ts'
+import { Ack, Batch, Heartbeat, Hello, Presence } from '../../protocol/mqtt/session.ts'
+import type { UpChannel } from '../../protocol/mqtt/topics.ts'
+
+/** What a hub sends, by its channel. */
+export const upSchemas = {
+  presence: Presence,
+  hello: Hello,
+  heartbeat: Heartbeat,
+  entries: Batch,
+  telemetry: Batch,
+  ack: Ack,
+  result: CommandResult,
+} satisfies Record<UpChannel, z.ZodType>
+
+export type HubMessage = {
+  [Channel in UpChannel]: { channel: Channel; body: z.infer<(typeof upSchemas)[Channel]> }
+}[UpChannel]
+
+/** What `HubLink` receives; results of commands go to `CommandSender`. */
+export type LinkMessage = Exclude<HubMessage, { channel: 'result' }>
