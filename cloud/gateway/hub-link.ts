@@ -205,7 +205,7 @@ export class HubLink {
     this.#stalls.advanced('hello')
     context.checkpoint('gateway.hello-committed')
     const sender = this.#take()
-    if (hello.session !== this.#sessions.current) this.#onNewConnection(sender)
+    if (hello.session !== this.#sessions.current) sender.newConnection()
     this.#sessions = entered(this.#sessions, hello.session, hello.clock.monotonic)
     this.#publish('welcome', welcome)
     const isFollowed = hello.inbox.epoch === welcome.outbox.epoch
@@ -214,13 +214,6 @@ export class HubLink {
     this.#ledger = restart ? undefined : { last: hello.ledger.last, cursor }
     this.#look(sender)
     await sender.connect(welcome.outbox, isFollowed ? hello.inbox.cursor : 0)
-  }
-
-  /** What was sent on the hub's former connection and not acknowledged did not arrive. */
-  #onNewConnection(sender: OutboxSender): void {
-    this.#reach.ended(sender.isWaiting, this.#ports.context.runtime.clock.monotonic())
-    this.#reach.begun()
-    sender.disconnect()
   }
 
   /** Whether a hub may have its identity: of two that live one is refused (SPEC §3). */

@@ -44,8 +44,16 @@ export class OutboxSender {
   }
 
   /** Whether something was sent and is not acknowledged; without a connection: when the last one ended. */
-  get isWaiting(): boolean {
+  get #isWaiting(): boolean {
     return this.#state ? this.#state.outstanding.length > 0 : this.#wasWaiting
+  }
+
+  /** The hub has connected anew: what was sent before and not acknowledged did not arrive. */
+  newConnection(): void {
+    const { context, reach } = this.#ports
+    reach.ended(this.#isWaiting, context.runtime.clock.monotonic())
+    reach.begun()
+    this.disconnect()
   }
 
   /** What is acknowledged, and what there is; undefined without a connection. */
@@ -76,7 +84,7 @@ export class OutboxSender {
   /** Sends nothing any more, and takes no acknowledgement, before `connect` or `resume`. */
   disconnect(): void {
     this.#cancelTimer()
-    this.#wasWaiting = this.isWaiting
+    this.#wasWaiting = this.#isWaiting
     this.#state = undefined
   }
 

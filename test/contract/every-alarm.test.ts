@@ -97,7 +97,7 @@ const cases: Record<AlarmKindName, Case> = {
       const rename = (from: string, to: string): Promise<unknown> =>
         plant.wait(sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(plant.db.kysely))
       const { context } = plant.services
-      const { onFault: report } = { ...context }
+      const report = context.onFault?.bind(context)
       context.onFault = () => {}
       await rename('hub_fridge_states', 'away')
       const end = raise('warm_fridge', 'fridge-1')
