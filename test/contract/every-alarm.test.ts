@@ -14,6 +14,7 @@ import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { PLANTED } from '../invariants/ledgers.ts'
 import { People } from './people.ts'
 import { Plant } from './plant.ts'
+import { breakFridgeStates } from './stalled-stream.ts'
 
 /** From the fault in a room, or at the fault point of whatever is outside, to the people who can act, and back. */
 
@@ -94,18 +95,9 @@ const cases: Record<AlarmKindName, Case> = {
   stream_stalled: {
     subject: null,
     async begin() {
-      const rename = (from: string, to: string): Promise<unknown> =>
-        plant.wait(sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(plant.db.kysely))
-      const { context } = plant.services
-      const report = context.onFault?.bind(context)
-      context.onFault = () => {}
-      await rename('hub_fridge_states', 'away')
-      const end = raise('warm_fridge', 'fridge-1')
-      return async () => {
-        end()
-        await rename('away', 'hub_fridge_states')
-        context.onFault = report!
-      }
+      const mend = await breakFridgeStates(plant)
+      raise('warm_fridge', 'fridge-1', 60 * MINUTE)
+      return mend
     },
     withinMs: 60 * MINUTE,
   },
