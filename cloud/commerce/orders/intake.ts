@@ -76,7 +76,12 @@ export async function readRefusal(
   { runtime, settings }: CloudContext,
   hub: SellingHub,
 ): Promise<Refusal | null> {
-  const { online, isStalled, acceptingOrders } = await hubState(q, hub.id, runtime.clock.now(), settings.onlineWithinMs)
+  const { online, isStalled, acceptingOrders } = await hubState(
+    q,
+    hub.id,
+    runtime.clock.now(),
+    settings.onlineWithinMs,
+  )
   if (hub.hub_status !== 'active') return 'hub_inactive'
   if (hub.accepting_orders === 0) return 'orders_stopped'
   if (!online) return 'hub_offline'
