@@ -27,7 +27,6 @@ import {
   readConfigFile,
   readNamed,
   using,
-  stripeUrlOf,
   type CloudConfig,
 } from './platform/settings/config.ts'
 import { createCloud, type Cloud } from './cloud.ts'
@@ -47,14 +46,15 @@ import { keptMediaSecret } from './platform/media/addresses.ts'
 import { CleaningThread, threadFileOf } from './platform/media/clean/cleaning-thread.ts'
 import { openMediaStore } from './platform/media/open-store.ts'
 import { createRemote, readClientKey, sshExec } from './operations/ssh/remote.ts'
-import { sandboxWork, createSandbox } from './commerce/processors/sandbox/sandbox.ts'
-import type { CardProcessor } from './commerce/processors/processor.ts'
+import { openProcessor } from './commerce/processors/open-processor.ts'
+import { sandboxWork } from './commerce/processors/sandbox/sandbox.ts'
 import { SIGNATURE_HEADER } from './commerce/payments/webhook.ts'
 import { cloudRefusals } from './platform/refusals.ts'
 import { openLog } from './platform/log-files.ts'
 import { smtpSender } from './operations/alarms/mail.ts'
 import { createSenders } from './people/notifications/senders.ts'
 import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
+import { UsageError } from './platform/settings/usage-error.ts'
 import { warnWithoutHubs } from './platform/store/no-hubs.ts'
 import { storeProblem } from './platform/store/outage.ts'
 import { isolated } from './platform/work/background.ts'
@@ -189,7 +189,10 @@ async function main(): Promise<void> {
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
   const issuer = await openIssuer(config, baseUrl, runtime, log)
   const webhookSecret = config.PAYMENTS_WEBHOOK_SECRET ?? randomHex(random, 32)
-  const processor = await openProcessor(config, context)
+  const processor = await openProcessor(config, context).catch((error: unknown) => {
+    if (error instanceof UsageError) fail(error.message)
+    throw error
+  })
 
   // Known once the server listens; nothing is sent before.
   let webhook = ''
@@ -347,25 +350,6 @@ async function listenForMetrics(
   app.get('/healthz', () => healthz())
   app.get('/readyz', () => readyz(health))
   return listen(app, { host, port, runtime, bounds }).catch(onPort('METRICS_PORT', port, host))
-}
-
-async function openProcessor(
-  config: CloudConfig,
-  { db, runtime, log }: CloudContext,
-): Promise<CardProcessor> {
-  const url = stripeUrlOf(config)
-  if (url === undefined) return createSandbox({ db, runtime })
-  // Only who needs the SDK loads it: it is larger than all else.
-  const { createStripe } = await import('./commerce/processors/stripe/stripe.ts')
-  const { readInstallation } = await import('./commerce/processors/stripe/account.ts')
-  return createStripe({
-    apiKey: config.PAYMENTS_API_KEY!,
-    url,
-    installation: await readInstallation(db, runtime),
-    clock: runtime.clock,
-    log,
-    timeoutMs: config.PAYMENTS_TIMEOUT_MS,
-  })
 }
 
 /** Sends the sandbox's events to this service's own webhook, as a processor would. */

@@ -15,6 +15,7 @@ export type Fault =
   | 'error-before'
   | 'error-after'
   | 'limited'
+  | 'forbidden'
   | 'conflict'
 
 export interface SeenCall {
@@ -116,6 +117,13 @@ export async function startStripeServer(): Promise<StripeServer> {
       case 'limited':
         return answer(
           refusal(429, { type: 'invalid_request_error', code: 'rate_limit', message: 'Too many requests' }),
+        )
+      case 'forbidden':
+        return answer(
+          refusal(403, {
+            type: 'invalid_request_error',
+            message: `The provided key 'rk_test_***' does not have the required permissions for this endpoint.`,
+          }),
         )
       case 'conflict':
         return answer(

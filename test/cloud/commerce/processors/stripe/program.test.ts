@@ -82,3 +82,19 @@ test(
       expect(program.output() + again.output()).not.toContain(secret)
   },
 )
+
+test(
+  'a Stripe key without the permission to read disputes ends the start with its name',
+  { timeout: 60_000 },
+  async () => {
+    const stripe = await stripeNow()
+    stripe.fail('forbidden', ({ path }) => path === '/v1/disputes')
+    const program = startCloud({
+      PAYMENTS_URL: `stripe:${stripe.url}`,
+      PAYMENTS_API_KEY: STRIPE_KEY,
+      PAYMENTS_WEBHOOK_SECRET: WEBHOOK_SECRET,
+    })
+    expect(await program.exited).toBe(1)
+    expect(program.output()).toContain('Disputes (read)')
+  },
+)
