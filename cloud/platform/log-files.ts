@@ -26,14 +26,20 @@ const secretFields = [
   'key',
 ]
 
+/** A file of the log that failed is opened again after this. Milliseconds. */
+const RETRY_MS = 60_000
+
 /**
  * Structured lines on the standard output, and the same in files of a folder: a new one each day or at 10 MB, of which the
  * last twenty are kept.
  */
 export function openLog({ part, file: name, level, folder }: LogFileOptions): Logger {
   mkdirSync(folder, { recursive: true })
-  const file = createStream(`${name}.log`, { path: folder, size: '10M', interval: '1d', maxFiles: 20 })
-  const log = pino(
+  const file = new LogFile(
+    () => createStream(`${name}.log`, { path: folder, size: '10M', interval: '1d', maxFiles: 20 }),
+    (text) => process.stderr.write(`larder ${part}: ${text}\n`),
+  )
+  return pino(
     {
       level,
       base: { part },
@@ -44,7 +50,51 @@ export function openLog({ part, file: name, level, folder }: LogFileOptions): Lo
       { level: 'debug', stream: file },
     ]),
   )
-  // A full disk silences the file, not the service.
-  file.on('error', (error) => process.stderr.write(`larder ${part}: log file: ${error.message}\n`))
-  return log
+}
+
+interface FileStream {
+  write(line: string): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/** A full disk silences the file and not the service. The file is opened again when there may be room. */
+export class LogFile {
+  readonly #open: () => FileStream
+  readonly #say: (text: string) => void
+  readonly #now: () => number
+  #stream: FileStream | undefined
+  #failedAt = -Infinity
+  #lost = 0
+
+  /** `now`: milliseconds of a clock that never goes back. */
+  constructor(
+    open: () => FileStream,
+    say: (text: string) => void,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#open = open
+    this.#say = say
+    this.#now = now
+    this.#start()
+  }
+
+  write(line: string): void {
+    if (!this.#stream && this.#now() - this.#failedAt >= RETRY_MS) this.#start()
+    if (this.#stream) this.#stream.write(line)
+    else this.#lost += 1
+  }
+
+  #start(): void {
+    if (this.#lost > 0) this.#say(`the log file (LOG_DIR) is opened again; it lacks ${this.#lost} lines`)
+    this.#lost = 0
+    const stream = this.#open()
+    stream.on('error', (error) => {
+      // A stream that has failed reports each later line too.
+      if (stream !== this.#stream) return
+      this.#stream = undefined
+      this.#failedAt = this.#now()
+      this.#say(`the log file (LOG_DIR) cannot be written: ${error.message}`)
+    })
+    this.#stream = stream
+  }
 }

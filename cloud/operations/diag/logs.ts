@@ -3,6 +3,7 @@ import { join, relative, resolve, sep } from 'node:path'
 import type { LogEntry } from '../../../protocol/contract/diag.ts'
 import { type Clock, sleep } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import { unavailable } from '../../platform/unavailable.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 
 /** How much of a file is read at the most. */
@@ -30,7 +31,20 @@ export interface LogFolder {
   find(file: string | undefined): Promise<{ path: string; file: string }>
 }
 
+/** Names the folder in errors of the system, so that callers get 503. */
 export function openLogFolder(folder: string): LogFolder {
+  const logs = readLogFolder(folder)
+  const named = (error: unknown): never => {
+    throw error instanceof ApiError ? error : unavailable('the folder of log files (LOG_DIR)', error)
+  }
+  return {
+    list: (options) => logs.list(options).catch(named),
+    view: (file, lines) => logs.view(file, lines).catch(named),
+    find: (file) => logs.find(file).catch(named),
+  }
+}
+
+function readLogFolder(folder: string): LogFolder {
   async function inside(path: string): Promise<string> {
     try {
       const root = await realpath(folder)

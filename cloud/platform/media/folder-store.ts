@@ -22,7 +22,8 @@ export function folderStore(root: string): MediaStore {
         await rename(partOf(path), path)
         await flushFolder(dirname(path))
       } catch (error) {
-        await rm(partOf(path), { force: true })
+        // The error of the disk counts, also if it does not let go of the part.
+        await rm(partOf(path), { force: true }).catch(() => {})
         throw error
       }
     },

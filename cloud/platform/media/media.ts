@@ -9,6 +9,7 @@ import { done, type Outcome, type WorkKinds } from '../work/runner.ts'
 import type { MediaType } from './media-type.ts'
 import { ownCleaning, type Cleaning } from './clean/cleaning.ts'
 import type { MediaSigner } from './addresses.ts'
+import { namedStore } from './named-store.ts'
 import type { ByteRange, MediaStore } from './store.ts'
 
 export interface StoredFile {
@@ -76,7 +77,8 @@ export async function nextNumber(q: Queries, folder: MediaFolder): Promise<numbe
   return last
 }
 
-export function createMedia({ context, store, signer, cleaning = ownCleaning }: MediaOptions): Media {
+export function createMedia({ context, cleaning = ownCleaning, signer, ...options }: MediaOptions): Media {
+  const store = namedStore(options.store)
   const { db, runtime, checkpoint, settings } = context
   const { clock } = runtime
   const q = db.kysely

@@ -1,3 +1,4 @@
+import { PartUnavailable } from '../unavailable.ts'
 import { SchemaRefused } from './schema-check.ts'
 
 /** PostgreSQL's classes of states in which it is not the statement's fault: the connection, resources, the operator, I/O. */
@@ -23,9 +24,10 @@ const ENDED =
 
 const codeOf = (error: Error): string => ('code' in error && typeof error.code === 'string' ? error.code : '')
 
-/** Whether an error says that the database is out of reach or cannot store anything now: the call may succeed later. */
+/** Whether the database or another part is out of reach, or cannot store anything now: the call may succeed later. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
+  if (error instanceof PartUnavailable) return true
   const code = codeOf(error)
   if (code === '') return ENDED.test(error.message)
   if (SQLITE.test(code) || SYSTEM_CODES.includes(code) || POSTGRES_CODES.includes(code)) return true
@@ -58,6 +60,7 @@ function outageOf(error: Error): Outage {
 /** An outage in a sentence, and in the database's own words, for logs; undefined for faults of our own. */
 export function outageInWords(error: unknown): { sentence: string; reason: string } | undefined {
   if (!isOutage(error) || !(error instanceof Error)) return undefined
+  if (error instanceof PartUnavailable) return { sentence: error.message, reason: error.reason }
   return { sentence: sentences[outageOf(error)], reason: reasonOf(error) }
 }
 
