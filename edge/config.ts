@@ -86,10 +86,20 @@ export const edgeSettings = {
         'How many lines of the log, and of the serial lines, the page can show.',
       ),
     ),
+    sessionMs: named(
+      'LOCAL_SESSION_MS',
+      duration(12 * 3_600_000, "How long a login at the hub's page lasts: a technician's shift."),
+    ),
+    guesses: prefixed('LOCAL_GUESS', {
+      free: wholeNumber([1, 1000], 20, 'Wrong tokens from one network that are answered without a delay.'),
+      firstMs: duration(1000, 'Delay after the next wrong token; it doubles with each further one.'),
+      maxMs: duration(60_000, 'Maximum delay after wrong tokens.'),
+      forgetMs: duration(60_000, 'One wrong token of a network is forgotten after this time.'),
+    }),
     token: named(
       'LOCAL_TOKEN',
       optionalText(
-        'The token of the local API. Where it is not set, one is made and kept in the file <STORE>.token.',
+        'The shared token of the local API; `larder people` gives people tokens of their own. Default: one that is made and kept in the file <STORE>.token.',
         z.string().min(16, 'must have at least 16 characters'),
       ),
     ),

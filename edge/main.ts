@@ -110,6 +110,7 @@ async function run(config: EdgeConfig): Promise<void> {
       const { getRequestListener } = await import('@hono/node-server')
       const { getConnInfo } = await import('@hono/node-server/conninfo')
       const { createLocalApi } = await import('./local-api/local-api.ts')
+      const { peopleIn, sessionFile } = await import('./local-api/access-files.ts')
       const api = createLocalApi({
         hubId,
         core: hub.core,
@@ -117,6 +118,11 @@ async function run(config: EdgeConfig): Promise<void> {
         links: () => hub.controllers.links(),
         recent: () => recent.read(),
         token,
+        people: peopleIn(`${config.store}.people`, runtime.clock, log),
+        sessionFile: sessionFile(`${config.store}.sessions`, log),
+        sessionMs: local.sessionMs,
+        guesses: local.guesses,
+        runtime,
         hardware,
         software,
         page: pageAssets(files, join(import.meta.dirname, 'local-api/assets')),

@@ -1,4 +1,4 @@
-import type { Hono } from 'hono'
+import type { LocalApp } from './login-routes.ts'
 import { z } from 'zod'
 import type { HubAcceptance } from '../core/hub-core.ts'
 import { bodyOf, done, Nothing, parse } from './bodies.ts'
@@ -17,7 +17,7 @@ const Decide = z.strictObject({
 })
 
 /** The guided acceptance of the hub by a technician. */
-export function acceptanceRoutes(app: Hono, { core }: { core: { acceptance: HubAcceptance } }): void {
+export function acceptanceRoutes(app: LocalApp, { core }: { core: { acceptance: HubAcceptance } }): void {
   app.get('/api/acceptance', (c) => c.json(acceptanceOf(core.acceptance)))
   app.get('/api/acceptance/:id', (c) => {
     const protocol = core.acceptance.protocol(parse(z.uuid(), c.req.param('id'), 'id'))

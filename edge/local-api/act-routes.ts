@@ -1,4 +1,4 @@
-import type { Context, Hono } from 'hono'
+import type { Context } from 'hono'
 import { z } from 'zod'
 import { Location } from '../../protocol/model/location.ts'
 import type { Log } from '../../protocol/model/log.ts'
@@ -7,6 +7,7 @@ import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { HubCore, LocalOutcome } from '../core/hub-core.ts'
 import { bodyOf, done, Nothing, parse } from './bodies.ts'
 import { LocalError } from './local-error.ts'
+import type { LocalApp, LocalContext } from './login-routes.ts'
 
 const units = (min: number) => z.int().min(min).max(10_000)
 
@@ -61,34 +62,34 @@ export interface ActOptions {
 }
 
 /** What a person tells the hub, or has it do at once. */
-export function actRoutes(app: Hono, { core, log }: ActOptions): void {
+export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
   /** Answers with what became of a person's act, and keeps it in the log. */
-  function told(c: Context, about: object, outcome: LocalOutcome, what = 'local command'): Response {
-    log.info({ ...about, ...outcome }, what)
+  function told(c: LocalContext, about: object, outcome: LocalOutcome, what = 'local command'): Response {
+    log.info({ ...about, ...outcome, by: c.get('person') }, what)
     return done(c, outcome)
   }
 
   app.post('/api/hold/orders', async (c) => {
     const { held } = await bodyOf(c, Hold)
-    return done(c, core.hold('orders', held))
+    return told(c, { held, what: 'orders' }, core.hold('orders', held))
   })
   app.post('/api/bins/:number/hold', async (c) => {
     const bin = binOf(c)
     const { held } = await bodyOf(c, Hold)
-    return done(c, core.hold(bin, held))
+    return told(c, { held, bin }, core.hold(bin, held))
   })
   app.post('/api/operations/:id/settle', async (c) => {
     const id = parse(OperationId, c.req.param('id'), 'id')
     const { happened } = await bodyOf(c, Settle)
-    return done(c, core.settle(id, happened))
+    return told(c, { operation: id, happened }, core.settle(id, happened))
   })
   app.post('/api/stock/count', async (c) => {
     const { location, units } = await bodyOf(c, Count)
-    return done(c, core.count(location, units))
+    return told(c, { ...location, counted: units }, core.count(location, units))
   })
   app.post('/api/stock/restock', async (c) => {
     const { location, units } = await bodyOf(c, Restock)
-    return done(c, core.restock(location, units))
+    return told(c, { ...location, restocked: units }, core.restock(location, units))
   })
   app.post('/api/doors/:door/unlock', async (c) => {
     const door = parse(DoorName, c.req.param('door'), 'door')
@@ -125,10 +126,11 @@ export interface CommandOptions {
 }
 
 /** Commands of bins and fridges, carried out as a person's: the answer waits for the result. */
-export function commandRoutes(app: Hono, options: CommandOptions): void {
-  async function command(c: Context, body: CommandBody): Promise<Response> {
+export function commandRoutes(app: LocalApp, options: CommandOptions): void {
+  async function command(c: LocalContext, body: CommandBody): Promise<Response> {
     const result = await operate(options, body)
-    options.log.info({ ...body, outcome: result.outcome, reason: result.reason }, 'local command')
+    const { outcome, reason } = result
+    options.log.info({ ...body, outcome, reason, by: c.get('person') }, 'local command')
     return moved(c, result)
   }
   for (const [motion, name] of Object.entries(motions))

@@ -7,19 +7,19 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 const COMMENT_MS = 15_000
 
 /**
- * Server-sent events: `state`, the whole, and then `changes` of it (`json-changes.ts`), until the reader goes. The hub is looked
+ * Server-sent events: `state`, the whole, and then `changes` of it (`json-changes.ts`), until the reader goes or its login ends. The hub is looked
  * at again every `liveMs` while somebody reads, and not at all otherwise.
  */
 export function liveState(
   c: Context,
-  { clock, liveMs }: { clock: Clock; liveMs: number },
+  { clock, liveMs, isAllowed }: { clock: Clock; liveMs: number; isAllowed: () => boolean },
   look: () => object,
 ): Response {
   const pause = (): Promise<void> => new Promise((resolve) => void clock.after(liveMs, resolve))
   return streamSSE(c, async (stream) => {
     let before: Json | undefined
     let saidAt = clock.monotonic()
-    while (!stream.aborted && !stream.closed) {
+    while (!stream.aborted && !stream.closed && isAllowed()) {
       const now = look() as Json
       const changes = before === undefined ? undefined : changesOf(before, now)
       before = now

@@ -11,7 +11,7 @@ import { actRoutes, type ActOptions, commandRoutes, type CommandOptions } from '
 import { bodyOf, Nothing } from './bodies.ts'
 import { liveState } from './live.ts'
 import { LocalError } from './local-error.ts'
-import { loginRoutes, type LoginOptions } from './login-routes.ts'
+import { loginRoutes, type LocalApp, type LoginOptions } from './login-routes.ts'
 
 /** What the local API does with the hub. */
 export type LocalCore = ActOptions['core'] &
@@ -53,9 +53,9 @@ const MAX_BODY_BYTES = 16 * 1024
  * The hub's own interface, for people who stand before it: it needs neither the cloud nor the internet. All of `/api`
  * takes a token; `front.ts` answers supervisors.
  */
-export function createLocalApi(options: LocalApiOptions): Hono {
+export function createLocalApi(options: LocalApiOptions): LocalApp {
   const { log } = options
-  const app = new Hono()
+  const app: LocalApp = new Hono()
 
   app.onError((error, c) => {
     if (!(error instanceof LocalError))
@@ -90,7 +90,7 @@ export function createLocalApi(options: LocalApiOptions): Hono {
   app.get('/api/hardware', (c) => c.json({ hardware: options.hardware, software: options.software }))
   app.get('/api/recent', (c) => c.json(options.recent()))
   app.get('/api/live', (c) =>
-    liveState(c, options, () => {
+    liveState(c, { ...options, isAllowed: c.get('isAllowed') }, () => {
       const { sync, ...state } = stateOf(options)
       // When it was last heard is another at every look: a page needs to know how it stands.
       const { phase, reason } = sync
@@ -99,7 +99,7 @@ export function createLocalApi(options: LocalApiOptions): Hono {
   )
   app.post('/api/restart', async (c) => {
     await bodyOf(c, Nothing)
-    log.info({}, 'a person restarts the service')
+    log.info({ by: c.get('person') }, 'a person restarts the service')
     options.restart()
     return c.json({ ok: true }, 202)
   })

@@ -5,6 +5,7 @@ const table = {
   payload_too_large: [413, 'The body is too large.'],
   host_not_allowed: [403, 'The hub is not called by this name: ALLOWED_HOSTS lists others.'],
   authentication_required: [401, 'The token is missing or wrong.'],
+  too_many_attempts: [429, 'Too many wrong tokens came from this network: try again later.'],
   not_found: [404, 'There is no such thing.'],
   not_unknown: [409, 'The outcome of this operation is known.'],
   not_now: [409, 'Not now.'],

@@ -1,58 +1,122 @@
-import type { Context, Hono } from 'hono'
+import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
 import type { Log } from '../../protocol/model/log.ts'
 import { Refusals } from '../../protocol/model/refusals.ts'
-import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
 import { bodyOf } from './bodies.ts'
+import { Guesses, type GuessLimits } from './guesses.ts'
 import { LocalError } from './local-error.ts'
-import { COOKIE, cookieHeader, isSameSite, sessionOf, tokenCheck } from './token.ts'
+import { LocalAccess, type Access, type Person } from './people.ts'
+import { Sessions, type SessionFile } from './sessions.ts'
+import { cookieHeader, cookieName, isSameSite } from './token.ts'
 
 export interface LoginOptions {
-  /** Of every path below `/api`: as a bearer token, or in the cookie that `/api/login` gives for it. */
+  /** The shared token, for every path below `/api`: as a bearer token, or for the cookie that `/api/login` gives. */
   token: string
-  clock: Clock
+  /** People with tokens of their own. */
+  people: () => readonly Person[]
+  sessionFile: SessionFile
+  /** How long a login lasts. */
+  sessionMs: number
+  guesses: GuessLimits
+  runtime: Runtime
   log: Log
   /** Where a request comes from. */
   addressOf: (c: Context) => string
 }
 
-const Login = z.strictObject({ token: z.string().max(200) })
+/** What the routes know of the caller. */
+export interface LocalVariables {
+  /** The name of the person, for the log. */
+  person: string
+  /** Whether the caller may still read on. */
+  isAllowed: () => boolean
+}
+export type LocalApp = Hono<{ Variables: LocalVariables }>
+export type LocalContext = Context<{ Variables: LocalVariables }>
 
-/** How long a login lasts, in seconds: a technician's shift. */
-const LOGIN_S = 12 * 3600
+const Login = z.strictObject({
+  token: z.string().max(200),
+  /** Who logs in with the shared token. */
+  name: z.string().trim().min(1).max(60).optional(),
+})
 
-/** Login and logout; every route below `/api` that is added after them takes the token, or the login's cookie. */
-export function loginRoutes(app: Hono, options: LoginOptions): void {
-  const refusals = new Refusals(['local_token'], options)
-  const isToken = tokenCheck(options.token)
-  const isSession = tokenCheck(sessionOf(options.token))
+const SESSIONS = 200
+const SHARED = 'shared token'
 
-  const refuse = (c: Context): never => {
-    refusals.note('local_token', options.addressOf(c), { path: c.req.path })
+/** Login and logout; every route below `/api` that is added after them takes a token, or the login's cookie. */
+export function loginRoutes(app: LocalApp, options: LoginOptions): void {
+  const { runtime, log } = options
+  const { clock } = runtime
+  const refusals = new Refusals(['local_token'], { log, clock })
+  const guesses = new Guesses(clock, options.guesses)
+  const access = new LocalAccess({ ...options, now: () => clock.now() })
+  const sessions = new Sessions(
+    { runtime, file: options.sessionFile },
+    { lifetimeMs: options.sessionMs, most: SESSIONS },
+  )
+
+  const refuse = (c: LocalContext): never => {
+    const address = options.addressOf(c)
+    guesses.fail(address)
+    refusals.note('local_token', address, { path: c.req.path })
     throw new LocalError('authentication_required')
   }
+  /** The holder of a token. A network that guesses waits before its next token is checked. */
+  const holderOf = (c: LocalContext, token: string): Access | undefined => {
+    const delayMs = guesses.delayOf(options.addressOf(c))
+    if (delayMs === 0) return access.of(token)
+    c.header('Retry-After', String(Math.ceil(delayMs / 1000)))
+    throw new LocalError('too_many_attempts')
+  }
+
   app.post('/api/login', async (c) => {
     if (!isSameSite(c.req.raw.headers)) return refuse(c)
-    const { token } = await bodyOf(c, Login)
-    if (!isToken(token)) return refuse(c)
-    c.header('Set-Cookie', cookieHeader(sessionOf(options.token), LOGIN_S, isTls(c)))
+    const { token, name } = await bodyOf(c, Login)
+    const holder = holderOf(c, token)
+    if (holder === undefined) return refuse(c)
+    const person = holder.person ?? name ?? SHARED
+    const value = sessions.begin({ credential: holder.credential, person })
+    log.info({ by: person }, 'a person logs in')
+    c.header('Set-Cookie', cookieHeader(value, Math.floor(options.sessionMs / 1000), isTls(c)))
     return c.json({ ok: true })
   })
   app.post('/api/logout', (c) => {
+    const value = getCookie(c, cookieName(isTls(c)))
+    // Another site's page must not end the login either.
+    if (value !== undefined && isSameSite(c.req.raw.headers)) sessions.end(value)
     c.header('Set-Cookie', cookieHeader('', 0, isTls(c)))
     return c.json({ ok: true })
   })
-  app.use('/api/*', async (c, next) => {
-    const bearer = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1]
-    const session = getCookie(c, COOKIE)
-    if (bearer !== undefined && isToken(bearer)) return next()
+
+  /** The open session of a cookie: it ends with its token. */
+  const sessionOf = (value: string) => {
+    const session = sessions.find(value)
+    return session && access.ofCredential(session.credential) && session
+  }
+  const authenticate: MiddlewareHandler<{ Variables: LocalVariables }> = async (c, next) => {
+    const value = getCookie(c, cookieName(isTls(c)))
+    const session = value === undefined ? undefined : sessionOf(value)
     // A browser sends the cookie by itself, also where another site's page asks it to.
-    if (session !== undefined && isSession(session) && isSameSite(c.req.raw.headers)) return next()
-    if (c.req.header('authorization') !== undefined || session !== undefined) refuse(c)
+    if (session !== undefined && isSameSite(c.req.raw.headers)) {
+      c.set('person', session.person)
+      c.set('isAllowed', () => sessionOf(value!) !== undefined)
+      return next()
+    }
+    const bearer = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1]
+    const holder = bearer === undefined ? undefined : holderOf(c, bearer)
+    if (holder !== undefined) {
+      c.set('person', holder.person ?? SHARED)
+      c.set('isAllowed', () => access.ofCredential(holder.credential) !== undefined)
+      return next()
+    }
+    // The cookie of a session that has ended is no guess.
+    if (c.req.header('authorization') !== undefined) refuse(c)
     c.header('WWW-Authenticate', 'Bearer realm="larder-hub"')
     throw new LocalError('authentication_required')
-  })
+  }
+  app.use('/api/*', authenticate)
 }
 
 const isTls = (c: Context): boolean => new URL(c.req.url).protocol === 'https:'

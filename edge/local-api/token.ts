@@ -1,26 +1,22 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import * as files from 'node:fs'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { keepSecret } from '../../protocol/model/kept-secret.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
 
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+/** SHA-256, hexadecimal. Tokens are so random that a slow digest would add nothing. */
+export const digestOf = (text: string): string => hash('sha256', text)
 
-/** Whether what is given is the token. Takes the same time whatever is wrong with it. */
-export function tokenCheck(token: string): (given: string) => boolean {
-  const expected = digest(token)
-  return (given) => timingSafeEqual(digest(given), expected)
-}
+/** Compares in constant time. */
+export const isSameDigest = (left: string, right: string): boolean =>
+  left.length === right.length && timingSafeEqual(Buffer.from(left), Buffer.from(right))
 
-export const COOKIE = 'larder_hub'
+/** With TLS the prefix binds the cookie to this host: no other host of the domain can set it (RFC 6265bis §4.1.3). */
+export const cookieName = (isTls: boolean): string => (isTls ? '__Host-larder_hub' : 'larder_hub')
 
-/** What a browser keeps for the token: whoever reads it there has not got the token, and a new token ends it. */
-export const sessionOf = (token: string): string =>
-  createHmac('sha256', token).update('larder page').digest('base64url')
-
-/** Scripts cannot read it, and no other site's page makes the browser send it. */
+/** Scripts cannot read the cookie, and no page of another site makes the browser send it. */
 export const cookieHeader = (session: string, seconds: number, isTls: boolean): string =>
-  `${COOKIE}=${session}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${isTls ? '; Secure' : ''}`
+  `${cookieName(isTls)}=${session}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${isTls ? '; Secure' : ''}`
 
 /** Whether a browser says that the request is of the hub's own page. Programs say neither. */
 export function isSameSite(headers: Headers): boolean {

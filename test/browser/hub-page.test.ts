@@ -18,6 +18,7 @@ import {
 } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
 import { demoHub } from '../support/demo-hub.ts'
+import { openAccess } from '../edge/support/open-access.ts'
 import { OPERATION, scriptedHub, TOKEN } from './scripted-hub.ts'
 
 /** What the page reads is what the hub says: the compiler holds it. */
@@ -36,8 +37,11 @@ beforeAll(async () => {
   const built = await builtPage('edge')
   folder = built.folder
   hub = scriptedHub()
-  const { clock } = systemRuntime()
+  const runtime = systemRuntime()
+  const { clock } = runtime
   const api = createLocalApi({
+    ...openAccess,
+    runtime,
     hubId: 1,
     core: new Proxy({} as LocalCore, { get: (_, name) => hub.core[name as keyof LocalCore] }),
     sync: {

@@ -42,13 +42,18 @@ function Login(): JSX.Element {
     <form
       class="card bg-base-100 p-4 mx-auto max-w-md w-full grid gap-3"
       onSubmit={(event) => {
-        void signIn((textsOf(event)['token'] ?? '').trim())
+        const { token = '', name = '' } = textsOf(event)
+        void signIn(token.trim(), name.trim())
       }}
     >
       <h2 class="text-lg font-semibold">Log in at this hub</h2>
       <label class="grid gap-1 text-sm">
         Token (at the hub, in the file of its store that ends with .token)
         <input name="token" type="password" autocomplete="current-password" class="input w-full" required />
+      </label>
+      <label class="grid gap-1 text-sm">
+        Your name, for the record (optional)
+        <input name="name" autocomplete="name" maxLength={60} class="input w-full" />
       </label>
       <button class="btn btn-primary">Log in</button>
     </form>

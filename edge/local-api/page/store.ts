@@ -45,9 +45,9 @@ export async function enter(): Promise<void> {
   }
 }
 
-export async function signIn(token: string): Promise<void> {
+export async function signIn(token: string, name = ''): Promise<void> {
   try {
-    await call('POST', 'api/login', { token })
+    await call('POST', 'api/login', { token, ...(name !== '' && { name }) })
     await enter()
   } catch (error) {
     say(causeOf(error), true)

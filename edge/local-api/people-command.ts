@@ -1,0 +1,107 @@
+import { parseArgs } from 'node:util'
+import { randomHex } from '../../protocol/model/ids.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { replaceText, textOf } from './access-files.ts'
+import { parsePeople, type Person } from './people.ts'
+import { digestOf } from './token.ts'
+
+export const PEOPLE_USAGE = `Usage:
+  larder people add NAME [--days N]
+  larder people list
+  larder people remove NAME
+
+People who may use the hub's page and its local API, each with a token of their own beside the shared one (LOCAL_TOKEN). add
+prints the token, which is stored nowhere; --days ends it after so many days. remove ends a person's token and open sessions
+within a second. The log names the person of each act (by).
+
+Options: --config FILE (the configuration of the hub's service, for STORE) or --store PATH.
+`
+
+export interface PeopleOutcome {
+  exitCode: 0 | 1 | 2
+  stdout: string
+  stderr: string
+}
+
+const NAME = /^[\p{L}\p{N}][\p{L}\p{N} .'_-]{0,59}$/u
+const DAY_MS = 86_400_000
+
+class Usage extends Error {}
+
+/** Runs \`larder people\`. \`storeOf\` finds STORE in the configuration. Prints JSON; status 1 for an unknown or known name. */
+export function runPeople(
+  args: readonly string[],
+  storeOf: (config: string | undefined) => string,
+  runtime: Runtime,
+): PeopleOutcome {
+  if (args.includes('--help')) return { exitCode: 0, stdout: PEOPLE_USAGE, stderr: '' }
+  try {
+    const { command, name, days, path } = parse(args, storeOf)
+    const text = textOf(path)
+    const people = text === undefined ? [] : parsePeople(text)
+    const { shown, next } = perform({ command, name, days }, people, runtime)
+    if (next !== undefined) replaceText(path, `${JSON.stringify(next, null, 2)}\n`)
+    return { exitCode: 0, stdout: `${JSON.stringify(shown, null, 2)}\n`, stderr: '' }
+  } catch (error) {
+    const exitCode = error instanceof Usage ? 2 : 1
+    return {
+      exitCode,
+      stdout: '',
+      stderr: `error: ${error instanceof Error ? error.message : String(error)}\n`,
+    }
+  }
+}
+
+interface Asked {
+  command: string
+  name: string | undefined
+  days: number | undefined
+}
+
+function parse(
+  args: readonly string[],
+  storeOf: (config: string | undefined) => string,
+): Asked & { path: string } {
+  const options = { config: { type: 'string' }, store: { type: 'string' }, days: { type: 'string' } } as const
+  let parsed
+  try {
+    parsed = parseArgs({ args: [...args], options, allowPositionals: true })
+  } catch (error) {
+    throw new Usage(error instanceof Error ? error.message : String(error))
+  }
+  const { positionals, values } = parsed
+  const [command = '', name, ...rest] = positionals
+  const needsName = command === 'add' || command === 'remove'
+  if ((!needsName && command !== 'list') || needsName !== (name !== undefined) || rest.length > 0)
+    throw new Usage('not understood: --help shows the commands')
+  if (name !== undefined && !NAME.test(name))
+    throw new Usage("a name has 1 to 60 letters, digits, blanks and . _ - '")
+  if (values.days !== undefined && !/^[1-9]\d{0,3}$/.test(values.days))
+    throw new Usage('--days must be a whole number from 1 to 9999')
+  const path = `${values.store ?? storeOf(values.config)}.people`
+  return { command, name, path, days: values.days === undefined ? undefined : Number(values.days) }
+}
+
+function perform(
+  { command, name, days }: Asked,
+  people: readonly Person[],
+  { clock, random }: Runtime,
+): { shown: unknown; next?: Person[] } {
+  const isNamed = (person: Person): boolean => person.name === name
+  const view = ({ name: of, created_at, expires_at }: Person) => ({ name: of, created_at, expires_at })
+  if (command === 'list') return { shown: people.map(view) }
+  if (command === 'remove') {
+    if (!people.some(isNamed)) throw new Error(`no such person: ${name}`)
+    return { shown: { name, removed: true }, next: people.filter((person) => !isNamed(person)) }
+  }
+  if (people.some(isNamed)) throw new Error(`${name} has a token already: remove the person first`)
+  const token = randomHex(random, 24)
+  const now = clock.now()
+  const person: Person = {
+    name: name!,
+    digest: digestOf(token),
+    created_at: new Date(now).toISOString(),
+    expires_at: days === undefined ? null : new Date(now + days * DAY_MS).toISOString(),
+  }
+  return { shown: { ...view(person), token }, next: [...people, person] }
+}
