@@ -266,7 +266,7 @@ function dueWork(
     ...workAlarmWork(context),
     ...mailWork(context, sendMail),
     ...webhookWork({ context, addressOf: (key) => media.addressOf(key), poster }),
-    ...retentionWork(context),
+    ...retentionWork(context, media),
     ...media.work,
     'http.counts': recurring(context, PURGE_MS, () => purgeRateLimits(context.db, context.runtime.clock)),
     ...otherWork,

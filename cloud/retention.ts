@@ -3,6 +3,7 @@ import type { CloudContext } from './platform/context.ts'
 import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
 import { KEEP_MS } from './platform/http/idempotency.ts'
 import { deadLettersChanged } from './operations/alarms/hub-alarms.ts'
+import type { Media } from './platform/media/media.ts'
 import type { Tx } from './platform/store/database.ts'
 import type { Tables } from './platform/store/schema.ts'
 import { done, type Outcome, type WorkKinds } from './platform/work/runner.ts'
@@ -18,12 +19,35 @@ interface Rule {
   kept: (settings: CloudContext['settings']) => number
   /** Which rows are older than an instant, and not needed otherwise. */
   isOver: (before: number) => RawBuilder<unknown>
-  /** Told of each hub whose rows are deleted, in the transaction that deletes them. */
-  onDeleted?: (tx: Tx, context: CloudContext, hubId: number) => void
+  /** What happens to the values of a column that were deleted, in the transaction that deletes them. */
+  onDeleted?: {
+    column: string
+    each: (tx: Tx, parts: RetentionParts, value: never) => void | Promise<void>
+  }
+}
+
+interface RetentionParts {
+  context: CloudContext
+  media: Pick<Media, 'remove'>
 }
 
 const records = ({ recordsKeptMs }: CloudContext['settings']): number => recordsKeptMs
 const incidents = ({ incidentsKeptMs }: CloudContext['settings']): number => incidentsKeptMs
+
+/** The tables by which a user is kept: orders, money and what was sent about them. */
+const namedBy = [
+  'orders',
+  'payments',
+  'processor_customers',
+  'payment_methods',
+  'wallets',
+  'wallet_transactions',
+  'wallet_entries',
+  'loyalty_accounts',
+  'loyalty_entries',
+  'deal_redemptions',
+  'notifications',
+] as const satisfies (keyof Tables)[]
 
 const rules: readonly Rule[] = [
   {
@@ -93,7 +117,10 @@ const rules: readonly Rule[] = [
     key: ['id'],
     kept: incidents,
     isOver: (before) => sql`at < ${before}`,
-    onDeleted: deadLettersChanged,
+    onDeleted: {
+      column: 'hub_id',
+      each: (tx, { context }, hubId: number) => deadLettersChanged(tx, context, hubId),
+    },
   },
   {
     table: 'hub_streams',
@@ -101,31 +128,49 @@ const rules: readonly Rule[] = [
     kept: incidents,
     isOver: (before) => sql`created_at < ${before} and is_current = 0`,
   },
+  {
+    // Anybody can become a new guest at any time. What the books name is kept.
+    table: 'users',
+    key: ['id'],
+    kept: ({ guestsKeptMs }) => guestsKeptMs,
+    isOver: (before) =>
+      sql`is_anonymous = 1 and deleted_at is null and updated_at < ${before} and ${sql.join(
+        namedBy.map(
+          (table) => sql`not exists (select 1 from ${sql.table(table)} as t where t.user_id = users.id)`,
+        ),
+        sql` and `,
+      )}`,
+    onDeleted: {
+      column: 'profile_image_key',
+      each: (tx, { media }, key: string | null) => (key === null ? undefined : media.remove(tx, key)),
+    },
+  },
 ]
 
 /** Deletes what has been kept for its time: a batch at each look, so that nobody has to wait for long. */
-export const retentionWork = (context: CloudContext): WorkKinds => ({
+export const retentionWork = (context: CloudContext, media: Pick<Media, 'remove'>): WorkKinds => ({
   retention: {
     recurring: rules.map(({ table }) => table),
-    look: ({ subject }) => deleteOld(context, subject),
+    look: ({ subject }) => deleteOld({ context, media }, subject),
   },
 })
 
-async function deleteOld(context: CloudContext, table: string): Promise<Outcome> {
+async function deleteOld(parts: RetentionParts, table: string): Promise<Outcome> {
+  const { context } = parts
   const rule = rules.find((one) => one.table === table)
   if (!rule) return done
   const { runtime, settings } = context
   const now = runtime.clock.now()
-  const deleted = await deleteBatch(context, rule, now - rule.kept(settings))
+  const deleted = await deleteBatch(parts, rule, now - rule.kept(settings))
   return { next: now + (deleted === settings.retentionBatch ? PAUSE_MS : PERIOD_MS) }
 }
 
 async function deleteBatch(
-  context: CloudContext,
+  parts: RetentionParts,
   { table, key, isOver, onDeleted }: Rule,
   before: number,
 ): Promise<number> {
-  const { db, settings } = context
+  const { db, settings } = parts.context
   const columns = sql.join(key.map((column) => sql.ref(column)))
   const deletion = sql`
     delete from ${sql.table(table)} where (${columns}) in (
@@ -133,8 +178,9 @@ async function deleteBatch(
   `
   if (!onDeleted) return Number((await deletion.execute(db.kysely)).numAffectedRows ?? 0)
   return db.transact(async (tx) => {
-    const { rows } = await sql<{ hub_id: number }>`${deletion} returning hub_id`.execute(tx.q)
-    for (const hubId of new Set(rows.map(({ hub_id }) => hub_id))) onDeleted(tx, context, hubId)
+    const column = sql.ref(onDeleted.column)
+    const { rows } = await sql<{ value: never }>`${deletion} returning ${column} as value`.execute(tx.q)
+    for (const value of new Set(rows.map((row) => row.value))) await onDeleted.each(tx, parts, value)
     return rows.length
   })
 }

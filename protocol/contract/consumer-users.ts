@@ -58,6 +58,7 @@ export const consumerUserRoutes = defineRoutes(
     },
     'consumer.users.create': {
       at: 'POST /users/user',
+      makesGuests: true,
       body: z.object(contacts),
       bodyOptional: true,
       ignoresUnknown: true,
@@ -85,6 +86,7 @@ export const consumerUserRoutes = defineRoutes(
     },
     'consumer.users.bootstrap': {
       at: 'POST /users/user/bootstrap',
+      makesGuests: true,
       body: z.object({
         ...contacts,
         default_hub_id: Id.optional(),
@@ -101,11 +103,14 @@ export const consumerUserRoutes = defineRoutes(
     },
     'consumer.users.bootstrap_guest': {
       at: 'POST /users/user/bootstrap/guest',
+      alsoRate: 'guest',
       ignoresUnknown: true,
       status: 201,
       response: User,
       errors: ['forbidden'],
       summary: 'Create the guest user of an anonymous identity, or return the existing one',
+      description:
+        'At most 20 calls a minute from one network (IPv4 /32, IPv6 /64), together with `users/user/bootstrap` for anonymous identities. A guest without any order is deleted after 30 days.',
     },
     'consumer.users.exists': {
       at: 'GET /users/user/exists',

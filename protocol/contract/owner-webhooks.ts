@@ -85,10 +85,10 @@ export const ownerWebhookRoutes = defineRoutes(
       body: z.strictObject(fields),
       response: WebhookEndpoint.extend({ secret: z.string() }).meta({ id: 'NewWebhookEndpoint' }),
       status: 201,
-      errors: hubErrors,
+      errors: [...hubErrors, 'webhook_limit_reached'],
       summary: 'Add a webhook',
       description:
-        "Events are posted as `{type, timestamp, data}`, signed as Standard Webhooks says: headers `webhook-id` (the event's id, the same at every attempt), `webhook-timestamp`, `webhook-signature`. Any 2xx within 15 s takes an event; else it comes again after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 h. An event may come more than once, and after a later one. 410 switches the webhook off, and so do five days without any success. Redirects are not followed. The address must be `https` and public: another one is 422 `value_error` at `body.url`. `secret` is shown here and nowhere else.",
+        "Events are posted as `{type, timestamp, data}`, signed as Standard Webhooks says: headers `webhook-id` (the event's id, the same at every attempt), `webhook-timestamp`, `webhook-signature`. Any 2xx within 15 s takes an event; else it comes again after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 h. An event may come more than once, and after a later one. 410 switches the webhook off, and so do five days without any success. Redirects are not followed. The address must be `https` and public: another one is 422 `value_error` at `body.url`. `secret` is shown here and nowhere else. An owner has at most 16 webhooks (`WEBHOOKS_PER_OWNER`), else 409 `webhook_limit_reached`.",
       examples: { body },
     },
     'owner.webhooks.get': {

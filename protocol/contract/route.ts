@@ -16,6 +16,8 @@ export interface Route {
   rate: RateClass
   /** A second, smaller allowance that each call takes from as well. */
   alsoRate?: RateClass
+  /** Creates the user of an identity. For an anonymous one each call also takes from the allowance of class `guest`. */
+  makesGuests?: true
   /** Field schemas are of parsed values: integers as `z.int()`. The HTTP layer reads them out of strings. */
   params?: z.ZodObject
   query?: z.ZodObject
@@ -104,6 +106,8 @@ export type Auth =
 export interface Rate {
   requests: number
   by: 'credential' | 'address'
+  /** The routes of this class take from one allowance with this name, not from one each. */
+  shared?: string
 }
 
 /** The rates by class (O §8). */
@@ -117,6 +121,8 @@ export const rateClasses = {
   open: { requests: 360, by: 'address' },
   /** Look-ups that could be used to enumerate, with a credential or without; by address. */
   lookup: { requests: 10, by: 'address' },
+  /** New guests of a network, because a limit per user does not bind callers who can be new users at any time. */
+  guest: { requests: 20, by: 'address', shared: 'guests' },
   /**
    * Signed calls of the card processor, signed addresses of files, and tokens of the demo's issuer. Their answers carry no rate
    * headers: these tell a caller how much of an allowance is left, and there is none that could run out.

@@ -13,6 +13,7 @@ import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { openShop } from './support/shop.ts'
 import { seedHub } from './gateway/support/seed-hub.ts'
 import { testContext } from './support/context.ts'
+import { testMedia } from './support/media.ts'
 
 const DAY = 24 * 3_600_000
 const OLD = 100 * DAY
@@ -22,14 +23,14 @@ const hex = (digit: string): string => digit.repeat(32)
 /** Deletes what is over, batch after batch, as due work does in half an hour. Returns how many rows of each table. */
 async function deleteOld(context: CloudContext): Promise<Record<string, number>> {
   const { db, runtime } = context
-  const tables = retentionWork(context)['retention']!.recurring!
+  const tables = retentionWork(context, testMedia(context))['retention']!.recurring!
   const before = await countRows(db, tables)
   const start = runtime.clock.now()
   await db.transact((tx) => schedule(tx, 'retention', tables, start))
   for (let at: number | undefined = start; at !== undefined && at < start + 1_800_000;) {
     const now = at
     const then = { ...context, runtime: { ...runtime, clock: { ...runtime.clock, now: () => now } } }
-    await new WorkRunner(then, retentionWork(then)).drain()
+    await new WorkRunner(then, retentionWork(then, testMedia(then))).drain()
     at = await nextDueAt(db.kysely, now)
   }
   const after = await countRows(db, tables)
@@ -161,6 +162,9 @@ onEachDatabase('what has been kept for its time', (open) => {
       idempotency_keys: 'created_at',
       commands: 'finished_at',
     }
+    const guests = await sql<{ detail: string }>`explain query plan
+      select 1 from users where is_anonymous = 1 and updated_at < 0`.execute(db.kysely)
+    expect(guests.rows[0]!.detail).toContain('users_guests_by_age')
     for (const [table, column] of Object.entries(columns)) {
       const plan = await sql<{ detail: string }>`
         explain query plan select 1 from ${sql.table(table)} where ${sql.ref(column)} < ${'0'}`.execute(

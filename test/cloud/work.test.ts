@@ -23,7 +23,7 @@ function allKinds({ context, services }: Shop): WorkKinds {
     ...changeWork({ context, remote: () => Promise.reject(new Error('no hub is asked')) }),
     ...hubWork(context),
     ...webhookWork({ context, addressOf: (key) => key, poster: scriptedPoster(context.runtime.clock) }),
-    ...retentionWork(context),
+    ...retentionWork(context, testMedia(context)),
     ...testMedia(context).work,
     ...sandboxWork({ context, secret: 'whsec', deliver: () => Promise.resolve(true) }),
   }

@@ -73,13 +73,14 @@ export async function requireHubs(
   return { ownerId, hubIds: hubs.map(({ id }) => id) }
 }
 
-/** Adds a webhook. Its secret is never shown again. */
+/** Adds a webhook. Its secret is never shown again. Throws `webhook_limit_reached`. */
 export async function addEndpoint(
   tx: Tx,
   context: CloudContext,
   ownerId: number,
   { url, description, event_types, hub_ids }: EndpointFields,
 ): Promise<EndpointRow> {
+  await requireRoom(tx, context, ownerId)
   return tx.q
     .insertInto('webhook_endpoints')
     .values({
@@ -98,6 +99,19 @@ export async function addEndpoint(
     })
     .returningAll()
     .executeTakeFirstOrThrow()
+}
+
+/** Each event costs a delivery for every webhook. The owner's lock keeps two requests from taking the last place at once. */
+async function requireRoom(tx: Tx, { settings }: CloudContext, ownerId: number): Promise<void> {
+  await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', ownerId)).execute()
+  const { count } = await tx.q
+    .selectFrom('webhook_endpoints')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('owner_id', '=', ownerId)
+    .executeTakeFirstOrThrow()
+  const limit = settings.webhooksPerOwner
+  if (Number(count) >= limit)
+    throw new ApiError('webhook_limit_reached', `An owner has at most ${limit} webhooks.`, { limit })
 }
 
 /** The incident of a webhook that is switched off because nothing reaches it; over when its owner has looked into it. */

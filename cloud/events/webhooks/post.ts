@@ -4,7 +4,7 @@ import { Agent as TlsAgent, request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { bareHost } from '../../../protocol/model/address.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
-import { isPublic } from './public-address.ts'
+import { isLocalName, isPublic } from './public-address.ts'
 
 interface Address {
   address: string
@@ -93,6 +93,8 @@ export function createPoster(options: PosterOptions): Poster {
     if (parsed.protocol === 'http:' && !allowHttp) throw new Refused('it must begin with https://')
     if (parsed.username !== '' || parsed.password !== '')
       throw new Refused('a user and a password may not stand in it')
+    if (!allowPrivate && isLocalName(parsed.hostname))
+      throw new Refused(`${parsed.hostname} is not a public address: it is a local name`)
     return parsed
   }
 

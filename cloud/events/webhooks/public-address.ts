@@ -44,3 +44,24 @@ export function isPublic(address: string): boolean {
       return false
   }
 }
+
+/** Names below these are of a machine or its network (RFC 6761, 6762, 8375, and what systems write into their hosts file). */
+const localNames = [
+  'localhost',
+  'localdomain',
+  'local',
+  'internal',
+  'intranet',
+  'lan',
+  'home.arpa',
+  'invalid',
+  'onion',
+]
+
+/** Whether a host name is never one of the public internet, whatever a name server says. Addresses are judged by `isPublic`. */
+export function isLocalName(hostname: string): boolean {
+  const name = hostname.toLowerCase().replace(/\.+$/, '')
+  if (isIP(name.replace(/^\[|\]$/g, '')) !== 0) return false
+  // A name without a dot is looked up in the machine's own domain: ip6-localhost, router.
+  return !name.includes('.') || localNames.some((local) => name.endsWith(`.${local}`))
+}

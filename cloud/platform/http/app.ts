@@ -12,6 +12,7 @@ import { prefixOf } from '../credentials/api-keys.ts'
 import { openBudgets, type Budgets } from '../limits/budgets.ts'
 import { SpentTime } from '../limits/spent-time.ts'
 import { StoredAnswers } from '../limits/stored-answers.ts'
+import type { CloudSettings } from '../settings/rule-settings.ts'
 import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
 import { outageInWords } from '../store/outage.ts'
 import { Call, errorAnswer, send, type Headers, type Place } from './answer.ts'
@@ -73,7 +74,7 @@ export function createApp(options: AppOptions): App {
   const { budgets = openBudgets(settings) } = options
   const app: App = new Hono({ strict: false, router: new PathRouter() })
   const frame = new Frame(options)
-  const { rates = rateClasses } = options
+  const { rates = ratesBy(settings) } = options
   const parts = {
     ...options,
     rates,
@@ -129,6 +130,12 @@ function fromOwnPage({ allowedHosts = [], corsOrigins }: AppOptions, serve: Serv
     )
   }
 }
+
+/** The rates of the contract, with those that an operator has set. */
+const ratesBy = ({ guestsPerMinute: requests }: CloudSettings): RateClasses => ({
+  ...rateClasses,
+  guest: { ...rateClasses.guest, requests },
+})
 
 /** What its answers have in common. */
 interface Mounted {

@@ -169,16 +169,18 @@ function requireScope(self: Endpoint, call: Call, authenticated: Authenticated):
   if (missing === null) return
   const [limit] = self.limits
   if (limit) {
-    const used = self.limiter.used(spenderOf(limit, call, authenticated), self.id)
+    const used = self.limiter.used(spenderOf(limit, call, authenticated), limit.shared ?? self.id)
     call.allowance = allowanceNow(self.context.runtime.clock, limit.requests, used)
   }
   throw new ApiError('scope_missing', missing.message, { required_scope: missing.scope })
 }
 
 function takeAllowance(self: Endpoint, call: Call, authenticated: Authenticated): void {
-  for (const limit of self.limits) {
-    const { requests } = limit
-    const used = self.limiter.take(spenderOf(limit, call, authenticated), self.id, requests)
+  const { credential } = authenticated
+  const isGuest = self.route.makesGuests && credential.kind === 'identity' && credential.claims.anonymous
+  for (const limit of isGuest ? [...self.limits, self.rates.guest] : self.limits) {
+    const { requests, shared = self.id } = limit
+    const used = self.limiter.take(spenderOf(limit, call, authenticated), shared, requests)
     if (limit === self.limits[0] || used === null)
       call.allowance = allowanceNow(self.context.runtime.clock, requests, used)
     if (used === null) throw new ApiError('rate_limit_exceeded')

@@ -1,4 +1,4 @@
-import { duration, wholeNumber, type SettingsTable } from '../../../protocol/model/program-settings.ts'
+import { days, duration, wholeNumber, type SettingsTable } from '../../../protocol/model/program-settings.ts'
 
 const MIB = 1024 * 1024
 const COUNT = [1, 1_000_000] as const
@@ -45,6 +45,13 @@ export const limitSettings = {
   ),
   storedAnswerBytesPerKey: bytes(64 * MIB, 'The same, of one API key.'),
   storedAnswerBytesPerNetwork: bytes(128 * MIB, 'The same, of one network.'),
+  guestsPerMinute: count(20, 'New guests a minute, of one network (IPv4 /32, IPv6 /64).'),
+  guestsKeptMs: days(
+    'GUESTS_KEPT_DAYS',
+    30,
+    'A guest without any order, payment or points is deleted this long after its last change, with its picture.',
+  ),
+  webhooksPerOwner: count(16, 'Webhooks of one owner.'),
   brokerUnsigned: count(
     1000,
     'Connections to the embedded broker that have not signed in, of all networks together.',

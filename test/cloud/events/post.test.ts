@@ -147,3 +147,32 @@ test('redirects are answers and are not followed; silence ends in time; a long a
 test('in production it must be https', async () => {
   expect(await poster({ allowHttp: false }).refusal('http://integrator.example/')).toContain('https://')
 })
+
+test.each([
+  'localhost.',
+  'LOCALHOST',
+  'api.localhost',
+  'ip6-localhost',
+  'ip6-loopback.',
+  'localhost.localdomain',
+  'router',
+  'printer.local',
+  'db.internal',
+  'nas.home.arpa',
+])('a webhook to the local name %s is refused at its creation, whatever a name server says', async (host) => {
+  const { refusal, post } = poster({ resolve: () => Promise.resolve(elsewhere) })
+  expect(await refusal(`http://${host}/`)).toContain('local name')
+  expect(await post(`http://${host}/`, {}, '{}')).toMatchObject({
+    error: expect.stringContaining('local name') as string,
+  })
+})
+
+test.each(['hooks.example', 'localhost.example.com', 'xn--bcher-kva.example'])(
+  'a webhook to %s is accepted if it is public, and to any name if private addresses are allowed',
+  async (host) => {
+    const { refusal } = poster({ resolve: () => Promise.resolve(elsewhere) })
+    expect(await refusal(`http://${host}/`)).toBeUndefined()
+    const lenient = poster({ allowPrivate: true, resolve: () => Promise.resolve(local) })
+    expect(await lenient.refusal('http://localhost./')).toBeUndefined()
+  },
+)

@@ -69,6 +69,7 @@ export const webhookEndpointCases = {
       hub_not_found: () => Promise.resolve({ as: 'owner', body: { ...fields, hub_ids: [2] } }),
       hub_access_denied: () => Promise.resolve({ as: 'limited', body: { ...fields, hub_ids: [2] } }),
     },
+    elsewhere: { webhook_limit_reached: 'test/cloud/events/webhook-limit.test.ts' },
   },
   'owner.webhooks.get': ofWebhook(),
   'owner.webhooks.replace': {

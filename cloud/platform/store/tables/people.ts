@@ -38,6 +38,7 @@ export const peopleTables = {
   })
     .index('users_by_email', ['email'])
     .index('users_by_phone_number', ['phone_number'])
+    .index('users_guests_by_age', ['updated_at'], 'is_anonymous = 1')
     .uniqueIndex('users_by_verified_email', ['email'], 'email_verified = 1')
     .uniqueIndex('users_by_verified_phone_number', ['phone_number'], 'phone_verified = 1'),
   /**
@@ -53,7 +54,7 @@ export const peopleTables = {
     .index('customer_marks_by_user', ['user_id']),
   push_configs: defineTable({
     id,
-    user_id: int.references('users').fixed,
+    user_id: int.references('users', { onDelete: 'cascade' }).fixed,
     device_id: text.fixed,
     platform: oneOf(PushPlatform.options),
     /** A secret of the device's, sealed: never shown again. */

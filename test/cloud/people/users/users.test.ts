@@ -187,3 +187,30 @@ test('whoever asks with a credential is heard ten times a minute by address too,
   runtime.advance(60_000)
   expect((await ask('guest-11')).status).toBe(200)
 })
+
+test('a network makes twenty guests a minute, by whichever route; users with a verified contact are not counted', async () => {
+  let address = '2001:db8::1'
+  const { call, issuer, runtime } = await testApp({ addressOf: () => address })
+  let made = 0
+  const ask = async (path: string, claims: Record<string, unknown> = { anonymous: true }, body?: object) => {
+    made += 1
+    address = `2001:db8::${made}`
+    const token = await issuer.token({ sub: `guest-${made}`, ...claims })
+    return (await call('POST', path, { token, ...(body && { body }) })).status
+  }
+  const contact = { email: 'ada@example.org' }
+  for (let n = 0; n < 10; n += 1) expect(await ask(guest)).toBe(201)
+  for (let n = 0; n < 5; n += 1) {
+    expect(await ask('/users/user/bootstrap', undefined, contact)).toBe(201)
+    expect(await ask('/users/user', undefined, contact)).toBe(201)
+  }
+  expect(await ask(guest)).toBe(429)
+  expect(await ask('/users/user/bootstrap', undefined, contact)).toBe(429)
+  expect(await ask('/users/user', undefined, contact)).toBe(429)
+  expect(await ask('/users/user/bootstrap', {}, contact)).toBe(201)
+  address = '2001:db8:0:1::1'
+  const token = await issuer.token({ sub: 'elsewhere', anonymous: true })
+  expect((await call('POST', guest, { token })).status).toBe(201)
+  runtime.advance(60_000)
+  expect(await ask(guest)).toBe(201)
+})
