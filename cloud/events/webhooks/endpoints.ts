@@ -110,7 +110,7 @@ async function requireRoom(tx: Tx, { settings }: CloudContext, ownerId: number):
     .where('owner_id', '=', ownerId)
     .executeTakeFirstOrThrow()
   const limit = settings.webhooksPerOwner
-  if (Number(count) >= limit)
+  if (count >= limit)
     throw new ApiError('webhook_limit_reached', `An owner has at most ${limit} webhooks.`, { limit })
 }
 
