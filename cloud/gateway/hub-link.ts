@@ -11,7 +11,7 @@ import type { Greeter } from './greeter.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import type { LinkMessage } from './hub-messages.ts'
 import type { HubClocks } from './hub-state.ts'
-import { markDisconnected, type LeaseKeeper, type Renewal } from './leases.ts'
+import { markDisconnected, markLeft, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
 import { receiveBatch, type Receiving, type UpStream } from './receiver.ts'
 import { ended, entered, isLate, noSessions } from './sessions.ts'
@@ -86,7 +86,7 @@ export class HubLink {
       case 'heartbeat':
         return this.#onHeartbeat(body)
       case 'presence':
-        return body.online ? undefined : this.#onEnded(body.session)
+        return body.online ? undefined : this.#onEnded(body.session, body.goodbye === true)
       case 'entries':
         return this.#postBounded(channel, () => this.#onBatch('ledger', body))
       case 'telemetry':
@@ -287,7 +287,7 @@ export class HubLink {
   }
 
   /** The connection of a session has ended; what was under way on it may still come. */
-  #onEnded(session: string): void {
+  #onEnded(session: string, isGoodbye: boolean): void {
     this.#ports.greeter.leave(this.#ports.hubId, session)
     this.#sessions = ended(this.#sessions, session)
     // Of another session it matters only while a hello of it is answered, which makes it the current one.
@@ -296,15 +296,21 @@ export class HubLink {
     this.#leaving.add(session)
     void this.#post('presence', () => {
       this.#leaving.delete(session)
-      return this.#whileHeld((sender) => this.#leave(session, sender))
+      return this.#whileHeld((sender) => this.#leave(session, sender, isGoodbye))
     })
   }
 
-  async #leave(session: string, sender: OutboxSender): Promise<void> {
+  async #leave(session: string, sender: OutboxSender, isGoodbye: boolean): Promise<void> {
     if (session !== this.#sessions.current) return
-    const { context, hubId, heartbeats } = this.#ports
+    const { context, domain, hubId, heartbeats } = this.#ports
     await heartbeats.forget(hubId, session)
-    await markDisconnected(context.db.kysely, hubId, session)
+    if (isGoodbye)
+      // It is offline from now on, and not only after a time without heartbeats.
+      await context.db.transact(async (tx) => {
+        await markLeft(tx.q, hubId, session)
+        await domain.hubsHeard(tx, context, [{ hubId, health: null }])
+      })
+    else await markDisconnected(context.db.kysely, hubId, session)
     sender.disconnect()
   }
 

@@ -7,7 +7,7 @@ import { statement } from '../platform/store/statement.ts'
 import { stopsSelling } from './stalls.ts'
 
 export interface HubState {
-  /** Heard from lately enough (SPEC §3). */
+  /** Heard within the time that counts (SPEC §3), and not gone in good order since. */
   online: boolean
   /** The connection's will has not come; a hint that is newer than `online`. */
   connected: boolean
@@ -41,6 +41,7 @@ const hubRows = (q: Queries) =>
       'hubs.accepting_orders',
       'hub_sessions.last_heard_at',
       'hub_sessions.is_connected',
+      'hub_sessions.has_left',
       'hub_sessions.health',
       'hub_sessions.health_at',
       'hub_sessions.software',
@@ -75,7 +76,8 @@ export async function hubStates(
 
 function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: number): HubState {
   const lastHeardAt = row?.last_heard_at ?? null
-  const online = lastHeardAt !== null && now - lastHeardAt <= onlineWithinMs
+  const isRecent = lastHeardAt !== null && now - lastHeardAt <= onlineWithinMs
+  const online = isRecent && row?.has_left !== 1
   const health = row?.health ? HubHealth.parse(JSON.parse(row.health)) : null
   const isStalled = stopsSelling(row?.stalled ?? null)
   const isWanted = row?.hub_status === 'active' && row.accepting_orders === 1

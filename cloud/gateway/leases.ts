@@ -80,7 +80,7 @@ export class LeaseKeeper {
       on conflict (hub_id) do update set
         session = excluded.session, software = excluded.software, instance = excluded.instance,
         hello_monotonic = excluded.hello_monotonic, process_id = excluded.process_id,
-        lease_until = excluded.lease_until, is_connected = excluded.is_connected,
+        lease_until = excluded.lease_until, is_connected = excluded.is_connected, has_left = 0,
         last_heard_at = excluded.last_heard_at, health_monotonic = null
       where (hub_sessions.process_id = excluded.process_id or hub_sessions.lease_until <= excluded.last_heard_at)
         and (hub_sessions.instance is null or hub_sessions.instance is distinct from excluded.instance
@@ -111,7 +111,7 @@ export class LeaseKeeper {
     const { rows } = await sql<{ hub_id: number; health_monotonic: number }>`
       update hub_sessions set
         process_id = ${lease.process_id}, lease_until = ${lease.lease_until},
-        is_connected = ${lease.is_connected}, last_heard_at = ${now},
+        is_connected = ${lease.is_connected}, has_left = 0, last_heard_at = ${now},
         health = case when health_monotonic > said_at then health else said end,
         health_at = case when health_monotonic > said_at then health_at else ${now} end,
         health_monotonic = case when health_monotonic > said_at then health_monotonic else said_at end
@@ -224,5 +224,15 @@ export async function markDisconnected(q: Queries, hubId: number, session: strin
     .where('hub_id', '=', hubId)
     .where('session', '=', session)
     .where('is_connected', '=', 1)
+    .execute()
+}
+
+/** The hub's service has stopped in good order. */
+export async function markLeft(q: Queries, hubId: number, session: string): Promise<void> {
+  await q
+    .updateTable('hub_sessions')
+    .set({ is_connected: 0, has_left: 1 })
+    .where('hub_id', '=', hubId)
+    .where('session', '=', session)
     .execute()
 }

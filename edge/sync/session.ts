@@ -102,7 +102,7 @@ export class Session {
     this.#transport = options.openTransport(
       {
         subscribe: [downFilter(hubId)],
-        will: { topic: this.#presenceTopic, payload: this.#presence(false), retain: true },
+        will: { topic: this.#presenceTopic, payload: this.#presence({ online: false }), retain: true },
       },
       {
         onConnect: () => this.#onConnect(),
@@ -150,7 +150,7 @@ export class Session {
   /** Says goodbye, and ends the connection. `onEnd` is not called. */
   close(): void {
     if (this.#state.phase === 'ended') return
-    if (this.#connected) void this.#publishPresence(false)
+    if (this.#connected) void this.#publishPresence({ online: false, goodbye: true })
     this.#end()
     this.#transport.close()
   }
@@ -167,12 +167,12 @@ export class Session {
     return upTopic(this.#options.hubId, 'presence')
   }
 
-  #presence(online: boolean): string {
-    return JSON.stringify({ session: this.id, online } satisfies Presence)
+  #presence(presence: Omit<Presence, 'session'>): string {
+    return JSON.stringify({ session: this.id, ...presence } satisfies Presence)
   }
 
-  async #publishPresence(online: boolean): Promise<void> {
-    await this.#transport.publish(this.#presenceTopic, this.#presence(online), { retain: true })
+  async #publishPresence(presence: Omit<Presence, 'session'>): Promise<void> {
+    await this.#transport.publish(this.#presenceTopic, this.#presence(presence), { retain: true })
   }
 
   #publish(channel: UpChannel, message: object | string): void {
@@ -220,7 +220,7 @@ export class Session {
       lastHeardMs: undefined,
     }
     log.debug({ session: this.id }, 'connected to the broker')
-    void this.#publishPresence(true)
+    void this.#publishPresence({ online: true })
     hellos.say()
   }
 

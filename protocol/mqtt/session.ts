@@ -81,8 +81,15 @@ export type Hail = z.infer<typeof Hail>
 export const Later = z.object({ session: Hex128, after_ms: z.int().min(0) })
 export type Later = z.infer<typeof Later>
 
-/** Retained, and the connection's will with `online: false`. A hint only. */
-export const Presence = z.object({ session: Hex128, online: z.boolean() })
+/**
+ * Retained, and the connection's will with `online: false`. A hint only, but for `goodbye`: the hub's service stops in good
+ * order, so the hub is offline at once. A will never has it.
+ */
+export const Presence = z.object({
+  session: Hex128,
+  online: z.boolean(),
+  goodbye: z.literal(true).optional(),
+})
 export type Presence = z.infer<typeof Presence>
 
 export const DeviceStatus = z.enum(['healthy', 'maintenance', 'fault', 'offline', 'unknown'])

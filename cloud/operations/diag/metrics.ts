@@ -165,8 +165,8 @@ function bookGauges(registers: Registry[], { db, runtime, settings }: CloudConte
     const [row] = (
       await sql<{ total: number; known: number; online: number; oldest: number | null }>`
         select (select count(*) from hubs) as total, count(*) as known,
-          coalesce(sum(case when last_heard_at > ${since} then 1 else 0 end), 0) as online,
-          min(case when last_heard_at > ${since} then last_heard_at end) as oldest
+          coalesce(sum(case when last_heard_at > ${since} and has_left = 0 then 1 else 0 end), 0) as online,
+          min(case when last_heard_at > ${since} and has_left = 0 then last_heard_at end) as oldest
         from hub_sessions`.execute(db.kysely)
     ).rows
     const { total, known, online, oldest } = row!

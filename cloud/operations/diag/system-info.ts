@@ -38,6 +38,7 @@ export async function systemInfo(
     .selectFrom('hub_sessions')
     .select((eb) => eb.fn.countAll<number | string>().as('online'))
     .where('last_heard_at', '>', now - settings.onlineWithinMs)
+    .where('has_left', '=', 0)
     .executeTakeFirstOrThrow()
   const { connected, clients } = facts.broker()
   return {

@@ -227,6 +227,7 @@ export function hubWork(context: CloudContext): WorkKinds {
           .select(['hub_sessions.hub_id', 'hub_sessions.last_heard_at'])
           .where('hub_sessions.hub_id', 'in', subjects.map(Number))
           .where('hub_sessions.last_heard_at', '>=', heardSince)
+          .where('hub_sessions.has_left', '=', 0)
           .where('hub_told.online', '=', 1)
           .execute()
         return new Map(

@@ -15,7 +15,7 @@ describe('a session', () => {
     expect(hub.sync.state()).toMatchObject({ phase: 'welcomed', session })
     hub.sync.stop()
     clock.advance(60_000)
-    expect(cloud.presences[1]).toBe(JSON.stringify({ session, online: false }))
+    expect(cloud.presences[1]).toBe(JSON.stringify({ session, online: false, goodbye: true }))
     expect(hub.sync.state().phase).toBe('stopped')
     expect(line.connections).toBe(1)
     expect(clock.pending).toBe(0)

@@ -12,6 +12,8 @@ export const gatewayTables = {
     process_id: text,
     lease_until: instant,
     is_connected: flag,
+    /** The hub's service has stopped in good order, and no later session has said hello. */
+    has_left: flag.default(0),
     last_heard_at: instant,
     /** `HubHealth`, or null before the first heartbeat. */
     health: text.nullable,
