@@ -12,6 +12,7 @@ import { bannerHandlers } from './commerce/deals/banners.ts'
 import type { CommerceServices } from './commerce/services.ts'
 import { commerceWork } from './commerce/work.ts'
 import type { CloudContext } from './platform/context.ts'
+import { ListeningWatch } from './platform/listening.ts'
 import { configurationHandlers } from './operations/controls/configuration.ts'
 import type { ControlServices } from './operations/controls/control.ts'
 import { controlHandlers, fridgeHandlers } from './operations/controls/handlers.ts'
@@ -141,7 +142,14 @@ export interface Cloud {
 /** The cloud service, put together; it does not listen (`main.ts` does). */
 export function createCloud(options: CloudOptions): Cloud {
   const { processId, processor } = options
-  const context: CloudContext = { ...options.context, underWay: new Set() }
+  const { runtime, settings } = options.context
+  const listening = new ListeningWatch({
+    clock: runtime.clock,
+    gapMs: settings.listeningGapMs,
+    hearsBroker: () => gateway.hearsBroker(settings.listeningGapMs),
+    pingDatabase: () => options.context.db.ping(),
+  })
+  const context: CloudContext = { ...options.context, underWay: new Set(), listening }
   const background: CloudContext = { ...context, db: context.db.for('background') }
   const refusals = options.refusals ?? cloudRefusals(context)
   const gateway = new Gateway({
@@ -229,6 +237,7 @@ export function createCloud(options: CloudOptions): Cloud {
     start() {
       health.phase = 'ready'
       gateway.start()
+      listening.start()
       feed.start()
       orderFeed.start()
       work.start()
@@ -239,6 +248,7 @@ export function createCloud(options: CloudOptions): Cloud {
       await endStreams()
       shared?.stop()
       options.poster.stop()
+      listening.stop()
       await work.stop()
       await worker?.stop()
       await gateway.stop()

@@ -67,6 +67,8 @@ export class Gateway {
   #connection: Connection = { kind: 'closed' }
   #isRunning = false
   #hasConnected = false
+  /** When the broker last delivered a message, or connected; monotonic. */
+  #heardAt = -Infinity
   readonly #outage: RepeatedLine
   /** Connections that have failed in a row. */
   #attempt = 0
@@ -134,6 +136,13 @@ export class Gateway {
 
   get commands(): Commands {
     return this.#commands
+  }
+
+  /** Whether the broker is connected and, if it is a shared one, has delivered something within that time. */
+  hearsBroker(withinMs: number): boolean {
+    if (!this.isConnected()) return false
+    // Every process hears its own beats through a shared broker; a dead line delivers nothing and looks connected.
+    return !this.#peers || this.#context.runtime.clock.monotonic() - this.#heardAt <= withinMs
   }
 
   /** Whether the broker is connected. */
@@ -204,6 +213,7 @@ export class Gateway {
   #onConnect(): void {
     this.#context.log.info({}, 'connected to the broker')
     this.#hasConnected = true
+    this.#heardAt = this.#context.runtime.clock.monotonic()
     if (!this.#peers) this.#onSubscribed()
     background(this.#context, 'broker found', () => this.#resumeLinks())
     this.#peers?.connected()
@@ -240,6 +250,7 @@ export class Gateway {
 
   #onMessage(topic: string, payload: string): void {
     if (!this.#isRunning) return
+    this.#heardAt = this.#context.runtime.clock.monotonic()
     const message = parseJson(payload)
     const channel = parseCloudTopic(topic)
     if (channel) return this.#onCloudMessage(channel, message)

@@ -304,12 +304,7 @@ export class HubLink {
     if (session !== this.#sessions.current) return
     const { context, domain, hubId, heartbeats } = this.#ports
     await heartbeats.forget(hubId, session)
-    if (isGoodbye)
-      // It is offline from now on, and not only after a time without heartbeats.
-      await context.db.transact(async (tx) => {
-        await markLeft(tx.q, hubId, session)
-        await domain.hubsHeard(tx, context, [{ hubId, health: null }])
-      })
+    if (isGoodbye) await markLeft(context, domain, { hubId, session })
     else await markDisconnected(context.db.kysely, hubId, session)
     sender.disconnect()
   }

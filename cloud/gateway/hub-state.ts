@@ -9,6 +9,8 @@ import { stopsSelling } from './stalls.ts'
 export interface HubState {
   /** Heard within the time that counts (SPEC §3), and not gone in good order since. */
   online: boolean
+  /** Its service has stopped in good order. */
+  hasLeft: boolean
   /** The connection's will has not come; a hint that is newer than `online`. */
   connected: boolean
   /** Whether a customer may order there: the owner, the hub itself and its connection agree. */
@@ -83,6 +85,7 @@ function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: number): 
   const isWanted = row?.hub_status === 'active' && row.accepting_orders === 1
   return {
     online,
+    hasLeft: row?.has_left === 1,
     connected: online && row?.is_connected === 1,
     isStalled,
     acceptingOrders: isWanted && online && !isStalled && health !== null && health.accepting_orders,

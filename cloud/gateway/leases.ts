@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Heartbeat, Hello } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
+import type { HubDomain } from './domain.ts'
 import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { recordset } from '../platform/store/recordset.ts'
@@ -227,12 +228,18 @@ export async function markDisconnected(q: Queries, hubId: number, session: strin
     .execute()
 }
 
-/** The hub's service has stopped in good order. */
-export async function markLeft(q: Queries, hubId: number, session: string): Promise<void> {
-  await q
-    .updateTable('hub_sessions')
-    .set({ is_connected: 0, has_left: 1 })
-    .where('hub_id', '=', hubId)
-    .where('session', '=', session)
-    .execute()
-}
+/** The hub's service has stopped in good order: the hub is offline from now on. */
+export const markLeft = (
+  context: CloudContext,
+  domain: HubDomain,
+  { hubId, session }: HeldHub,
+): Promise<void> =>
+  context.db.transact(async (tx) => {
+    await tx.q
+      .updateTable('hub_sessions')
+      .set({ is_connected: 0, has_left: 1 })
+      .where('hub_id', '=', hubId)
+      .where('session', '=', session)
+      .execute()
+    await domain.hubsHeard(tx, context, [{ hubId, health: null }])
+  })

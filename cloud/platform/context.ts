@@ -2,6 +2,7 @@ import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { Sealer } from './store/sealer.ts'
+import type { Listening } from './listening.ts'
 import type { CloudSettings } from './settings/rule-settings.ts'
 import type { CloudDatabase } from './store/database.ts'
 
@@ -14,6 +15,8 @@ export interface CloudContext {
   settings: CloudSettings
   /** Of what the database keeps for the service alone. */
   sealer: Sealer
+  /** For how long this process has listened to hubs; since its start, without interruption, if absent. */
+  listening?: Listening
   /** Told of each error that ended a turn nobody waits for (`background.ts`); by default it is logged. */
   onFault?(error: unknown, during: string): void
   /** The turns that nobody waits for, while they last: who closes the database waits for them first. */

@@ -4,6 +4,7 @@ import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { hubState } from '../../gateway/hub-state.ts'
 import { enqueue } from '../../gateway/outbox.ts'
+import { uninterrupted, type Listening } from '../../platform/listening.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
@@ -13,12 +14,16 @@ import { endUndelivered } from '../refunds/undelivered.ts'
 
 /** Ends orders whose hubs do not, so that nobody's money waits for ever. */
 export function overdueWork(context: CloudContext): WorkKinds {
-  const listeningSince = context.runtime.clock.monotonic()
+  const listening = context.listening ?? uninterrupted(context.runtime.clock)
   return {
-    'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject), listeningSince) },
-    'order.unclaimed': { look: ({ subject }) => failUnclaimed(context, Number(subject)) },
+    'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject), listening) },
+    'order.unclaimed': { look: ({ subject }) => failUnclaimed(context, Number(subject), listening) },
   }
 }
+
+/** How long hubs still have to report what they did while this process did not listen. */
+const unheardMs = ({ settings }: CloudContext, listening: Listening): number =>
+  settings.hubReturnMs - listening.forMs()
 
 /**
  * An order that no hub has reported by its start limit and the time for preparing it is not going to be: it ends here,
@@ -26,7 +31,7 @@ export function overdueWork(context: CloudContext): WorkKinds {
  * that is being prepared the hub ends by itself; where it falls silent over it, it is given much longer, as it may be
  * dispensing with the internet unplugged.
  */
-function endOverdue(context: CloudContext, orderId: number, listeningSince: number): Promise<Outcome> {
+function endOverdue(context: CloudContext, orderId: number, listening: Listening): Promise<Outcome> {
   const { db, runtime, settings } = context
   return db.transact(async (tx) => {
     const order = await lockOrder(tx, orderId)
@@ -49,9 +54,8 @@ function endOverdue(context: CloudContext, orderId: number, listeningSince: numb
         details: { order_id: orderId, queued_at: timestamp(order.queued_at!) },
       })
     if (endsAt > now) return { next: Math.min(endsAt, now + settings.overdueRecheckMs) }
-    // Silence counts while somebody listens: hubs have yet to say what they did while the cloud was away.
-    const unheardMs = listeningSince + settings.hubReturnMs - runtime.clock.monotonic()
-    if (unheardMs > 0) return { next: now + wholeMs(unheardMs) }
+    const waitMs = unheardMs(context, listening)
+    if (waitMs > 0) return { next: now + wholeMs(waitMs) }
     const failure_reason = isQueued ? 'not_begun' : 'hub_silent'
     await endUndelivered(tx, context, order, 'preparation_timeout', { failure_reason })
     // Should the hub have it after all, it is not to begin.
@@ -65,7 +69,7 @@ function endOverdue(context: CloudContext, orderId: number, listeningSince: numb
  * A hub times an unclaimed order out by itself, and reports it when it is online; one that is offline may have seen its
  * customer, so it is given as long as for any other order before the cloud speaks for it. No money goes back by itself.
  */
-function failUnclaimed(context: CloudContext, orderId: number): Promise<Outcome> {
+function failUnclaimed(context: CloudContext, orderId: number, listening: Listening): Promise<Outcome> {
   const { db, runtime, settings } = context
   return db.transact(async (tx) => {
     const order = await lockOrder(tx, orderId)
@@ -75,6 +79,8 @@ function failUnclaimed(context: CloudContext, orderId: number): Promise<Outcome>
     const now = runtime.clock.now()
     const endsAt = await lostAt(tx, context, order, order.ready_at!)
     if (endsAt > now) return { next: Math.min(endsAt, now + settings.overdueRecheckMs) }
+    const waitMs = unheardMs(context, listening)
+    if (waitMs > 0) return { next: now + wholeMs(waitMs) }
     await moveOrder(tx, context, order, 'unclaimed', { failure_reason: 'unclaimed' })
     return { next: null, affected: [orderId] }
   })

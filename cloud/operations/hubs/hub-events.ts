@@ -8,6 +8,7 @@ import { appendEvent } from '../../events/append-event.ts'
 import type { HeardHub } from '../../gateway/domain.ts'
 import { type HubState, hubStates, shownHubStatus } from '../../gateway/hub-state.ts'
 import { stopsSelling } from '../../gateway/stalls.ts'
+import { uninterrupted } from '../../platform/listening.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
@@ -211,12 +212,12 @@ const changed = (told: Readonly<Record<string, Device>>, devices: Devices): Devi
   })
 
 /**
- * Looks whether a hub that is said to be online has been heard since; the first look is made due when it comes online. One that
- * is silent for long is an alarm: silence counts while this process listens, as hubs have yet to find it after its start.
+ * Checks whether a hub that is published as online has been heard since; the first check is due when it comes online. A hub
+ * that is silent for long is an alarm. Silence counts only while this process listens (`platform/listening.ts`).
  */
 export function hubWork(context: CloudContext): WorkKinds {
   const { db, runtime, settings } = context
-  const listeningSince = runtime.clock.monotonic()
+  const listening = context.listening ?? uninterrupted(runtime.clock)
   return {
     'hub.silent': {
       async early(subjects) {
@@ -244,11 +245,14 @@ export function hubWork(context: CloudContext): WorkKinds {
           if (!hub) return done
           // Who hears the hub at this moment holds this row: what is read after it is how the hub stands then.
           await lockTold(tx, [hubId])
-          await tellOfHub(tx, context, hubId)
-          const { online, lastHeardAt } = await readHubState(tx.q, context, hubId)
-          if (online) return { next: lastHeardAt! + settings.onlineWithinMs + 1 }
+          const { online, hasLeft, lastHeardAt } = await readHubState(tx.q, context, hubId)
           const now = runtime.clock.now()
-          const listenedMs = runtime.clock.monotonic() - listeningSince
+          const listenedMs = listening.forMs()
+          // Its heartbeats may have come while this process did not listen: it is not offline yet.
+          const unheardMs = Math.min(settings.onlineWithinMs, settings.hubReturnMs) - listenedMs
+          if (!online && !hasLeft && unheardMs > 0) return { next: now + wholeMs(unheardMs) }
+          await tellOfHub(tx, context, hubId)
+          if (online) return { next: lastHeardAt! + settings.onlineWithinMs + 1 }
           const leftMs = Math.max(
             (lastHeardAt ?? now) + settings.hubSilentAlarmMs - now,
             Math.min(settings.hubReturnMs, settings.hubSilentAlarmMs) - listenedMs,

@@ -59,7 +59,12 @@ export const ruleSettings = {
   silentHubMs: ms(DAY, 'An order that a hub has begun, and says nothing more of, ends after this.'),
   hubReturnMs: ms(
     2 * MINUTE,
-    'After its start the cloud ends no order for the silence of its hub for so long: hubs have yet to report.',
+    'Time in milliseconds that hubs have to report after the cloud begins to listen: after its start, after a standstill, and after a loss of the broker or the database. Until then the cloud ends nothing because of a silent hub.',
+  ),
+  listeningGapMs: ms(
+    10 * SECOND,
+    'Length in milliseconds from which a standstill of the process, or a loss of the broker or the database, interrupts its listening to hubs.',
+    5 * MINUTE,
   ),
   paymentRecheckMs: ms(30 * SECOND, 'A payment in doubt is asked about after this.'),
   paymentHoldMs: ms(

@@ -203,7 +203,13 @@ onEachDatabase('events', (open) => {
       'intake.changed',
     ])
     for (const { type, data } of page.data) expect(strangers(eventData[type], data)).toEqual([])
-    expect(page.data[1]!.data).toEqual({ bin_number: 1, enabled: true, status: 'fault' })
+    expect(page.data[1]!.data).toMatchObject({
+      bin_number: 1,
+      enabled: true,
+      status: 'fault',
+      order_id: null,
+      reserved_for_order: null,
+    })
     expect(page.data[4]!.data).toMatchObject({ online: false, network_status: 'disconnected' })
   })
 

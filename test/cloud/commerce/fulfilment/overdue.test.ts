@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { commerceWork } from '../../../../cloud/commerce/work.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { droppedLines, openShop } from '../../support/shop.ts'
+
+const MINUTE = 60_000
+
+onEachDatabase('a hub', (open) => {
+  test.each(['not started', 'ready'] as const)(
+    'that is silent about an order that is %s ends it only after the cloud has listened for HUB_RETURN_MS',
+    async (state) => {
+      const shop = await openShop(await open())
+      const { id } = await shop.paidOrder({ 1: 1 })
+      if (state === 'ready') {
+        const lines = droppedLines(await shop.items(id))
+        await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+        await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
+      }
+      let listenedMs = 0
+      const context = { ...shop.context, listening: { forMs: () => listenedMs } }
+      const work = new WorkRunner(context, commerceWork({ ...shop.services, context }))
+      const kinds = ['order.overdue', 'order.unclaimed']
+      // The process stood still, or had no broker or database, for two days.
+      shop.clock.advance(48 * 60 * MINUTE)
+      for (const ms of [0, 1, context.settings.hubReturnMs - 1]) {
+        listenedMs = ms
+        expect(await work.drain(kinds)).toEqual([])
+        shop.clock.advance(2 * MINUTE)
+      }
+      listenedMs = context.settings.hubReturnMs
+      expect(await work.drain(kinds)).toEqual([id])
+      expect((await shop.order(id)).processing_status).toBe(state === 'ready' ? S.FAILED : S.TIMED_OUT)
+    },
+  )
+
+  test('that reports while the cloud waits after a standstill keeps its order', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 1 })
+    const context = { ...shop.context, listening: { forMs: () => 0 } }
+    const work = new WorkRunner(context, commerceWork({ ...shop.services, context }))
+    shop.clock.advance(60 * MINUTE)
+    expect(await work.drain(['order.overdue'])).toEqual([])
+    const lines = droppedLines(await shop.items(id))
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+    await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
+    shop.clock.advance(5 * MINUTE)
+    await work.drain()
+    expect((await shop.order(id)).processing_status).toBe(S.READY)
+    expect(await shop.refunds(id)).toEqual([])
+  })
+})
