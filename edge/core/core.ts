@@ -14,6 +14,7 @@ import { deadLettersOf, dropByPerson, replayByPerson, watchDeadLetters } from '.
 import { createDevices } from './devices.ts'
 import { noteDoorMoved } from './doors/doors.ts'
 import { applyCloudEntry, controllerEventsOf } from './events.ts'
+import { readingsOfFridges } from './fridges.ts'
 import { healthOf, watchHealth, type HealthWatch } from './health.ts'
 import { endAlarmsOfAbsent, startHousekeeping } from './housekeeping.ts'
 import type { HubCore } from './hub-core.ts'
@@ -84,6 +85,7 @@ export function createCore(options: CoreOptions): HubCore {
     operate: (body, reply) => operate(context, body, reply),
     health: () => healthOf(context),
     noteStall: () => health.look(),
+    readings: () => readingsOfFridges(context),
     quietMs: () => actor.quietMs(),
     onHealthChange: (listener) => health.onChange(listener),
     setCloudClock: (offsetMs, how) => followCloudClock(context, offsetMs, how),

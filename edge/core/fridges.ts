@@ -4,6 +4,7 @@ import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { FridgeRow } from '../journal/states.ts'
 import { isUsable, type Context } from './context.ts'
 import type { FridgeState } from './devices.ts'
+import type { FridgeReading } from './hub-core.ts'
 import { fridgeDevice } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { isFrozen, newThermometer, proofOf } from './thermometer.ts'
@@ -205,6 +206,22 @@ export function readingOf(context: Context, number: number): { celsius: number; 
   if (unreadable !== undefined || meter.last === undefined) return undefined
   const ageMs = context.runtime.clock.monotonic() - meter.last.at
   return ageMs < maxAgeMs(context, number) ? { celsius: meter.last.celsius, ageMs } : undefined
+}
+
+/** What each fridge's probe shows, for people at the hub. */
+export function readingsOfFridges(context: Context): FridgeReading[] {
+  const { layout, devices, runtime } = context
+  const now = runtime.clock.monotonic()
+  return layout.fridges.map(({ number }) => {
+    const { meter, unreadable } = devices.fridge(number)
+    const reading = isUsable(context, fridgeDevice(number)) ? readingOf(context, number) : undefined
+    return {
+      fridge_number: number,
+      celsius: reading?.celsius ?? null,
+      age_min: meter.last === undefined ? null : Math.floor((now - meter.last.at) / 60_000),
+      why: reading === undefined ? (unreadable ?? whyUnread(context, number)) : null,
+    }
+  })
 }
 
 /** The fridges from which nothing is sold before a person has looked. */

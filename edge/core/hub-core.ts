@@ -49,11 +49,25 @@ export interface FacingStock {
   location: Location
   primary: boolean
   quantity: number
+  /** How many units the row holds; 0 where the hub's hardware has no such row. */
+  capacity: number
   /** Why nothing is sold from it: what its controller said, `unknown`, `disabled` or `shutoff`; null where it sells. */
   blocked: string | null
 }
 
-export type LocalRefusal = 'not_found' | 'not_unknown' | 'invalid' | 'not_now' | 'unavailable'
+/** What a fridge's probe shows. */
+export interface FridgeReading {
+  fridge_number: number
+  /** Degrees Celsius; null without a valid reading. */
+  celsius: number | null
+  /** Whole minutes since the last plausible reading; null if there was none since the hub's start. */
+  age_min: number | null
+  /** Why there is no valid reading. */
+  why: string | null
+}
+
+export type LocalRefusal =
+  'not_found' | 'not_unknown' | 'invalid' | 'invalid_quantity' | 'not_now' | 'unavailable'
 /** `why`: a sentence, where the reason alone does not say enough. */
 export type LocalOutcome = { ok: true } | { ok: false; reason: LocalRefusal; why?: string }
 
@@ -97,6 +111,8 @@ export interface HubCore {
   health(): HubHealth
   /** What the hub reports reaches the cloud no more, or does again: health says so. */
   noteStall(): void
+  /** What each fridge's probe shows, with the age of it. */
+  readings(): FridgeReading[]
   /** Milliseconds since the core last handled an event; its housekeeping is one each `housekeepingMs` at the least. */
   quietMs(): number
   /** Calls `listener` when what `health` says has changed (temperatures aside). */

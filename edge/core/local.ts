@@ -1,3 +1,4 @@
+import { countProblem, restockProblem } from '../../protocol/model/counting.ts'
 import { locationKey, type Location } from '../../protocol/model/location.ts'
 import {
   binSubject,
@@ -18,7 +19,7 @@ import { placeOf } from './layout.ts'
 import { blockedRows, closedCabinets } from './withheld.ts'
 
 const no = (reason: LocalRefusal): LocalOutcome => ({ ok: false, reason })
-const MAX_UNITS = 1000
+const invalidQuantity = (why: string): LocalOutcome => ({ ok: false, reason: 'invalid_quantity', why })
 
 /** A person says whether an operation of unknown outcome happened. */
 export function settleByPerson(context: Context, operationId: string, happened: boolean): LocalOutcome {
@@ -35,7 +36,9 @@ export function settleByPerson(context: Context, operationId: string, happened: 
 export function restockByPerson(context: Context, location: Location, units: number): LocalOutcome {
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
-  if (!Number.isInteger(units) || units < 1 || units > MAX_UNITS) return no('invalid')
+  const capacity = context.layout.depthOf(location)
+  const problem = restockProblem(units, { quantity: facing.quantity, capacity })
+  if (problem !== undefined) return invalidQuantity(problem)
   const isTaken = context.handle(() => {
     restockFacing(context, facing, units)
     report(context, 'restock_row', rowSubject(location))
@@ -46,7 +49,8 @@ export function restockByPerson(context: Context, location: Location, units: num
 export function countByPerson(context: Context, location: Location, units: number): LocalOutcome {
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
-  if (!Number.isInteger(units) || units < 0 || units > MAX_UNITS) return no('invalid')
+  const problem = countProblem(units, context.layout.depthOf(location))
+  if (problem !== undefined) return invalidQuantity(problem)
   const isTaken = context.handle(() => {
     countFacing(context, facing, units)
     report(context, 'count_row', rowSubject(location))
@@ -159,6 +163,7 @@ export function stockOf(context: Context): FacingStock[] {
     location: { cabinet, shelf, row },
     primary: is_primary === 1,
     quantity,
+    capacity: context.layout.depthOf({ cabinet, shelf, row }),
     blocked: blocks.get(locationKey({ cabinet, shelf, row }))?.why ?? closed.get(cabinet) ?? null,
   }))
 }

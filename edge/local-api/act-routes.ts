@@ -9,11 +9,12 @@ import { bodyOf, done, Nothing, parse } from './bodies.ts'
 import { LocalError } from './local-error.ts'
 import type { LocalApp, LocalContext } from './login-routes.ts'
 
-const units = (min: number) => z.int().min(min).max(10_000)
+/** The hub judges it: by the row, as the cloud does. */
+const units = z.number()
 
 const Settle = z.strictObject({ happened: z.boolean() })
-const Count = z.strictObject({ location: Location, units: units(0) })
-const Restock = z.strictObject({ location: Location, units: units(1) })
+const Count = z.strictObject({ location: Location, units })
+const Restock = z.strictObject({ location: Location, units })
 /** `for_ms`: how long the door stays unlocked, milliseconds; the hub's own limit holds besides. */
 const Unlock = z.strictObject({ for_ms: z.int().min(1000).max(86_400_000).default(30_000) })
 const Cycle = z.strictObject({ cycles: z.int().min(1).max(10).default(3) })

@@ -19,6 +19,7 @@ export type LocalCore = ActOptions['core'] &
   Pick<
     HubCore,
     | 'health'
+    | 'readings'
     | 'foreignControllers'
     | 'unknownOperations'
     | 'deadLetters'
@@ -118,6 +119,7 @@ function stateOf({ hubId, core, sync, links }: LocalApiOptions) {
     alarms: core.alarms(),
     held: core.held(),
     health: core.health(),
+    readings: core.readings(),
     orders: core.orders(),
     stock: core.stock(),
     unknown_operations: core.unknownOperations(),

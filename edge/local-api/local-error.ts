@@ -1,6 +1,7 @@
 /** Every error of the local API: code → HTTP status and what it means. */
 const table = {
   invalid_request: [422, 'The request is not as it should be.'],
+  invalid_quantity: [422, 'The row cannot hold that many units.'],
   invalid_json: [400, 'The body is not JSON.'],
   payload_too_large: [413, 'The body is too large.'],
   host_not_allowed: [403, 'The hub is not called by this name: ALLOWED_HOSTS lists others.'],

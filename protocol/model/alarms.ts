@@ -113,8 +113,8 @@ const kinds = {
   },
   door_left_open: {
     severity: 'warning',
-    what: 'has been open for minutes',
-    remedy: 'Close it.',
+    what: 'is not known to be closed and locked',
+    remedy: 'Close it. If it is closed, check its lock, its contact and their cables.',
     ends: 'when_quiet',
     byHub: true,
   },

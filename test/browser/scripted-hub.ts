@@ -41,6 +41,7 @@ export function scriptedHub() {
                 location: { cabinet: device.number, shelf, row: index + 1 },
                 primary: true,
                 quantity: 6,
+                capacity: 12,
                 blocked: index === 3 ? 'jam' : null,
               })),
             ),
@@ -114,6 +115,7 @@ export function scriptedHub() {
       },
     ],
     stock: () => state.stock,
+    readings: () => [{ fridge_number: 1, celsius: 7.5, age_min: 0, why: null }],
     acceptance: idleAcceptance(say),
   }
   return { core, state, asked }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Facing } from '../../../protocol/contract/owner-inventory.ts'
+import { countProblem } from '../../../protocol/model/counting.ts'
 import { type Location, locationKey } from '../../../protocol/model/location.ts'
 import { holdsWithin } from '../../../protocol/model/runtime.ts'
 import { hubState } from '../../gateway/hub-state.ts'
@@ -33,10 +34,9 @@ export const facingHandlers = (
         wrong(missing, `the hub has no such ${missing}`, location[missing]),
       ])
     const before = await readFacing(db.kysely, hubId, location)
-    if (quantity > before.capacity)
-      throw new ApiError('invalid_quantity', undefined, undefined, [
-        wrong('quantity', `the row holds ${before.capacity} units`, quantity),
-      ])
+    const problem = countProblem(quantity, before.capacity)
+    if (problem !== undefined)
+      throw new ApiError('invalid_quantity', undefined, undefined, [wrong('quantity', problem, quantity)])
     const place = await db.transact(async (tx) => {
       const facing = await tx
         .forUpdate(

@@ -4,6 +4,7 @@ import { Icon } from '../../../protocol/ui/icon.tsx'
 import { nameOf, sentenceOf } from '../../../protocol/ui/picture-model.ts'
 import { Shelves } from './shelves.tsx'
 import { act, picture, running, selected, state } from './store.ts'
+import { readingWords } from './words.ts'
 
 /** A device: what it is, what it does now, and all that may be done with it here. */
 export function DevicePanel({ id }: { id: string }): JSX.Element {
@@ -81,8 +82,14 @@ function BinActs({ id, number }: { id: string; number: number }): JSX.Element {
 function FridgeActs({ id, number }: { id: string; number: number }): JSX.Element {
   const fridge = state.value!.health.fridges.find(({ fridge_number }) => fridge_number === number)
   const doors = state.value!.health.doors.filter(({ door }) => door.startsWith(`fridge_${number}_`))
+  const reading = state.value!.readings.find(({ fridge_number }) => fridge_number === number)
   return (
     <div class="grid grid-cols-1 gap-2">
+      {reading && (
+        <p class={reading.celsius === null ? 'bad text-sm' : 'quiet text-sm'} data-reading>
+          {readingWords(reading)}
+        </p>
+      )}
       {fridge?.shutoff && (
         <Do device={id} what="I have looked at the goods: sell again" path={`fridges/${number}/confirm`} />
       )}
@@ -111,8 +118,15 @@ function ControllerActs({ id }: { id: string }): JSX.Element {
   return (
     <div class="grid gap-2">
       <p class="quiet text-sm break-all">
-        Port {link.port}. Firmware {link.firmware ?? 'not known'}. It drives {devices.map(nameOf).join(', ')}.
+        Port {link.port}. Firmware {link.firmware ?? 'not known'}
+        {link.protocol === null ? '' : `, protocol ${link.protocol}`}. It drives{' '}
+        {devices.map(nameOf).join(', ')}.
       </p>
+      {link.reason !== null && (
+        <p class="bad text-sm break-all" data-reason>
+          Not connected: {link.reason}.
+        </p>
+      )}
       {at && <Do device={id} what="Reconnect" path={`${at}/reconnect`} />}
       {foreign.includes(id) && (
         <Do

@@ -43,6 +43,7 @@ export interface LocalState {
     location: Location
     primary: boolean
     quantity: number
+    capacity: number
     blocked: string | null
   }[]
   unknown_operations: {
@@ -55,7 +56,15 @@ export interface LocalState {
     at: number
   }[]
   dead_letters: { id: number; kind: string | null; error: string; body: string; at: number }[]
-  links: { controller: string; port: string; up: boolean; firmware: string | null }[]
+  links: {
+    controller: string
+    port: string
+    up: boolean
+    firmware: string | null
+    protocol: number | null
+    reason: string | null
+  }[]
+  readings: { fridge_number: number; celsius: number | null; age_min: number | null; why: string | null }[]
   foreign_controllers: string[]
   acceptance: AcceptanceState
   sync: { phase: string; reason?: string | undefined; reasonSince?: number | undefined }

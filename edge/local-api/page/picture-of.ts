@@ -59,9 +59,8 @@ export function pictureOf({ controllers }: HardwareDescription, state: LocalStat
       celsius: fridge.temperature,
       trouble: fridge.shutoff
         ? 'Too warm for too long: not sold'
-        : fridge.status === 'healthy' || fridge.status === 'maintenance'
-          ? null
-          : fridge.status,
+        : (unreadable(state, fridge.fridge_number) ??
+          (fridge.status === 'healthy' || fridge.status === 'maintenance' ? null : fridge.status)),
       doors: health.doors
         .map((one) => one.door)
         .filter((name) => name.startsWith(`fridge_${fridge.fridge_number}_`))
@@ -76,9 +75,19 @@ export function pictureOf({ controllers }: HardwareDescription, state: LocalStat
         .filter(({ id }) => id === link.controller)
         .flatMap((one) => one.devices.map(({ kind, number }) => `${kind}-${number}`)),
       traffic: 0,
-      trouble: foreign.includes(link.controller) ? 'Not this hub’s board' : link.up ? null : 'Not connected',
+      trouble: foreign.includes(link.controller)
+        ? 'Not this hub’s board'
+        : link.up
+          ? null
+          : `Not connected${link.reason === null ? '' : `: ${link.reason}`}`,
     })),
   }
+}
+
+/** Why the fridge's temperature is unknown; null while it is known. */
+function unreadable({ readings }: LocalState, fridge: number): string | null {
+  const reading = readings.find(({ fridge_number }) => fridge_number === fridge)
+  return reading?.why == null ? null : `Temperature unknown: ${reading.why}`
 }
 
 /** A door's state by its status: one that is open is not known to be locked or not. */

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import { Minus, Plus } from 'lucide'
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { countProblem } from '../../../protocol/model/counting.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { act, state } from './store.ts'
 
@@ -17,7 +18,7 @@ const typed = signal<ReadonlyMap<string, number>>(new Map())
 const setTyped = (key: string, units: number | undefined): void => {
   const next = new Map(typed.value)
   if (units === undefined) next.delete(key)
-  else next.set(key, Math.max(0, units))
+  else next.set(key, units)
   typed.value = next
 }
 
@@ -31,7 +32,7 @@ function focusWhenShown(input: HTMLInputElement, frames = 60): void {
 }
 
 function Row({ facing }: { facing: Facing }): JSX.Element {
-  const { location, product_id, name, quantity, blocked } = facing
+  const { location, product_id, name, quantity, capacity, blocked } = facing
   const key = keyOf(facing)
   const input = useRef<HTMLInputElement>(null)
   useEffect(() => {
@@ -45,6 +46,9 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
   const [held, hold] = useState<number>()
   const wanted = typed.value.get(key) ?? held ?? quantity
   const difference = wanted - quantity
+  // An empty field, a negative number or more than the row holds is refused, and never taken for another number.
+  const start = Number.isNaN(wanted) ? quantity : wanted
+  const problem = Number.isNaN(wanted) ? 'enter a number' : countProblem(wanted, capacity)
   async function send(what: string, path: string, units: number): Promise<void> {
     await act(`Row ${key}: ${what}`, path, { location, units })
     setTyped(key, undefined)
@@ -53,7 +57,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
   return (
     <li class="py-2 border-b border-base-300" data-row={key}>
       <p class="text-sm">
-        <b>Row {location.row}</b> · {name ?? `product ${product_id}`} · {quantity} there
+        <b>Row {location.row}</b> · {name ?? `product ${product_id}`} · {quantity} of {capacity} there
         {blocked && <span class="bad"> · not for sale: {blocked}</span>}
       </p>
       <div
@@ -67,7 +71,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
           <button
             class="btn join-item btn-square"
             aria-label={`Row ${key}: one less`}
-            onClick={() => setTyped(key, wanted - 1)}
+            onClick={() => setTyped(key, Math.max(0, Math.min(start, capacity) - 1))}
           >
             <Icon icon={Minus} />
           </button>
@@ -75,24 +79,31 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
             ref={input}
             type="number"
             min="0"
+            max={capacity}
+            aria-invalid={problem !== undefined}
             inputMode="numeric"
             class="input join-item w-16 text-center"
             aria-label={`Row ${key}: units`}
-            value={wanted}
-            onInput={(event) => setTyped(key, event.currentTarget.valueAsNumber || 0)}
+            value={Number.isNaN(wanted) ? '' : wanted}
+            onInput={(event) => setTyped(key, event.currentTarget.valueAsNumber)}
           />
           <button
             class="btn join-item btn-square"
             aria-label={`Row ${key}: one more`}
-            onClick={() => setTyped(key, wanted + 1)}
+            onClick={() => setTyped(key, Math.min(capacity, start + 1))}
           >
             <Icon icon={Plus} />
           </button>
         </div>
-        <button class="btn" onClick={() => void send(`counted ${wanted}`, 'stock/count', wanted)}>
-          Counted {wanted}
+        <button
+          class="btn"
+          disabled={problem !== undefined}
+          onClick={() => void send(`counted ${wanted}`, 'stock/count', wanted)}
+        >
+          Counted {Number.isNaN(wanted) ? '' : wanted}
         </button>
-        {difference > 0 && (
+        {problem !== undefined && <span class="bad text-sm">{problem}</span>}
+        {problem === undefined && difference > 0 && (
           <button class="btn" onClick={() => void send(`added ${difference}`, 'stock/restock', difference)}>
             Added {difference}
           </button>

@@ -37,13 +37,21 @@ const alarms: Readonly<Record<string, Words>> = {
     title: 'A door is open that is locked',
     remedy: 'Look for damage, close the door, and check its lock.',
   },
-  door_left_open: { title: 'A door stands open', remedy: 'Close it until its lock holds it.' },
+  door_left_open: {
+    title: 'A door stands open, or its lock or contact fails',
+    remedy:
+      'Close it until its lock holds it. If it is closed, check its lock, its contact and their cables.',
+  },
   fridge_warm: {
     title: 'The fridge is too warm',
     remedy: 'Close its doors, check its fan and cooling. After half an hour nothing is sold from it.',
   },
+  fridge_unreadable: {
+    title: 'The fridge’s temperature is unknown',
+    remedy: 'Check its probe and its cable. After half an hour nothing is sold from it.',
+  },
   health_shutoff: {
-    title: 'The fridge was too warm for too long: nothing is sold from it',
+    title: 'The fridge was without proof of being cold for too long: nothing is sold from it',
     remedy: 'Look at the goods, take out what is spoilt, then confirm the fridge here.',
   },
   store_full: {
@@ -108,6 +116,18 @@ export function causeOf(error: unknown): string {
     .join('; ')
   const cause = (fault && (faults[fault] ?? fault)) ?? (reason && reasons[reason]) ?? why ?? field
   return cause ? `${error.message} ${cause}` : error.message
+}
+
+/** A fridge's reading with its age: `4.2 °C. Read less than a minute ago.` */
+export function readingWords(reading: {
+  celsius: number | null
+  age_min: number | null
+  why: string | null
+}): string {
+  const { celsius, age_min: age, why } = reading
+  if (celsius !== null) return `${celsius} °C. Read ${age === 0 ? 'less than a minute' : `${age} min`} ago.`
+  const last = age === null ? 'There was no reading yet' : `The last valid reading is ${age} min old`
+  return `Temperature unknown: ${why ?? 'there is no valid reading'}. ${last}.`
 }
 
 /** How the hub stands with the cloud, and why it does not answer. */

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { config, HubBench } from './hub-bench.ts'
 
 test('what people do at the hub itself is in its ledger, with what it changed', () => {

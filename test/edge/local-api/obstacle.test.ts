@@ -30,6 +30,7 @@ const row = (quantity: number, blocked: string | null = null) => ({
   location: { cabinet: 1, shelf: 1, row: 1 },
   primary: true,
   quantity,
+  capacity: 10,
   blocked,
 })
 
