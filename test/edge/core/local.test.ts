@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { stockedFacings } from '../../simulation/hardware.ts'
 import { config, HubBench } from './hub-bench.ts'
 
 test('what people do at the hub itself is in its ledger, with what it changed', () => {
@@ -53,4 +54,43 @@ test('what a person holds at the hub stays held, whatever the cloud’s configur
     ['release_bin', 'bin 2'],
     ['release_orders', 'orders'],
   ])
+})
+
+describe('units that somebody enters at the hub', () => {
+  const row = { cabinet: 1, shelf: 1, row: 3 }
+  const capacity = 12
+
+  test.each([-3, -1, 13, 25, 10_000, 1.5, Number.NaN, Infinity])(
+    'a count of %d is refused, and changes nothing',
+    (units) => {
+      const bench = HubBench.ready()
+      const before = bench.stock()['1-1-3']
+      expect(bench.core.count(row, units)).toMatchObject({ ok: false, reason: 'invalid_quantity' })
+      expect(bench.stock()['1-1-3']).toBe(before)
+      expect([bench.entries('stock.counted'), bench.entries('local')]).toEqual([[], []])
+    },
+  )
+
+  test.each([0, 1, capacity])('a count of %d is taken', (units) => {
+    const bench = HubBench.ready()
+    expect(bench.core.count(row, units)).toEqual({ ok: true })
+    expect(bench.stock()['1-1-3']).toBe(units)
+  })
+
+  test('that are added must have room', () => {
+    const bench = HubBench.ready()
+    expect(bench.core.count(row, 10)).toEqual({ ok: true })
+    for (const units of [-1, 0, 3, 2.5, 1000])
+      expect(bench.core.restock(row, units)).toMatchObject({ ok: false, reason: 'invalid_quantity' })
+    expect(bench.core.restock(row, 2)).toEqual({ ok: true })
+    expect(bench.core.restock(row, 1)).toMatchObject({ why: 'the row holds 12 units and has room for 0' })
+    expect(bench.stock()['1-1-3']).toBe(capacity)
+  })
+
+  test('stand beside the number that the row holds', () => {
+    const capacities = HubBench.ready()
+      .core.stock()
+      .map((facing) => facing.capacity)
+    expect(capacities).toEqual(stockedFacings.map(() => capacity))
+  })
 })
