@@ -33,6 +33,7 @@ import { Gateway, type Broker } from './gateway/gateway.ts'
 import { diagHandlers } from './operations/diag/handlers.ts'
 import { createMetrics, type Metrics } from './operations/diag/metrics.ts'
 import type { ProcessFacts } from './operations/diag/system-info.ts'
+import type { Budgets } from './platform/limits/budgets.ts'
 import { cloudRefusals, type CloudRefusals } from './platform/refusals.ts'
 import type { GatewaySettings } from './platform/settings/gateway-settings.ts'
 import { createApp, type App } from './platform/http/app.ts'
@@ -86,6 +87,8 @@ export interface CloudOptions {
   verifyIdentity: VerifyIdentity
   /** Shared with the embedded broker, where there is one. */
   refusals?: CloudRefusals
+  /** The same. */
+  budgets?: Budgets
   /** The embedded issuer's routes, where it is used. */
   demoHandlers?: Handlers<DemoRouteId>
   /** As callers know the service, without a slash at its end. */
@@ -208,6 +211,7 @@ export function createCloud(options: CloudOptions): Cloud {
     rates: options.rates,
     media,
     refusals,
+    ...(options.budgets && { budgets: options.budgets }),
     checkResponses: options.checkResponses ?? false,
     addressOf: options.addressOf,
     handlers: {

@@ -49,6 +49,7 @@ import { createRemote, readClientKey, sshExec } from './operations/ssh/remote.ts
 import { openProcessor } from './commerce/processors/open-processor.ts'
 import { sandboxWork } from './commerce/processors/sandbox/sandbox.ts'
 import { SIGNATURE_HEADER } from './commerce/payments/webhook.ts'
+import { openBudgets } from './platform/limits/budgets.ts'
 import { cloudRefusals } from './platform/refusals.ts'
 import { openLog } from './platform/log-files.ts'
 import { smtpSender } from './operations/alarms/mail.ts'
@@ -164,6 +165,7 @@ async function main(): Promise<void> {
   }
 
   const refusals = cloudRefusals(context)
+  const budgets = openBudgets(config.rules)
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
@@ -174,6 +176,7 @@ async function main(): Promise<void> {
           log,
           refusals,
           clock,
+          unsigned: budgets.brokerUnsigned,
           ...brokerAddress(config),
         }).catch(onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST))
       : undefined
@@ -200,6 +203,7 @@ async function main(): Promise<void> {
     context,
     broker: broker ? { kind: 'own', open: broker.openTransport } : { kind: 'shared', open: external() },
     refusals,
+    budgets,
     processId,
     gatewaySettings: config.gateway,
     processor,

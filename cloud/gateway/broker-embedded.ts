@@ -2,12 +2,15 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes'
 import { BACKLOG } from '../../protocol/model/bound-server.ts'
+import { Budget, type Hold } from '../../protocol/model/budget.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import { limitPackets, MAX_PACKET_BYTES, type PacketSizes } from '../../protocol/mqtt/packet-limit.ts'
 import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
+import { limitsOf, networkOf } from '../platform/limits/budgets.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
+import { defaultSettings } from '../platform/settings/rule-settings.ts'
 import { defaultGatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import type { CloudDatabase } from '../platform/store/database.ts'
@@ -33,7 +36,8 @@ export interface EmbeddedBrokerOptions {
   host?: string
   /** PEM of a certificate with its chain, and its key: it takes `mqtts:` alone. */
   tls?: { cert: string; key: string }
-  maxConnections?: number
+  /** Connections that have not signed in; that of the standard settings where absent. */
+  unsigned?: Budget
   clock: Clock
   /** How often passwords of connected hubs are checked. */
   passwordCheckMs?: number
@@ -61,12 +65,14 @@ const CONNECT_TIMEOUT_MS = 10_000
  * and otherwise at the next check.
  */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
-  const { port, host = '127.0.0.1', tls, refusals, maxConnections = 10_000 } = options
+  const { port, host = '127.0.0.1', tls, refusals } = options
+  const unsigned = new UnsignedConnections(options)
   /** How long a client's packets may be. */
   const sizes = new WeakMap<Client, PacketSizes>()
-  const { broker, endChecks } = await createBroker(options, (client) =>
-    sizes.get(client)?.allow(MAX_PACKET_BYTES),
-  )
+  const { broker, endChecks } = await createBroker(options, (client) => {
+    sizes.get(client)?.allow(MAX_PACKET_BYTES)
+    unsigned.signedIn(client.conn as Socket)
+  })
   const sockets = new Set<Socket>()
   const handle = (socket: Socket): void => {
     const { remoteAddress = 'unknown' } = socket
@@ -78,12 +84,12 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
   const server = tls
     ? createTlsServer({ noDelay: true, handshakeTimeout: CONNECT_TIMEOUT_MS, ...tls }, handle)
     : createServer({ noDelay: true }, handle)
-  server.maxConnections = maxConnections
   // A handshake that fails is a stranger's affair; its socket is closed already.
   server.on('tlsClientError', () => {})
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
+    unsigned.admit(socket)
   })
   await new Promise<void>((resolve, reject) => {
     // Also later: a connection that the system has no means to accept must not end the service.
@@ -102,6 +108,44 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
     },
   }
 }
+
+/**
+ * Connections that have not signed in. Each network has a share, and a newcomer ends the oldest one of its own network or, at the
+ * total, of the network that has most: sockets that stay silent keep no hub off the broker, not even one beside them.
+ */
+class UnsignedConnections {
+  readonly #budget: Budget
+  readonly #refusals: CloudRefusals
+  /** By peer: over TLS a client has another socket than its connection. */
+  readonly #holds = new Map<string, Hold>()
+
+  constructor({ unsigned, refusals }: Pick<EmbeddedBrokerOptions, 'unsigned' | 'refusals'>) {
+    this.#budget = unsigned ?? new Budget(limitsOf(defaultSettings, 'brokerUnsigned'))
+    this.#refusals = refusals
+  }
+
+  admit(socket: Socket): void {
+    const network = networkOf(socket.remoteAddress ?? 'unknown')
+    const refuse = (): void => {
+      this.#refusals.note('mqtt_login', network, { why: 'too many connections before a sign-in' })
+      socket.destroy()
+    }
+    const { hold } = this.#budget.take({ network }, { evict: refuse })
+    if (!hold) return refuse()
+    const peer = peerOf(socket)
+    this.#holds.set(peer, hold)
+    socket.on('close', () => {
+      hold.release()
+      if (this.#holds.get(peer) === hold) this.#holds.delete(peer)
+    })
+  }
+
+  signedIn(socket: Socket): void {
+    this.#holds.get(peerOf(socket))?.release()
+  }
+}
+
+const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
 
 /** aedes with passwords and rights. */
 async function createBroker(
