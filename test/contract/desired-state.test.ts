@@ -25,7 +25,7 @@ describe('desired state', () => {
       const answer = await plant.control(name, 'bin=1')
       expect([dataOf(answer), codeOf(answer)]).toEqual([{ enabled: false }, 200])
       expect(hubConfig().bins[0]).toMatchObject({ enabled: false, status: 'maintenance' })
-      expect((await health()).bins[0]).toEqual({ bin_number: 1, enabled: false, status: 'maintenance' })
+      expect((await health()).bins[0]).toMatchObject({ bin_number: 1, enabled: false, status: 'maintenance' })
       expect(await plant.lastAudit()).toMatchObject({
         action: `controls.${name}`,
         object: 'bin-1',
@@ -38,9 +38,59 @@ describe('desired state', () => {
       expect(plant.room.hub.state().bins.map(({ units }) => units)).toEqual([0, 1])
       const enabled = await plant.control(name === 'toggle_bin' ? name : 'enable_bin', 'bin=1')
       expect([dataOf(enabled), codeOf(enabled)]).toEqual([{ enabled: true }, 200])
-      expect((await health()).bins[0]).toEqual({ bin_number: 1, enabled: true, status: 'healthy' })
+      expect((await health()).bins[0]).toMatchObject({ bin_number: 1, enabled: true, status: 'healthy' })
     },
   )
+
+  const published = async () => {
+    const rows = await plant.db.kysely.selectFrom('events').select(['type', 'data']).orderBy('seq').execute()
+    return rows.map(({ type, data }) => ({ type, data: JSON.parse(data) as object }))
+  }
+  const bin = (data: object) => ({ type: 'bin.status_changed', data })
+  const fridge = (data: object) => ({ type: 'fridge.status_changed', data })
+  const intake = (accepting_orders: boolean, hub_status: string) => ({
+    type: 'intake.changed',
+    data: { accepting_orders, hub_status },
+  })
+
+  test.each([
+    {
+      commands: ['disable_bin&bin=1', 'enable_bin&bin=1'],
+      events: [bin({ enabled: false, status: 'maintenance' }), bin({ enabled: true, status: 'healthy' })],
+    },
+    {
+      commands: ['toggle_bin&bin=2', 'toggle_bin&bin=2'],
+      events: [bin({ enabled: false, status: 'maintenance' }), bin({ enabled: true, status: 'healthy' })],
+    },
+    {
+      commands: ['disable_fridge&fridge=1', 'enable_fridge&fridge=1'],
+      events: [
+        fridge({ enabled: false, status: 'maintenance' }),
+        fridge({ enabled: true, status: 'healthy' }),
+      ],
+    },
+    {
+      commands: ['stop_orders', 'resume_orders'],
+      events: [intake(false, 'paused'), intake(true, 'active')],
+    },
+  ])('$commands publish one event for each change, equal to what health then shows', async (row) => {
+    await plant.run(20_000)
+    const before = (await published()).length
+    for (const [index, command] of row.commands.entries()) {
+      const [name = '', query = ''] = command.split('&')
+      await plant.control(name, query)
+      await plant.run(20_000)
+      const events = (await published()).slice(before).filter(({ type }) => /^(bin|fridge|intake)/.test(type))
+      expect(events).toMatchObject(row.events.slice(0, index + 1))
+      expect(events).toHaveLength(index + 1)
+      const { bins, fridges } = await health()
+      const { type, data } = events.at(-1)!
+      // The room's temperature goes on changing.
+      const still = Object.fromEntries(Object.entries(data).filter(([name]) => name !== 'temperature'))
+      if (type !== 'intake.changed')
+        expect([...bins, ...fridges]).toContainEqual(expect.objectContaining(still))
+    }
+  })
 
   test('an order that is in a bin when that is disabled goes on', async () => {
     const order = await plant.order({ 4: 1 })

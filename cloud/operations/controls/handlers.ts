@@ -9,6 +9,7 @@ import { confirmExternal } from '../../commerce/payments/confirm.ts'
 import type { CommandRequest } from '../../gateway/commands.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import { shownState } from '../hubs/hub-health.ts'
 import { requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
@@ -121,13 +122,17 @@ export function controlHandlers(
         const reservedFor = await reservedOrder(db.kysely, query.hub, query.bin)
         return ok(200, binStatus(bin, orderId, reservedFor, reportedAt))
       }
-      if (outcome.kind === 'executed') return show(live(outcome.data), runtime.clock.now())
-      if (outcome.kind !== 'offline') throw hardwareError(outcome, 'bin_not_found')
-      const known = state.health ? binOf(state.health, query.bin) : undefined
+      if (outcome.kind !== 'executed' && outcome.kind !== 'offline')
+        throw hardwareError(outcome, 'bin_not_found')
       const hub = await requireHub(db.kysely, credential, query.hub)
-      const disabled = (JSON.parse(hub.disabled_bins) as number[]).includes(query.bin)
-      const bin = known ?? unheard(query.bin, !disabled)
-      return show({ ...bin, enabled: !disabled, status: 'offline' }, state.healthAt)
+      const isDisabled = (JSON.parse(hub.disabled_bins) as number[]).includes(query.bin)
+      if (outcome.kind === 'executed') {
+        const bin = live(outcome.data)
+        return show({ ...bin, ...shownState(bin, true, isDisabled) }, runtime.clock.now())
+      }
+      const known = state.health ? binOf(state.health, query.bin) : undefined
+      const bin = known ?? unheard(query.bin, !isDisabled)
+      return show({ ...bin, ...shownState(bin, false, isDisabled) }, state.healthAt)
     },
   }
 }

@@ -98,21 +98,33 @@ export function reportHealth(
     hub_id: hub.id,
     online,
     last_heartbeat: timestampOrNull(state.lastHeardAt),
-    bins: bins.map(({ bin_number, enabled, status }) => ({
+    bins: bins.map(({ bin_number, ...bin }) => ({
       bin_number,
-      enabled: (enabled || !online) && !disabled.bins.includes(bin_number),
-      status: online ? status : 'offline',
+      ...shownState(bin, online, disabled.bins.includes(bin_number)),
       ...shownOrders(orders.get(bin_number)),
     })),
-    fridges: fridges.map(({ fridge_number, enabled, temperature, status }) => ({
+    fridges: fridges.map(({ fridge_number, temperature, ...fridge }) => ({
       fridge_number,
-      enabled: (enabled || !online) && !disabled.fridges.includes(fridge_number),
-      temperature: online && status !== 'offline' ? temperature : null,
-      status: online ? status : 'offline',
+      ...shownState(fridge, online, disabled.fridges.includes(fridge_number)),
+      temperature: online && fridge.status !== 'offline' ? temperature : null,
     })),
     door_status: !online || mainDoor === undefined ? 'unknown' : doorStatus[mainDoor],
     network_status: online ? (state.connected ? 'connected' : 'degraded') : 'disconnected',
   }
+}
+
+/**
+ * A device as its owner wants it and its hub reports it. While the hub has yet to apply a disabling, the device is shown as
+ * the hub will report it, so that no reader sees a state that neither of them ever meant.
+ */
+export function shownState(
+  { enabled, status }: Pick<Bin, 'enabled' | 'status'>,
+  online: boolean,
+  isDisabled: boolean,
+): Pick<Bin, 'enabled' | 'status'> {
+  if (!online) return { enabled: !isDisabled, status: 'offline' }
+  const isEnabled = enabled && !isDisabled
+  return { enabled: isEnabled, status: isEnabled || status === 'offline' ? status : 'maintenance' }
 }
 
 const shownOrders = ({ occupied, order_id, reserved_for_order }: BinOrders = noBinOrders): BinOrders => ({
