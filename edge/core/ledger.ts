@@ -37,7 +37,7 @@ export function createLedger(
   return {
     dropsAgain,
     report(entry) {
-      const timed: HubEntry = { ...entry, at: now() }
+      const timed: HubEntry = { ...entry, ...numberOf(journal, entry), at: now() }
       // A hub without stock of its own says nothing before its snapshot (MQTT SPEC §4).
       if (journal.meta.isLive()) append(timed)
       else journal.held.hold(timed)
@@ -50,6 +50,13 @@ export function createLedger(
       for (const entry of journal.held.take()) append(entry)
     },
   }
+}
+
+/** The number that people read, of an entry about an order. */
+function numberOf({ orders }: Journal, entry: Untimed): { number?: number } {
+  if (!entry.kind.startsWith('order.') || !('order_id' in entry) || entry.order_id === null) return {}
+  const number = orders.find(entry.order_id)?.order_number
+  return number === undefined ? {} : { number }
 }
 
 type DropEntry = Extract<HubEntry, { kind: 'stock.dropped' }>

@@ -17,7 +17,8 @@ const celsius = z.number().min(-300).max(300)
  * is by sequence, never by `at`.
  */
 const at = z.number().min(-LATEST_MS).max(LATEST_MS)
-const order = { order_id: OrderId, at }
+/** `number`: the one that people read. A cloud that has lost the order in a restore issues it to no other one. */
+const order = { order_id: OrderId, number: z.int().min(1).optional(), at }
 const bins = z.array(part).max(9)
 /** Where a line of an order stands: `dropped` were seen to fall, of `doubtful` units nobody knows. Absolute counts. */
 export const LineProgress = z.object({

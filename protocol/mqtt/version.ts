@@ -21,7 +21,8 @@
  * 10 welcomes say that the hub's epoch was left for another one. A hub of an older version that is a copy of a card replaces
  *    the cloud's stock by its own.
  * 11 alarms of fridges that cannot be read (fridge_unreadable); every text, number and list of a hub's reports has a bound;
- *    a hub whose service stops in good order says goodbye (presence).
+ *    a hub whose service stops in good order says goodbye (presence);
+ *    reports about orders carry the order's number.
  */
 export const MQTT_PROTOCOL_VERSION = 11
 /** What came before cannot be translated. */
@@ -32,4 +33,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '910f7fe692223394'
+export const MQTT_SCHEMA_HASH = '6afb70e4395d5b73'
