@@ -18,7 +18,7 @@ const report = (shop: Shop, ...bodies: object[]): Promise<void> =>
           hub_id: 1,
           stream: 'ledger',
           epoch: 'e'.repeat(32),
-          seq: Number(seq.count) + 1,
+          seq: seq.count + 1,
           body: JSON.stringify(body),
           error: 'it cannot be applied',
           at: shop.clock.now(),
