@@ -1,39 +1,31 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
 import './light-zod.ts'
-import * as files from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
-import { hostname } from 'node:os'
-import { dirname, join } from 'node:path'
 import { pino } from 'pino'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
-import { hostCheck, isMetricsHost } from '../protocol/model/allowed-hosts.ts'
-import { noCheckpoint } from '../protocol/model/checkpoint.ts'
+import { isMetricsHost } from '../protocol/model/allowed-hosts.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
 import { stopper } from '../protocol/model/stopping.ts'
-import { VERSION } from '../protocol/model/version.ts'
 import { certificateTime } from '../protocol/mqtt/certificates.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
-import { pageAssets } from '../protocol/page-assets.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig } from './config.ts'
 import { lockAll } from './hardware/doors.ts'
-import { openSerialPort } from './hardware/serialport-line-port.ts'
-import { createHub, type Hub } from './hub.ts'
-import { lockStore } from './journal/store-lock.ts'
-import { openStore, type Store } from './journal/store.ts'
-import { createFront, listen, metricsListener, type Listener } from './local-api/front.ts'
-import { keptToken } from './local-api/token.ts'
+import { Sqlite } from './journal/sqlite-driver.ts'
+import { StorageError, storageReasonOf } from './journal/storage-error.ts'
+import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
+import { listen, metricsListener, type Listener } from './local-api/front.ts'
+import { lockJournal } from './open-hub.ts'
 import { createRecent } from './recent.ts'
+import { createResident, type Resident } from './resident.ts'
 import { runProgram } from './run-program.ts'
-import { superviseBy, systemdNotify, watchdogMsOf, type Probes } from './supervision.ts'
+import { superviseBy, systemdNotify, watchdogMsOf } from './supervision.ts'
 import { mqttTransport } from './sync/mqtt-transport.ts'
-
-/** A motion's own limit, and the time to ask its controller what became of it. */
-const MOTION_GRACE_MS = 5000
 
 /** How long the answer to a restart has until the service ends. */
 const RESTART_MS = 200
@@ -52,7 +44,6 @@ async function run(config: EdgeConfig): Promise<void> {
   const { hardware, local, mqtt } = config
   const { hubId } = hardware
   const runtime = systemRuntime()
-  const software = `larder-edge ${VERSION}`
   const recent = createRecent({ clock: runtime.clock, hardware, kept: local.recentKept })
   const log = quietly(
     recent.log(pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } })),
@@ -60,24 +51,20 @@ async function run(config: EdgeConfig): Promise<void> {
   )
 
   // First of all: one process has the journal and the hardware, and another touches nothing of either.
-  inStore(config.store, () => files.mkdirSync(dirname(config.store), { recursive: true }))
-  const since = new Date(runtime.clock.now()).toISOString()
-  const lock = lockStore(config.store, { pid: process.pid, since })
+  const lock = tryLock(config.store, runtime)
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
   const listener = await listen({ ...local, runtime }, (request, response) => answer(request, response))
 
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
-  const store = inStore(config.store, () =>
-    openStore({ path: config.store, cacheKb: config.storeCacheKb, checkpoint: noCheckpoint, log }),
-  )
-  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
-  const hub: Hub = createHub({
+  const builtAt = buildTimeOf(import.meta.dirname, (path) => readFileSync(path, 'utf8'))
+  const notify = systemdNotify(process.env, log)
+  const watchdogMs = watchdogMsOf(process.env, process.pid)
+  const resident: Resident = createResident({
+    config,
     runtime,
     log,
-    store,
-    hardware,
-    openPort: recent.port(openSerialPort),
+    recent,
     gpio,
     openTransport: mqttTransport({
       urls: mqtt.url,
@@ -85,67 +72,27 @@ async function run(config: EdgeConfig): Promise<void> {
       password: mqtt.password,
       runtime,
       // A board without a battery boots with a wrong date: what the journal and this build prove is later than that counts.
-      time: () =>
-        certificateTime(runtime.clock.now(), builtAt, {
-          estimate: hub.core.cloudNow(),
-          certain: hub.core.certainNow(),
-        }),
+      time: () => certificateTime(runtime.clock.now(), builtAt, resident.cloudTime()),
       ...(mqtt.ca !== undefined && { ca: mqtt.ca }),
     }),
-    checkpoint: noCheckpoint,
-    settings: config.hub,
-    software,
-  })
-  const probes: Probes = {
-    journal: () => store.isWritable(),
-    core: () => hub.core.quietMs() < 3 * config.hub.core.housekeepingMs,
-  }
-  const token =
-    local.token ?? keptToken(`${config.store}.token`, runtime.random, (sentence) => log.warn({}, sentence))
-  const front = createFront({
-    hubId,
-    probes,
-    sync: hub.sync,
-    async load() {
-      const { getRequestListener } = await import('@hono/node-server')
-      const { getConnInfo } = await import('@hono/node-server/conninfo')
-      const { createLocalApi } = await import('./local-api/local-api.ts')
-      const { peopleIn, sessionFile } = await import('./local-api/access-files.ts')
-      const api = createLocalApi({
-        hubId,
-        core: hub.core,
-        sync: hub.sync,
-        links: () => hub.controllers.links(),
-        recent: () => recent.read(),
-        token,
-        people: peopleIn(`${config.store}.people`, runtime.clock, log),
-        sessionFile: sessionFile(`${config.store}.sessions`, log),
-        sessionMs: local.sessionMs,
-        guesses: local.guesses,
-        runtime,
-        hardware,
-        software,
-        page: pageAssets(files, join(import.meta.dirname, 'local-api/assets')),
-        liveMs: local.liveMs,
-        // Its supervisor starts it again. The answer goes out first.
-        restart: () => void runtime.clock.after(RESTART_MS, () => stop('restart')),
-        isAllowedHost: hostCheck([
-          hostname(),
-          `${hostname()}.local`,
-          ...(local.allowedHosts?.split(',') ?? []),
-        ]),
-        clock: runtime.clock,
-        log,
-        addressOf: (c) => getConnInfo(c).remote.address ?? 'unknown',
-        motionTimeoutMs: Math.max(...Object.values(config.hub.core.maxMs)) + MOTION_GRACE_MS,
-      })
-      const listener = getRequestListener((request, env) => api.fetch(request, env))
-      return (request, response) => void listener(request, response)
+    lock,
+    notify,
+    watchdogMs,
+    // Its supervisor starts it again. The answer goes out first.
+    restart: () => void runtime.clock.after(RESTART_MS, () => stop('restart')),
+    onRefused(error) {
+      process.stderr.write(`larder edge: ${inWords(config.store, error)}\n`)
+      process.exit(1)
     },
   })
-  answer = front
-  const metrics = await listenForMetrics(config, runtime, front, { hub, store })
-  hub.start()
+  answer = (request, response) => resident.answer(request, response)
+  surviveStorage(resident, config.store, log)
+  try {
+    resident.start()
+  } catch (error) {
+    throw new Error(inWords(config.store, error), { cause: error })
+  }
+  const metrics = await listenForMetrics(config, runtime, answer, resident)
   log.info(
     {
       url: listener.url,
@@ -159,9 +106,10 @@ async function run(config: EdgeConfig): Promise<void> {
   const leave = superviseBy({
     clock: runtime.clock,
     log,
-    notify: systemdNotify(process.env, log),
-    watchdogMs: watchdogMsOf(process.env, process.pid),
-    probes,
+    notify,
+    watchdogMs,
+    // A restart does not mend a card: a storage failure is no reason for one.
+    probes: { core: () => resident.isAlive() },
   })
   const stop = stopper({
     clock: runtime.clock,
@@ -171,10 +119,8 @@ async function run(config: EdgeConfig): Promise<void> {
       leave()
       metrics?.close()
       listener.close()
-      hub.stop()
+      resident.stop()
       gpio.close()
-      store.close()
-      lock.release()
       log.flush()
       return Promise.resolve()
     },
@@ -191,24 +137,50 @@ async function listenForMetrics(
   { hardware, local, metrics }: EdgeConfig,
   runtime: Runtime,
   front: RequestListener,
-  parts: { hub: Hub; store: Store },
+  resident: Pick<Resident, 'hub' | 'store'>,
 ): Promise<Listener | undefined> {
   const { METRICS_PORT: port, METRICS_HOST: host } = metrics
   if (port === undefined) return undefined
   const { createHubMetrics } = await import('./metrics.ts')
-  const read = createHubMetrics({ hubId: hardware.hubId, ...parts })
+  const { hub, store } = resident
+  const read = createHubMetrics({ hubId: hardware.hubId, hub, store })
   const address = { host, port, setting: 'METRICS_PORT', bounds: local.bounds, runtime }
   return listen(address, metricsListener(front, read, isMetricsHost(host)))
 }
 
-/** Names the setting where the journal's folder or file cannot be used. */
-function inStore<T>(path: string, work: () => T): T {
+/** The journal's lock, or why the storage does not give it; throws if another service has it. */
+function tryLock(path: string, runtime: Runtime): StoreLock | StorageError {
   try {
-    return work()
+    return lockJournal(path, runtime)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new Error(`STORE: ${path} cannot be used: ${reason}`, { cause: error })
+    if (error instanceof StorageError) return error
+    throw new Error(inWords(path, error), { cause: error })
   }
+}
+
+/** Names the setting of a journal that cannot be used. */
+function inWords(path: string, error: unknown): string {
+  if (error instanceof JournalInUse) return error.message
+  return `STORE: ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}`
+}
+
+/**
+ * A row that cannot be read throws wherever it is asked for. That ends the hub's present life, and not the service. Any other
+ * error ends the process, as it would without this.
+ */
+function surviveStorage(resident: Pick<Resident, 'lose'>, path: string, log: Log): void {
+  process.on('uncaughtException', (error) => {
+    const reason =
+      error instanceof Sqlite.SqliteError || error instanceof StorageError
+        ? storageReasonOf(error, path)
+        : undefined
+    if (reason !== undefined) return resident.lose(new StorageError(reason, error.message, { cause: error }))
+    // A caller of the former life asks a journal that is closed.
+    if (error instanceof TypeError && error.message === 'The database connection is not open')
+      return log.debug({ error: error.message }, 'a call came after the end of its hub')
+    process.stderr.write(`${error.stack ?? String(error)}\n`)
+    process.exit(1)
+  })
 }
 
 async function openGpio({ gpio, hardware }: EdgeConfig, runtime: Runtime, log: Log): Promise<GpioLines> {

@@ -1,12 +1,13 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import { VERSION } from '../protocol/model/version.ts'
-import type { Hub } from './hub.ts'
+import { storageReasons } from '../protocol/model/storage.ts'
 import type { Store } from './journal/store.ts'
+import type { Serving } from './serving.ts'
 
 export interface HubMetricsOptions {
   hubId: number
-  hub: Pick<Hub, 'core' | 'sync' | 'controllers' | 'outbox'>
-  store: Pick<Store, 'commits' | 'isFull'>
+  hub: Serving
+  store: Pick<Store, 'commits' | 'isFull'> & Partial<Pick<Store, 'failure'>>
 }
 
 /** Gauges of Node's that end in `_total`, which is for counters. */
@@ -48,6 +49,11 @@ export function createHubMetrics({
     'Transactions committed to the journal, each to the disk.',
   )
   const full = gauge('larder_hub_journal_full', 'Whether the disk is full, so that the hub stops selling.')
+  const failing = gauge(
+    'larder_hub_storage_failed',
+    'Whether the hub cannot use the storage of its journal, by the reason.',
+    'reason',
+  )
   const connected = gauge('larder_hub_cloud_connected', 'Whether the cloud has welcomed the hub.')
   const heard = gauge('larder_hub_cloud_silence_seconds', 'How long the cloud has been silent.')
   const quiet = gauge('larder_hub_core_quiet_seconds', 'How long ago the hub handled an event.')
@@ -78,6 +84,8 @@ export function createHubMetrics({
     commits.reset()
     commits.inc(store.commits())
     full.set(Number(store.isFull()))
+    const reason = store.failure?.()?.reason
+    for (const known of storageReasons) failing.set({ reason: known }, Number(known === reason))
     connected.set(Number(phase === 'welcomed'))
     // A cloud that was never heard has been silent for as long as anybody can tell.
     if (heardMsAgo === null) heard.remove()

@@ -1,4 +1,10 @@
-import { defaultsOf, type SettingsOf, type SettingsTable } from '../protocol/model/program-settings.ts'
+import {
+  defaultsOf,
+  duration,
+  prefixed,
+  type SettingsOf,
+  type SettingsTable,
+} from '../protocol/model/program-settings.ts'
 import { coreSettings } from './core/settings.ts'
 import { linkSettings } from './hardware/link-settings.ts'
 import { defaultOutboxSettings } from './journal/outbox.ts'
@@ -10,6 +16,11 @@ export const hubSettings = {
   links: linkSettings,
   outbox: { ...defaultOutboxSettings },
   sync: syncSettings,
+  /** The pauses between attempts to use a storage that fails. */
+  storage: prefixed('STORAGE_RETRY', {
+    firstMs: duration(1000, 'First pause before the hub opens a journal again whose storage failed.'),
+    maxMs: duration(30_000, 'Longest pause; the pauses double, and half of each is random.'),
+  }),
 } satisfies SettingsTable
 
 export type HubSettings = SettingsOf<typeof hubSettings>

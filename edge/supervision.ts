@@ -47,6 +47,26 @@ export function superviseBy({ clock, log, notify, watchdogMs, probes }: Supervis
   }
 }
 
+/** Work that is shorter than this needs no extension. */
+const SHORT_MS = 5000
+const usec = (ms: number): number => Math.ceil(ms * 1000)
+
+/**
+ * Asks the manager for more time, before work that stops everything else for up to `workMs`: of the start
+ * (`EXTEND_TIMEOUT_USEC`), and of the watchdog. `restoreTimeouts` follows the work.
+ */
+export function extendTimeouts(notify: Notify, workMs: number, watchdogMs: number | undefined): void {
+  if (workMs < SHORT_MS) return
+  notify(`EXTEND_TIMEOUT_USEC=${usec(workMs + 60_000)}`)
+  if (watchdogMs !== undefined) notify(`WATCHDOG_USEC=${usec(workMs + watchdogMs)}`)
+}
+
+export function restoreTimeouts(notify: Notify, workMs: number, watchdogMs: number | undefined): void {
+  if (workMs < SHORT_MS || watchdogMs === undefined) return
+  notify(`WATCHDOG_USEC=${usec(watchdogMs)}`)
+  notify('WATCHDOG=1')
+}
+
 /** The watchdog's time, as sd_watchdog_enabled(3) reads it from the environment. */
 export function watchdogMsOf(
   environment: Readonly<Record<string, string | undefined>>,

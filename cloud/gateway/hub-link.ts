@@ -1,21 +1,31 @@
-import type { Ack, Batch, CloudTime, Hail, Heartbeat, Hello, Later } from '../../protocol/mqtt/session.ts'
+import type {
+  Ack,
+  Batch,
+  CloudTime,
+  Hail,
+  Heartbeat,
+  Hello,
+  Later,
+  StorageReport,
+} from '../../protocol/mqtt/session.ts'
 import type { DownChannel } from '../../protocol/mqtt/topics.ts'
 import { Reach } from '../../protocol/stream/reach.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { isolated } from '../platform/work/background.ts'
-import { heardHolder, judgeClaim, noClaimants, type Claimants } from './claimants.ts'
 import type { StalledPart } from './domain.ts'
 import type { Greeter } from './greeter.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import type { LinkMessage } from './hub-messages.ts'
 import type { HubClocks } from './hub-state.ts'
+import { Identity } from './identity.ts'
 import { markDisconnected, markLeft, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
 import { receiveBatch, type Receiving, type UpStream } from './receiver.ts'
 import { ended, entered, isLate, noSessions } from './sessions.ts'
 import { StallWatch } from './stalls.ts'
+import { recordStorageReport } from './storage-reports.ts'
 import type { Welcomes } from './welcomes.ts'
 
 export interface HubLinkPorts extends Receiving {
@@ -33,10 +43,10 @@ export interface HubLinkPorts extends Receiving {
 type Hold =
   /** Another process, or nobody: the next hello or heartbeat may bring this one the lease. */
   | { kind: 'unheld' }
-  /** It does, until then unless the lease is renewed. The sender is disconnected while the hub or the broker is. */
+  /** Until then, unless renewed. The sender is disconnected while the hub or the broker is. */
   | { kind: 'held'; until: number; sender: OutboxSender }
 
-/** After so many failures in a row of a kind that nobody foresaw, a batch is taken entry by entry (`receiver.ts`). */
+/** After so many unforeseen failures in a row a batch is taken entry by entry (`receiver.ts`). */
 const PATIENCE = 2
 
 /**
@@ -48,9 +58,7 @@ export class HubLink {
   readonly #ports: HubLinkPorts
   #hold: Hold = { kind: 'unheld' }
   #sessions = noSessions
-  #claimants: Claimants = noClaimants
-  /** The session of a hub that is refused: another one has the identity. */
-  #refused: string | undefined
+  readonly #identity: Identity
   #lastHailAt = -Infinity
   /** When something was last said to the hub. */
   #spokeAt = -Infinity
@@ -64,12 +72,12 @@ export class HubLink {
   #hasMissed = false
   /** Resolves when everything that was posted so far is done, or has failed. */
   #mailbox: Promise<unknown> = Promise.resolve()
-  /** What waits in it, or is under way. */
   #posted = 0
   #hasEnded = false
 
   constructor(ports: HubLinkPorts) {
     this.#ports = ports
+    this.#identity = new Identity(ports)
     this.#stalls = new StallWatch({ ...ports, post: (work) => void this.#post('stalled stream', work) })
   }
 
@@ -85,6 +93,8 @@ export class HubLink {
         return this.#onHello(body)
       case 'heartbeat':
         return this.#onHeartbeat(body)
+      case 'storage':
+        return this.#onStorage(body)
       case 'presence':
         return body.online ? undefined : this.#onEnded(body.session, body.goodbye === true)
       case 'entries':
@@ -199,7 +209,7 @@ export class HubLink {
   async #greet(hello: Hello): Promise<void> {
     const { context, hubId, welcomes } = this.#ports
     if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
-    if (!(await this.#mayHold(hello))) return
+    if (!(await this.#identity.admits(hello))) return
     const welcome = await this.#watched('hello', () => welcomes.answer(hubId, hello))
     if (!welcome) return
     this.#stalls.advanced('hello')
@@ -216,27 +226,22 @@ export class HubLink {
     await sender.connect(welcome.outbox, isFollowed ? hello.inbox.cursor : 0)
   }
 
-  /** Whether a hub may have its identity: of two that live one is refused (SPEC §3). */
-  async #mayHold({ instance, session }: Hello): Promise<boolean> {
-    if (instance === undefined) return true
-    const { context, domain, hubId, refusals } = this.#ports
-    const now = context.runtime.clock.monotonic()
-    const claim = judgeClaim(this.#claimants, instance, now, context.settings.onlineWithinMs)
-    this.#claimants = claim.claimants
-    this.#refused = claim.isHolder ? undefined : session
-    if (claim.isConflict) {
-      refusals.note('hub_identity', `hub-${hubId}`, {
-        why: 'two hubs have this identity',
-        remedy: 'renew-password, and give the new one to the right hub',
-        refused_instance: claim.isHolder ? undefined : instance,
-      })
-      await context.db.transact((tx) => domain.identityConflict(tx, context, hubId))
-    }
-    return claim.isHolder
+  /** The hub cannot read its journal: it has no streams before its next hello. */
+  #onStorage(report: StorageReport): void {
+    if (!isSpoken(report.protocol) || this.#posted >= this.#ports.settings.mailbox) return
+    const { context, domain, hubId, heartbeats } = this.#ports
+    const { session, monotonic } = report
+    void this.#post('storage', async () => {
+      if (isLate(this.#sessions, session, monotonic) || !(await this.#identity.admits(report))) return
+      await heartbeats.forget(hubId, session)
+      if (!(await recordStorageReport(context, domain, hubId, report))) return
+      this.#release()
+      this.#sessions = entered(this.#sessions, session, monotonic)
+    })
   }
 
   #onHeartbeat(heartbeat: Heartbeat): void {
-    const { context, hubId, heartbeats, clocks } = this.#ports
+    const { hubId, heartbeats, clocks } = this.#ports
     const { session, monotonic } = heartbeat
     const { former } = this.#sessions
     if (this.#hasEnded) return
@@ -244,8 +249,7 @@ export class HubLink {
     // Late, or of the hub that is there, whose place the late hello of an ended session has taken: its next hello tells.
     else if (former.get(session)! < Infinity) this.hail()
     if (this.#isPast(session)) return
-    if (session === this.#sessions.current)
-      this.#claimants = heardHolder(this.#claimants, context.runtime.clock.monotonic())
+    if (session === this.#sessions.current) this.#identity.heard()
     heartbeats.add(hubId, heartbeat, (renewal) => {
       // So it is nearly always: nothing is to be done, and nothing that is under way minds it.
       if (renewal.kind === 'held' && this.#isServed(session)) this.#look(this.#take())
@@ -261,7 +265,7 @@ export class HubLink {
 
   /** Of a session that was left, or of a hub that is refused. */
   #isPast(session: string): boolean {
-    return this.#sessions.former.has(session) || session === this.#refused
+    return this.#sessions.former.has(session) || this.#identity.hasRefused(session)
   }
 
   async #onRenewed(session: string, renewal: Renewal): Promise<void> {

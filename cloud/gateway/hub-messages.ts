@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { CommandResult } from '../../protocol/mqtt/command.ts'
-import { Ack, Batch, Heartbeat, Hello, Presence } from '../../protocol/mqtt/session.ts'
+import { Ack, Batch, Heartbeat, Hello, Presence, StorageReport } from '../../protocol/mqtt/session.ts'
 import type { UpChannel } from '../../protocol/mqtt/topics.ts'
 
 /** What a hub sends, by its channel. */
@@ -12,6 +12,7 @@ export const upSchemas = {
   telemetry: Batch,
   ack: Ack,
   result: CommandResult,
+  storage: StorageReport,
 } satisfies Record<UpChannel, z.ZodType>
 
 export type HubMessage = {

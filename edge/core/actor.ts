@@ -1,5 +1,6 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
-import { isMachineFault, StoreFullError } from '../journal/store.ts'
+import { StorageError } from '../journal/storage-error.ts'
+import { isMachineFault } from '../journal/store.ts'
 import { binDevice } from './layout.ts'
 import { binStep } from './bins/bin-step.ts'
 import { viewBins, type BinView } from './bins/bin.ts'
@@ -24,7 +25,7 @@ import { blockedRows, type BlockedRows } from './withheld.ts'
  */
 export interface Actor {
   /**
-   * Handles one event: `work` takes it into the journal. False where the disk is full: nothing of it happened, and the next
+   * Handles one event: `work` takes it into the journal. False if the storage fails: nothing of it happened, and the next
    * step is tried again soon.
    */
   handle: (work: () => void) => boolean
@@ -57,16 +58,23 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
       })
       return true
     } catch (error) {
-      if (!(error instanceof StoreFullError)) throw error
+      if (!(error instanceof StorageError)) throw error
       end(settings.fullRetryMs)
-      // Soon, and by itself: the room that the ballast has left may be gone later, and without it nothing else is to fail.
-      if (!isStopped)
-        cancelTelling ??= runtime.clock.after(settings.fullRetryMs, () => {
-          cancelTelling = undefined
-          handle(() => watchStore(context()))
-        })
+      tryAgain()
       return false
     }
+  }
+
+  /** Soon, and by itself, until the storage works: nothing else may happen meanwhile. */
+  function tryAgain(): void {
+    const { store, runtime, settings } = context()
+    if (isStopped) return
+    cancelTelling ??= runtime.clock.after(settings.fullRetryMs, () => {
+      cancelTelling = undefined
+      store.relieve()
+      handle(() => watchStore(context()))
+      if (store.failure() !== undefined) tryAgain()
+    })
   }
 
   function wakeIn(ms: number | undefined): void {

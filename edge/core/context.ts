@@ -70,6 +70,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   knownMemories: ReadonlyMap<string, string>
   /** On the monotonic clock. */
   startedAt: number
+  /** Since when the storage fails, as the page shows it; cloud time. */
+  failingSince: number | undefined
   waiters: Map<string, Waiter[]>
   /** By command id. */
   reconnecting: Map<string, Reconnecting>

@@ -9,7 +9,8 @@ import { binDevice } from './layout.ts'
 
 /** What the hub says of itself in its heartbeat. */
 export function healthOf(context: Context): HubHealth {
-  const { journal, layout, outbox, doors } = context
+  const { journal, layout, outbox, doors, store } = context
+  const storage = store.failure()
   const config = journal.meta.config()
   const bins = viewBins(context)
   const shut = shutFridges(context)
@@ -38,6 +39,7 @@ export function healthOf(context: Context): HubHealth {
     }),
     doors: doors.health(),
     unknown_operations: journal.operations.unknown().length,
+    ...(storage && { storage }),
   }
 }
 

@@ -33,9 +33,9 @@ export function startHousekeeping(context: Context): Cancel {
       if (round % CLOCK_EVERY === 0) cloud.persist()
       if (round % PRUNE_EVERY === 0) pruneJournal(journal, settings.keptRows)
       // On a full disk apart from what else is due: it may fail alone.
-      if (!store.isFull()) outbox.flush()
+      if (store.failure() === undefined) outbox.flush()
     })
-    if (store.isFull()) outbox.flush()
+    if (store.failure() !== undefined) outbox.flush()
   })
 }
 
@@ -56,9 +56,12 @@ export function endAlarmsOfAbsent(context: Context): void {
       setAlarm(context, code as HubAlarmCode, subject, false, '')
 }
 
-/** Whether there is room for what the hub has to report. */
-export const watchStore = (context: Context): void =>
-  setAlarm(context, 'store_full', HUB_SUBJECT, context.outbox.isLedgerFull(), 'the journal cannot grow')
+/** Whether too many entries wait for the cloud. Heartbeats report a failure of the storage (`health.ts`). */
+export function watchStore(context: Context): void {
+  const { outbox, store } = context
+  const isCrowded = store.failure() === undefined && outbox.isLedgerFull()
+  setAlarm(context, 'store_full', HUB_SUBJECT, isCrowded, 'too many entries wait for the cloud')
+}
 
 /** Boards that could not be taken over when their devices had spoken. */
 function takeOverNew(context: Context): void {

@@ -1,4 +1,5 @@
 import { countProblem, restockProblem } from '../../protocol/model/counting.ts'
+import { storageSentence, storageText, type StorageFault } from '../../protocol/model/storage.ts'
 import { locationKey, type Location } from '../../protocol/model/location.ts'
 import {
   binSubject,
@@ -6,11 +7,19 @@ import {
   deviceSubject,
   doorSubject,
   fridgeSubject,
+  HUB_SUBJECT,
   rowSubject,
 } from '../../protocol/model/subject.ts'
 import type { Context } from './context.ts'
 import { confirmFridge, shutFridges } from './fridges.ts'
-import type { FacingStock, LocalOutcome, LocalRefusal, OrderSummary, UnknownOperation } from './hub-core.ts'
+import type {
+  FacingStock,
+  HubCore,
+  LocalOutcome,
+  LocalRefusal,
+  OrderSummary,
+  UnknownOperation,
+} from './hub-core.ts'
 import { settleByWord } from './operations/settle.ts'
 import { progressOf } from './orders/orders.ts'
 import { takeOver } from './recovery/strangers.ts'
@@ -109,6 +118,22 @@ export function takeOverByPerson(context: Context, controller: string): LocalOut
 /** What people do at the hub itself stands in the cloud's audit log. */
 const report = ({ ledger }: Context, action: string, subject: string): void =>
   ledger.report({ kind: 'local', action, subject, outcome: 'executed' })
+
+/** What is wrong and not over, a failure of the storage among it: that cannot be in the journal. */
+export function alarmsOf(context: Context): ReturnType<HubCore['alarms']> {
+  const { journal, store, cloud } = context
+  const fault = store.failure()
+  context.failingSince = fault && (context.failingSince ?? cloud.now())
+  return [...journal.alarms.all(), ...(fault ? [storageAlarm(fault, context.failingSince!)] : [])]
+}
+
+/** A failure of the storage as the hub's page shows it. `at`: milliseconds since the Unix epoch. */
+export const storageAlarm = (fault: StorageFault, at: number): ReturnType<HubCore['alarms']>[number] => ({
+  code: storageText(fault.reason).alarm,
+  subject: HUB_SUBJECT,
+  detail: storageSentence(fault),
+  raised_at: at,
+})
 
 export const foreignControllers = ({ strangers }: Context): string[] =>
   [...strangers].flatMap(([controller, { isForeign }]) => (isForeign ? [controller] : []))

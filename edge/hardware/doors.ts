@@ -73,6 +73,7 @@ export class Doors {
   readonly #doors: readonly Door[]
   #reading: Cancel | undefined
   #unreadSince: number | undefined
+  #isStopped = false
 
   constructor(options: DoorOptions, events: DoorEvents) {
     this.#options = options
@@ -89,6 +90,7 @@ export class Doors {
 
   /** Locks everything again. */
   stop(): void {
+    this.#isStopped = true
     this.#reading?.()
     for (const door of this.#doors) {
       door.look?.()
@@ -266,6 +268,8 @@ export class Doors {
   /** Edges merge and contacts bounce: what counts is the level, soon after the first edge. */
   #onEdge(door: Door): void {
     const { clock, settings } = this.#options
+    // The lines outlive it: another one may watch them by now.
+    if (this.#isStopped) return
     const now = clock.monotonic()
     this.#noteLockBefore(door)
     door.contact.disturb(now)

@@ -6,7 +6,8 @@ import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { createDeadLetters } from './dead-letters.ts'
 import { one, run } from './statements.ts'
-import { isMachineFault, StoreFullError, type Store } from './store.ts'
+import { StorageError } from './storage-error.ts'
+import { isMachineFault, type Store } from './store.ts'
 
 /**
  * Why an entry of the cloud's stream cannot be applied, and never will be: it goes to the dead letters and the cursor
@@ -114,7 +115,7 @@ export function createInbox(
     },
     reset,
     /**
-     * What another version of the service could not apply, the cloud is to tell this one again; on a full disk after the next
+     * What another version of the service could not apply, the cloud is to tell this one again; if the storage fails, after the next
      * start, which finds them unchanged.
      */
     takeOverLetters(): void {
@@ -123,8 +124,8 @@ export function createInbox(
           if (deadLetters.takeOver(software)) reset()
         })
       } catch (error) {
-        if (!(error instanceof StoreFullError)) throw error
-        log.warn({}, 'what could not be applied is not asked for again: the disk is full')
+        if (!(error instanceof StorageError)) throw error
+        log.warn({}, 'what could not be applied is not asked for again: the storage fails')
       }
     },
     /** The newest first. */

@@ -1,22 +1,19 @@
 import type { Database } from 'better-sqlite3'
+import { VERSION } from '../../protocol/model/version.ts'
+import { judgeJournal, storeSchema, type Migration } from './journal-schema.ts'
 
-/** One step of the journal's tables. Never changed once released; its place in the list is its number. */
-export interface Migration {
-  name: string
-  sql: string
-}
-
-/** Applies the migrations that the database lacks, each in its own transaction. */
-export function migrate(db: Database, migrations: readonly Migration[]): void {
+/**
+ * Applies the migrations that the database lacks, each in its own transaction, which also stores whose journal it is and the
+ * digest of its tables (`journal-schema.ts`). Throws before the first one if the journal must not be used.
+ */
+export function migrate(db: Database, migrations: readonly Migration[], hubId?: number): void {
+  judgeJournal(db, migrations, hubId)
   const done = Number(db.pragma('user_version', { simple: true }))
-  if (done > migrations.length)
-    throw new Error(
-      `the journal has version ${done}, this software knows ${migrations.length}: it was written by newer software`,
-    )
   for (const [index, migration] of migrations.entries()) {
     if (index < done) continue
     db.transaction(() => {
       db.exec(migration.sql)
+      storeSchema(db, migrations.slice(0, index + 1), { hubId, software: VERSION })
       db.pragma(`user_version = ${index + 1}`)
     }).immediate()
   }

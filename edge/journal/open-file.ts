@@ -1,8 +1,11 @@
-import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type Database from 'better-sqlite3'
 import type { Log } from '../../protocol/model/log.ts'
+import { judgeJournal } from './journal-schema.ts'
+import { migrations } from './migrations.ts'
 import { Sqlite } from './sqlite-driver.ts'
+import { storageReasonOf } from './storage-error.ts'
 
 /**
  * Opens the database file. One that fails its integrity check is moved aside with its log, and a new one begun: a hub
@@ -23,6 +26,24 @@ export function openSoundFile(path: string, log: Log, { alone = false } = {}): D
   const db = new Sqlite(path)
   db.pragma(`locking_mode = ${locking}`)
   return db
+}
+
+/**
+ * Throws if the file is another hub's journal, or another version's: on a connection that only reads, because one that may
+ * write moves SQLite's log into the file when it closes. A file that cannot be read in this way is judged when it is open.
+ */
+export function refuseForeignFile(path: string, hubId: number | undefined): void {
+  if (!existsSync(path) || statSync(path).size === 0) return
+  let db: Database.Database | undefined
+  try {
+    db = new Sqlite(path, { readonly: true })
+    judgeJournal(db, migrations, hubId)
+  } catch (error) {
+    const reason = storageReasonOf(error)
+    if (reason === undefined || reason === 'foreign_journal') throw error
+  } finally {
+    db?.close()
+  }
 }
 
 function findDamage(path: string, locking: string): string | undefined {

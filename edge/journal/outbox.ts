@@ -2,7 +2,8 @@ import type { HubEntry, TelemetryEntry } from '../../protocol/mqtt/hub-entries.t
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
-import { StoreFullError, type Store } from './store.ts'
+import { StorageError } from './storage-error.ts'
+import type { Store } from './store.ts'
 
 /** `ledger` is never dropped (I4); `telemetry` overwrites its oldest entries. */
 export type OutboxStream = 'ledger' | 'telemetry'
@@ -132,13 +133,13 @@ export function createOutbox(
     Object.assign(at, { base: through, baseTag: tag })
   }
 
-  /** False where the disk is full: it will be done with what comes next. */
+  /** False if the storage fails: it will be done with what comes next. */
   function ifRoom(work: () => void): boolean {
     try {
       store.transact(work)
       return true
     } catch (error) {
-      if (error instanceof StoreFullError) return false
+      if (error instanceof StorageError) return false
       throw error
     }
   }
@@ -194,7 +195,7 @@ export function createOutbox(
     },
     isLedgerFull() {
       const { base, last } = positions.get().ledger
-      return store.isFull() || last - base >= settings.ledgerEntries
+      return store.isFull() || store.failure() !== undefined || last - base >= settings.ledgerEntries
     },
     onAppended(listener) {
       listeners.push(listener)

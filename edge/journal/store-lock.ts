@@ -8,6 +8,11 @@ interface Holder {
   since: string
 }
 
+/** Another service has the journal. */
+export class JournalInUse extends Error {
+  override readonly name = 'JournalInUse'
+}
+
 /** A journal's lock, held by this process until `release`, or its end. */
 export interface StoreLock {
   release(): void
@@ -28,7 +33,7 @@ export function lockStore(path: string, holder: Holder): StoreLock {
     const isLocked = error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')
     const message = isLocked ? `the journal ${path} is in use by ${holderOf(db)}: a hub has one service` : ''
     db.close()
-    throw isLocked ? new Error(message, { cause: error }) : error
+    throw isLocked ? new JournalInUse(message, { cause: error }) : error
   }
   return { release: () => void db.close() }
 }

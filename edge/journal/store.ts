@@ -1,21 +1,15 @@
-import { rmSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
-import { openBallast, type Ballast } from './ballast.ts'
+import type { StorageFault } from '../../protocol/model/storage.ts'
+import { openBallast, releaseBallast, type Ballast } from './ballast.ts'
 import { migrate, migrations } from './migrations.ts'
-
-import { openSoundFile } from './open-file.ts'
+import { openSoundFile, refuseForeignFile } from './open-file.ts'
 import { Sqlite } from './sqlite-driver.ts'
+import { StorageError, storageReasonOf } from './storage-error.ts'
+import { BUSY_MS, isNoRoom, StorageWatch } from './storage-watch.ts'
 
-/**
- * The journal cannot grow, as the disk is full: nothing of the transaction happened, and whoever wanted it may try again.
- * A full disk ends no service: a hub that cannot sell can still be repaired.
- */
-export class StoreFullError extends Error {
-  override name = 'StoreFullError'
-  readonly code = 'SQLITE_FULL'
-}
+export { StoreFullError } from './storage-error.ts'
 
 /** A result that is not a promise: a transaction that awaited would end before its work did. */
 type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
@@ -25,6 +19,7 @@ type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
  * succeed later.
  */
 export function isMachineFault(error: unknown): boolean {
+  if (error instanceof StorageError) return true
   if (error instanceof Sqlite.SqliteError)
     return !/^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE)/.test(error.code)
   return error instanceof Error && 'errno' in error
@@ -35,7 +30,8 @@ export interface Store {
   readonly db: Database.Database
   /**
    * Runs `work` in one immediate transaction and commits it; a call inside another joins that one. Whatever `work`
-   * throws rolls everything back and is thrown on; a full disk as a `StoreFullError`. Effects announced by `afterCommit` run after the commit, in order.
+   * throws rolls everything back and is thrown on; a failure of the storage as a `StorageError`. Effects announced by
+   * `afterCommit` run after the commit, in order.
    */
   transact<T>(work: () => Synchronous<T>): T
   /** Runs `work` within the present transaction; if it throws, its rows and effects alone are undone. */
@@ -52,6 +48,14 @@ export interface Store {
   reread: () => void
   /** True from the first "disk full" until the ballast could be laid again: the hub stops selling. */
   isFull(): boolean
+  /** Why the storage cannot be used now; undefined while it works. */
+  failure(): StorageFault | undefined
+  /**
+   * Calls `listener` once when the file cannot be used any more: it must be closed and opened again, because what was read
+   * from it, and its open descriptors, may be of a file system that has gone. From then on every transaction fails. A full
+   * disk and a lock pass without that; without a listener every failure is tried again.
+   */
+  onLost(listener: (error: StorageError) => void): void
   /** Transactions that were committed since it was opened. */
   commits(): number
   /** Tries to lay the ballast again. */
@@ -75,6 +79,8 @@ export interface StoreOptions {
   database?: Database.Database
   /** Pages that SQLite keeps in memory, in KiB. */
   cacheKb?: number
+  /** The hub that the journal belongs to; another hub's journal is refused. Absent: any hub's. */
+  hubId?: number
   checkpoint: Checkpoint
   log: Log
 }
@@ -90,30 +96,48 @@ const PAGE_BYTES = 1024
 /** Pages in the log before they are moved to their places, 4 MB: those that changed often are moved once. */
 const LOG_PAGES = 4096
 
-/** Opens the journal and brings its tables up to date. Throws where the file was written by newer software. */
+/**
+ * Opens the journal and brings its tables up to date. Throws `JournalRefused` if another version made the tables, a
+ * `StorageError` if the storage cannot be used or the journal is another hub's.
+ */
 export function openStore(options: StoreOptions): Store {
-  const { checkpoint, log, cacheKb = CACHE_KB } = options
-  const inFile = options.database === undefined && options.path !== ':memory:'
-  const ballastPath = `${options.path}.ballast`
-  const db =
-    options.database ?? (inFile ? openOnAnyDisk(options.path, ballastPath, log) : new Sqlite(options.path))
   try {
-    prepare(db, cacheKb)
+    return openOrThrow(options)
   } catch (error) {
-    if (!inFile || !isFull(error)) throw error
-    log.error(
-      { path: options.path, code: error.code },
-      'the disk is full: the ballast makes room for the tables',
-    )
-    rmSync(ballastPath, { force: true })
-    prepare(db, cacheKb)
+    const reason = storageReasonOf(error, options.path)
+    if (reason === undefined || error instanceof StorageError) throw error
+    throw new StorageError(reason, (error as Error).message, { cause: error })
   }
-  const ballast: Ballast | undefined = inFile ? openBallast(ballastPath) : undefined
-  return createStore(db, ballast, { checkpoint, log, owned: options.database === undefined })
+}
+
+function openOrThrow(options: StoreOptions): Store {
+  const { checkpoint, log, path, hubId, cacheKb = CACHE_KB } = options
+  const inFile = options.database === undefined && options.path !== ':memory:'
+  const ballastPath = `${path}.ballast`
+  if (inFile) refuseForeignFile(path, hubId)
+  const db = options.database ?? (inFile ? openOnAnyDisk(path, ballastPath, log) : new Sqlite(path))
+  const owned = options.database === undefined
+  try {
+    try {
+      prepare(db, cacheKb, hubId)
+    } catch (error) {
+      if (!inFile || !isNoRoom(storageReasonOf(error, path))) throw error
+      log.error({ path, error: String(error) }, 'the disk is full: the ballast makes room for the tables')
+      releaseBallast(ballastPath)
+      prepare(db, cacheKb, hubId)
+    }
+    const ballast: Ballast | undefined = inFile ? openBallast(ballastPath) : undefined
+    const watch = new StorageWatch({ db, ballast, path, isFile: inFile, log })
+    return createStore(db, { watch, checkpoint, log, owned })
+  } catch (error) {
+    if (owned) db.close()
+    throw error
+  }
 }
 
 /** Sets how the database is written, and brings its tables up to date. */
-function prepare(db: Database.Database, cacheKb: number): void {
+function prepare(db: Database.Database, cacheKb: number, hubId: number | undefined): void {
+  db.pragma(`busy_timeout = ${BUSY_MS}`)
   db.pragma(`page_size = ${PAGE_BYTES}`)
   db.pragma('journal_mode = WAL')
   // An act or a sale must survive a power cut: the log is flushed at every commit.
@@ -121,7 +145,7 @@ function prepare(db: Database.Database, cacheKb: number): void {
   db.pragma(`wal_autocheckpoint = ${LOG_PAGES}`)
   db.pragma('foreign_keys = ON')
   db.pragma(`cache_size = ${-cacheKb}`)
-  migrate(db, migrations)
+  migrate(db, migrations, hubId)
 }
 
 /**
@@ -132,7 +156,7 @@ function openOnAnyDisk(path: string, ballastPath: string, log: Log): Database.Da
   const ways: (() => Database.Database)[] = [
     () => openSoundFile(path, log),
     () => {
-      rmSync(ballastPath, { force: true })
+      releaseBallast(ballastPath)
       return openSoundFile(path, log)
     },
   ]
@@ -140,23 +164,20 @@ function openOnAnyDisk(path: string, ballastPath: string, log: Log): Database.Da
     try {
       return way()
     } catch (error) {
-      if (!isFull(error)) throw error
-      log.error({ path, code: error.code }, 'the disk is full: the journal hardly opens')
+      if (!isNoRoom(storageReasonOf(error, path))) throw error
+      log.error({ path, error: String(error) }, 'the disk is full: the journal hardly opens')
     }
   return openSoundFile(path, log, { alone: true })
 }
 
-const isFull = (error: unknown): error is InstanceType<typeof Sqlite.SqliteError> =>
-  error instanceof Sqlite.SqliteError && ['SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE'].includes(error.code)
-
 interface StoreParts {
+  watch: StorageWatch
   checkpoint: Checkpoint
   log: Log
   owned: boolean
 }
 
-function createStore(db: Database.Database, ballast: Ballast | undefined, parts: StoreParts): Store {
-  const { checkpoint, log, owned } = parts
+function createStore(db: Database.Database, { watch, checkpoint, log, owned }: StoreParts): Store {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const kept: (() => void)[] = []
@@ -164,15 +185,15 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
   let open = false
   let running = false
   let commits = 0
-  let full = ballast !== undefined && !ballast.isLaid()
-
   function transact<T>(work: () => Synchronous<T>): T {
     if (open) return work()
+    watch.refuseIfLost()
     const earlier = effects
     effects = []
     open = true
     let result: T
     try {
+      checkpoint('journal.begin')
       begin.run()
       result = work()
       checkpoint('journal.before-commit')
@@ -182,11 +203,10 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
       effects = earlier
       open = false
       undo('ROLLBACK')
-      if (!isFull(error)) throw error
-      makeRoom(error.code)
-      throw new StoreFullError(`the disk is full (${error.code})`, { cause: error })
+      throw watch.failureOf(error)
     }
     open = false
+    watch.worked()
     effects = [...earlier, ...effects]
     checkpoint('journal.after-commit')
     runEffects()
@@ -222,24 +242,18 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
   }
 
   function undo(how: string): void {
-    if (db.inTransaction) db.exec(how)
+    try {
+      if (db.inTransaction) db.exec(how)
+    } catch (error) {
+      // A card that fails may fail here too: what could not be undone is undone when the file is opened again.
+      if (storageReasonOf(error) === undefined) throw error
+      log.debug({ error: String(error) }, 'a transaction could not be undone')
+    }
     reread()
   }
 
   function reread(): void {
     for (const forget of kept) forget()
-  }
-
-  function makeRoom(code: string): void {
-    if (!full) log.error({ code }, 'the disk is full: the ballast is released and the hub stops selling')
-    full = true
-    ballast?.release()
-    try {
-      // What is in the log moves to where it belongs, and the log's own room is used again.
-      db.pragma('wal_checkpoint(RESTART)')
-    } catch (error) {
-      log.warn({ error: String(error) }, 'the journal makes no room')
-    }
   }
 
   return {
@@ -248,8 +262,14 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
     savepoint,
     isWritable() {
       if (open) return true
-      begin.run()
-      db.exec('ROLLBACK')
+      watch.refuseIfLost()
+      try {
+        begin.run()
+        db.exec('ROLLBACK')
+      } catch (error) {
+        throw watch.failureOf(error)
+      }
+      watch.worked()
       return true
     },
     afterCommit(effect) {
@@ -279,15 +299,18 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
       }
     },
     reread,
-    isFull: () => full,
+    isFull: () => watch.isFull,
+    failure: () => watch.fault,
+    onLost: (listener) => watch.onLost(listener),
     commits: () => commits,
-    relieve() {
-      if (!full) return
-      full = ballast !== undefined && !ballast.lay()
-      if (!full) log.info({}, 'the disk has room again')
-    },
+    relieve: () => watch.relieve(),
     close() {
-      if (owned) db.close()
+      if (!owned) return
+      try {
+        db.close()
+      } catch (error) {
+        log.warn({ error: String(error) }, 'the journal could not be closed in good order')
+      }
     },
   }
 }

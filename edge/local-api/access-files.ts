@@ -38,7 +38,14 @@ export function replaceText(path: string, text: string): void {
 }
 
 export const sessionFile = (path: string, log: Log): SessionFile => ({
-  read: () => textOf(path),
+  read() {
+    try {
+      return textOf(path)
+    } catch (error) {
+      log.warn({ path, error: String(error) }, 'the sessions of the page cannot be read: people log in again')
+      return undefined
+    }
+  },
   write(text) {
     try {
       replaceText(path, text)

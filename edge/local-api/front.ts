@@ -3,6 +3,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { urlHost } from '../../protocol/model/address.ts'
 import { boundServer, serverOptions, type ServerBounds } from '../../protocol/model/bound-server.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { storageSentence, storageText, type StorageFault } from '../../protocol/model/storage.ts'
 import { failingProbes, type Probes } from '../supervision.ts'
 import type { SyncState } from '../sync/sync.ts'
 
@@ -10,6 +11,8 @@ export interface FrontOptions {
   hubId: number
   probes: Probes
   sync: { state(): SyncState }
+  /** Why the hub cannot use its storage; undefined while it works. */
+  storage?: () => StorageFault | undefined
   /** Makes the rest of the local API; called at the first request for it. */
   load: () => Promise<RequestListener>
 }
@@ -18,14 +21,27 @@ export interface FrontOptions {
  * Answers `GET /health`, for supervisors, by itself and without a token. The rest of the local API is loaded only when
  * somebody asks for it, which on most days nobody does: a tenth of the hub's memory is its web framework.
  */
-export function createFront({ hubId, probes, sync, load }: FrontOptions): RequestListener {
+export function createFront({ hubId, probes, sync, storage, load }: FrontOptions): RequestListener {
   let rest: Promise<RequestListener> | undefined
   return (request, response) => {
     if (request.method === 'GET' && request.url === '/health') {
       const failing = failingProbes(probes)
       const { phase, heardMsAgo, reason } = sync.state()
       const status = failing.length === 0 ? 'ok' : 'failing'
-      const body = { status, hub_id: hubId, failing, sync: { phase, heard_ms_ago: heardMsAgo, reason } }
+      const fault = storage?.()
+      const body = {
+        status,
+        hub_id: hubId,
+        failing,
+        sync: { phase, heard_ms_ago: heardMsAgo, reason },
+        ...(fault && {
+          storage: {
+            ...fault,
+            message: storageSentence(fault),
+            remedy: storageText(fault.reason).remedy,
+          },
+        }),
+      }
       return answer(response, failing.length === 0 ? 200 : 503, body)
     }
     // As the cloud has them. That the cloud is away keeps nobody from working at the hub.

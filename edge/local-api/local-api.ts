@@ -42,6 +42,8 @@ export interface LocalApiOptions extends LoginOptions, ActOptions, CommandOption
   page: PageAssets
   /** How often a page that looks on is told what has changed, in milliseconds. */
   liveMs: number
+  /** Whether something else answers by now: who looks on has to come again. */
+  isOver?: () => boolean
   /** Ends the service; whoever supervises it starts it again. */
   restart: () => void
   /** By which `Host` it may be called (`hostCheck`). */

@@ -1,8 +1,10 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import * as files from 'node:fs'
+import type { Log } from '../../protocol/model/log.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { keepSecret } from '../../protocol/model/kept-secret.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
+import { storageReasonOf } from '../journal/storage-error.ts'
 
 /** SHA-256, hexadecimal. Tokens are so random that a slow digest would add nothing. */
 export const digestOf = (text: string): string => hash('sha256', text)
@@ -24,6 +26,32 @@ export function isSameSite(headers: Headers): boolean {
   const origin = headers.get('origin')
   if (site !== null && site !== 'same-origin' && site !== 'none') return false
   return origin === null || (URL.canParse(origin) && new URL(origin).host === headers.get('host'))
+}
+
+/** Gives the token of the local API: that of LOCAL_TOKEN, or the one that the file beside the journal keeps. */
+export function tokenKeeper(
+  { store, local }: { store: string; local: { token: string | undefined } },
+  { random }: { random: Random },
+  log: Log,
+): { read(): string } {
+  const path = `${store}.token`
+  let kept = local.token
+  return {
+    read() {
+      if (kept !== undefined) return kept
+      try {
+        return (kept = keptToken(path, random, (sentence) => log.warn({}, sentence)))
+      } catch (error) {
+        if (storageReasonOf(error, path) === undefined) throw error
+        // Nobody knows this one. The file is read again when the storage works.
+        log.error(
+          { path, error: String(error) },
+          'STORE: the token of the local API cannot be read: nobody can log in',
+        )
+        return randomHex(random, 24)
+      }
+    },
+  }
 }
 
 /** The token kept in the file at `path`; made there where there is none yet. `say` is told where an empty one is replaced. */

@@ -21,7 +21,7 @@ import { MQTT_PROTOCOL_VERSION } from '../../protocol/mqtt/version.ts'
 import type { HubCore } from '../core/hub-core.ts'
 import type { Inbox } from '../journal/inbox.ts'
 import type { Outbox, OutboxStream } from '../journal/outbox.ts'
-import { StoreFullError } from '../journal/store.ts'
+import { StorageError } from '../journal/storage-error.ts'
 import { judgeCommand } from './fence.ts'
 import { Heartbeat, Hellos } from './hello.ts'
 import { createInbound } from './inbound.ts'
@@ -181,13 +181,13 @@ export class Session {
     void this.#transport.publish(upTopic(this.#options.hubId, channel), payload)
   }
 
-  /** On a full disk a message is as good as lost: whatever is not acknowledged or answered comes again. */
+  /** While the storage fails a message is as good as lost: whatever is not acknowledged or answered comes again. */
   #take(handle: () => void): void {
     try {
       handle()
     } catch (error) {
-      if (!(error instanceof StoreFullError)) throw error
-      this.#options.log.warn({}, 'a message from the cloud is dropped: the disk is full')
+      if (!(error instanceof StorageError)) throw error
+      this.#options.log.warn({}, 'a message from the cloud is dropped: the storage fails')
     }
   }
 
@@ -247,7 +247,7 @@ export class Session {
     })
   }
 
-  /** False where nothing has begun: the disk is full, or it is not time yet. */
+  /** False if nothing has begun: the storage fails, or it is not time yet. */
   #beginEpoch(stream: OutboxStream, reason: string, isAhead: boolean): boolean {
     const { core, outbox } = this.#options
     if (stream === 'ledger') return core.restartLedger(reason, isAhead ? 'ahead' : undefined)
@@ -255,7 +255,7 @@ export class Session {
       outbox.newEpoch(stream)
       return true
     } catch (error) {
-      if (!(error instanceof StoreFullError)) throw error
+      if (!(error instanceof StorageError)) throw error
       return false
     }
   }
@@ -322,7 +322,7 @@ export class Session {
     this.#options.onWelcome()
     core.setCloudClock(welcome.clock.wall - runtime.clock.monotonic(), { passing: false })
     heartbeat.start()
-    // On a full disk it is not taken up, and the hello that nothing has answered comes again.
+    // While the storage fails it is not taken up, and the hello that nothing has answered comes again.
     receiver.takeUp(welcome.outbox.epoch)
     hellos.answered(() => this.lastHeardMs ?? 0)
     senders.telemetry.welcomed(welcome.telemetry, answers)

@@ -148,6 +148,20 @@ const kinds = {
     ends: 'when_quiet',
     byHub: true,
   },
+  storage_failed: {
+    severity: 'critical',
+    what: 'cannot use its storage, and takes no orders',
+    remedy:
+      'Check the board’s card: mount it for writing, close programs that lock the journal, or replace the card. The hub resumes by itself.',
+    ends: 'when_quiet',
+  },
+  foreign_journal: {
+    severity: 'critical',
+    what: 'has the journal of another hub, and does not use it',
+    remedy:
+      'Put the hub’s own journal back, or name an empty file in STORE. The foreign journal is unchanged. The hub resumes by itself.',
+    ends: 'when_quiet',
+  },
   journal_lost: {
     severity: 'critical',
     what: 'has lost its journal, and has begun a new one',
@@ -267,6 +281,8 @@ export const kindOfCode = (code: HubAlarmCode): AlarmKindName =>
 export function incidentOfCode(code: HubAlarmCode, subject: string): string {
   if (code === 'unexpected_drop') return `drop ${subject}`
   if (code === 'dead_letter') return `at the ${subject}`
+  // Beside what the heartbeat reports of its disk.
+  if (code === 'store_full') return `entries of the ${subject}`
   return subject
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { StorageFault } from '../model/storage.ts'
 
 /** 128 random bits in hexadecimal. */
 export const Hex128 = z.string().regex(/^[0-9a-f]{32}$/)
@@ -126,6 +127,8 @@ export const HubHealth = z.object({
   doors: z.array(DoorHealth).max(64),
   /** Operations whose outcome nobody knows yet (I1), for the owner to settle. */
   unknown_operations: z.int(),
+  /** Why the hub cannot use its storage; absent while the storage works. Since version 11. */
+  storage: StorageFault.optional(),
 })
 export type HubHealth = z.infer<typeof HubHealth>
 
@@ -137,6 +140,20 @@ export const Heartbeat = z.object({
   health: HubHealth,
 })
 export type Heartbeat = z.infer<typeof Heartbeat>
+
+/**
+ * Hub → cloud, in place of hello and heartbeats, from a hub that cannot read its journal: it does not know where its streams
+ * stand. The cloud answers nothing (SPEC §3). Since version 11.
+ */
+export const StorageReport = z.object({
+  protocol: z.int().positive(),
+  session: Hex128,
+  instance: Hex128,
+  software: z.string().max(64),
+  monotonic: z.number(),
+  health: HubHealth.required({ storage: true }),
+})
+export type StorageReport = z.infer<typeof StorageReport>
 
 /** A batch of contiguous entries of one stream, in either direction. `Body` is validated entry by entry (I8). */
 export const Batch = z.object({

@@ -6,7 +6,16 @@ const ROOT = 'larder/v1'
 
 export const hubUser = (hubId: number): string => `hub-${hubId}`
 
-export const upChannels = ['presence', 'hello', 'heartbeat', 'entries', 'telemetry', 'ack', 'result'] as const
+export const upChannels = [
+  'presence',
+  'hello',
+  'heartbeat',
+  'entries',
+  'telemetry',
+  'ack',
+  'result',
+  'storage',
+] as const
 export type UpChannel = (typeof upChannels)[number]
 export const downChannels = ['welcome', 'hail', 'later', 'entries', 'ack', 'command'] as const
 export type DownChannel = (typeof downChannels)[number]

@@ -23,6 +23,8 @@
  * 11 alarms of fridges that cannot be read (fridge_unreadable); every text, number and list of a hub's reports has a bound;
  *    a hub whose service stops in good order says goodbye (presence);
  *    reports about orders carry the order's number.
+ *    Heartbeats name a failure of the hub's storage (health.storage); a hub that cannot read its journal reports it without a
+ *    hello (storage).
  */
 export const MQTT_PROTOCOL_VERSION = 11
 /** What came before cannot be translated. */
@@ -33,4 +35,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '6afb70e4395d5b73'
+export const MQTT_SCHEMA_HASH = 'd41f8d96cae3b2c2'

@@ -110,7 +110,7 @@ test('a database of newer software is refused in a sentence with its file', { ti
   const { exited, output } = startCloud({ DATA_DIR: folder })
   expect(await exited).toBe(1)
   expect(output()).toMatch(
-    /^larder cloud: DATABASE_URL: \/\S+\/larder\.sqlite cannot be used: its schema is 0002-next, this software knows 0001-first: newer software has written it\n$/,
+    /^larder cloud: DATABASE_URL: \/\S+\/larder\.sqlite cannot be used: its schema is 0002-next, this software knows 0001-first: newer software has written it\. Install that version again, or put back a backup from before the upgrade\n$/,
   )
 })
 

@@ -18,8 +18,8 @@ import { breakFridgeStates } from './stalled-stream.ts'
 
 /** From the fault in a room, or at the fault point of whatever is outside, to the people who can act, and back. */
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
+const [SECOND, MINUTE] = [1000, 60_000]
+const ofStorage = { subject: null, withinMs: MINUTE, holdsMs: MINUTE, endsWithinMs: 20 * MINUTE }
 vi.setConfig({ testTimeout: 60_000 })
 
 let plant: Plant
@@ -225,6 +225,8 @@ const cases: Record<AlarmKindName, Case> = {
     },
     holdsMs: 5 * SECOND,
   },
+  storage_failed: { ...ofStorage, begin: () => Promise.resolve(plant.hub.failStorage('read_only')) },
+  foreign_journal: { ...ofStorage, begin: () => Promise.resolve(plant.hub.swapJournal()) },
   journal_lost: {
     subject: null,
     async begin() {

@@ -27,6 +27,7 @@ import {
   cloneCard,
   crossLines,
   failingCabinet,
+  failingCard,
   fullDisk,
   fullDiskForGood,
   hardwareFault,
@@ -67,6 +68,7 @@ const blows: Record<string, { weight: number; strike: Blow }> = {
   'cloud clock put right': { weight: 0.5, strike: putCloudClockRight },
   'full disk': { weight: 1, strike: fullDisk },
   'disk full for good': { weight: 0.3, strike: fullDiskForGood },
+  'card fails': { weight: 1, strike: failingCard },
   'processor trouble': { weight: 2, strike: processorTrouble },
   'database hangs': { weight: 0.7, strike: databaseHangs },
   'database away': { weight: 0.7, strike: databaseAway },
@@ -138,6 +140,7 @@ export function calm(stage: Stage, absent: Site | undefined): void {
     room.hub.faults.clearAll()
     room.hub.power('on')
     hub.fillDisk(false)
+    hub.failStorage(undefined)
   }
   for (const cloud of clouds) cloud.shiftWall(0)
   const start = (node: HubNode | CloudNode): void => {
@@ -162,4 +165,7 @@ export const expectedFaults: readonly string[] = [
   'hub stays away',
   'card cloned into another room',
   'card cloned onto a bench',
+  'card: read_only',
+  'card: io_error',
+  'card: locked',
 ].map((name) => `fault ${name}`)

@@ -1,10 +1,15 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createHub, type Hub } from '../../edge/hub.ts'
 import type { FacingStock } from '../../edge/core/hub-core.ts'
+import { StorageError, storageReasonOf } from '../../edge/journal/storage-error.ts'
 import { openStore } from '../../edge/journal/store.ts'
+import { createRunner, type Runner, type Running } from '../../edge/runner.ts'
+import { startWaiting } from '../../edge/waiting.ts'
 import { defaultHubSettings, type HubSettings } from '../../edge/settings.ts'
 import { collectHub } from '../invariants/collect-hub.ts'
+import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'
+import type { StorageReason } from '../../protocol/model/storage.ts'
 import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
 import type { CrashPoints } from './crash-points.ts'
@@ -35,6 +40,24 @@ export interface LedgerPlace {
   tag: number
 }
 
+const sqliteErrors: Partial<Record<StorageReason, [code: string, message: string]>> = {
+  read_only: ['SQLITE_READONLY', 'attempt to write a readonly database'],
+  io_error: ['SQLITE_IOERR_WRITE', 'disk I/O error'],
+  locked: ['SQLITE_BUSY', 'database is locked'],
+}
+
+const isStorageError = (error: unknown): boolean =>
+  error instanceof StorageError || error instanceof Sqlite.SqliteError
+
+/** A hub that ends because of its card may fail to write its last words. */
+function ifCardWorks(work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    if (!isStorageError(error)) throw error
+  }
+}
+
 /** The hub's service over its lives, on one journal that outlives them. */
 export class HubNode {
   readonly #parts: Parts
@@ -42,6 +65,8 @@ export class HubNode {
   #copy: Buffer | undefined
   #life: Life | undefined
   #hub: Hub | undefined
+  #runner: Runner<Running> | undefined
+  #fault: StorageReason | undefined
   /** Milliseconds by which its wall clock is wrong. */
   #wallOffset = 0
   heldDown = false
@@ -68,7 +93,7 @@ export class HubNode {
   }
 
   get hub(): Hub | undefined {
-    return this.#life?.alive === true ? this.#hub : undefined
+    return this.#life?.alive === true && this.#runner?.phase()?.kind === 'running' ? this.#hub : undefined
   }
 
   /** What its service says of its rows; of one that is down, what it would have said last. */
@@ -93,23 +118,91 @@ export class HubNode {
     })
     this.#life = life
     scheduler.plan(life, 0, () => {
-      const checkpoint = crashPoints.forLife(life)
+      const crash = crashPoints.forLife(life)
+      const checkpoint = (point: string): void => {
+        this.#touchCard(point)
+        if (point !== 'journal.begin') crash(point)
+      }
       const clock = scheduler.clock(life, () => this.#wallOffset)
-      const store = openStore({ path: ':memory:', database: this.#journal, checkpoint, log: silentLog })
-      const hub = createHub({
+      const hardware = hardwareOf(hubId)
+      const settings = this.#parts.settings ?? defaultHubSettings
+      const gpio = room.gpioFor(life)
+      const openTransport = this.line.tap(network.transportFor(name, life, `hub-${hubId}`), clock)
+      const runner = createRunner({
         runtime: { clock, random: chance },
         log: silentLog,
-        store,
-        hardware: hardwareOf(hubId),
-        openPort: room.portsFor(life, (operationId) => this.#isCommitted(operationId)),
-        gpio: room.gpioFor(life),
-        openTransport: this.line.tap(network.transportFor(name, life, `hub-${hubId}`), clock),
-        checkpoint,
-        settings: this.#parts.settings ?? defaultHubSettings,
+        path: 'hub.sqlite',
+        retry: settings.storage,
+        open: (runtime) => {
+          if (this.#fault !== undefined) throw new StorageError(this.#fault, 'the card fails')
+          const database = this.#journal
+          if (database.inTransaction) database.exec('ROLLBACK')
+          const store = openStore({ path: ':memory:', database, hubId, checkpoint, log: silentLog })
+          const hub = createHub({
+            runtime,
+            log: silentLog,
+            store,
+            hardware,
+            openPort: room.portsFor(life, (operationId) => this.#isCommitted(operationId)),
+            gpio,
+            openTransport,
+            checkpoint,
+            settings,
+          })
+          this.#hub = hub
+          hub.start()
+          return {
+            hub,
+            onLost: (listener) => store.onLost(listener),
+            stop: () => ifCardWorks(() => hub.stop()),
+          }
+        },
+        wait: (runtime, fault) => {
+          coverage.hit(`hub waits: ${fault().reason}`)
+          const parts = { hardware, gpio, openTransport, settings, software: 'larder-edge' }
+          return startWaiting({ runtime, log: silentLog, ...parts, fault })
+        },
+        onChange() {},
+        onRefused(error) {
+          throw error
+        },
       })
-      this.#hub = hub
-      hub.start()
+      this.#runner = runner
+      life.survives = (error) => {
+        const reason = isStorageError(error) ? storageReasonOf(error) : undefined
+        if (reason === undefined || reason === 'full') return false
+        runner.lose(new StorageError(reason, String(error)))
+        return true
+      }
+      runner.start()
     })
+  }
+
+  /** The card fails in this way from now on; undefined: it works again. Returns what mends it. */
+  failStorage(fault: StorageReason | undefined): () => void {
+    this.#fault = fault
+    return () => void (this.#fault = undefined)
+  }
+
+  /** Somebody puts another hub's card in. Returns what puts the own one back. */
+  swapJournal(): () => void {
+    const own = this.#journal
+    const foreign = new Sqlite(':memory:')
+    const hubId = this.hubId + 1
+    openStore({ path: ':memory:', database: foreign, hubId, checkpoint: noCheckpoint, log: silentLog })
+    this.kill('another card')
+    this.#journal = foreign
+    return () => {
+      this.kill('the own card')
+      this.#journal = own
+    }
+  }
+
+  /** At any commit: before it, or when it has happened and its answer is lost. */
+  #touchCard(point: string): void {
+    if (this.#fault === undefined || !point.startsWith('journal.')) return
+    const [code, message] = sqliteErrors[this.#fault] ?? ['SQLITE_IOERR_WRITE', 'disk I/O error']
+    throw new Sqlite.SqliteError(message, code)
   }
 
   kill(reason = 'SIGKILL'): void {

@@ -47,7 +47,7 @@ const hasty: HubSettings['core']['maxMs'] = {
 export function drawLimits(chance: Chance): Limits {
   const limit = (standard: number, most = 3): number =>
     chance.happens(0.5) ? standard : chance.between(1, most)
-  const { core, sync, outbox, links } = defaultHubSettings
+  const { core, sync, outbox, links, storage } = defaultHubSettings
   const limits: Limits = {
     rules: {
       ...simulatedRules,
@@ -67,6 +67,7 @@ export function drawLimits(chance: Chance): Limits {
       batchBytes: limit(defaultGatewaySettings.batchBytes),
     },
     hub: {
+      storage,
       // Idle lines are most of what a seed would cost.
       links: { ...links, pingMs: 3 * links.pingMs, silentMs: 3 * links.silentMs },
       core: { ...core, keptRows: limit(core.keptRows) },

@@ -6,6 +6,8 @@ export interface Life {
   alive: boolean
   /** Called once, when a checkpoint crashed it. */
   onCrash: (point: string) => void
+  /** Told of what a task threw; true if the life goes on all the same. */
+  survives?: (error: unknown) => boolean
 }
 
 /** Thrown at a checkpoint: it ends the life, and unwinds whatever was under way. */
@@ -71,6 +73,7 @@ export class Scheduler {
   /** Reports what a task, or a promise of it, threw: a crash ends its life, anything else the run. */
   report(error: unknown, life: Life): void {
     if (error instanceof Crash) this.kill(error.life, error.point)
+    else if (life.alive && life.survives?.(error) === true) return
     // A full disk ends the hub's process, as any exception does that nobody expected; it is started again.
     else if (isDiskFull(error)) this.kill(life, 'disk full')
     else if (life.alive && !(error instanceof Misfortune)) this.failure ??= error

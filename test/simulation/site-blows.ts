@@ -77,6 +77,15 @@ export function fullDiskForGood({ plan, chance }: Stage, { hub }: Site): void {
   plan(chance.between(120_000, 600_000), () => hub.fillDisk(false))
 }
 
+/** The card fails for a while, from any commit on: its file system turns read-only, it reports errors, or somebody locks the journal. */
+export function failingCard({ plan, chance, coverage }: Stage, { hub }: Site): void {
+  const fault = chance.pick(['read_only', 'io_error', 'locked'] as const)
+  coverage.hit(`fault card: ${fault}`)
+  const mend = hub.failStorage(fault)
+  const forMs = chance.happens(0.2) ? chance.between(120_000, 600_000) : chance.between(500, 60_000)
+  plan(forMs, mend)
+}
+
 export function restoreStore({ mayLose, coverage }: Stage, { hub }: Site): void {
   if (mayLose === 'journal' && hub.restore()) coverage.hit('fault store restored from a copy')
 }

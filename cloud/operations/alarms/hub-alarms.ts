@@ -16,6 +16,7 @@ import {
   HUB_SUBJECT,
   rowSubject,
 } from '../../../protocol/model/subject.ts'
+import { storageSentence, storageText, type StorageFault } from '../../../protocol/model/storage.ts'
 import type { AlarmEntry, SnapshotEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import {
   clearAlarm,
@@ -220,6 +221,24 @@ export async function identityConflict(tx: Tx, context: CloudContext, hubId: num
   await raiseAlarm(tx, context, incident)
   await clearAlarm(tx, context, incident)
 }
+
+/** A hub reports why it cannot use its storage, or that it can again. */
+export async function storageIs(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  fault: StorageFault | undefined,
+): Promise<void> {
+  const present = fault && storageText(fault.reason).alarm
+  for (const kind of storageAlarms) {
+    const incident = { hubId, kind, subject: null, incident: 'storage' }
+    if (fault !== undefined && kind === present)
+      await raiseAlarm(tx, context, { ...incident, detail: storageSentence(fault), details: { ...fault } })
+    else await clearAlarm(tx, context, incident)
+  }
+}
+
+const storageAlarms = ['store_full', 'storage_failed', 'foreign_journal'] as const
 
 /** A hub has not been heard for long. */
 export const hubIsSilent = (tx: Tx, context: CloudContext, hubId: number, since: number): Promise<void> =>

@@ -14,7 +14,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
-import { hubIsSilent, hubsAreHeard } from '../alarms/hub-alarms.ts'
+import { hubIsSilent, hubsAreHeard, storageIs } from '../alarms/hub-alarms.ts'
 import { type BuiltDevices, readBuilt, readHubState, reportHealth } from './hub-health.ts'
 
 const Told = z.object({ enabled: z.boolean(), status: DeviceStatus })
@@ -25,11 +25,13 @@ const ToldState = z.object({
   acceptingOrders: z.boolean().nullable(),
   bins: z.record(z.string(), Told),
   fridges: z.record(z.string(), Told),
+  /** The reason of the storage failure that the hub reports. */
+  storage: z.string().nullable().default(null),
 })
 type ToldState = z.infer<typeof ToldState>
 
 /** What has been told of a hub that nobody was told of. */
-const NOTHING: ToldState = { acceptingOrders: null, bins: {}, fridges: {} }
+const NOTHING: ToldState = { acceptingOrders: null, bins: {}, fridges: {}, storage: null }
 
 interface Change {
   type: 'hub.online' | 'hub.offline' | 'bin.status_changed' | 'fridge.status_changed' | 'intake.changed'
@@ -89,6 +91,8 @@ async function note(tx: Tx, context: CloudContext, news: readonly Difference[]):
   await sql`update hub_told set online = is_online, state = told from ${source} where hub_id = of`.execute(
     tx.q,
   )
+  for (const { hub, health, isStorageNews } of news)
+    if (isStorageNews) await storageIs(tx, context, hub.id, health?.storage)
   const back = news.filter(({ online, wasOnline }) => online && !wasOnline).map(({ hub }) => hub.id)
   if (back.length === 0) return
   await hubsAreHeard(tx, context, back)
@@ -127,6 +131,7 @@ function isAsTold(hub: HubRow, health: HubHealth | null): boolean {
     acceptingOrders: intakeOf(hub, now),
     bins: toldOf(bins),
     fridges: toldOf(fridges),
+    storage: health.storage?.reason ?? null,
   }
   return JSON.stringify(state) === hub.state
 }
@@ -170,7 +175,10 @@ function compareHub(hub: HubRow, now: HubState, built: BuiltDevices, orders: Ord
     acceptingOrders: intakeOf(hub, now) ?? told.acceptingOrders,
     bins: { ...told.bins, ...toldOf(bins) },
     fridges: { ...told.fridges, ...toldOf(fridges) },
+    // What a hub reported last holds until it reports again.
+    storage: now.health === null ? told.storage : (now.health.storage?.reason ?? null),
   }
+  const isStorageNews = state.storage !== told.storage
   const isIntakeNews = told.acceptingOrders !== null && told.acceptingOrders !== state.acceptingOrders
   const intake = {
     accepting_orders: state.acceptingOrders,
@@ -183,7 +191,7 @@ function compareHub(hub: HubRow, now: HubState, built: BuiltDevices, orders: Ord
     ...changed(told.fridges, fridges).map((data) => ({ type: 'fridge.status_changed' as const, data })),
   ]
   const differs = online !== wasOnline || JSON.stringify(state) !== JSON.stringify(told)
-  return { hub, differs, changes, online, wasOnline, state }
+  return { hub, differs, changes, online, wasOnline, state, isStorageNews, health: now.health }
 }
 
 const presence = (report: HubHealthReport): Change => ({

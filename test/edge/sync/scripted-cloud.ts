@@ -155,6 +155,8 @@ export class ScriptedCloud {
         return this.#onBatch('telemetry', Batch.parse(parsed))
       case 'ack':
         return this.#onAck(Ack.parse(parsed))
+      case 'storage':
+        throw new Error('no hub of these tests waits for its storage')
     }
   }
 

@@ -1,0 +1,40 @@
+import type { StorageReport } from '../../protocol/mqtt/session.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { HubDomain } from './domain.ts'
+
+/**
+ * Records what a hub reports that cannot read its journal (SPEC §3): it is heard, it is not connected to any stream, and it
+ * is sent no command. Its session replaces the former one, and whoever held the hub's lease has it no longer. False if there
+ * is no such hub.
+ */
+export async function recordStorageReport(
+  { db, runtime, ...context }: CloudContext,
+  domain: HubDomain,
+  hubId: number,
+  { session, instance, software, monotonic, health }: StorageReport,
+): Promise<boolean> {
+  return db.transact(async (tx) => {
+    const hub = await tx.q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
+    if (!hub) return false
+    const now = runtime.clock.now()
+    const heard = {
+      session,
+      instance,
+      software,
+      hello_monotonic: monotonic,
+      is_connected: 0 as const,
+      last_heard_at: now,
+      health: JSON.stringify(health),
+      health_at: now,
+      health_monotonic: monotonic,
+      lease_until: now,
+    }
+    await tx.q
+      .insertInto('hub_sessions')
+      .values({ hub_id: hubId, process_id: '', ...heard })
+      .onConflict((conflict) => conflict.column('hub_id').doUpdateSet(heard))
+      .execute()
+    await domain.hubsHeard(tx, { db, runtime, ...context }, [{ hubId, health }])
+    return true
+  })
+}

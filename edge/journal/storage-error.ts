@@ -1,0 +1,93 @@
+import { accessSync, constants, statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { StorageFault, StorageReason } from '../../protocol/model/storage.ts'
+import { Sqlite } from './sqlite-driver.ts'
+
+/**
+ * The storage of the hub's files cannot be used now: nothing of the call happened, and the caller may repeat it. A storage
+ * failure ends no service. A hub that cannot sell can still be reached and repaired.
+ */
+export class StorageError extends Error {
+  override name = 'StorageError'
+  readonly reason: StorageReason
+
+  constructor(reason: StorageReason, detail: string, options?: ErrorOptions) {
+    super(detail, options)
+    this.reason = reason
+  }
+
+  /** As the heartbeat, the page and the log report it. */
+  faultOf(path: string): StorageFault {
+    return { reason: this.reason, setting: 'STORE', path, detail: this.message.slice(0, 300) }
+  }
+}
+
+/** The journal cannot grow: its disk has no space or no inode left. */
+export class StoreFullError extends StorageError {
+  override name = 'StoreFullError'
+  readonly code = 'SQLITE_FULL'
+}
+
+/** SQLite's result codes, by their beginning. The first match counts. */
+const bySqlite: readonly (readonly [code: RegExp, reason: StorageReason])[] = [
+  [/^SQLITE_(FULL|IOERR_SHMSIZE)/, 'full'],
+  [/^SQLITE_READONLY/, 'read_only'],
+  [/^SQLITE_(BUSY|LOCKED|PROTOCOL)/, 'locked'],
+  [/^SQLITE_(CORRUPT|NOTADB)/, 'damaged'],
+  [/^SQLITE_IOERR/, 'io_error'],
+  [/^SQLITE_(CANTOPEN|PERM|AUTH)/, 'cannot_open'],
+]
+
+/** Error codes of the operating system. */
+const bySystem: Readonly<Record<string, StorageReason>> = {
+  ENOSPC: 'full',
+  EDQUOT: 'full',
+  EROFS: 'read_only',
+  EIO: 'io_error',
+  ENXIO: 'io_error',
+  ENODEV: 'io_error',
+  ENOTCONN: 'io_error',
+  ESTALE: 'io_error',
+  EREMOTEIO: 'io_error',
+  ETIMEDOUT: 'io_error',
+  EUCLEAN: 'damaged',
+  EACCES: 'cannot_open',
+  EPERM: 'cannot_open',
+  ENOENT: 'cannot_open',
+  EMFILE: 'cannot_open',
+  ENFILE: 'cannot_open',
+}
+
+/** These may have a cause that the file system knows better. */
+const VAGUE: readonly StorageReason[] = ['cannot_open', 'io_error', 'full']
+
+/**
+ * Why the storage of the file at `path` failed; undefined for an error of another kind. SQLite reports "unable to open
+ * database file" for a full inode table, and "disk I/O error" for a file system that has become read-only: the file system
+ * itself is asked too.
+ */
+export function storageReasonOf(error: unknown, path?: string): StorageReason | undefined {
+  if (error instanceof StorageError) return error.reason
+  const reason = reasonByCode(error)
+  if (reason === undefined || path === undefined || !VAGUE.includes(reason)) return reason
+  return reasonByFileSystem(dirname(path), reason) ?? reason
+}
+
+function reasonByCode(error: unknown): StorageReason | undefined {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
+  const { code } = error
+  if (error instanceof Sqlite.SqliteError) return bySqlite.find(([pattern]) => pattern.test(code))?.[1]
+  return 'syscall' in error ? bySystem[code] : undefined
+}
+
+function reasonByFileSystem(folder: string, vague: StorageReason): StorageReason | undefined {
+  try {
+    accessSync(folder, constants.W_OK)
+    const { bavail, files, ffree } = statfsSync(folder)
+    if (files > 0 && ffree === 0 && bavail > 0) return 'no_inodes'
+    return vague === 'cannot_open' && bavail === 0 ? 'full' : undefined
+  } catch (error) {
+    // Root may write everywhere, and hears of a read-only file system all the same.
+    return (error as NodeJS.ErrnoException).code === 'EROFS' ? 'read_only' : undefined
+  }
+}

@@ -1,0 +1,137 @@
+import type Database from 'better-sqlite3'
+import type { Log } from '../../protocol/model/log.ts'
+import type { StorageFault, StorageReason } from '../../protocol/model/storage.ts'
+import type { Ballast } from './ballast.ts'
+import { StorageError, StoreFullError, storageReasonOf } from './storage-error.ts'
+
+/** A foreign process that keeps the journal locked stops all of the service's work for so long, once. */
+export const BUSY_MS = 1000
+
+/** The ballast helps against these. */
+export const isNoRoom = (reason: StorageReason | undefined): boolean =>
+  reason === 'full' || reason === 'no_inodes'
+/** These pass while the file stays open. */
+const passes = (reason: StorageReason): boolean => isNoRoom(reason) || reason === 'locked'
+
+export interface StorageWatchOptions {
+  db: Database.Database
+  ballast: Ballast | undefined
+  /** The file, for people. */
+  path: string
+  /** The file system of `path` is asked for the cause. */
+  isFile: boolean
+  log: Log
+}
+
+/** Knows whether the storage of an open journal works, and what to do if it does not. */
+export class StorageWatch {
+  readonly #options: StorageWatchOptions
+  readonly #listeners: ((error: StorageError) => void)[] = []
+  /** The present failure, and how often the storage has failed since it began. */
+  #failure: { error: StorageError; count: number } | undefined
+  #isLost = false
+
+  constructor(options: StorageWatchOptions) {
+    this.#options = options
+    this.#judgeBallast()
+  }
+
+  get isFull(): boolean {
+    return isNoRoom(this.#failure?.error.reason)
+  }
+
+  get fault(): StorageFault | undefined {
+    return this.#failure?.error.faultOf(this.#options.path)
+  }
+
+  onLost(listener: (error: StorageError) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Throws if the file has to be opened again first. */
+  refuseIfLost(): void {
+    if (!this.#isLost || !this.#failure) return
+    this.#failure.count += 1
+    throw this.#failure.error
+  }
+
+  /** What a transaction throws: a `StorageError`, which is noted, for a failure of the storage; otherwise `error` itself. */
+  failureOf(error: unknown): unknown {
+    const { db, path, isFile } = this.#options
+    const reason = storageReasonOf(error, isFile ? path : undefined)
+    if (reason === undefined) return error
+    const { message } = error as Error
+    const options = { cause: error }
+    if (isNoRoom(reason))
+      return this.#makeRoom(
+        error instanceof StorageError ? error : new StoreFullError(reason, message, options),
+      )
+    const noted = error instanceof StorageError ? error : new StorageError(reason, message, options)
+    // The first attempt has waited. Until the lock is gone no other one does: the service has other work.
+    if (reason === 'locked') db.pragma('busy_timeout = 0')
+    this.note(noted)
+    return noted
+  }
+
+  /** Notes a failure: one line of the log for all that follow from it. */
+  note(error: StorageError): void {
+    const { log, path } = this.#options
+    const isNews = this.#failure?.error.reason !== error.reason
+    this.#failure = { error, count: (this.#failure?.count ?? 0) + 1 }
+    if (isNews)
+      log.error(
+        { ...error.faultOf(path) },
+        isNoRoom(error.reason)
+          ? 'the disk is full: the ballast is released and the hub stops selling'
+          : 'the storage fails: the hub stops selling, and nothing moves until it works again',
+      )
+    if (passes(error.reason) || this.#isLost || this.#listeners.length === 0) return
+    this.#isLost = true
+    for (const listener of this.#listeners) listener(error)
+  }
+
+  /** A transaction has succeeded. A disk that was full counts as full until the ballast is there again. */
+  worked(): void {
+    if (!this.#failure || this.isFull) return
+    this.#recover()
+    this.#judgeBallast()
+  }
+
+  /** Tries to lay the ballast again. */
+  relieve(): void {
+    const { ballast } = this.#options
+    if (!this.isFull) return
+    try {
+      if (ballast === undefined || ballast.lay()) this.#recover()
+    } catch (error) {
+      this.failureOf(error)
+    }
+  }
+
+  #judgeBallast(): void {
+    if (this.#options.ballast?.isLaid() === false)
+      this.note(new StoreFullError('full', 'no room for the ballast'))
+  }
+
+  #recover(): void {
+    const { db, log } = this.#options
+    const { error, count } = this.#failure!
+    this.#failure = undefined
+    db.pragma(`busy_timeout = ${BUSY_MS}`)
+    log.info({ reason: error.reason, failures: count }, 'the storage works again')
+  }
+
+  #makeRoom(error: StorageError): StorageError {
+    const { db, ballast, log } = this.#options
+    const isNews = !this.isFull
+    this.note(error)
+    try {
+      ballast?.release()
+      // What is in the log moves to where it belongs, and the log's own room is used again.
+      db.pragma('wal_checkpoint(RESTART)')
+    } catch (problem) {
+      if (isNews) log.warn({ error: String(problem) }, 'the journal makes no room')
+    }
+    return error
+  }
+}

@@ -1,0 +1,113 @@
+import { mkdirSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { noCheckpoint } from '../protocol/model/checkpoint.ts'
+import type { GpioLines } from '../protocol/model/hardware.ts'
+import type { Log } from '../protocol/model/log.ts'
+import type { Runtime } from '../protocol/model/runtime.ts'
+import type { OpenTransport } from '../protocol/mqtt/transport.ts'
+import type { EdgeConfig } from './config.ts'
+import { openSerialPort } from './hardware/serialport-line-port.ts'
+import { createHub, type Hub } from './hub.ts'
+import { StorageError, storageReasonOf } from './journal/storage-error.ts'
+import { lockStore, type StoreLock } from './journal/store-lock.ts'
+import { openStore, type Store } from './journal/store.ts'
+import type { createRecent } from './recent.ts'
+import type { Running } from './runner.ts'
+
+export interface OpenHub extends Running {
+  hub: Hub
+  store: Store
+}
+
+interface Parts {
+  life: Runtime
+  log: Log
+  gpio: GpioLines
+  openTransport: OpenTransport
+  software: string
+  recent: Pick<ReturnType<typeof createRecent>, 'port'>
+  /** The journal's lock, where it is held already. */
+  held: StoreLock | undefined
+}
+
+/**
+ * Makes this process the only one of the journal. Throws a `StorageError` if the storage cannot be used, an error in words if
+ * another service has the journal.
+ */
+export function lockJournal(path: string, { clock }: Runtime): StoreLock {
+  return ofStorage(path, () => {
+    mkdirSync(dirname(path), { recursive: true })
+    return lockStore(path, { pid: process.pid, since: new Date(clock.now()).toISOString() })
+  })
+}
+
+/** Opens the journal and starts the hub on it. Throws a `StorageError` if the storage cannot be used. */
+export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
+  const { life, log, gpio, openTransport, software, recent } = parts
+  const { hardware, store: path } = config
+  const lock = parts.held ?? lockJournal(path, life)
+  let store: Store | undefined
+  let hub: Hub | undefined
+  function end(): void {
+    try {
+      hub?.stop()
+    } catch (error) {
+      // What a crash leaves undone the next start takes up.
+      log.warn({ error: String(error) }, 'the hub could not be stopped in good order')
+    }
+    store?.close()
+    lock.release()
+  }
+  try {
+    return ofStorage(path, () => {
+      store = openStore({
+        path,
+        cacheKb: config.storeCacheKb,
+        hubId: hardware.hubId,
+        checkpoint: noCheckpoint,
+        log,
+      })
+      const opened = store
+      hub = createHub({
+        runtime: life,
+        log,
+        store,
+        hardware,
+        openPort: recent.port(openSerialPort),
+        gpio,
+        openTransport,
+        checkpoint: noCheckpoint,
+        settings: config.hub,
+        software,
+      })
+      hub.start()
+      return { hub, store, onLost: (listener) => opened.onLost(listener), stop: end }
+    })
+  } catch (error) {
+    end()
+    throw error
+  }
+}
+
+/** Turns failures of the storage into `StorageError`s. */
+function ofStorage<T>(path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    const reason = storageReasonOf(error, path)
+    if (reason === undefined || error instanceof StorageError) throw error
+    throw new StorageError(reason, (error as Error).message, { cause: error })
+  }
+}
+
+/** A slow card gives so much in a second, when the whole journal is read for its check. */
+const SLOW_BYTES_PER_MS = 2000
+
+/** How long the check of the journal may take on a slow card, milliseconds. */
+export function checkingMs(path: string): number {
+  try {
+    return statSync(path).size / SLOW_BYTES_PER_MS
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,141 @@
+import { noCheckpoint } from '../protocol/model/checkpoint.ts'
+import type { GpioLines, HardwareDescription } from '../protocol/model/hardware.ts'
+import type { Log } from '../protocol/model/log.ts'
+import type { Runtime } from '../protocol/model/runtime.ts'
+import { storageSentence, type StorageFault } from '../protocol/model/storage.ts'
+import type { OpenTransport } from '../protocol/mqtt/transport.ts'
+import type { HubCore, LocalOutcome } from './core/hub-core.ts'
+import { createLayout } from './core/layout.ts'
+import { storageAlarm } from './core/local.ts'
+import { Doors } from './hardware/doors.ts'
+import type { Serving } from './serving.ts'
+import type { HubSettings } from './settings.ts'
+import { StorageReporter, unreadHealth } from './sync/storage-reporter.ts'
+
+export interface WaitingOptions {
+  runtime: Runtime
+  log: Log
+  hardware: HardwareDescription
+  gpio: GpioLines
+  openTransport: OpenTransport
+  settings: HubSettings
+  software: string
+  /** The present failure; it may become another one. */
+  fault: () => StorageFault
+}
+
+/** What answers in the hub's place while it cannot use its journal. */
+export interface Waiting extends Serving {
+  /** The failure has become another one. */
+  changed(): void
+  /** Locks every door, and ends the connection to the cloud. */
+  stop(): void
+}
+
+/**
+ * Serves people and the cloud while the hub cannot use its journal. Nothing moves, because no intent can be journaled
+ * (I1). Doors are locked, obey people at the hub for a bounded time, and lock again. Page, health and cloud learn why.
+ */
+export function startWaiting(options: WaitingOptions): Waiting {
+  const { runtime, log, hardware, gpio, openTransport, settings, software, fault } = options
+  const layout = createLayout(hardware)
+  const startedAt = runtime.clock.monotonic()
+  const since = runtime.clock.now()
+  const doors = new Doors(
+    {
+      gpio,
+      lines: hardware.gpio.lines.map(({ name }) => name),
+      clock: runtime.clock,
+      settings: settings.core,
+      checkpoint: noCheckpoint,
+      log,
+    },
+    {
+      onMoved: () => reporter.changed(),
+      onChange: () => reporter.changed(),
+      onSeen() {},
+      onTrouble: () => reporter.changed(),
+      onRelocked() {},
+    },
+  )
+  const health = () => ({ ...unreadHealth(layout, doors.health()), storage: fault() })
+  const reporter = new StorageReporter({
+    runtime,
+    log,
+    hubId: hardware.hubId,
+    openTransport,
+    software,
+    settings: settings.sync,
+    health,
+  })
+  const no = (): LocalOutcome => ({ ok: false, reason: 'unavailable', why: storageSentence(fault()) })
+  const core: Serving['core'] = {
+    health,
+    readings: () => [],
+    quietMs: () => runtime.clock.monotonic() - startedAt,
+    alarms: () => [storageAlarm(fault(), since)],
+    held: () => ({ orders: false, bins: [] }),
+    orders: () => [],
+    stock: () => [],
+    unknownOperations: () => [],
+    deadLetters: () => [],
+    foreignControllers: () => [],
+    operate: (_, reply) =>
+      reply({
+        command_id: '',
+        session: '',
+        outcome: 'refused',
+        reason: 'fault',
+        data: { why: storageSentence(fault()) },
+      }),
+    hold: no,
+    settle: no,
+    count: no,
+    restock: no,
+    confirmFridge: no,
+    takeOverController: no,
+    replayDeadLetters: no,
+    dropDeadLetter: no,
+    unlockDoor: (door, forMs) =>
+      doors.unlock(door, forMs) ? { ok: true } : { ok: false, reason: 'unavailable' },
+    acceptance: noAcceptance(no),
+  }
+  doors.start()
+  reporter.start()
+  return {
+    core,
+    sync: {
+      state: () => ({ ...reporter.state(), ledger: { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 } }),
+    },
+    controllers: {
+      links: () =>
+        hardware.controllers.map(({ id, port }) => ({
+          controller: id,
+          port,
+          up: false,
+          firmware: null,
+          protocol: null,
+          reason: 'the hub waits for its storage',
+        })),
+      losses: () => new Map(),
+    },
+    outbox: { position: () => ({ epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }) },
+    changed: () => reporter.changed(),
+    stop() {
+      reporter.stop()
+      doors.stop()
+    },
+  }
+}
+
+const noAcceptance = (no: () => LocalOutcome): HubCore['acceptance'] => ({
+  begin: no,
+  beginStep: no,
+  stop: no,
+  decide: no,
+  end: no,
+  state: () => ({ id: null, revision: 0, hindrance: 'The hub cannot use its journal.', running: null }),
+  protocol: () => null,
+  parts: () => [],
+  kept: () => [],
+})
