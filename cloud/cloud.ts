@@ -99,6 +99,8 @@ export interface CloudOptions {
   allowedHosts?: readonly string[]
   /** The documentation's page. */
   docs: PageAssets
+  /** Whether `/docs` and `/openapi.json` are served; by default they are. */
+  hasDocs?: boolean
   /** Where files are kept, and the secret of their addresses. */
   mediaStore: MediaStore
   /** Where uploaded files are cleaned; in the caller's own thread by default. */
@@ -292,15 +294,19 @@ function platformHandlers(
   context: CloudContext,
   media: Media,
   signer: MediaSigner,
-  { baseUrl, docs, demoHandlers }: CloudOptions,
+  { baseUrl, docs, hasDocs = true, demoHandlers }: CloudOptions,
 ) {
   const { clock, random } = context.runtime
   const served = demoHandlers ? routes : withoutDemo()
-  return {
+  const handlers = {
     ...descriptionHandlers(clock, () => openApiDocument(baseUrl, served)),
     ...docsHandlers(random, docs),
     ...fileHandlers(context, media, signer),
   }
+  if (hasDocs) return handlers
+  // A route without a handler is not served.
+  const { 'root.docs': _page, 'root.docs.file': _file, 'root.openapi': _document, ...others } = handlers
+  return others as typeof handlers
 }
 
 const withoutDemo = () =>

@@ -14,7 +14,7 @@ import { isMetricsHost } from '../protocol/model/allowed-hosts.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import { stopper } from '../protocol/model/stopping.ts'
-import type { Clock, Runtime } from '../protocol/model/runtime.ts'
+import { sleep, type Clock, type Runtime } from '../protocol/model/runtime.ts'
 import { certificateTime } from '../protocol/mqtt/certificates.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
@@ -38,7 +38,7 @@ import { createPoster } from './events/webhooks/post.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
 import { externalBroker } from './gateway/broker-external.ts'
 import { healthz, readyz } from './platform/http/health.ts'
-import { addressReader, listen, type HttpServer } from './platform/http/listen.ts'
+import { addressReader, listen, untrustedProxyWarning, type HttpServer } from './platform/http/listen.ts'
 import { createEmbeddedIssuer } from './platform/identity/embedded-issuer.ts'
 import { remoteKeys } from './platform/identity/remote-keys.ts'
 import { keptSigningKey } from './platform/identity/signing-key.ts'
@@ -212,6 +212,7 @@ async function main(): Promise<void> {
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
     baseUrl,
     docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
+    hasDocs: config.DOCS === 'public',
     corsOrigins: config.CORS_ORIGINS,
     allowedHosts: [config.HOST, hostname(), `${hostname()}.local`, ...config.ALLOWED_HOSTS],
     mediaStore: attempt(() =>
@@ -254,7 +255,7 @@ async function main(): Promise<void> {
       logFolder,
       ...(broker && { brokerClients: () => broker.clientCount() }),
     },
-    addressOf: addressReader(config.TRUSTED_PROXIES),
+    addressOf: addressReader(config.TRUSTED_PROXIES, untrustedProxyWarning(clock, log)),
     hasMetrics: config.METRICS_PORT !== undefined,
   })
   const address = { host: config.HOST, port: config.PORT }
@@ -284,8 +285,12 @@ async function main(): Promise<void> {
   const stop = stopper({
     clock,
     log,
-    timeoutMs: config.shutdownTimeoutMs,
+    timeoutMs: config.DRAIN_MS + config.shutdownTimeoutMs,
     async stop() {
+      // Load balancers see it, and send callers elsewhere, before anybody is refused.
+      cloud.health.phase = 'stopping'
+      server.drain()
+      if (config.DRAIN_MS > 0) await sleep(clock, config.DRAIN_MS)
       await cloud.endStreams()
       await server.close(config.shutdownTimeoutMs / 2)
       await cloud.stop()

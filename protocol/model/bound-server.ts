@@ -85,6 +85,13 @@ const KEEP_ALIVE_MS = 5000
 /** How long the rest of a request may still come that is answered already: its sender may only then read the answer. */
 const LINGER_MS = 1000
 
+export interface BoundServer {
+  /** What its connections hold. */
+  budget: Budget
+  /** From now on each connection ends after its next answer. */
+  drain(): void
+}
+
 /** A connection, and its part of the budget. */
 interface Connection {
   socket: SocketLike
@@ -108,7 +115,7 @@ export function boundServer(
   bounds: ServerBounds,
   { clock, random }: Runtime,
   { trustedProxies = 0 }: { trustedProxies?: number } = {},
-): Budget {
+): BoundServer {
   server.headersTimeout = bounds.headersTimeoutMs
   server.requestTimeout = bounds.requestTimeoutMs
   server.keepAliveTimeout = KEEP_ALIVE_MS
@@ -121,6 +128,7 @@ export function boundServer(
     atShare: 'replace',
   })
   const connections = new Map<unknown, Connection>()
+  let isDraining = false
 
   server.on('connection', (socket) => {
     const network = networkOf(socket.remoteAddress ?? 'unknown')
@@ -140,6 +148,7 @@ export function boundServer(
   server.on('request', (request, response) => {
     const connection = connections.get(peerOf(request.socket))
     begin(connection, request, response)
+    if (isDraining) response.shouldKeepAlive = false
     response.on('finish', () => {
       end(connection)
       if (!request.complete) clock.after(LINGER_MS, () => request.complete || request.socket.destroy())
@@ -177,7 +186,7 @@ export function boundServer(
     connection.hold.setIdle(true)
   }
 
-  return budget
+  return { budget, drain: () => (isDraining = true) }
 }
 
 /** Identifies a connection by its peer: over TLS, the socket of a request is another object than that of the connection. */

@@ -10,6 +10,8 @@ export interface SocketLike {
   destroy(): unknown
 }
 export interface ResponseLike {
+  /** False: the connection ends after this answer. */
+  shouldKeepAlive: boolean
   readonly headersSent: boolean
   on(event: 'finish', listener: () => void): unknown
   writeHead(status: number, headers: Record<string, string>): unknown

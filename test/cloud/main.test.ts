@@ -29,6 +29,21 @@ test('it serves, and ends in good order when told to', { timeout: 60_000 }, asyn
   expect(await exited).toBe(0)
 })
 
+test('with DRAIN_MS it is not ready and still serves before it stops', { timeout: 60_000 }, async () => {
+  const { child, exited, ready } = startCloud({ DRAIN_MS: '1500', DOCS: 'off' })
+  const port = await ready()
+  const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
+  expect(await Promise.all(['/readyz', '/', '/docs', '/docs/x.js', '/openapi.json'].map(status))).toEqual([
+    200, 200, 404, 404, 404,
+  ])
+  const begun = performance.now()
+  child.kill('SIGTERM')
+  await expect.poll(() => status('/readyz')).toBe(503)
+  expect([await status('/'), await status('/healthz')]).toEqual([200, 200])
+  expect(await exited).toBe(0)
+  expect(performance.now() - begun).toBeGreaterThan(1500)
+})
+
 test('live streams end when it is told to stop, and hold it up no longer', { timeout: 60_000 }, async () => {
   const folder = programFolder()
   const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })

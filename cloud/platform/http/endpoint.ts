@@ -1,5 +1,6 @@
 import { deprecationOf } from '../../../protocol/contract/headers.ts'
 import { ratesOf, type Rate, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
+import type { HttpBindings } from '@hono/node-server'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import type { Holder } from '../../../protocol/model/budget.ts'
 import { ApiError } from '../api-error.ts'
@@ -103,6 +104,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
  */
 async function serve(self: Endpoint, call: Call): Promise<Response> {
   const { route } = self
+  if (route.openEnded) requirePlainPath(route, call)
   // What is there already is not waited for: each waiting takes longer than most of these steps.
   const resolved = self.resolveCredential(route.auth, new Credentials(call))
   const authenticated = resolved instanceof Promise ? await resolved : resolved
@@ -129,6 +131,16 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
     // Removes the files that the handler's transaction did not keep.
     if (form) await self.media.release(form.files.map((file) => file.key))
   }
+}
+
+/** A file has one address: other spellings of it (`/./`, `%2F`, `//`) are refused, as a signature is of the one address. */
+function requirePlainPath({ errors }: Route, { c }: Call): void {
+  const isSigned = errors?.includes('forbidden') === true
+  const { incoming } = (c.env ?? {}) as Partial<HttpBindings>
+  const { pathname } = new URL(c.req.url)
+  const sent = incoming?.url?.replace(/^https?:\/\/[^/?]*/i, '').split('?', 1)[0] ?? pathname
+  if (sent !== pathname || /%|\/\/|\/$/.test(pathname))
+    throw new ApiError(isSigned ? 'forbidden' : 'not_found')
 }
 
 /** Whether all callers are answered alike. No cache keeps any other answer (RFC 9111 §3). */

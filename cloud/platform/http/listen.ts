@@ -8,11 +8,14 @@ import {
   serverOptions,
   type ServerBounds,
 } from '../../../protocol/model/bound-server.ts'
-import { forwardedAddress } from '../../../protocol/model/network.ts'
-import type { Runtime } from '../../../protocol/model/runtime.ts'
+import type { Log } from '../../../protocol/model/log.ts'
+import { forwardedAddress, networkOf } from '../../../protocol/model/network.ts'
+import type { Clock, Runtime } from '../../../protocol/model/runtime.ts'
 
 export interface HttpServer {
   port: number
+  /** Serves on, and ends each connection after its next answer, so that callers open their next one elsewhere. */
+  drain(): void
   /** Takes no new requests, waits `graceMs` for those under way, then cuts them off. */
   close(graceMs: number): Promise<void>
 }
@@ -32,13 +35,14 @@ export async function listen(
   { host, port, runtime, bounds, trustedProxies = 0 }: ListenOptions,
 ): Promise<HttpServer> {
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions }) as Server
-  boundServer(server, bounds, runtime, { trustedProxies })
+  const bound = boundServer(server, bounds, runtime, { trustedProxies })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ port, host, backlog: BACKLOG }, resolve)
   })
   return {
     port: (server.address() as AddressInfo).port,
+    drain: () => bound.drain(),
     async close(graceMs) {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeIdleConnections()
@@ -50,12 +54,38 @@ export async function listen(
 }
 
 /**
- * Reads where a request comes from. Each trusted proxy appends one entry to `X-Forwarded-For`: the address is that many
- * entries from its end, because anything further left is of the caller's own making.
+ * Reads where a request comes from: from `X-Forwarded-For` as far as `trustedProxies` wrote it, else from the socket. Without
+ * trusted proxies, `onUntrusted` gets the socket's address of each request that carries the header.
  */
 export const addressReader =
-  (trustedProxies: number) =>
+  (trustedProxies: number, onUntrusted: (address: string) => void = () => {}) =>
   (c: Context): string => {
     const socket = (c.env as Partial<HttpBindings>).incoming?.socket.remoteAddress ?? 'unknown'
-    return forwardedAddress(c.req.header('X-Forwarded-For'), trustedProxies) ?? socket
+    const header = c.req.header('X-Forwarded-For')
+    if (trustedProxies === 0 && header !== undefined) onUntrusted(socket)
+    return forwardedAddress(header, trustedProxies) ?? socket
   }
+
+/** An operator is reminded this often. */
+const REMIND_MS = 3_600_000
+
+/**
+ * Warns if a proxy on this machine forwards calls while `TRUSTED_PROXIES` is 0: all callers then share one network, and one of
+ * them uses up the limits of all. The first request is logged at once, later ones hourly with their count.
+ */
+export function untrustedProxyWarning(clock: Clock, log: Pick<Log, 'warn'>): (address: string) => void {
+  let count = 0
+  let warnedAt = -Infinity
+  return (address) => {
+    const network = networkOf(address)
+    if (!network.startsWith('127.') && network !== '0:0:0:0::/64') return
+    count += 1
+    if (clock.monotonic() - warnedAt < REMIND_MS) return
+    warnedAt = clock.monotonic()
+    log.warn(
+      { setting: 'TRUSTED_PROXIES', requests: count },
+      'A proxy on this machine sends X-Forwarded-For, but TRUSTED_PROXIES is 0: all callers share the limits of one address. Set TRUSTED_PROXIES to the number of proxies in front of this service.',
+    )
+    count = 0
+  }
+}

@@ -6,7 +6,8 @@ import { accepts } from 'hono/accepts'
 import { cors } from 'hono/cors'
 import type { Route } from '../../../protocol/contract/route.ts'
 import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
-import type { Answer, Call } from './answer.ts'
+import { BoundedMap } from '../bounded-map.ts'
+import type { Answer, Call, Headers } from './answer.ts'
 
 /** What browsers and caches are told: who may read an answer, what is kept, what is sent smaller. */
 
@@ -121,6 +122,22 @@ const CODING = 'Accept-Encoding'
 const LEAST_BYTES = 1024
 const COMPRESSIBLE = /^(application\/json|text\/(html|csv|css|javascript|markdown))\b/
 const inBackground = promisify(gzip)
+/** Large answers that are the same for all callers, compressed once: the description of the API. */
+const publicBytes = new BoundedMap<Promise<Uint8Array<ArrayBuffer>>>(4)
+const LARGE_BYTES = 256 * 1024
+
+function zipped(
+  body: string,
+  { ETag: etag, 'Cache-Control': caching }: Headers,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (body.length < LARGE_BYTES || etag === undefined || !caching?.startsWith('public'))
+    return inBackground(body)
+  const known = publicBytes.get(etag)
+  if (known) return known
+  const made: Promise<Uint8Array<ArrayBuffer>> = inBackground(body)
+  publicBytes.set(etag, made)
+  return made
+}
 
 /**
  * The answer compressed, for callers who take it so: texts that were read and not written. What a POST answers may hold a
@@ -140,7 +157,7 @@ export function compressed(
   const varied = { ...headers, Vary: varies }
   const coding = accepts(c, { header: CODING, supports: ['gzip'], default: 'identity' })
   if (coding !== 'gzip') return { ...answer, headers: varied }
-  return inBackground(body).then((bytes) => ({
+  return zipped(body, headers).then((bytes) => ({
     status,
     headers: { ...varied, 'Content-Encoding': 'gzip' },
     body: bytes,

@@ -68,7 +68,7 @@ export const serviceSettings = {
   TRUSTED_PROXIES: wholeNumber(
     [0, 10],
     0,
-    'How many proxies stand in front: so many entries of X-Forwarded-For are believed.',
+    'Proxies in front of this service (0 to 10): the entry of X-Forwarded-For that the outermost of them writes is the address of the caller. With 0 behind a proxy, all callers share the limits of one address.',
   ),
   MQTT_URL: {
     secret: true,
@@ -127,6 +127,16 @@ export const serviceSettings = {
     ),
     secret: true,
   },
+  DOCS: oneOf(
+    ['public', 'off'],
+    'public',
+    '/docs and /openapi.json: public, which anybody can read, or off, which answers 404.',
+  ),
+  DRAIN_MS: wholeNumber(
+    [0, 600_000],
+    0,
+    'Time between SIGTERM and the stop during which /readyz is 503 and calls are still served, so that load balancers send callers elsewhere. Milliseconds.',
+  ),
   IDENTITY_AUDIENCE: {
     schema: z.string().regex(/^[^,\s]+(\s*,\s*[^,\s]+)*$/, 'must be audiences, separated by commas'),
     standard: 'larder',

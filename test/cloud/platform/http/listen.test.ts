@@ -3,8 +3,9 @@ import { Hono } from 'hono'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { ErrorBody } from '../../../../protocol/contract/errors.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
-import { addressReader, listen } from '../../../../cloud/platform/http/listen.ts'
+import { addressReader, listen, untrustedProxyWarning } from '../../../../cloud/platform/http/listen.ts'
 import { defaultHttpSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { virtualClock } from '../../../support/virtual-clock.ts'
 import type { ServerBounds } from '../../../../protocol/model/bound-server.ts'
 
 const runtime = systemRuntime()
@@ -25,6 +26,7 @@ async function serve(trustedProxies: number, bounds: Partial<ServerBounds> = {})
   return {
     app,
     port: server.port,
+    drain: () => server.drain(),
     address: async (forwarded?: string) => {
       const headers = forwarded === undefined ? {} : { 'X-Forwarded-For': forwarded }
       return (await fetch(`http://127.0.0.1:${server.port}/`, { headers })).text()
@@ -251,3 +253,40 @@ test(
     expect(socket.bytesRead).toBeLessThan(16 * 1024 * 1024)
   },
 )
+
+test('while it drains the server answers, and ends each connection after the answer', async () => {
+  const { port, drain } = await serve(0)
+  const kept = stranger(port, 'GET / HTTP/1.1\r\nHost: larder\r\n\r\n')
+  await vi.waitFor(() => expect(kept.socket.bytesRead).toBeGreaterThan(0))
+  drain()
+  kept.socket.write('GET / HTTP/1.1\r\nHost: larder\r\n\r\n')
+  expect((await kept.ended).match(/HTTP\/1\.1 200/g)).toHaveLength(2)
+  expect(await stranger(port, 'GET / HTTP/1.1\r\nHost: larder\r\n\r\n').ended).toMatch(/Connection: close/i)
+})
+
+test('a proxy on this machine that nobody trusts is warned about once, later hourly with a count', () => {
+  const clock = virtualClock()
+  const warned: object[] = []
+  const warn = untrustedProxyWarning(clock, { warn: (fields) => void warned.push(fields) })
+  for (const address of ['192.0.2.1', 'unknown', '2001:db8::1']) warn(address)
+  expect(warned).toEqual([])
+  for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1', '127.8.9.1']) warn(address)
+  expect(warned).toEqual([{ setting: 'TRUSTED_PROXIES', requests: 1 }])
+  clock.advance(3_600_000)
+  warn('127.0.0.1')
+  expect(warned.slice(1)).toEqual([{ setting: 'TRUSTED_PROXIES', requests: 4 }])
+})
+
+test('only requests with X-Forwarded-For that no setting trusts are reported', () => {
+  const seen: string[] = []
+  const request = (header?: string) =>
+    ({
+      env: { incoming: { socket: { remoteAddress: '127.0.0.1' } } },
+      req: { header: () => header },
+    }) as unknown as Parameters<ReturnType<typeof addressReader>>[0]
+  const note = (address: string): void => void seen.push(address)
+  expect(addressReader(0, note)(request('192.0.2.1'))).toBe('127.0.0.1')
+  addressReader(0, note)(request())
+  addressReader(1, note)(request('192.0.2.1'))
+  expect(seen).toEqual(['127.0.0.1'])
+})

@@ -1,11 +1,15 @@
 import * as fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { selectBytes } from '../../../../cloud/platform/http/file-handlers.ts'
+import { listen } from '../../../../cloud/platform/http/listen.ts'
+import { defaultHttpSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import { fileHandlers } from '../../../../cloud/platform/http/file-handlers.ts'
 import type { Media } from '../../../../cloud/platform/media/media.ts'
 import { errorOf, testApp } from '../../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { sendRaw } from '../../../support/raw-http.ts'
 import { emptyFolder, testSigner } from '../../support/media.ts'
 import { png } from '../../support/media-samples.ts'
 
@@ -104,6 +108,34 @@ onEachDatabase('a file', (open) => {
     expect((await get()).status).toBe(200)
     runtime.advance(6 * 3_600_000 + 2000)
     expect((await get()).status).toBe(403)
+  })
+
+  test('has one address: other spellings of it are refused', { timeout: 20_000 }, async () => {
+    const { app, address, get } = await served(open)
+    const server = await listen(app, {
+      host: '127.0.0.1',
+      port: 0,
+      runtime: systemRuntime(),
+      bounds: defaultHttpSettings,
+    })
+    onTestFinished(() => server.close(0))
+    const status = async (target: string) =>
+      (
+        await sendRaw(server.port, `GET ${target} HTTP/1.1\r\nHost: larder.test\r\nConnection: close\r\n\r\n`)
+      ).slice(9, 12)
+    expect((await get()).status).toBe(200)
+    expect(await status(address)).toBe('200')
+    expect(await status(`http://larder.test${address}`)).toBe('200')
+    const [path, query] = address.split('?') as [string, string]
+    for (const other of [
+      path.replace('/files/', '/files/./'),
+      path.replace('/files/', '/x/../files/'),
+      path.replace('/files/', '/files//'),
+      path.replace(/\/(?=[^/]*$)/, '%2F'),
+      path.replace('banners', '%62anners'),
+      `${path}/`,
+    ])
+      expect([other, await status(`${other}?${query}`)]).toEqual([other, '403'])
   })
 
   test('is not there before it is kept, nor once it is removed', async () => {
