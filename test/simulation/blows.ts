@@ -18,6 +18,7 @@ import {
   processorTrouble,
   putCloudClockRight,
   restoreBooks,
+  suspend,
 } from './cloud-blows.ts'
 import type { CloudNode } from './cloud-node.ts'
 import { healthyDatabase } from './database-weather.ts'
@@ -58,6 +59,11 @@ const blows: Record<string, { weight: number; strike: Blow }> = {
   'cloud killed': { weight: 3, strike: (_, __, cloud) => cloud.kill() },
   'hub away': { weight: 1, strike: (stage, { hub }) => goAway(stage, hub) },
   'cloud away': { weight: 1, strike: (stage, _, cloud) => goAway(stage, cloud) },
+  'cloud suspended': { weight: 1, strike: (stage, _, cloud) => suspend(stage, cloud) },
+  'all of the cloud suspended': {
+    weight: 0.5,
+    strike: (stage) => stage.clouds.forEach((one) => suspend(stage, one)),
+  },
   'all of the cloud away': {
     weight: 0.5,
     strike: (stage) => stage.clouds.forEach((one) => goAway(stage, one)),
@@ -142,7 +148,11 @@ export function calm(stage: Stage, absent: Site | undefined): void {
     hub.fillDisk(false)
     hub.failStorage(undefined)
   }
-  for (const cloud of clouds) cloud.shiftWall(0)
+  for (const cloud of clouds) {
+    cloud.shiftWall(0)
+    // What stands still now is as good as dead.
+    if (cloud.isSuspended) cloud.kill('stands still')
+  }
   const start = (node: HubNode | CloudNode): void => {
     node.heldDown = false
     node.start()

@@ -50,6 +50,17 @@ export function goAway({ plan, chance }: Stage, node: HubNode | CloudNode): void
   })
 }
 
+/** How long a broker waits for a client that says nothing: one and a half times its keepalive. */
+const KEEPALIVE_MS = 45_000
+
+/** A process stands still for seconds or minutes, and then goes on as if nothing had been. */
+export function suspend({ plan, network, chance }: Stage, cloud: CloudNode): void {
+  const forMs = chance.between(2000, chance.pick([20_000, 240_000]))
+  const { life } = cloud
+  cloud.suspend(forMs)
+  if (forMs > KEEPALIVE_MS) plan(KEEPALIVE_MS, () => network.cut((one) => one === life, 'keepalive'))
+}
+
 export function putCloudClockRight({ clouds }: Stage): void {
   for (const cloud of clouds) cloud.shiftWall(0)
 }

@@ -3,6 +3,7 @@ import { commerceWork } from '../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { startWorker } from '../../cloud/platform/work/workers.ts'
 import { putBack } from '../../cloud/clock-step.ts'
+import { ListeningWatch } from '../../cloud/platform/listening.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { ProcessorUnavailable } from '../../cloud/commerce/processors/processor.ts'
@@ -71,8 +72,17 @@ export class CloudNode {
     this.#life = life
     const checkpoint = crashPoints.forLife(life)
     const runtime = { clock: scheduler.clock(life, () => this.#wallOffset), random: chance }
-    const context = testContext(store.openFor(life, checkpoint), runtime, {
+    const db = store.openFor(life, checkpoint)
+    const { listeningGapMs: gapMs } = settings.rules
+    const listening = new ListeningWatch({
+      clock: runtime.clock,
+      gapMs,
+      hearsBroker: () => gateway.hearsBroker(gapMs),
+      pingDatabase: () => db.ping(),
+    })
+    const context = testContext(db, runtime, {
       checkpoint,
+      listening,
       settings: settings.rules,
       onFault: (error) => {
         if (!(error instanceof ProcessorUnavailable)) scheduler.report(error, life)
@@ -90,11 +100,21 @@ export class CloudNode {
     this.#services = { context, processor, commands: gateway.commands }
     scheduler.plan(life, 0, () => {
       gateway.start()
+      listening.start()
       const work = commerceWork(this.#services!)
       this.kinds = new Set(Object.keys(work))
       new WorkRunner(context, work).start()
       startWorker(context, { processId, name, pid: 1 }, putBack)
     })
+  }
+
+  /** The process stands still (SIGSTOP), and its machine's clocks go on. */
+  suspend(forMs: number): void {
+    if (this.#life) this.#life.wakesAt = this.#parts.scheduler.time + forMs
+  }
+
+  get isSuspended(): boolean {
+    return (this.#life?.wakesAt ?? 0) > this.#parts.scheduler.time
   }
 
   kill(reason = 'SIGKILL'): void {

@@ -105,8 +105,9 @@ async function payFor(world: CustomerWorld, { userId, orderId, hubId }: Key): Pr
   if (paid.kind === 'silence') return 'pay silence'
   const { status, payment_id, next_action } = paid.value
   if (status !== 'requires_action') return undefined
-  if (chance.happens(0.2)) return 'abandoned the payment'
-  await world.sleep(chance.between(500, 20_000))
+  if (chance.happens(0.3)) return 'abandoned the payment'
+  // Some come back when the order has long been a cart again.
+  await world.sleep(chance.happens(0.15) ? chance.between(60_000, 240_000) : chance.between(500, 20_000))
   if (method === 'external') {
     const { bin_number: bin } = next_action as { bin_number: number }
     await insist(world, ({ context }) => confirmClaim(context, { hubId, bin, key: 'integrator' }))

@@ -263,6 +263,20 @@ export const mutants: readonly Mutant[] = [
     ),
   ),
   mutant(
+    'I9',
+    'an unpaid order holds its stock without end',
+    patch(
+      'cloud/commerce/payments/settle-payment.ts',
+      '  payment.hold_until ?? payment.created_at + settings.paymentHoldMs',
+      '  payment.created_at + settings.paymentHoldMs * 1000',
+    ),
+    patch(
+      'cloud/commerce/payments/payment-outcome.ts',
+      "await schedule(tx, 'payment', payment.id, payment.hold_until)",
+      "await schedule(tx, 'payment', payment.id, payment.hold_until * 2)",
+    ),
+  ),
+  mutant(
     'I10',
     'the lease of a dead process never ends',
     patch(
@@ -306,5 +320,6 @@ export const knownSeeds: Readonly<Record<string, number>> = {
   'a refund is told when it is asked for and when it is done': 2,
   'a hub tells only of the ends of alarms': 2,
   'people are not told that an alarm is over': 2,
+  'an unpaid order holds its stock without end': 4,
   'the lease of a dead process never ends': 2,
 }

@@ -4,6 +4,8 @@ import { wholeMs, type Cancel, type Clock } from '../../protocol/model/runtime.t
 export interface Life {
   readonly name: string
   alive: boolean
+  /** It stands still until then, as after SIGSTOP: whatever is due before waits. */
+  wakesAt?: number
   /** Called once, when a checkpoint crashed it. */
   onCrash: (point: string) => void
   /** Told of what a task threw; true if the life goes on all the same. */
@@ -118,6 +120,12 @@ export class Scheduler {
       }
       pop(this.#heap)
       if (task.cancelled || !task.life.alive) continue
+      const { wakesAt = 0 } = task.life
+      if (wakesAt > task.at) {
+        task.at = wakesAt
+        push(this.#heap, task)
+        continue
+      }
       this.time = task.at
       try {
         const outcome = task.run()

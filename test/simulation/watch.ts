@@ -13,6 +13,8 @@ const MINUTE = 60_000
 const LOOK_MS = 20_000
 /** After a storm, for connections, leases and what was put off. */
 const SETTLING_MS = 5 * MINUTE
+/** For a process that died with the work of a hold's end, and for the look that finds it. */
+const HOLD_SLACK_MS = 2 * MINUTE
 /** No pause between looks at healthy work is longer. */
 const LONGEST_PAUSE_MS = 3 * MINUTE
 
@@ -95,12 +97,13 @@ export class Watch {
   async #lookAtOrders(standing: Set<string>): Promise<void> {
     const orders = await this.#parts.store.reader.kysely
       .selectFrom('orders')
-      .select(['id', 'hub_id', 'processing_status as status'])
+      .select(['id', 'uuid', 'hub_id', 'processing_status as status'])
       .where('processing_status', '>', S.NEW)
       .where('processing_status', '<', S.COMPLETED)
       .execute()
-    for (const { id, hub_id, status } of orders) {
-      const name = `order ${id} ${phaseOf(status)}`
+    for (const { id, uuid, hub_id, status } of orders) {
+      // Each checkout gives an order another UUID.
+      const name = `order ${id} ${uuid} ${phaseOf(status)}`
       const forMs = Math.min(this.#stands(name, standing), this.#calmFor())
       // What became of an order that it has begun, a silent hub alone can tell.
       const absentMs = status >= S.PREPARING && hub_id === this.#absent?.hubId ? ABSENT_MS : 0
@@ -113,7 +116,8 @@ export class Watch {
     const { rules } = this.#parts.limits
     switch (phaseOf(status)) {
       case 'paying':
-        return rules.idleOrderMs + rules.paymentHoldMs + SETTLING_MS
+        // Nobody holds stock and bins for longer without having paid, whatever customer and processor do.
+        return rules.paymentHoldMs + HOLD_SLACK_MS
       case 'preparing':
         return rules.startWithinMs + rules.prepareTimeoutMs + SETTLING_MS
       case 'waiting':
