@@ -199,8 +199,8 @@ export const mutants: readonly Mutant[] = [
     'nobody looks at overdue orders',
     patch(
       'cloud/commerce/fulfilment/overdue.ts',
-      "'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject), listeningSince) },",
-      "'order.overdue': { look: ({ subject }) => endOverdue(context, -Number(subject), listeningSince) },",
+      "'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject), listening) },",
+      "'order.overdue': { look: ({ subject }) => endOverdue(context, -Number(subject), listening) },",
     ),
   ),
   mutant(

@@ -12,7 +12,7 @@ async function cartOf(lines: number) {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite })
   await db.migrate()
   const shop = await openShop(db, {
-    bins: 12,
+    bins: 9,
     products: Array.from({ length: lines }, () => ({ price: 200, quantity: 9 })),
   })
   const quantities = Object.fromEntries(Array.from({ length: lines }, (_, index) => [index + 1, 1]))

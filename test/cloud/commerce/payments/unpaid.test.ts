@@ -307,7 +307,7 @@ onEachProcessor('what is not paid', (open) => {
   )
 
   test('an order of more units than may be unpaid is refused before anything is frozen', async () => {
-    const shop = await openWith({ bins: 12 })
+    const shop = await openWith({ bins: 9 })
     const cart = await cartOf(shop, 101)
     const intake = await hubIntake(shop.context.db.kysely, shop.context, 1)
     const lines = await cartLines(shop.context.db.kysely, cart.orderId)
