@@ -54,6 +54,7 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
       .select(['kind', 'incident', 'quiet_since', 'cleared_at'])
       .where('hub_id', '=', hubId)
       .execute(),
+    orphans: await collectOrphans(q),
     intents: await sandbox.selectFrom('sandbox_intents').selectAll().execute(),
     processorRefunds: await sandbox.selectFrom('sandbox_refunds').selectAll().execute(),
   }
@@ -95,4 +96,17 @@ async function collectSales(q: Queries, hubId: number) {
     hours: await q.selectFrom('sales_hours').selectAll().where('hub_id', '=', hubId).execute(),
     customers: await q.selectFrom('sales_customers').selectAll().where('hub_id', '=', hubId).execute(),
   }
+}
+
+/** Payments that the cloud knows to have lost, and whether people are told of each. */
+async function collectOrphans(q: Queries): Promise<CloudEvidence['orphans']> {
+  const rows = await q.selectFrom('orphaned_payments').select(['ref', 'state']).execute()
+  const open = await q
+    .selectFrom('alarms')
+    .select('subject')
+    .where('kind', '=', 'payment_orphaned')
+    .where('cleared_at', 'is', null)
+    .execute()
+  const told = new Set(open.map(({ subject }) => subject))
+  return rows.map((row) => ({ ...row, isTold: told.has(`payment ${row.ref}`) }))
 }

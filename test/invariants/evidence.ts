@@ -117,6 +117,8 @@ export interface CloudEvidence {
     hours: readonly Selectable<Tables['sales_hours']>[]
     customers: readonly Selectable<Tables['sales_customers']>[]
   }
+  /** Payments of which the cloud knows that it has lost them, and whether an alarm is open for each. */
+  orphans: readonly { ref: string; state: string; isTold: boolean }[]
   /** The processor's books. */
   intents: readonly Selectable<Tables['sandbox_intents']>[]
   processorRefunds: readonly Selectable<Tables['sandbox_refunds']>[]

@@ -2,7 +2,7 @@ import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
 /** I6: money adds up, and our books say what the processor's say. */
-export function moneyAddsUp({ cloud, lost = new Set() }: Evidence): Violation[] {
+export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Violation[] {
   const violations: Violation[] = []
   const say = (text: string) => violations.push({ invariant: 'I6', text })
 
@@ -37,5 +37,20 @@ export function moneyAddsUp({ cloud, lost = new Set() }: Evidence): Violation[] 
   for (const intent of cloud.intents)
     if (!known.has(intent.idempotency_key))
       say(`the processor has an intent ${intent.id} that we know nothing of`)
+  // The real programs compare their books with the processor's every hour only.
+  if (watched) for (const text of chargedForNothing(cloud, lost)) say(text)
   return violations
+}
+
+/** After a restore no charged customer is left without a refund or an alarm: the books do not know what the money was for. */
+function chargedForNothing(cloud: Evidence['cloud'], lost: ReadonlySet<string>): string[] {
+  return cloud.intents
+    .filter(({ status, idempotency_key: key }) => status === 'succeeded' && lost.has(key))
+    .filter(({ id, amount }) => {
+      const returned = cloud.processorRefunds
+        .filter((row) => row.intent_id === id && row.status === 'succeeded')
+        .reduce((sum, row) => sum + row.amount, 0)
+      return returned < amount && !cloud.orphans.some(({ ref, isTold }) => ref === id && isTold)
+    })
+    .map(({ id, amount }) => `the books have lost payment ${id} of ${amount}, and nobody is told`)
 }

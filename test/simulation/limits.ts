@@ -23,6 +23,7 @@ const simulatedRules: CloudSettings = {
   externalClaimMs: MINUTE,
   refundRetryMs: 2 * MINUTE,
   refundRetries: 2,
+  processorCheckMs: 5 * MINUTE,
 }
 
 export interface Limits {
@@ -55,6 +56,7 @@ export function drawLimits(chance: Chance): Limits {
       workConcurrency: limit(simulatedRules.workConcurrency),
       retentionBatch: limit(simulatedRules.retentionBatch),
       topProducts: limit(simulatedRules.topProducts),
+      orphanedPayments: chance.pick(['alarm', 'refund']),
     },
     gateway: {
       ...defaultGatewaySettings,
