@@ -83,7 +83,7 @@ export interface CloudOptions {
   processId: string
   gatewaySettings?: Partial<GatewaySettings>
   processor: CardProcessor
-  webhookSecret: string
+  webhookSecret: string | readonly string[]
   verifyIdentity: VerifyIdentity
   /** Shared with the embedded broker, where there is one. */
   refusals?: CloudRefusals
@@ -95,6 +95,8 @@ export interface CloudOptions {
   baseUrl: string
   /** Origins whose pages may call (`CORS_ORIGINS`). */
   corsOrigins: readonly string[]
+  /** Whether HSTS includes the subdomains of the host of `baseUrl`. */
+  hstsSubdomains?: boolean
   /** Further names in `Host` by which the demo's routes may be called. */
   allowedHosts?: readonly string[]
   /** The documentation's page. */
@@ -105,7 +107,7 @@ export interface CloudOptions {
   mediaStore: MediaStore
   /** Where uploaded files are cleaned; in the caller's own thread by default. */
   mediaCleaning?: Cleaning
-  mediaSecret: string
+  mediaSecret: string | readonly string[]
   /** Reaches the hubs' management services. */
   remote: Remote
   /** Sends webhooks; stopped with the service. */
@@ -205,6 +207,7 @@ export function createCloud(options: CloudOptions): Cloud {
     health,
     ...(metrics && { onServed: (served) => metrics.onServed(served) }),
     isSecure: options.baseUrl.startsWith('https:'),
+    hstsSubdomains: options.hstsSubdomains ?? false,
     corsOrigins: options.corsOrigins,
     allowedHosts: [new URL(options.baseUrl).hostname, ...(options.allowedHosts ?? [])],
     context,

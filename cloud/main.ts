@@ -32,7 +32,8 @@ import {
 import { createCloud, type Cloud } from './cloud.ts'
 import { commitOf } from './platform/settings/commit.ts'
 import type { CloudContext } from './platform/context.ts'
-import { createSealer, keptStoreSecret } from './platform/store/sealer.ts'
+import { openSealer } from './platform/store/open-sealer.ts'
+import { keptStoreSecret } from './platform/store/sealer.ts'
 import { identityVerifier } from './platform/credentials/identity-token.ts'
 import { createPoster } from './events/webhooks/post.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
@@ -45,7 +46,7 @@ import { keptSigningKey } from './platform/identity/signing-key.ts'
 import { keptMediaSecret } from './platform/media/addresses.ts'
 import { CleaningThread, threadFileOf } from './platform/media/clean/cleaning-thread.ts'
 import { openMediaStore } from './platform/media/open-store.ts'
-import { createRemote, readClientKey, sshExec } from './operations/ssh/remote.ts'
+import { createRemote, readClientKeys, sshExec } from './operations/ssh/remote.ts'
 import { openProcessor } from './commerce/processors/open-processor.ts'
 import { sandboxWork } from './commerce/processors/sandbox/sandbox.ts'
 import { SIGNATURE_HEADER } from './commerce/payments/webhook.ts'
@@ -73,6 +74,12 @@ function attempt<T>(read: () => T): T {
   } catch (error) {
     return fail(wordsOf(error))
   }
+}
+
+/** The same for work that takes time; any other error than an operator's goes on. */
+function failInWords(error: unknown): never {
+  if (error instanceof UsageError) return fail(error.message)
+  throw error
 }
 
 const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
@@ -154,14 +161,14 @@ async function main(): Promise<void> {
   const say = (sentence: string): void => log.warn({}, sentence)
   inFolder('DATA_DIR', config.DATA_DIR, () => files.mkdirSync(config.DATA_DIR, { recursive: true }))
   const db = await openStore(config, log)
-  const storeSecret = config.STORE_SECRET ?? attempt(() => keptStoreSecret(config.DATA_DIR, random, say))
+  const storeSecrets = config.STORE_SECRET ?? [attempt(() => keptStoreSecret(config.DATA_DIR, random, say))]
   const context: CloudContext = {
     db,
     runtime,
     log,
     checkpoint: noCheckpoint,
     settings: config.rules,
-    sealer: createSealer(storeSecret, random),
+    sealer: await openSealer(db, storeSecrets, random).catch(failInWords),
   }
 
   const refusals = cloudRefusals(context)
@@ -191,7 +198,7 @@ async function main(): Promise<void> {
 
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
   const issuer = await openIssuer(config, baseUrl, runtime, log)
-  const webhookSecret = config.PAYMENTS_WEBHOOK_SECRET ?? randomHex(random, 32)
+  const webhookSecrets = config.PAYMENTS_WEBHOOK_SECRET ?? [randomHex(random, 32)]
   const processor = await openProcessor(config, context).catch((error: unknown) => {
     if (error instanceof UsageError) fail(error.message)
     throw error
@@ -207,13 +214,14 @@ async function main(): Promise<void> {
     processId,
     gatewaySettings: config.gateway,
     processor,
-    webhookSecret,
+    webhookSecret: webhookSecrets,
     verifyIdentity: issuer.verify,
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
     baseUrl,
     docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
     hasDocs: config.DOCS === 'public',
     corsOrigins: config.CORS_ORIGINS,
+    hstsSubdomains: config.HSTS_SUBDOMAINS,
     allowedHosts: [config.HOST, hostname(), `${hostname()}.local`, ...config.ALLOWED_HOSTS],
     mediaStore: attempt(() =>
       openMediaStore(config.mediaUrl, {
@@ -222,9 +230,9 @@ async function main(): Promise<void> {
       }),
     ),
     mediaCleaning: new CleaningThread(threadFileOf(import.meta.url), clock),
-    mediaSecret: config.MEDIA_SECRET ?? attempt(() => keptMediaSecret(config.DATA_DIR, random, say)),
+    mediaSecret: config.MEDIA_SECRET ?? [attempt(() => keptMediaSecret(config.DATA_DIR, random, say))],
     remote: createRemote({
-      readKey: () => readClientKey(managementKeyOf(config)).privateKey,
+      readKey: () => readClientKeys(managementKeyOf(config)),
       exec: (request) => sshExec(request, clock, log),
       connectMs: config.rules.managementConnectMs,
       commandMs: config.rules.managementCommandMs,
@@ -243,7 +251,7 @@ async function main(): Promise<void> {
     ...(processor.name === 'sandbox' && {
       otherWork: sandboxWork({
         context: { ...context, db: db.for('background') },
-        secret: webhookSecret,
+        secret: webhookSecrets[0]!,
         deliver: (body, signature) => post(webhook, body, signature),
       }),
     }),

@@ -25,7 +25,7 @@ import { timestampOrNull } from '../platform/calendar/timestamps.ts'
 import { mosquittoLine } from '../gateway/mosquitto-password.ts'
 import { tryLogin } from '../gateway/try-login.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
-import { keptClientKey } from '../operations/ssh/remote.ts'
+import { endRotation, keptClientKey, rotateClientKey } from '../operations/ssh/remote.ts'
 
 const DEFAULT_PORT = '8083'
 
@@ -41,7 +41,7 @@ const usage = `Usage:
   npm run hubs -- renew-password HUB [--overlap HOURS] [--old-password-file FILE [--broker URL]]
   npm run hubs -- set-management HUB --host HOST [--port ${DEFAULT_PORT}] --host-key KEY
   npm run hubs -- clear-management HUB
-  npm run hubs -- key
+  npm run hubs -- key | rotate-key | end-key-rotation
 
 create registers a hub, and its owner where that is a new one, and prints its MQTT user and password: the password is stored
 nowhere and never shown again (renew-password makes another). --hardware takes the hub's hardware description (JSON), from which
@@ -61,7 +61,9 @@ the address at which hubs reach the broker (default MQTT_URL). Such a trial ends
 
 Where the hubs' management services are (SSH), and by which host key each is known. --host-key takes the public key, or its
 fingerprint (SHA256:…), as \`npm run management -- --host-key\` prints them on the hub: a hub that shows another key is
-refused. key prints the cloud's own public key, for the file AUTHORIZED_KEYS of each hub; it is made where there is none.`
+refused. key prints the cloud's own public key, for the file AUTHORIZED_KEYS of each hub; it is made where there is none. rotate-key makes a
+new key and keeps the former one beside it: hubs that have either key let the cloud in. Add the new key at each hub, remove the former
+one, then end-key-rotation.`
 
 /** Pinned host keys. */
 export const hubCommands = (runtime: Runtime): CommandLine => ({
@@ -194,11 +196,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
         return { hub_id: hubId, cleared: true }
       },
     },
-    key: {
-      options: [],
-      run: ({ settings }) =>
-        Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings), say).publicKey }),
-    },
+    ...managementKeyCommands(runtime),
   },
 })
 
@@ -230,6 +228,32 @@ function asValue<T>(read: () => T): T {
     throw error instanceof UsageError ? new Error(error.message, { cause: error }) : error
   }
 }
+
+/** The cloud's key for management services. */
+const managementKeyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+  key: {
+    options: [],
+    run: ({ settings }) =>
+      Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings), say).publicKey }),
+  },
+  'rotate-key': {
+    options: [],
+    async run({ q, settings }) {
+      const { key, former } = rotateClientKey(managementKeyOf(settings), say)
+      await recordAct(q, runtime, { action: 'hubs.rotate_key', object: 'management-key' })
+      return { cloud_key: key.publicKey, former_key: former.publicKey }
+    },
+  },
+  'end-key-rotation': {
+    options: [],
+    async run({ q, settings }) {
+      const path = managementKeyOf(settings)
+      if (!endRotation(path)) throw new UsageError('there is no rotation to end')
+      await recordAct(q, runtime, { action: 'hubs.end_key_rotation', object: 'management-key' })
+      return { cloud_key: keptClientKey(path, say).publicKey }
+    },
+  },
+})
 
 /** Renews a hub's password, and reports what an external broker still accepts. */
 async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown> {

@@ -11,7 +11,7 @@ import {
   type ManagementCommand,
 } from '../../protocol/management/command.ts'
 import type { Log } from '../../protocol/model/log.ts'
-import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
+import { every, type Cancel, type Clock } from '../../protocol/model/runtime.ts'
 import { authorize, type AuthorizedKey } from './authorized-keys.ts'
 import type { Crowd } from './strangers.ts'
 
@@ -34,6 +34,8 @@ export interface ManagementLimits {
   connectionMs: number
   /** Commands on one connection. */
   sessions: number
+  /** How often the key of a connection is looked up again: a key that was removed ends its connections. */
+  recheckMs: number
 }
 
 export const defaultLimits: ManagementLimits = {
@@ -46,6 +48,7 @@ export const defaultLimits: ManagementLimits = {
   idleMs: 10_000,
   connectionMs: 180_000,
   sessions: 8,
+  recheckMs: 2000,
 }
 
 export type Execute = (command: ManagementCommand, isWaiting: () => boolean) => Promise<ManagementAnswer>
@@ -105,13 +108,24 @@ export function serveConnection(options: ConnectionOptions): void {
     }
   })
   connection.once('handshake', () => options.onExchanged())
+  /** Ends the connection if its key is authorized no more. */
+  function isStillAuthorized(): boolean {
+    const own = login
+    if (own === undefined || options.authorizedKeys().some(({ wire }) => wire.equals(own.wire))) return true
+    log.warn({ key: own.fingerprint, comment: own.comment }, 'the key of an open connection was removed')
+    leave()
+    return false
+  }
+
   connection.once('ready', () => {
     options.onLogin()
+    const cancel = every(clock, limits.recheckMs, () => void isStillAuthorized())
+    socket.once('close', cancel)
     log.info({ key: login?.fingerprint, comment: login?.comment }, 'logged in')
     idle()
   })
   connection.on('session', (accept, reject) => {
-    if (++sessions > limits.sessions) return reject()
+    if (++sessions > limits.sessions || !isStillAuthorized()) return reject()
     const caller = { key: login?.fingerprint, comment: login?.comment }
     serveSession(accept(), count, childLog(log, caller))
   })

@@ -26,7 +26,10 @@ interface WalletPayment {
 }
 
 /** C §4.4: payments and saved payment methods; and the processor's events. */
-export function paymentHandlers(services: MoneyServices, webhookSecret: string): Handlers<PayRoutes> {
+export function paymentHandlers(
+  services: MoneyServices,
+  webhookSecret: string | readonly string[],
+): Handlers<PayRoutes> {
   const { context, processor } = services
   const byWallet = (type: 'platform_a' | 'platform_b', { body, credential }: WalletPayment) =>
     pay(services, {

@@ -65,7 +65,7 @@ export const STRIPE_SIGNATURE_HEADER = 'Stripe-Signature'
 /** Takes an event as it came over the wire, in the processor's words. Throws `invalid_signature`, `invalid_json`. */
 export async function receiveWebhook(
   context: CloudContext,
-  secret: string,
+  secret: string | readonly string[],
   rawBody: string,
   signature: string | undefined,
   readEvent: CardProcessor['readEvent'] = (body) => body,

@@ -7,18 +7,21 @@ export function signPayload(body: string, secret: string, nowMs: number): string
   return `t=${seconds},v1=${digest(body, secret, seconds).toString('hex')}`
 }
 
-/** Whether a header was made for this body with this secret, at most `toleranceMs` away from now. */
+/** Whether a header was made for this body with this secret (or one of several), at most `toleranceMs` away from now. */
 export function isSigned(
   body: string,
   header: string | undefined,
-  { secret, nowMs, toleranceMs }: { secret: string; nowMs: number; toleranceMs: number },
+  terms: { secret: string | readonly string[]; nowMs: number; toleranceMs: number },
 ): boolean {
-  const seconds = signatureTime(header, { nowMs, toleranceMs })
+  const seconds = signatureTime(header, terms)
   if (seconds === undefined) return false
-  const expected = digest(body, secret, seconds)
+  const secrets = typeof terms.secret === 'string' ? [terms.secret] : terms.secret
+  const expected = secrets.map((secret) => digest(body, secret, seconds))
   return signatureParts(header).some(([name, value]) => {
     const given = Buffer.from(value ?? '', 'hex')
-    return name === 'v1' && given.length === expected.length && timingSafeEqual(given, expected)
+    return (
+      name === 'v1' && expected.some((each) => given.length === each.length && timingSafeEqual(given, each))
+    )
   })
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import ssh2 from 'ssh2'
 import {
   exitCodeOf,
@@ -13,6 +13,7 @@ import { bareHost } from '../../../protocol/model/address.ts'
 import { type Log, silentLog } from '../../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../../protocol/model/runtime.ts'
 import { keepFirst, readKept, type Say } from '../../platform/settings/kept-file.ts'
+import { UsageError } from '../../platform/settings/usage-error.ts'
 import type { ManagementAddress } from './addresses.ts'
 
 export type RemoteOutcome =
@@ -24,8 +25,8 @@ export type RemoteOutcome =
 export type Remote = (address: ManagementAddress, command: ManagementCommand) => Promise<RemoteOutcome>
 
 interface RemoteOptions {
-  /** The cloud's private key, read for each command. Throws where there is none. */
-  readKey: () => string
+  /** The cloud's private keys, read for each command, in the order in which they are tried. Throws where there is none. */
+  readKey: () => string | readonly string[]
   exec: (request: ExecRequest) => Promise<ExecOutcome>
   connectMs: number
   commandMs: number
@@ -35,7 +36,7 @@ interface RemoteOptions {
 export const createRemote =
   ({ readKey, exec, connectMs, commandMs, log }: RemoteOptions): Remote =>
   async (address, command) => {
-    let privateKey: string
+    let privateKey: string | readonly string[]
     try {
       privateKey = readKey()
     } catch (error) {
@@ -84,8 +85,8 @@ type ExecOutcome =
 
 export interface ExecRequest {
   address: ManagementAddress
-  /** In OpenSSH's format. */
-  privateKey: string
+  /** In OpenSSH's format; several are tried in turn. */
+  privateKey: string | readonly string[]
   command: string
   /** From the first packet to the login. */
   connectMs: number
@@ -117,6 +118,7 @@ const reasonOf = ({ code, level }: { code?: string; level?: string }): string =>
 export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog): Promise<ExecOutcome> {
   const { address, connectMs, commandMs } = request
   const client = new ssh2.Client()
+  const keys = typeof request.privateKey === 'string' ? [request.privateKey] : request.privateKey
   return new Promise((resolve) => {
     let isSent = false
     let isStranger = false
@@ -167,7 +169,7 @@ export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog
         host: bareHost(address.host),
         port: address.port,
         username: MANAGEMENT_USER,
-        privateKey: request.privateKey,
+        authHandler: keys.map((key) => ({ type: 'publickey', username: MANAGEMENT_USER, key })),
         hostVerifier: (key: Buffer) => {
           isStranger = fingerprintOf(key) !== address.hostKey
           return !isStranger
@@ -210,6 +212,31 @@ export function readClientKey(path: string): ClientKey {
   if (!key.isPrivateKey()) throw new Error(`${path} is no private key`)
   const wire = key.getPublicSSH().toString('base64')
   return { privateKey, publicKey: `${key.type} ${wire} larder-cloud` }
+}
+
+/** Where the former key of a rotation is: management services that do not have the new one yet accept it. */
+const formerPath = (path: string): string => `${path}.former`
+
+/** The keys that management services may accept: the present one and, during a rotation, the former one. */
+export function readClientKeys(path: string): string[] {
+  const former = existsSync(formerPath(path)) ? [readClientKey(formerPath(path)).privateKey] : []
+  return [readClientKey(path).privateKey, ...former]
+}
+
+/** Makes a new key and keeps the former one beside it. Throws if an earlier rotation has not ended. */
+export function rotateClientKey(path: string, say: Say): { key: ClientKey; former: ClientKey } {
+  if (existsSync(formerPath(path)))
+    throw new UsageError(`${formerPath(path)} exists: end the former rotation first (hubs end-key-rotation)`)
+  const former = readClientKey(path)
+  renameSync(path, formerPath(path))
+  return { key: keptClientKey(path, say), former }
+}
+
+/** Ends a rotation: the former key is removed. False if there is none. */
+export function endRotation(path: string): boolean {
+  if (!existsSync(formerPath(path))) return false
+  rmSync(formerPath(path))
+  return true
 }
 
 /** The same, made where there is none. */

@@ -54,6 +54,8 @@ export interface AppOptions extends Omit<
   addressOf(c: Context): string
   /** Callers reach it by https alone: their browsers are told to try nothing else. */
   isSecure: boolean
+  /** Whether the subdomains of the host do too. */
+  hstsSubdomains?: boolean
   /** Asked by load balancers. */
   health: Health
   onServed?(served: Served): void
@@ -165,13 +167,15 @@ class Frame {
   }
 
   around({ route, headers, limit }: Mounted, serve: Serve): (c: Context) => Promise<Response> {
-    const { context, isSecure } = this.#options
+    const { context, isSecure, hstsSubdomains = false } = this.#options
     const { clock, random } = context.runtime
     const untouched = () => (limit === undefined ? undefined : allowanceNow(clock, limit, 0))
     const named: Record<string, string> = {
       'X-Request-Id': '',
       ...securityHeaders,
-      ...(isSecure && { 'Strict-Transport-Security': `max-age=${HSTS_SECONDS}` }),
+      ...(isSecure && {
+        'Strict-Transport-Security': `max-age=${HSTS_SECONDS}${hstsSubdomains ? '; includeSubDomains' : ''}`,
+      }),
       ...headers,
     }
     const allowance = untouched()

@@ -17,15 +17,17 @@ export interface MediaSigner {
 export interface SignerOptions {
   /** As callers know the service, without a slash at its end. */
   baseUrl: string
-  secret: string
+  /** Of several, the first signs, and addresses of each are accepted. */
+  secret: string | readonly string[]
   lifetimeMs: number
   /** How many addresses are kept at most, for as long as they stay the same. */
   kept: number
   clock: Clock
 }
 
-export function mediaSigner({ baseUrl, secret, lifetimeMs, kept, clock }: SignerOptions): MediaSigner {
-  const sign = (key: string, expires: string): string =>
+export function mediaSigner({ baseUrl, secret: given, lifetimeMs, kept, clock }: SignerOptions): MediaSigner {
+  const secrets = typeof given === 'string' ? [given] : given
+  const sign = (key: string, expires: string, secret = secrets[0]!): string =>
     createHmac('sha256', secret).update(`${expires}\n${key}`).digest('base64url')
   const stepMs = Math.max(1000, lifetimeMs / 4)
   /** Of this step: a list shows the same images again and again, and signing is most of what it would take. */
@@ -46,8 +48,12 @@ export function mediaSigner({ baseUrl, secret, lifetimeMs, kept, clock }: Signer
     },
     check(key, { expires = '', signature = '' }) {
       if (!/^\d{1,12}$/.test(expires)) return null
-      const [given, right] = [Buffer.from(signature), Buffer.from(sign(key, expires))]
-      if (given.length !== right.length || !timingSafeEqual(given, right)) return null
+      const presented = Buffer.from(signature)
+      const isRight = secrets.some((secret) => {
+        const right = Buffer.from(sign(key, expires, secret))
+        return presented.length === right.length && timingSafeEqual(presented, right)
+      })
+      if (!isRight) return null
       const until = Number(expires) * 1000
       return until > clock.now() ? until : null
     },

@@ -13,6 +13,14 @@ import {
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
 
+/** Secrets of which the first is used and the others are still accepted, for a rotation. */
+const secretList = (leastLength: number) =>
+  z
+    .string()
+    .transform((text) => text.split(',').map((secret) => secret.trim()))
+    .pipe(z.array(z.string().min(leastLength, `must have at least ${leastLength} characters`)))
+    .optional()
+
 const url = (pattern: RegExp, expected: string) => z.string().regex(pattern, `must be ${expected}`)
 
 /** Where the data is: shared with the command-line tools. */
@@ -44,6 +52,12 @@ export const serviceSettings = {
   PUBLIC_URL: {
     schema: url(/^https?:\/\/[^/]+.*[^/]$/, 'an http(s) address without a slash at its end').optional(),
     describe: 'Address by which callers know this service. Default: http://127.0.0.1:<PORT>.',
+  },
+  HSTS_SUBDOMAINS: {
+    schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
+    standard: 'false',
+    describe:
+      'Whether Strict-Transport-Security (sent with an https PUBLIC_URL) includes the subdomains of its host: true or false. True only if every one of them speaks https.',
   },
   CORS_ORIGINS: {
     schema: z
@@ -112,9 +126,9 @@ export const serviceSettings = {
   ),
   PAYMENTS_WEBHOOK_SECRET: {
     secret: true,
-    schema: z.string().min(16, 'must have at least 16 characters').optional(),
+    schema: secretList(16),
     describe:
-      "Secret of the processor's signatures: of Stripe that of the endpoint <PUBLIC_URL>/webhooks/payments. stripe: requires it; the sandbox makes one at each start.",
+      "Secret of the processor's signatures, or several separated by commas, of which each is accepted: of Stripe that of the endpoint <PUBLIC_URL>/webhooks/payments. stripe: requires it; the sandbox makes one at each start.",
   },
   IDENTITY_ISSUER: {
     schema: url(/^https?:\/\/./, 'an http(s) address').optional(),
@@ -174,15 +188,15 @@ export const serviceSettings = {
   AWS_SECRET_ACCESS_KEY: { ...optionalText('Secret of an s3: MEDIA_URL.'), secret: true },
   MEDIA_SECRET: {
     secret: true,
-    schema: z.string().min(32, 'must have at least 32 characters').optional(),
+    schema: secretList(32),
     describe:
-      'Secret of the signed addresses of files, the same in all processes. Default: one kept in DATA_DIR; production requires it.',
+      'Secret of the signed addresses of files, the same in all processes; or the new one and former ones separated by commas: the first signs, each is accepted. Default: one kept in DATA_DIR; production requires it.',
   },
   STORE_SECRET: {
     secret: true,
-    schema: z.string().min(32, 'must have at least 32 characters').optional(),
+    schema: secretList(32),
     describe:
-      'Seals what the database keeps for the service alone (client secrets of payments, push tokens), the same in all processes; keep it with the backups. Default: one kept in DATA_DIR; production requires it.',
+      'Seals what the database keeps for the service alone (client secrets of payments, push tokens), the same in all processes; keep it with the backups. Several, separated by commas, all open the database: the new one and the former one during a rotation. Default: one kept in DATA_DIR; production requires it.',
   },
   MANAGEMENT_KEY: optionalText(
     "The cloud's private key for the hubs' management services, in OpenSSH's format. Default: <DATA_DIR>/management-key. `npm run hubs -- key` makes it where there is none.",

@@ -19,6 +19,7 @@ export interface Sealer {
   digest(purpose: Purpose, text: string): string
 }
 
+/** A sealer with keys from the inner secret (`open-sealer.ts`). */
 export function createSealer(secret: string, random: Random): Sealer {
   const keys = new Map<Purpose, Buffer>()
   function keyOf(purpose: Purpose): Buffer {
@@ -34,7 +35,7 @@ export function createSealer(secret: string, random: Random): Sealer {
         return decrypt(keyOf(purpose), sealed)
       } catch (cause) {
         throw new Error(
-          `STORE_SECRET: a ${purpose} in the database was sealed by another secret: set the one that all processes had`,
+          `STORE_SECRET: a ${purpose} in the database was sealed by another secret, or changed since`,
           { cause },
         )
       }

@@ -4,6 +4,7 @@ import ssh2 from 'ssh2'
 import { expect, test } from 'vitest'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../cloud/cli/hubs.ts'
+import { readClientKeys } from '../../../cloud/operations/ssh/remote.ts'
 import { fingerprintOf } from '../../../protocol/management/ssh.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
 import { stillRuntime } from '../support/clock.ts'
@@ -173,4 +174,17 @@ test('a description of another hub is refused, and a new hub is told its number'
   expect([wrong.exitCode, wrong.stderr]).toEqual([2, expect.stringContaining('describes hub 7, not hub 3')])
   writeFileSync(file, JSON.stringify({ ...demo, hubId: 3 }))
   expect(json(await hubs('set-layout', '3', '--hardware', file))).toMatchObject({ hub_id: 3 })
+})
+
+test('the key for management services is rotated with the former one beside it, until the rotation ends', async () => {
+  rmSync(keyFile, { force: true })
+  const { cloud_key: first } = json(await hubs('key'))
+  const rotated = json(await hubs('rotate-key'))
+  expect(rotated).toMatchObject({ former_key: first })
+  expect(readClientKeys(keyFile)).toHaveLength(2)
+  expect(statSync(`${keyFile}.former`).mode & 0o777).toBe(0o600)
+  expect((await hubs('rotate-key')).exitCode).toBe(2)
+  expect(json(await hubs('end-key-rotation'))).toEqual({ cloud_key: rotated['cloud_key'] })
+  expect(readClientKeys(keyFile)).toHaveLength(1)
+  expect((await hubs('end-key-rotation')).exitCode).toBe(2)
 })

@@ -68,6 +68,7 @@ export interface TestAppOptions {
   allowedHosts?: readonly string[]
   /** Reached by https. */
   isSecure?: boolean
+  hstsSubdomains?: boolean
   limiter?: (context: CloudContext) => RateLimiter
   health?: (context: CloudContext) => Health
   onServed?: (served: Served) => void
@@ -107,6 +108,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     ...(options.onServed && { onServed: options.onServed }),
     health: options.health?.(context) ?? readyNow(runtime.clock),
     isSecure: options.isSecure ?? false,
+    hstsSubdomains: options.hstsSubdomains ?? false,
     corsOrigins: options.corsOrigins ?? [],
     allowedHosts: options.allowedHosts ?? [],
     handlers: {

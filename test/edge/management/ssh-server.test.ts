@@ -34,6 +34,18 @@ async function enter(rig: SshRig, options?: Partial<ssh2.ConnectConfig>): Promis
   return client
 }
 
+test('a key that is removed ends its open connections, also while a command runs', async () => {
+  const rig = await open({ limits: { recheckMs: 50 }, execute: () => new Promise(() => {}) })
+  const [idle, busy] = [await enter(rig), await enter(rig)]
+  busy.exec('restart', () => {})
+  const ended = [once(idle, 'close'), once(busy, 'close')]
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  expect(rig.logged.map(({ message }) => message)).not.toContain('the key of an open connection was removed')
+  rig.authorize(newKey('other').publicKey)
+  await Promise.all(ended)
+  expect(rig.logged.map(({ message }) => message)).toContain('the key of an open connection was removed')
+})
+
 describe('the commands', () => {
   test.each(['status', 'restart', 'enable-bin 1', 'disable-bin 4'])(
     '%s is carried out, and answered',

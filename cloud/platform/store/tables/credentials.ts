@@ -24,6 +24,13 @@ export const credentialTables = {
     hubs: text.fixed,
     created_at: instant.fixed,
   }).index('roles_by_identity', ['identity']),
+  /** The secret that seals values, encrypted once with each secret of `STORE_SECRET` (`store/open-sealer.ts`). */
+  store_seals: defineTable({
+    number: int.primaryKey.fixed,
+    /** Derived from the secret that encrypts. */
+    key_id: text.unique.fixed,
+    sealed: text.fixed,
+  }),
   idempotency_keys: defineTable({
     credential: text.fixed,
     /** A digest: the key itself opens the body. */

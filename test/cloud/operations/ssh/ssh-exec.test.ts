@@ -140,6 +140,16 @@ describe('sent, and nobody knows what became of it', () => {
   })
 })
 
+test('during a rotation a hub that has either key lets the cloud in', async () => {
+  const fresh = newKey('fresh')
+  const privateKey = [fresh.privateKey, rig.key]
+  expect(await run({ privateKey })).toMatchObject({ kind: 'exited', code: 0 })
+  rig.authorize(fresh.publicKey)
+  expect(await run({ privateKey })).toMatchObject({ kind: 'exited', code: 0 })
+  rig.authorize(newKey('other').publicKey)
+  expect(await run({ privateKey })).toMatchObject(failed('authentication_error', false))
+})
+
 describe('what the cloud makes of it', () => {
   const logged: object[] = []
   const remote = (readKey: () => string) =>

@@ -223,3 +223,11 @@ test('the description is known by its mark, and written once', async () => {
   expect([again.status, await again.text()]).toEqual([304, ''])
   expect(written).toBe(1)
 })
+
+test('Strict-Transport-Security includes subdomains if HSTS_SUBDOMAINS is set, and is sent over https only', async () => {
+  const hsts = async (isSecure: boolean) => {
+    const { call } = await testApp({ isSecure, hstsSubdomains: true })
+    return (await call('GET', '/nothing')).headers.get('Strict-Transport-Security')
+  }
+  expect([await hsts(true), await hsts(false)]).toEqual(['max-age=31536000; includeSubDomains', null])
+})

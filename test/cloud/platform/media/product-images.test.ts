@@ -24,6 +24,25 @@ test('an address elsewhere and nothing stay what they are; a stored file has its
   ])
 })
 
+test('addresses of a former secret stay valid until they expire; the first secret signs', () => {
+  const runtime = stillRuntime()
+  const { clock } = runtime
+  const signer = (secret: string | string[]) =>
+    mediaSigner({ baseUrl: 'http://larder.test', secret, lifetimeMs: 40_000, kept: 10, clock })
+  const check = (secret: string | string[], address: string) => {
+    const { searchParams } = new URL(address)
+    const [expires, signature] = [searchParams.get('expires')!, searchParams.get('signature')!]
+    return signer(secret).check('a.png', { expires, signature }) !== null
+  }
+  const former = signer('former').addressOf('a.png')
+  const fresh = signer(['new', 'former']).addressOf('a.png')
+  expect(fresh).toBe(signer('new').addressOf('a.png'))
+  expect([check(['new', 'former'], former), check(['new', 'former'], fresh)]).toEqual([true, true])
+  expect([check('new', former), check('former', fresh)]).toEqual([false, false])
+  runtime.advance(60_000)
+  expect(check(['new', 'former'], former)).toBe(false)
+})
+
 test('an address stays the same for a quarter of its lifetime, however few are kept, and is another one then', () => {
   let now = 0
   const clock = { ...stillRuntime().clock, now: () => now }

@@ -175,3 +175,11 @@ test('--help lists every setting', () => {
   expect(names).toEqual(expect.arrayContaining(['DATABASE_URL', 'IDLE_ORDER_MS', 'GATEWAY_POLL_MS']))
   for (const name of names) expect(cloudHelp()).toContain(`  ${name}\n`)
 })
+
+test('secrets are lists: the new one first, former ones after it, each of them long enough', () => {
+  const secrets = (text: string) => readCloudConfig({ MEDIA_SECRET: text })
+  const [long, other] = ['m'.repeat(32), 'n'.repeat(40)]
+  expect(secrets(`${long}, ${other}`)).toMatchObject({ ok: true, config: { MEDIA_SECRET: [long, other] } })
+  expect(secrets(long)).toMatchObject({ ok: true, config: { MEDIA_SECRET: [long] } })
+  expect(secrets(`${long},short`).ok).toBe(false)
+})

@@ -6,6 +6,7 @@ import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
 import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { registerPush } from '../../../../cloud/people/users/push-configs.ts'
+import { openSealer } from '../../../../cloud/platform/store/open-sealer.ts'
 import { createSealer, keptStoreSecret } from '../../../../cloud/platform/store/sealer.ts'
 import { tables } from '../../../../cloud/platform/store/schema.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
@@ -39,6 +40,51 @@ test('the secret is made once, and kept in a file of its own', () => {
   const first = keptStoreSecret(folder, random, () => {})
   expect(keptStoreSecret(folder, random, () => {})).toBe(first)
   expect(readFileSync(join(folder, 'store-secret'), 'utf8')).toBe(first)
+})
+
+onEachDatabase('the secret of the store', (open) => {
+  const [first, second, third] = ['1', '2', '3'].map((letter) => letter.repeat(32)) as [
+    string,
+    string,
+    string,
+  ]
+
+  test('a start with another secret is refused with a sentence, and changes nothing', async () => {
+    const db = await open()
+    const sealed = (await openSealer(db, [first], random)).seal('push token', 'of a phone')
+    await expect(openSealer(db, [second], random)).rejects.toThrow(
+      /^STORE_SECRET: the database was sealed with another/,
+    )
+    expect((await openSealer(db, [first], random)).open('push token', sealed)).toBe('of a phone')
+  })
+
+  test('a rotation keeps every value and digest, and the former secret ends with the first start without it', async () => {
+    const db = await open()
+    const before = await openSealer(db, [first], random)
+    const [sealed, digest] = [before.seal('push token', 'of a phone'), before.digest('customer mark', 'ada')]
+    const during = await openSealer(db, [second, first], random)
+    const later = during.seal('push token', 'of another phone')
+    expect((await openSealer(db, [first], random)).open('push token', later)).toBe('of another phone')
+    await openSealer(db, [second, first], random)
+    const after = await openSealer(db, [second], random)
+    expect([after.open('push token', sealed), after.open('push token', later)]).toEqual([
+      'of a phone',
+      'of another phone',
+    ])
+    expect(after.digest('customer mark', 'ada')).toBe(digest)
+    await expect(openSealer(db, [first], random)).rejects.toThrow(/^STORE_SECRET: /)
+    await expect(openSealer(db, [third, first], random)).rejects.toThrow(/^STORE_SECRET: /)
+    const rows = await db.kysely.selectFrom('store_seals').selectAll().execute()
+    expect(rows).toHaveLength(1)
+    expect(JSON.stringify(rows)).not.toContain(second)
+  })
+
+  test('processes that open an empty database at once share one inner secret', async () => {
+    const db = await open()
+    const sealers = await Promise.all([1, 2, 3].map(() => openSealer(db, [first], random)))
+    const digests = sealers.map((sealer) => sealer.digest('customer mark', 'ada'))
+    expect(new Set(digests).size).toBe(1)
+  })
 })
 
 onEachDatabase('the database', (open) => {

@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest'
+import { isSigned, signPayload } from '../../../../cloud/commerce/processors/signature.ts'
+
+test('during a rotation an event that either secret signed is accepted, and no other one', () => {
+  const [body, nowMs, toleranceMs] = ['{"id":"evt_1"}', 1_767_225_600_000, 300_000]
+  const secret = ['new secret', 'former secret']
+  for (const each of secret)
+    expect(isSigned(body, signPayload(body, each, nowMs), { secret, nowMs, toleranceMs })).toBe(true)
+  expect(isSigned(body, signPayload(body, 'other', nowMs), { secret, nowMs, toleranceMs })).toBe(false)
+  const formerOnly = signPayload(body, 'former secret', nowMs)
+  expect(isSigned(body, formerOnly, { secret: 'new secret', nowMs, toleranceMs })).toBe(false)
+})
