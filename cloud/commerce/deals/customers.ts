@@ -5,7 +5,7 @@ import { textsIn } from '../../platform/store/in-list.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { Sealer } from '../../platform/store/sealer.ts'
 
-/** What tells that two users are one person. */
+/** Columns that identify a person: two users who share a value are one customer. */
 export type Traits = Pick<
   Selectable<Tables['users']>,
   'identity' | 'email' | 'email_verified' | 'phone_number' | 'phone_verified' | 'device_uuid'
@@ -23,7 +23,7 @@ const traitColumns = [
 const deviceMark = (sealer: Sealer, device: string): string =>
   sealer.digest('customer mark', `device ${device}`)
 
-/** Digests of a user's identity, verified contacts and device. Without the secret of the store nobody can compute them. */
+/** Digests of a user's identity, verified contacts and device. Computing them needs the store's secret. */
 function marksOf(sealer: Sealer, user: Traits): string[] {
   const traits = [
     user.identity !== null && `identity ${user.identity}`,
@@ -37,7 +37,7 @@ function marksOf(sealer: Sealer, user: Traits): string[] {
 }
 
 /**
- * Stores by what a customer can be recognised. The marks survive the account's deletion: limits of deals hold for the
+ * Stores the marks of a customer. They survive the account's deletion: limits of deals hold for the
  * person who comes back. Call it whenever one of the traits is set, and before they are erased.
  */
 export async function rememberCustomer(

@@ -7,7 +7,7 @@ import { issueAbove } from '../../platform/store/next-id.ts'
 /** An order that a hub or the card processor knows and the database does not. */
 export interface LostOrder {
   order_uuid: string
-  /** The number that people read; null if nobody has named it. */
+  /** The number that people read; null if it is unknown. */
   order_id: number | null
   hub_id: number | null
 }
@@ -16,9 +16,9 @@ export interface LostOrder {
 const MOST_ORDERS = 200
 
 /**
- * Somebody knows what this database has lost: it was restored, or a replica without the last commits has taken over. People
- * are told once, with the period and the orders that are missing; numbers of orders go on above those that are known to be
- * issued. Orders of a hub are shown to its owner only.
+ * Records that the database has lost orders: it was restored, or a replica without the last commits has taken over. Raises
+ * one alarm for each owner, with the period and the missing orders of the owner's hubs. Order numbers continue above the
+ * highest number that is known to be issued.
  */
 export async function noteRestored(tx: Tx, context: CloudContext, lost: readonly LostOrder[]): Promise<void> {
   const { runtime, settings } = context
@@ -40,7 +40,7 @@ export async function noteRestored(tx: Tx, context: CloudContext, lost: readonly
       if (merged) await amendAlarm(tx, known.id, merged)
       continue
     }
-    // It was acknowledged, and names all that is missing; or another hub finds the same restore.
+    // The alarm was acknowledged and names these orders, or another hub has noticed the same restore.
     if (known && !merged && (own.length > 0 || known.endedAt > now - settings.alarmFlapMs)) continue
     const earliest = Math.min(now, ...lost.map(({ order_uuid }) => issuedAt(order_uuid) ?? now))
     await raiseAlarm(tx, context, {
@@ -73,7 +73,7 @@ export function issuedAt(uuid: string): number | undefined {
   return hex[12] === '7' ? Number.parseInt(hex.slice(0, 12), 16) : undefined
 }
 
-/** When the newest order before an instant was made: what was sold between the two may be missing. */
+/** Creation time of the newest order before an instant: orders between the two may be missing. */
 async function lastBefore(tx: Tx, at: number): Promise<number | null> {
   const row = await tx.q
     .selectFrom('orders')

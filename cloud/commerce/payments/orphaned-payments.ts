@@ -31,7 +31,7 @@ const WORK = 'payment.orphaned'
 /** Whether an intent took money, or may still take it. */
 const mayTakeMoney = (status: IntentStatus): boolean => status !== 'failed' && status !== 'canceled'
 
-/** Compares payments of the processor with the books: what succeeded is booked, and what nobody knows is an orphan. */
+/** Compares payments of the processor with the books. Books payments that succeeded, and records unknown payments as orphans. */
 export async function comparePayments(
   tx: Tx,
   context: CloudContext,
@@ -146,14 +146,14 @@ async function lookAtOrphan(services: MoneyServices, ref: string): Promise<Outco
   return again
 }
 
-/** The intent's end. One that its customer has not finished is cancelled: no order waits for it. */
+/** Returns the intent's status. Cancels an intent that its customer has not finished: no order waits for it. */
 async function endOf({ context, processor }: MoneyServices, ref: string): Promise<IntentStatus> {
   const { status } = await processor.readIntent(ref)
   if (status !== 'requires_action' && status !== 'failed') return status
   return (await orInDoubt(context, processor.cancelIntent(ref))).status
 }
 
-/** Gives back what is left of an orphan. Returns why that failed; null while the processor is at work on it. */
+/** Refunds the rest of an orphan. Returns `refunded`, or why the refund failed; null while the processor is at work on it. */
 async function refund(
   { context, processor }: MoneyServices,
   { ref, order_id, found_at }: OrphanedPayment,
@@ -201,7 +201,7 @@ async function tell(
     })
 }
 
-/** The payment is nobody's task any more. */
+/** The payment needs no further work. */
 async function close(
   context: CloudContext,
   orphan: OrphanedPayment,

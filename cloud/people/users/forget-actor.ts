@@ -12,7 +12,7 @@ const actorColumns = [
 ] as const satisfies readonly (readonly [keyof Tables, string])[]
 
 /**
- * Replaces a person's identity by the number of the user wherever the books name it as an actor. What was done stays on
+ * Replaces a person's identity by the number of the user wherever the books name it as an actor. The acts stay on
  * record. The rights that an operator has granted to the identity (`roles`) stay, too: the operator revokes them.
  */
 export async function forgetActor(tx: Tx, identity: string, userId: number): Promise<void> {

@@ -6,7 +6,7 @@ const { StripePermissionError } = Stripe.errors
 /** The start of the service waits no longer for an answer. */
 const TIMEOUT_MS = 5000
 
-/** What the service needs of an API key, by the names of Stripe's dashboard, and a call that proves it without effects. */
+/** Permissions that an API key needs, by their names in Stripe's dashboard, each with a call that proves it without effects. */
 const needed: Readonly<Record<string, (sdk: Stripe, options: Stripe.RequestOptions) => Promise<unknown>>> = {
   'PaymentIntents (write)': (sdk, options) => sdk.paymentIntents.list({ limit: 1 }, options),
   'Charges and Refunds (write)': (sdk, options) => sdk.refunds.list({ limit: 1 }, options),
