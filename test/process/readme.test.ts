@@ -57,6 +57,7 @@ beforeAll(() => {
   copyFileSync(join(root, 'cloud/packaging/etc/cloud.json'), at('edited/cloud.json'))
   for (const name of ['hub', 'management'])
     copyFileSync(join(root, `edge/packaging/etc/${name}.json`), at(`etc/${name}.json`))
+  copyFileSync(join(root, 'edge/packaging/etc/management.json'), at('edited/management.json'))
   copyFileSync(join(root, 'simulator/hardware/demo-hub.json'), at('edited/hardware.json'))
   copyFileSync(join(root, 'simulator/hardware/demo-hub.json'), at('hardware.json'))
   const product = /is a list of `(\{[^`]*\})`/.exec(readme)?.[1]

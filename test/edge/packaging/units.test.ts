@@ -22,3 +22,27 @@ test('the hub is watched, and speaks to its manager itself', () => {
   // By default the manager listens to the unit's main process alone.
   expect(wordOf(unit, 'NotifyAccess')).toBeUndefined()
 })
+
+/** All values of a setting that may stand several times. */
+const wordsOf = (unit: string, setting: string): string[] =>
+  [...readFileSync(unit, 'utf8').matchAll(new RegExp(`^${setting}=-?(.*)$`, 'gm'))].map(([, path]) => path!)
+
+test('the management service reaches no secret of the hub’s service, and the hub’s service none of it', () => {
+  const { STORE: store } = JSON.parse(readFileSync('edge/packaging/etc/hub.json', 'utf8')) as {
+    STORE: string
+  }
+  expect(wordsOf('edge/systemd/larder-management.service', 'InaccessiblePaths')).toEqual([
+    '/etc/larder/hub.json',
+    ...['token', 'people', 'sessions'].map((end) => `${store}.${end}`),
+  ])
+  expect(wordsOf('edge/systemd/larder-edge.service', 'InaccessiblePaths')).toEqual([
+    `${store}.host-key`,
+    '/etc/larder/authorized_keys',
+    '/etc/larder/management.json',
+  ])
+})
+
+test('the packaged management service listens on the loopback address', () => {
+  const { HOST } = JSON.parse(readFileSync('edge/packaging/etc/management.json', 'utf8')) as { HOST: string }
+  expect(HOST).toBe('127.0.0.1')
+})
