@@ -17,6 +17,7 @@ import { benchOutages } from './outages.ts'
 import { benchProductList } from './product-list.ts'
 import { benchReads } from './reads.ts'
 import { benchRoundTrip } from './round-trip.ts'
+import { benchCosts } from './costs.ts'
 import { benchDeals } from './deals.ts'
 import { benchSearch } from './search.ts'
 import { benchShop } from './shop.ts'
@@ -24,7 +25,7 @@ import { benchShares } from './shares.ts'
 import { benchSlowConnections } from './slow-connections.ts'
 import { streamSection } from './stream-section.ts'
 
-const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|frame|reads|product-list|shop|deals|search|events|slow-connections|fleet|shares|outages|console] [options]
+const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|frame|reads|product-list|shop|deals|search|events|slow-connections|fleet|shares|outages|console|costs] [options]
 
 Measures Larder with its real programs, each figure beside its baseline from the same run, as least, middle and greatest
 value. It takes about twenty minutes, and tells the truth on a machine that does nothing else.
@@ -68,6 +69,7 @@ const parts = [
   'shares',
   'outages',
   'console',
+  'costs',
 ] as const
 type Part = (typeof parts)[number]
 
@@ -155,6 +157,7 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
   outages: (folder) => benchOutages({ runtime, folder }),
   console: (folder) =>
     benchConsole({ runtime, folder, hubs: whole('console-hubs'), seconds: whole('console-seconds') }),
+  costs: (folder) => benchCosts({ runtime, folder, rounds: whole('rounds') }),
 }
 
 if (values.help) console.log(HELP)

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { isTooDeep } from '../../../../cloud/platform/http/json-depth.ts'
+import { testApp } from '../../support/app.ts'
+
+const MIB = 1024 * 1024
+
+/** Names that are near to `name`: as long, and with letters changed. */
+const near = (name: string, count: number): string[] =>
+  Array.from({ length: count }, (_, n) => `${n.toString(36).padStart(4, '0')}${name.slice(4)}`)
+
+test.each([
+  [
+    'a required field is missing among very many near names',
+    'POST',
+    '/users/payments/pay',
+    JSON.stringify(Object.fromEntries(near('payment_method_id', 40_000).map((name) => [name, 1]))).slice(
+      0,
+      MIB,
+    ),
+  ],
+  [
+    'unknown names are near to known ones',
+    'POST',
+    '/users/payments/pay',
+    JSON.stringify(Object.fromEntries(near('save_payment_method', 30_000).map((name) => [name, 1]))),
+  ],
+  [
+    'lists are 500,000 deep',
+    'POST',
+    '/users/payments/pay',
+    '['.repeat(MIB / 2 - 1) + ']'.repeat(MIB / 2 - 1),
+  ],
+  [
+    'objects are 170,000 deep',
+    'POST',
+    '/users/payments/pay',
+    '{"a":'.repeat(170_000) + '1' + '}'.repeat(170_000),
+  ],
+  ['a path has 7,000 steps', 'GET', `/${'a/'.repeat(7000)}`, undefined],
+  ['a path has one long step', 'GET', `/users/${'walletbalance'.repeat(1000)}`, undefined],
+  ['a path of percent signs', 'GET', `/users/${'%25'.repeat(4000)}`, undefined],
+  [
+    'a query has 4,000 names',
+    'GET',
+    `/hubs/1/products?${Array.from({ length: 4000 }, (_, n) => `a${n}`).join('&')}`,
+    undefined,
+  ],
+] as const)('a request takes little processor time although %s', async (_what, method, path, body) => {
+  const app = await testApp()
+  const token = await app.issuer.token()
+  const times: number[] = []
+  for (let n = 0; n < 4; n += 1) {
+    const before = process.cpuUsage()
+    const { status } = await app.call(method, path, { token, ...(body !== undefined && { body }) })
+    const { user, system } = process.cpuUsage(before)
+    times.push((user + system) / 1000)
+    expect(status).toBeLessThan(501)
+  }
+  // The least of several: a busy machine makes any of them slower.
+  expect(Math.min(...times)).toBeLessThan(100)
+})
+
+test('JSON may be 64 deep, whatever its strings contain', () => {
+  const deep = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
+  expect([isTooDeep(deep(64)), isTooDeep(deep(65))]).toEqual([false, true])
+  expect(isTooDeep(`{"a":"${'['.repeat(100)}","b\\\"[":"\\\\"}`)).toBe(false)
+})
