@@ -9,7 +9,8 @@ export interface WorstCall {
   path: string
   method: Route['method']
   auth: Route['auth']['kind']
-  body?: { type: string; bytes: Uint8Array } | undefined
+  /** The bytes are made when they are sent: all of them together are a gigabyte. */
+  body?: { type: string; bytes: () => Uint8Array } | undefined
 }
 
 /** What stands in paths: a customer with a full cart, and what the demo's owner has. */
@@ -40,11 +41,11 @@ function callsOf(id: string, route: Route, ids: KnownIds): WorstCall[] {
   })
   const plain = queryOf(route, ids)
   const ordinary = bodyOf(route, ids)
-  const json = (text: string): WorstCall['body'] => ({
+  const json = (text: () => string): WorstCall['body'] => ({
     type: 'application/json',
-    bytes: new TextEncoder().encode(text.slice(0, MIB)),
+    bytes: () => new TextEncoder().encode(text().slice(0, MIB)),
   })
-  const sent = ordinary === undefined ? undefined : json(JSON.stringify(ordinary))
+  const sent = ordinary === undefined ? undefined : json(() => JSON.stringify(ordinary))
   return [
     make('as it is meant', plain, sent),
     make('very many names', `${plain}&${repeated((n) => `_${n.toString(36)}`, '&')}`, sent),
@@ -54,7 +55,13 @@ function callsOf(id: string, route: Route, ids: KnownIds): WorstCall[] {
       : bodiesOf(route, ordinary)
     ).map(([how, text]) => make(how, plain, json(text))),
     ...(route.form ? formsOf(route).map(([how, body]) => make(how, plain, body)) : []),
-    ...(byHand[id]?.(ids) ?? []).map(([how, body]) => make(how, plain, json(JSON.stringify(body)))),
+    ...(byHand[id]?.(ids) ?? []).map(([how, body]) =>
+      make(
+        how,
+        plain,
+        json(() => JSON.stringify(body)),
+      ),
+    ),
   ]
 }
 
@@ -112,25 +119,22 @@ function bodyOf(route: Route, ids: KnownIds): Record<string, unknown> | undefine
   return { ...given, ...known }
 }
 
-function bodiesOf(route: Route, ordinary: Record<string, unknown> | undefined): [string, string][] {
+function bodiesOf(route: Route, ordinary: Record<string, unknown> | undefined): [string, () => string][] {
   const shape = (route.body?.shape ?? {}) as Record<string, z.ZodType>
   const within = (name: string, text: string): string => {
     const { [name]: _, ...rest } = ordinary ?? {}
     return `${JSON.stringify(rest).slice(0, -1)}${Object.keys(rest).length > 0 ? ',' : ''}"${name}":${text}}`
   }
+  const fields = (bytes: number): string => `{${repeated((n) => `"${n.toString(36)}":1`, ',', bytes)}}`
+  const list = (item: string): string => `[${repeated(() => item, ',', MIB - 30_000)}]`
   return [
-    ['lists 500,000 deep', `${'['.repeat(MIB / 2 - 1)}${']'.repeat(MIB / 2 - 1)}`],
-    ['objects 170,000 deep', `${'{"a":'.repeat(170_000)}1${'}'.repeat(170_000)}`],
-    ['very many fields', `{${repeated((n) => `"${n.toString(36)}":1`, ',', MIB - 30_000)}}`],
-    ...Object.keys(shape).flatMap((name): [string, string][] => [
-      [`${name} of 1 MB`, within(name, `"${'a'.repeat(MIB - 4096)}"`)],
-      [`${name} of spaces and signs`, within(name, `"${' _.-@'.repeat((MIB - 4096) / 5)}"`)],
-      [`${name} a list of objects`, within(name, `[${repeated(() => '{}', ',', MIB - 30_000)}]`)],
-      [`${name} a list of numbers`, within(name, `[${repeated(() => '1', ',', MIB - 30_000)}]`)],
-      [
-        `${name} of many fields`,
-        within(name, `{${repeated((n) => `"${n.toString(36)}":1`, ',', MIB - 60_000)}}`),
-      ],
+    ['lists 500,000 deep', () => '['.repeat(MIB / 2 - 1) + ']'.repeat(MIB / 2 - 1)],
+    ['very many fields', () => fields(MIB - 30_000)],
+    ...Object.keys(shape).flatMap((name): [string, () => string][] => [
+      [`${name} of spaces and signs`, () => within(name, `"${' _.-@'.repeat((MIB - 4096) / 5)}"`)],
+      [`${name} a list of objects`, () => within(name, list('{}'))],
+      [`${name} a list of numbers`, () => within(name, list('1'))],
+      [`${name} of many fields`, () => within(name, fields(MIB - 60_000))],
     ]),
   ]
 }
@@ -143,17 +147,18 @@ interface Part {
   content: Uint8Array | string
 }
 
-function formOf(parts: readonly Part[]): NonNullable<WorstCall['body']> {
-  const pieces = parts.flatMap(({ name, fileName, content }) => [
-    Buffer.from(
-      `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"${fileName === undefined ? '' : `; filename="${fileName}"`}\r\n\r\n`,
-    ),
-    Buffer.from(content as string),
-    Buffer.from('\r\n'),
-  ])
+function formOf(parts: () => readonly Part[]): NonNullable<WorstCall['body']> {
+  const pieces = () =>
+    parts().flatMap(({ name, fileName, content }) => [
+      Buffer.from(
+        `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"${fileName === undefined ? '' : `; filename="${fileName}"`}\r\n\r\n`,
+      ),
+      Buffer.from(content as string),
+      Buffer.from('\r\n'),
+    ])
   return {
     type: `multipart/form-data; boundary=${BOUNDARY}`,
-    bytes: Buffer.concat([...pieces, Buffer.from(`--${BOUNDARY}--\r\n`)]),
+    bytes: () => Buffer.concat([...pieces(), Buffer.from(`--${BOUNDARY}--\r\n`)]),
   }
 }
 
@@ -190,16 +195,16 @@ function formsOf({ form }: Route): [string, NonNullable<WorstCall['body']>][] {
   return [
     ...Object.entries(made).map(([how, content]): [string, NonNullable<WorstCall['body']>] => [
       how,
-      formOf([{ name: file!, fileName: 'a', content: content() }]),
+      formOf(() => [{ name: file!, fileName: 'a', content: content() }]),
     ]),
-    ['many parts', formOf(Array.from({ length: 2000 }, (_, n) => ({ name: `p${n}`, content: 'x' })))],
+    ['many parts', formOf(() => Array.from({ length: 2000 }, (_, n) => ({ name: `p${n}`, content: 'x' })))],
     ...(text === undefined
       ? []
       : [
-          [`${text} of lists 500,000 deep`, formOf([{ name: text, content: '['.repeat(MIB - 4096) }])] as [
-            string,
-            NonNullable<WorstCall['body']>,
-          ],
+          [
+            `${text} of lists 500,000 deep`,
+            formOf(() => [{ name: text, content: '['.repeat(MIB - 4096) }]),
+          ] as [string, NonNullable<WorstCall['body']>],
         ]),
   ]
 }
