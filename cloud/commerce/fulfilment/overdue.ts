@@ -47,14 +47,15 @@ function endOverdue(context: CloudContext, orderId: number, listening: Listening
       ? order.queued_at! + settings.startWithinMs + settings.prepareTimeoutMs
       : await lostAt(tx, context, order, order.preparing_at!)
     const began = order.preparing_at ?? order.queued_at! + settings.startWithinMs
-    if (began + settings.prepareTimeoutMs + settings.overdueRecheckMs <= now || endsAt <= now)
+    const isOverdue = began + settings.prepareTimeoutMs + settings.overdueRecheckMs <= now || endsAt <= now
+    const waitMs = unheardMs(context, listening)
+    if (isOverdue && waitMs <= 0)
       await raiseAlarm(tx, context, {
         ...incident,
         detail: isQueued ? 'its hub has not begun it' : 'its hub has begun it, and says nothing more',
         details: { order_id: orderId, queued_at: timestamp(order.queued_at!) },
       })
     if (endsAt > now) return { next: Math.min(endsAt, now + settings.overdueRecheckMs) }
-    const waitMs = unheardMs(context, listening)
     if (waitMs > 0) return { next: now + wholeMs(waitMs) }
     const failure_reason = isQueued ? 'not_begun' : 'hub_silent'
     await endUndelivered(tx, context, order, 'preparation_timeout', { failure_reason })
