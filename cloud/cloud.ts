@@ -45,6 +45,7 @@ import { docsHandlers } from './docs/docs-handlers.ts'
 import { descriptionHandlers } from './platform/http/description-handlers.ts'
 import { doorHandlers } from './operations/doors/handlers.ts'
 import { alarmHandlers } from './operations/alarms/handlers.ts'
+import { certificateWork, type KnownCertificate } from './operations/alarms/certificates.ts'
 import { workAlarmWork, workWitness } from './operations/alarms/work-alarms.ts'
 import { mailWork, type SendMail } from './operations/alarms/mail.ts'
 import { hubWork } from './operations/hubs/hub-events.ts'
@@ -118,6 +119,10 @@ export interface CloudOptions {
   senders: Senders
   /** Due work of whoever else works with this database: the sandbox processor. */
   otherWork?: WorkKinds
+  /** The certificates that this process uses; their ends are alarms and metrics. */
+  certificates?: () => readonly KnownCertificate[]
+  /** Folders whose free space is measured, by the names of their settings. */
+  folders?: Readonly<Record<string, string>>
   /** What diagnostics tell of this process, its name among others, and where its log files are. */
   facts: Omit<ProcessFacts, 'broker' | 'refused'> & {
     name: string
@@ -200,7 +205,15 @@ export function createCloud(options: CloudOptions): Cloud {
   })
   const { broker, refused, commit, logFolder } = facts
   const metrics = options.hasMetrics
-    ? createMetrics({ context: background, broker, refused, commit })
+    ? createMetrics({
+        context: background,
+        broker,
+        refused,
+        commit,
+        certificates: options.certificates ?? (() => []),
+        folders: options.folders ?? {},
+        brokerLosses: () => gateway.connectionsLost,
+      })
     : undefined
   const tasks = backgroundTasks(background, processId, (task) => runKinds(background, work, task))
   const app = createApp({
@@ -273,7 +286,7 @@ const PURGE_MS = 3_600_000
 function dueWork(
   services: CommerceServices,
   media: Media,
-  { senders, remote, sendMail, poster, otherWork }: CloudOptions,
+  { senders, remote, sendMail, poster, otherWork, certificates }: CloudOptions,
 ): WorkKinds {
   const { context } = services
   return {
@@ -283,6 +296,7 @@ function dueWork(
     ...hubWork(context),
     ...alarmWork(context),
     ...workAlarmWork(context),
+    ...certificateWork(context, certificates ?? (() => [])),
     ...mailWork(context, sendMail),
     ...webhookWork({ context, addressOf: (key) => media.addressOf(key), poster }),
     ...retentionWork(context, media),

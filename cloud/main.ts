@@ -1,7 +1,6 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
 import * as files from 'node:fs'
-import { Agent, request } from 'node:http'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -15,7 +14,7 @@ import type { Log } from '../protocol/model/log.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import { stopper } from '../protocol/model/stopping.ts'
 import { sleep, type Clock, type Runtime } from '../protocol/model/runtime.ts'
-import { certificateTime } from '../protocol/mqtt/certificates.ts'
+import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
@@ -48,8 +47,8 @@ import { CleaningThread, threadFileOf } from './platform/media/clean/cleaning-th
 import { openMediaStore } from './platform/media/open-store.ts'
 import { createRemote, readClientKeys, sshExec } from './operations/ssh/remote.ts'
 import { openProcessor } from './commerce/processors/open-processor.ts'
+import { post } from './commerce/processors/sandbox/deliver.ts'
 import { sandboxWork } from './commerce/processors/sandbox/sandbox.ts'
-import { SIGNATURE_HEADER } from './commerce/payments/webhook.ts'
 import { openBudgets } from './platform/limits/budgets.ts'
 import { cloudRefusals } from './platform/refusals.ts'
 import { openLog } from './platform/log-files.ts'
@@ -173,6 +172,11 @@ async function main(): Promise<void> {
 
   const refusals = cloudRefusals(context)
   const budgets = openBudgets(config.rules)
+  const pems = {
+    MQTT_CERT: config.MQTT_CERT && readPem('MQTT_CERT', config.MQTT_CERT),
+    MQTT_CA: config.MQTT_CA && readPem('MQTT_CA', config.MQTT_CA),
+  }
+  const known = new KnownCertificates(pems)
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
@@ -193,7 +197,8 @@ async function main(): Promise<void> {
       clientId: `larder-cloud-${processId}`,
       runtime,
       time: () => certificateTime(clock.now(), builtAt),
-      ...(config.MQTT_CA !== undefined && { ca: readPem('MQTT_CA', config.MQTT_CA) }),
+      onCertificate: known.sawBroker,
+      ...(pems.MQTT_CA !== undefined && { ca: pems.MQTT_CA }),
     })
 
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
@@ -265,6 +270,8 @@ async function main(): Promise<void> {
     },
     addressOf: addressReader(config.TRUSTED_PROXIES, untrustedProxyWarning(clock, log)),
     hasMetrics: config.METRICS_PORT !== undefined,
+    certificates: known.all,
+    folders: { DATA_DIR: config.DATA_DIR, LOG_DIR: logFolder },
   })
   const address = { host: config.HOST, port: config.PORT }
   const server = await listen(cloud.app, {
@@ -367,33 +374,6 @@ async function listenForMetrics(
   app.get('/healthz', () => healthz())
   app.get('/readyz', () => readyz(health))
   return listen(app, { host, port, runtime, bounds }).catch(onPort('METRICS_PORT', port, host))
-}
-
-/** Sends the sandbox's events to this service's own webhook, as a processor would. */
-/** By `node:http`, over connections that are kept: `fetch` takes several times as long for what follows each payment. */
-const sandboxAgent = new Agent({ keepAlive: true })
-
-function post(url: string, body: string, signature: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const sent = request(url, {
-      method: 'POST',
-      agent: sandboxAgent,
-      headers: {
-        'Content-Type': 'application/json',
-        'Content-Length': Buffer.byteLength(body),
-        [SIGNATURE_HEADER]: signature,
-      },
-      signal: AbortSignal.timeout(5000),
-    })
-    sent.once('response', (answer) => {
-      const isTaken = answer.statusCode === 200
-      answer.once('end', () => resolve(isTaken)).once('error', () => resolve(false))
-      answer.resume()
-    })
-    // Out of reach is an answer too: the event is sent again.
-    sent.on('error', () => resolve(false))
-    sent.end(body)
-  })
 }
 
 await main()

@@ -23,6 +23,10 @@ export interface HubOptions {
   openTransport: OpenTransport
   checkpoint: Checkpoint
   settings: HubSettings
+  /** See `CoreOptions`. */
+  lastWords?: string | undefined
+  isStart?: boolean
+  certificates?: () => readonly { name: string; endsAt: number }[]
   /** Name and version, as the hello says it. */
   software?: string
 }
@@ -34,6 +38,8 @@ export interface Hub {
   readonly sync: Sync
   readonly controllers: Pick<Controllers, 'links' | 'losses'>
   readonly outbox: Pick<Outbox, 'position'>
+  /** See `CoreOptions`. */
+  certificates(): readonly { name: string; endsAt: number }[]
 }
 
 /** A hub's service, composed of its parts; everything outside is a parameter. */
@@ -60,6 +66,9 @@ export function createHub(options: HubOptions): Hub {
       opened = controllers
       return controllers
     },
+    lastWords: options.lastWords,
+    isStart: options.isStart ?? true,
+    ...(options.certificates && { certificates: options.certificates }),
     isStalled: () => sync.isStalled(),
     gpio,
     hardware,
@@ -84,6 +93,7 @@ export function createHub(options: HubOptions): Hub {
     sync,
     controllers: { links: () => opened.links(), losses: () => opened.losses() },
     outbox,
+    certificates: () => options.certificates?.() ?? [],
     start() {
       inbox.takeOverLetters()
       core.start()

@@ -1,8 +1,9 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
 import './light-zod.ts'
-import { readFileSync } from 'node:fs'
+import * as files from 'node:fs'
 import type { RequestListener } from 'node:http'
+import { dirname } from 'node:path'
 import { pino } from 'pino'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { isMetricsHost } from '../protocol/model/allowed-hosts.ts'
@@ -11,7 +12,7 @@ import type { Log } from '../protocol/model/log.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
 import { stopper } from '../protocol/model/stopping.ts'
-import { certificateTime } from '../protocol/mqtt/certificates.ts'
+import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig } from './config.ts'
@@ -19,6 +20,7 @@ import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
 import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
+import { lastWords, type LastWords } from './last-words.ts'
 import { listen, metricsListener, type Listener } from './local-api/front.ts'
 import { lockJournal } from './open-hub.ts'
 import { createRecent } from './recent.ts'
@@ -57,8 +59,10 @@ async function run(config: EdgeConfig): Promise<void> {
 
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
-  const builtAt = buildTimeOf(import.meta.dirname, (path) => readFileSync(path, 'utf8'))
+  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   const notify = systemdNotify(process.env, log)
+  const words = lastWords(`${config.store}.last-error`, files)
+  const known = new KnownCertificates({ LOCAL_CERT: local.cert, MQTT_CA: mqtt.ca })
   const watchdogMs = watchdogMsOf(process.env, process.pid)
   const resident: Resident = createResident({
     config,
@@ -74,7 +78,10 @@ async function run(config: EdgeConfig): Promise<void> {
       // A board without a battery boots with a wrong date: what the journal and this build prove is later than that counts.
       time: () => certificateTime(runtime.clock.now(), builtAt, resident.cloudTime()),
       ...(mqtt.ca !== undefined && { ca: mqtt.ca }),
+      onCertificate: known.sawBroker,
     }),
+    lastWords: words.take(),
+    certificates: known.all,
     lock,
     notify,
     watchdogMs,
@@ -86,7 +93,7 @@ async function run(config: EdgeConfig): Promise<void> {
     },
   })
   answer = (request, response) => resident.answer(request, response)
-  surviveStorage(resident, config.store, log)
+  surviveStorage(resident, config.store, log, words)
   try {
     resident.start()
   } catch (error) {
@@ -134,7 +141,7 @@ async function run(config: EdgeConfig): Promise<void> {
 
 /** The listener of those who watch over the hub. What it needs is loaded where it is wanted alone: a hub is small. */
 async function listenForMetrics(
-  { hardware, local, metrics }: EdgeConfig,
+  { hardware, local, metrics, store: path }: EdgeConfig,
   runtime: Runtime,
   front: RequestListener,
   resident: Pick<Resident, 'hub' | 'store'>,
@@ -143,7 +150,7 @@ async function listenForMetrics(
   if (port === undefined) return undefined
   const { createHubMetrics } = await import('./metrics.ts')
   const { hub, store } = resident
-  const read = createHubMetrics({ hubId: hardware.hubId, hub, store })
+  const read = createHubMetrics({ hubId: hardware.hubId, folder: dirname(path), hub, store })
   const address = { host, port, setting: 'METRICS_PORT', bounds: local.bounds, runtime }
   return listen(address, metricsListener(front, read, isMetricsHost(host)))
 }
@@ -166,9 +173,9 @@ function inWords(path: string, error: unknown): string {
 
 /**
  * A row that cannot be read throws wherever it is asked for. That ends the hub's present life, and not the service. Any other
- * error ends the process, as it would without this.
+ * error ends the process, and is kept for the next start.
  */
-function surviveStorage(resident: Pick<Resident, 'lose'>, path: string, log: Log): void {
+function surviveStorage(resident: Pick<Resident, 'lose'>, path: string, log: Log, words: LastWords): void {
   process.on('uncaughtException', (error) => {
     const reason =
       error instanceof Sqlite.SqliteError || error instanceof StorageError
@@ -178,6 +185,7 @@ function surviveStorage(resident: Pick<Resident, 'lose'>, path: string, log: Log
     // A caller of the former life asks a journal that is closed.
     if (error instanceof TypeError && error.message === 'The database connection is not open')
       return log.debug({ error: error.message }, 'a call came after the end of its hub')
+    words.keep(error)
     process.stderr.write(`${error.stack ?? String(error)}\n`)
     process.exit(1)
   })

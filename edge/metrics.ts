@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises'
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import { VERSION } from '../protocol/model/version.ts'
 import { storageReasons } from '../protocol/model/storage.ts'
@@ -8,6 +9,8 @@ export interface HubMetricsOptions {
   hubId: number
   hub: Serving
   store: Pick<Store, 'commits' | 'isFull'> & Partial<Pick<Store, 'failure'>>
+  /** The folder of the journal. */
+  folder?: string
 }
 
 /** Gauges of Node's that end in `_total`, which is for counters. */
@@ -22,6 +25,7 @@ export function createHubMetrics({
   hubId,
   hub,
   store,
+  folder,
 }: HubMetricsOptions): () => Promise<{ type: string; text: string }> {
   const register = new Registry()
   register.setDefaultLabels({ hub: String(hubId) })
@@ -54,7 +58,12 @@ export function createHubMetrics({
     'Whether the hub cannot use the storage of its journal, by the reason.',
     'reason',
   )
+  const free = gauge('larder_disk_free_bytes', "Free space on the disk of the hub's journal.")
   const connected = gauge('larder_hub_cloud_connected', 'Whether the cloud has welcomed the hub.')
+  const lost = counter(
+    'larder_hub_cloud_connections_lost_total',
+    'Connections to the broker that ended or failed since the start.',
+  )
   const heard = gauge('larder_hub_cloud_silence_seconds', 'How long the cloud has been silent.')
   const quiet = gauge('larder_hub_core_quiet_seconds', 'How long ago the hub handled an event.')
   const up = gauge('larder_hub_link_up', "Whether a controller's line is up.", 'controller')
@@ -62,6 +71,11 @@ export function createHubMetrics({
     'larder_hub_link_losses_total',
     "How often a controller's line was lost.",
     'controller',
+  )
+  const expiry = gauge(
+    'larder_certificate_expiry_timestamp_seconds',
+    'When a certificate ends, in seconds since the Unix epoch.',
+    'certificate',
   )
   const warmth = gauge(
     'larder_hub_fridge_temperature_celsius',
@@ -71,7 +85,7 @@ export function createHubMetrics({
 
   return async () => {
     const { core, sync, controllers } = hub
-    const { phase, heardMsAgo } = sync.state()
+    const { phase, heardMsAgo, connectionsLost } = sync.state()
     orders.reset()
     for (const order of core.orders()) orders.inc({ phase: order.phase })
     unknown.set(core.unknownOperations().length)
@@ -86,7 +100,14 @@ export function createHubMetrics({
     full.set(Number(store.isFull()))
     const reason = store.failure?.()?.reason
     for (const known of storageReasons) failing.set({ reason: known }, Number(known === reason))
+    const disk = folder === undefined ? undefined : await statfs(folder).catch(() => undefined)
+    if (disk) free.set(disk.bavail * disk.bsize)
     connected.set(Number(phase === 'welcomed'))
+    lost.reset()
+    lost.inc(connectionsLost ?? 0)
+    expiry.reset()
+    for (const { name, endsAt } of hub.certificates?.() ?? [])
+      expiry.set({ certificate: name }, endsAt / 1000)
     // A cloud that was never heard has been silent for as long as anybody can tell.
     if (heardMsAgo === null) heard.remove()
     else heard.set(heardMsAgo / 1000)

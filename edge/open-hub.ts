@@ -7,7 +7,7 @@ import type { Runtime } from '../protocol/model/runtime.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { EdgeConfig } from './config.ts'
 import { openSerialPort } from './hardware/serialport-line-port.ts'
-import { createHub, type Hub } from './hub.ts'
+import { createHub, type Hub, type HubOptions } from './hub.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
 import { lockStore, type StoreLock } from './journal/store-lock.ts'
 import { openStore, type Store } from './journal/store.ts'
@@ -19,7 +19,7 @@ export interface OpenHub extends Running {
   store: Store
 }
 
-interface Parts {
+interface Parts extends Pick<HubOptions, 'lastWords' | 'certificates' | 'isStart'> {
   life: Runtime
   log: Log
   gpio: GpioLines
@@ -43,7 +43,7 @@ export function lockJournal(path: string, { clock }: Runtime): StoreLock {
 
 /** Opens the journal and starts the hub on it. Throws a `StorageError` if the storage cannot be used. */
 export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
-  const { life, log, gpio, openTransport, software, recent } = parts
+  const { life, log, gpio, openTransport, software, recent, lastWords, certificates, isStart } = parts
   const { hardware, store: path } = config
   const lock = parts.held ?? lockJournal(path, life)
   let store: Store | undefined
@@ -79,6 +79,9 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
         checkpoint: noCheckpoint,
         settings: config.hub,
         software,
+        lastWords,
+        ...(certificates && { certificates }),
+        ...(isStart !== undefined && { isStart }),
       })
       hub.start()
       return { hub, store, onLost: (listener) => opened.onLost(listener), stop: end }

@@ -11,6 +11,7 @@ import { VERSION } from '../protocol/model/version.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import type { EdgeConfig } from './config.ts'
+import type { HubOptions } from './hub.ts'
 import { StorageError } from './journal/storage-error.ts'
 import type { StoreLock } from './journal/store-lock.ts'
 import { createFront } from './local-api/front.ts'
@@ -37,6 +38,9 @@ export interface ResidentOptions {
   lock: StoreLock | StorageError
   notify: Notify
   watchdogMs: number | undefined
+  /** See `CoreOptions`. */
+  lastWords: string | undefined
+  certificates: () => readonly { name: string; endsAt: number }[]
   /** Ends the service; whoever supervises it starts it again. */
   restart: () => void
   /** The journal was there again after a failure, and is refused: the service has to end. */
@@ -68,6 +72,15 @@ export function createResident(options: ResidentOptions): Resident {
   let answering: Serving | undefined
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
 
+  /** A journal that is opened again within one process is no new start of the service. */
+  let isStart = true
+  function ofLife(): Pick<HubOptions, 'lastWords' | 'certificates' | 'isStart'> {
+    const { lastWords, certificates } = options
+    const first = isStart
+    isStart = false
+    return { lastWords, certificates, isStart: first }
+  }
+
   const runner = createRunner<OpenHub>({
     runtime,
     log,
@@ -80,7 +93,7 @@ export function createResident(options: ResidentOptions): Resident {
       const checkMs = checkingMs(config.store)
       extendTimeouts(notify, checkMs, watchdogMs)
       try {
-        return openHub(config, { life, log, gpio, openTransport, software, recent, held })
+        return openHub(config, { life, log, gpio, openTransport, software, recent, held, ...ofLife() })
       } finally {
         restoreTimeouts(notify, checkMs, watchdogMs)
       }
@@ -159,6 +172,7 @@ export function createResident(options: ResidentOptions): Resident {
       get outbox() {
         return answering!.outbox
       },
+      certificates: options.certificates,
     },
     store: {
       commits: () => opened()?.store.commits() ?? 0,

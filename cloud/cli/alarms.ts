@@ -1,5 +1,7 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { acknowledgeAlarm, viewAlarm } from '../events/alarms/alarms.ts'
+import { timestampOrNull } from '../platform/calendar/timestamps.ts'
+import type { Queries } from '../platform/store/database.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { contextOf, findOwner, hubOf, numberOf, recordAct, type CommandLine } from './command-line.ts'
 
@@ -8,7 +10,17 @@ const usage = `Usage:
   npm run alarms -- acknowledge ID
 
 What people have to look at, newest first; \`list\` shows those that are open, 100 of them. \`acknowledge\` says that somebody
-has taken note: the alarm stays open until its fact is over. Prints JSON.`
+has taken note: the alarm stays open until the problem is resolved. Each has the name of its hub and when the hub was last heard
+(\`last_contact\`), and what to do (\`remedy\`). Prints JSON.`
+
+/** What they are called, and when they were last heard. */
+const hubsById = (q: Queries, ids: readonly number[]) =>
+  q
+    .selectFrom('hubs')
+    .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
+    .select(['hubs.id', 'hubs.name', 'hub_sessions.last_heard_at'])
+    .where('hubs.id', 'in', ids.length > 0 ? ids : [0])
+    .execute()
 
 /** Alarms, for operators. */
 export const alarmCommands = (runtime: Runtime): CommandLine => ({
@@ -29,7 +41,22 @@ export const alarmCommands = (runtime: Runtime): CommandLine => ({
           query = query.where('owner_id', '=', (await findOwner(q, options['owner'])).id)
         if (options['hub'] !== undefined) query = query.where('hub_id', '=', await hubOf({ q, options }))
         if (state !== 'all') query = query.where('cleared_at', state === 'open' ? 'is' : 'is not', null)
-        return (await query.execute()).map((row) => ({ owner_id: row.owner_id, ...viewAlarm(row) }))
+        const rows = await query.execute()
+        const hubs = new Map(
+          (await hubsById(q, [...new Set(rows.flatMap(({ hub_id: id }) => id ?? []))])).map((hub) => [
+            hub.id,
+            hub,
+          ]),
+        )
+        return rows.map((row) => {
+          const hub = hubs.get(row.hub_id ?? 0)
+          return {
+            owner_id: row.owner_id,
+            hub: hub?.name ?? null,
+            last_contact: timestampOrNull(hub?.last_heard_at ?? null),
+            ...viewAlarm(row),
+          }
+        })
       },
     },
     acknowledge: {

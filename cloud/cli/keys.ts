@@ -22,7 +22,7 @@ import {
 
 const usage = `Usage:
   npm run keys -- create --owner NAME --name NAME --scopes a,b --hubs 1,2|* [--expires TIME]
-  npm run keys -- list
+  npm run keys -- list        (\`warning\`: a key that expires within CERTIFICATE_WARN_MS, 14 days)
   npm run keys -- rotate PREFIX [--overlap HOURS] [--expires TIME]
   npm run keys -- revoke PREFIX
 
@@ -58,11 +58,14 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
     },
     list: {
       options: [],
-      async run({ q }) {
+      async run({ q, settings }) {
         const owners = new Map(
           (await q.selectFrom('owners').selectAll().execute()).map(({ id, name }) => [id, name]),
         )
-        return (await listApiKeys(q)).map((key) => view(key, owners.get(key.ownerId)!))
+        return (await listApiKeys(q)).map((key) => ({
+          ...view(key, owners.get(key.ownerId)!),
+          ...warningOf(key, runtime.clock.now(), settings.rules.certificateWarnMs),
+        }))
       },
     },
     rotate: {
@@ -127,6 +130,13 @@ function parseScopes(text: string) {
   if (unknown.length > 0)
     throw new UsageError(`no such scope: ${unknown.join(', ')}. There are: ${scopes.join(', ')}`)
   return scopes.filter((scope) => given.includes(scope))
+}
+
+/** Whether a key that is in use expires soon. Milliseconds. */
+function warningOf({ expiresAt, revokedAt }: ApiKey, now: number, withinMs: number): { warning?: string } {
+  if (expiresAt === null || revokedAt !== null || expiresAt <= now || expiresAt >= now + withinMs) return {}
+  const days = Math.ceil((expiresAt - now) / 86_400_000)
+  return { warning: `expires in ${days} ${days === 1 ? 'day' : 'days'}: rotate it before` }
 }
 
 const view = (key: ApiKey, owner: string) => ({

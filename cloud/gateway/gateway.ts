@@ -10,6 +10,7 @@ import {
   parseUpTopic,
   type CloudChannel,
 } from '../../protocol/mqtt/topics.ts'
+import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import type { ChangingTransport, MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { cloudRefusals, type CloudRefusals } from '../platform/refusals.ts'
@@ -70,6 +71,8 @@ export class Gateway {
   /** When the broker last delivered a message, or connected; monotonic. */
   #heardAt = -Infinity
   readonly #outage: RepeatedLine
+  /** Connections to the broker that ended or failed since the start. */
+  connectionsLost = 0
   /** Connections that have failed in a row. */
   #attempt = 0
   #cancels: Cancel[] = []
@@ -229,6 +232,7 @@ export class Gateway {
   #onDisconnect(reason: string): void {
     const { runtime } = this.#context
     const wasOpen = this.isConnected()
+    this.connectionsLost += 1
     this.#connection = { kind: 'closed' }
     const delayMs = backoffMs(this.#attempt++, this.#settings.backoff, runtime.random)
     // A broker that was never reached is a matter of settings (address, password, MQTT_CA), and stays so.
@@ -251,7 +255,7 @@ export class Gateway {
   #onMessage(topic: string, payload: string): void {
     if (!this.#isRunning) return
     this.#heardAt = this.#context.runtime.clock.monotonic()
-    const message = parseJson(payload)
+    const message = parseMessage(payload)
     const channel = parseCloudTopic(topic)
     if (channel) return this.#onCloudMessage(channel, message)
     const address = parseUpTopic(topic)
@@ -387,12 +391,4 @@ export class Gateway {
 function read<S extends z.ZodType>(schema: S, message: unknown, take: (message: z.infer<S>) => void): void {
   const { data } = schema.safeParse(message)
   if (data !== undefined) take(data)
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
-  }
 }

@@ -25,6 +25,12 @@ export interface CoreOptions {
   openControllers: (events: ControllerEvents) => Controllers
   /** Whether what the hub reports has not reached the cloud for long (`Sync.isStalled`). */
   isStalled?: () => boolean
+  /** The error by which the life before ended, if it has left one. */
+  lastWords?: string | undefined
+  /** The service starts; false: it has only opened its journal again, after a failure of the storage. */
+  isStart?: boolean
+  /** The certificates that this hub knows, by name (`certificateSubject`), and when they end (wall time, milliseconds). */
+  certificates?: () => readonly { name: string; endsAt: number }[]
   gpio: GpioLines
   hardware: HardwareDescription
   settings: CoreSettings

@@ -22,6 +22,7 @@ import { createLayout } from './layout.ts'
 import { createLedger } from './ledger.ts'
 import * as local from './local.ts'
 import { reportAgain } from './recovery/report-again.ts'
+import { noteEnd, noteStart } from './starts.ts'
 import { tellAbsent } from './states.ts'
 
 /**
@@ -55,6 +56,7 @@ export function createCore(options: CoreOptions): HubCore {
       doors.start()
       stopHousekeeping = startHousekeeping(context)
       actor.handle(() => {
+        noteStart(context)
         askForConfig(context)
         endInterrupted(context)
         endAlarmsOfAbsent(context)
@@ -70,6 +72,7 @@ export function createCore(options: CoreOptions): HubCore {
       for (const { cancel } of context.reconnecting.values()) cancel()
       controllers.stop()
       doors.stop()
+      noteEnd(context)
     },
     applyCloudEntry(entry, leaveOut) {
       applyCloudEntry(context, entry, leaveOut)

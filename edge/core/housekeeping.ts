@@ -9,9 +9,11 @@ import {
   HUB_SUBJECT,
 } from '../../protocol/model/subject.ts'
 import { pruneJournal } from '../journal/journal.ts'
+import { checkCertificates } from './certificates.ts'
 import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
 import { readingOf } from './fridges.ts'
+import { checkRestarts } from './starts.ts'
 import { takeOver } from './recovery/strangers.ts'
 
 const CLOCK_EVERY = 10
@@ -30,6 +32,8 @@ export function startHousekeeping(context: Context): Cancel {
       takeOverNew(context)
       checkClock(context)
       watchStore(context)
+      checkRestarts(context)
+      checkCertificates(context)
       if (round % CLOCK_EVERY === 0) cloud.persist()
       if (round % PRUNE_EVERY === 0) pruneJournal(journal, settings.keptRows)
       // On a full disk apart from what else is due: it may fail alone.
@@ -52,7 +56,8 @@ export function endAlarmsOfAbsent(context: Context): void {
     ...doors.health().map(({ door }) => doorSubject(door)),
   ])
   for (const { code, subject } of journal.alarms.all())
-    if (code !== 'row_blocked' && !there.has(subject))
+    // Certificates end theirs when they are looked at next.
+    if (code !== 'row_blocked' && code !== 'certificate_expiring' && !there.has(subject))
       setAlarm(context, code as HubAlarmCode, subject, false, '')
 }
 

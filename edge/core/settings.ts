@@ -1,4 +1,5 @@
 import {
+  DAY_MS,
   defaultsOf,
   duration,
   named,
@@ -98,6 +99,20 @@ export const coreSettings = {
   /** One that was back for less than this has been away all along: a line that comes and goes is no better for it. */
   steadyMs: 30_000,
   doorLeftOpenMs: duration(5 * 60_000, 'A door that has been open for so long raises an alarm.'),
+  restarts: named(
+    'RESTARTS_ALARM',
+    wholeNumber(
+      [1, 1000],
+      3,
+      'Starts without an orderly end before them, within RESTARTS_WITHIN_MS, that raise an alarm.',
+    ),
+  ),
+  restartsWithinMs: duration(10 * 60_000, 'Time within which such starts are counted.'),
+  certificateWarnMs: duration(
+    14 * DAY_MS,
+    'A certificate that ends within this raises an alarm.',
+    365 * DAY_MS,
+  ),
   /** A clock of the board that is further from the cloud's raises an alarm. */
   clockWrongMs: 5 * 60_000,
   /** A fridge above its limit for so long raises an alarm. */

@@ -30,6 +30,18 @@ function configOf(stored: unknown): { config: HubConfig; isWhole: boolean } {
   return { config: { ...config, accepting_orders: false }, isWhole: false }
 }
 
+/** How the lives of the service began and ended. Instants are cloud time as it was estimated then, milliseconds. */
+const Life = z.object({
+  /** The present life has begun, or the last one has not ended in good order. */
+  isOpen: z.boolean(),
+  /** Starts after a life that did not end in good order. */
+  crashes: z.array(z.number()),
+  /** The last error that ended one. */
+  words: z.string().nullable(),
+})
+export type Life = z.infer<typeof Life>
+const noLife: Life = { isOpen: false, crashes: [], words: null }
+
 /** Cloud time, as it was estimated, and the wall clock at the same instant, milliseconds. */
 export interface ClockMark {
   cloud: number
@@ -82,6 +94,11 @@ export function createMeta(store: Store) {
     /** The doors that were seen open last, by name. */
     openDoors: (): readonly string[] => JSON.parse(read('open_doors') ?? '[]') as string[],
     setOpenDoors: (doors: readonly string[]) => write('open_doors', JSON.stringify(doors)),
+    life(): Life {
+      const text = read('life')
+      return text === undefined ? noLife : Life.parse(JSON.parse(text))
+    },
+    setLife: (life: Life) => write('life', JSON.stringify(life)),
     /** The clock mark written last. */
     clockMark(): ClockMark | null {
       const text = read('clock')

@@ -1,6 +1,8 @@
 import type { z } from 'zod'
 import type { Log } from '../../protocol/model/log.ts'
+import { cutShort } from '../../protocol/model/refusals.ts'
 import { Command } from '../../protocol/mqtt/command.ts'
+import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import { Ack, Batch, Hail, Later, Welcome } from '../../protocol/mqtt/session.ts'
 import { parseDownTopic } from '../../protocol/mqtt/topics.ts'
 import type { DownChannel } from '../../protocol/mqtt/topics.ts'
@@ -39,19 +41,11 @@ export function createInbound(
   return (topic, payload) => {
     const channel = parseDownTopic(hubId, topic)
     const drop = (why: string): void =>
-      log.warn({ topic, length: payload.length, why }, 'a message from the cloud is dropped')
+      log.warn({ topic: cutShort(topic), length: payload.length, why }, 'a message from the cloud is dropped')
     if (channel === undefined) return drop('unknown topic')
     if (payload.length > maxMessage) return drop('too long')
-    const message = parseJson(payload)
-    if (message === undefined) return drop('not JSON')
+    const message = parseMessage(payload)
+    if (message === undefined) return drop('not JSON, or nested too deeply')
     if (!dispatch(channel, message)) drop('not of its schema')
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
   }
 }

@@ -14,6 +14,8 @@ export interface SyncState {
   /** How long ago the cloud was last heard, milliseconds; null where it never was. */
   heardMsAgo: number | null
   ledger: SenderPosition
+  /** Connections to the broker that ended or failed since the start. */
+  connectionsLost?: number
   /** Why the cloud does not answer, in words, and since when (wall clock, milliseconds); undefined while it answers. */
   reason?: string | undefined
   reasonSince?: number | undefined
@@ -35,6 +37,7 @@ export function createSync(options: SyncOptions) {
   let lastHeardMs: number | undefined
   /** Connections since the cloud last answered. */
   let attempts = 0
+  let connectionsLost = 0
   const outage = new RepeatedLine({ log, clock })
   const reach = new Reach()
   /** Where the ledger's acknowledgement stands, and for how long it has not moved while the cloud was connected. */
@@ -52,6 +55,7 @@ export function createSync(options: SyncOptions) {
   function onEnd(reason: string, welcomed: boolean): void {
     if (welcomed) attempts = 0
     leave()
+    connectionsLost += 1
     const delayMs = backoffMs(attempts++, settings.backoff, runtime.random)
     const user = hubUser(options.hubId)
     if (isLoginRefused(reason))
@@ -149,6 +153,7 @@ export function createSync(options: SyncOptions) {
         session: session?.id ?? null,
         heardMsAgo: heard === undefined ? null : clock.monotonic() - heard,
         ledger: outbox.position('ledger'),
+        connectionsLost,
         ...(running && problem()),
       }
     },

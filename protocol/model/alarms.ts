@@ -38,6 +38,21 @@ const kinds = {
       'Read the error. If the cloud cannot apply what the hub sends, correct the cloud or its database. If nothing arrives, check the hub’s network: it may drop large packets. The hub sells again by itself when the stream advances.',
     ends: 'at_once',
   },
+  hub_restarting: {
+    severity: 'warning',
+    what: 'has started again and again without an orderly end',
+    remedy:
+      'Read the last error and the hub’s log. If there is no error, check its power supply, its memory and its watchdog.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
+  certificate_expiring: {
+    severity: 'warning',
+    what: 'expires soon',
+    remedy: 'Renew it and install the new file before that day. Afterwards connections that need it fail.',
+    ends: 'at_once',
+    byHub: true,
+  },
   identity_conflict: {
     severity: 'critical',
     what: 'has two boards with one identity, and one is refused',

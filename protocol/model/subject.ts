@@ -12,5 +12,7 @@ export const rowSubject = ({ cabinet, shelf, row }: Location): string => `row ${
 /** A microcontroller on one serial line; `gpio`: the lines of locks and door sensors. */
 export const controllerSubject = (id: string): string => `controller ${id}`
 export const doorSubject = (door: string): string => `door ${door}`
+/** A certificate, by the setting that names its file (`MQTT_CA`), or `broker`: the one that the broker shows. */
+export const certificateSubject = (name: string): string => `certificate ${name}`
 /** The hub as a whole. */
 export const HUB_SUBJECT = 'hub'

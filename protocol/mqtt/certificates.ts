@@ -105,6 +105,31 @@ function pathLengthOf({ raw }: X509Certificate): number {
   return found[1] === undefined ? Infinity : Number.parseInt(found[1], 16)
 }
 
+/** The certificates that a program knows, by the settings that name their files, and the one that its broker shows. */
+export class KnownCertificates {
+  readonly #ends = new Map<string, number>()
+
+  /** `files`: the PEM of each setting. Of several certificates in a file the one that ends first counts. */
+  constructor(files: Readonly<Record<string, string | undefined>>) {
+    for (const [name, pem] of Object.entries(files)) {
+      const ends = pem === undefined ? [] : certificatesIn(pem).map(endOf)
+      if (ends.length > 0) this.#ends.set(name, Math.min(...ends))
+    }
+  }
+
+  /** The broker has shown this one, and it was accepted. */
+  readonly sawBroker = (certificate: X509Certificate): void => {
+    this.#ends.set(BROKER_CERTIFICATE, endOf(certificate))
+  }
+
+  /** Ends in milliseconds since the Unix epoch. */
+  readonly all = (): { name: string; endsAt: number }[] =>
+    [...this.#ends].map(([name, endsAt]) => ({ name, endsAt }))
+}
+
+/** The name of the certificate that the broker shows. */
+export const BROKER_CERTIFICATE = 'broker'
+
 /** The certificates in a text of PEM. */
 export function certificatesIn(pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []

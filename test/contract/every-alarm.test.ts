@@ -3,7 +3,6 @@ import { beforeEach, expect, test, vi } from 'vitest'
 import { noteRestored } from '../../cloud/commerce/orders/restored.ts'
 import { losePayment } from './lose-payment.ts'
 import { countStock } from '../../cloud/commerce/catalogue/shelf-stock.ts'
-import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
 import { openDispute } from '../../cloud/commerce/processors/sandbox/deeds.ts'
 import { refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
 import { addEndpoint, replaceEndpoint } from '../../cloud/events/webhooks/endpoints.ts'
@@ -14,11 +13,11 @@ import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { PLANTED } from '../invariants/ledgers.ts'
 import { People } from './people.ts'
 import { Plant } from './plant.ts'
-import { breakFridgeStates } from './stalled-stream.ts'
+import { breakFridgeStates, crashHub, intentOf, processorAway } from './faults-for-alarms.ts'
 
 /** From the fault in a room, or at the fault point of whatever is outside, to the people who can act, and back. */
 
-const [SECOND, MINUTE] = [1000, 60_000]
+const [SECOND, MINUTE, DAY] = [1000, 60_000, 86_400_000]
 const ofStorage = { subject: null, withinMs: MINUTE, holdsMs: MINUTE, endsWithinMs: 20 * MINUTE }
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -59,29 +58,10 @@ async function buyInVain(type: Parameters<Plant['fault']>[0], productId: number,
   end()
 }
 
-/** Nobody at the card processor answers. */
-function processorAway(): () => void {
-  const { processor } = plant.services
-  const before = { ...processor }
-  const away = (): Promise<never> => Promise.reject(new ProcessorUnavailable('away'))
-  const parts = ['createIntent', 'readIntent', 'cancelIntent', 'abandonIntent', 'confirmIntent'] as const
-  Object.assign(processor, Object.fromEntries(parts.map((name) => [name, away])) as Partial<CardProcessor>)
-  return () => void Object.assign(processor, before)
-}
-
 const setStock = (productId: number, quantity: number): Promise<unknown> => {
   const { context } = plant.services
   const counted = { hubId: 1, productId, location: null, quantity }
   return plant.wait(context.db.transact((tx) => countStock(tx, context, counted)))
-}
-
-const intentOf = async (orderId: number): Promise<string> => {
-  const row = await plant.db.kysely
-    .selectFrom('payments')
-    .select('processor_ref')
-    .where('order_id', '=', orderId)
-    .executeTakeFirstOrThrow()
-  return row.processor_ref!
 }
 
 const cases: Record<AlarmKindName, Case> = {
@@ -100,6 +80,18 @@ const cases: Record<AlarmKindName, Case> = {
       return mend
     },
     withinMs: 60 * MINUTE,
+  },
+  hub_restarting: {
+    subject: null,
+    begin: () => crashHub(plant, 3),
+    endsWithinMs: 20 * MINUTE,
+  },
+  certificate_expiring: {
+    subject: 'certificate MQTT_CA',
+    begin() {
+      plant.hub.certificates = [{ name: 'MQTT_CA', endsAt: plant.services.context.runtime.clock.now() + DAY }]
+      return Promise.resolve(() => (plant.hub.certificates = []))
+    },
   },
   identity_conflict: {
     subject: null,
@@ -267,7 +259,7 @@ const cases: Record<AlarmKindName, Case> = {
   payment_stuck: {
     subject: /^order \d+$/,
     async begin() {
-      const end = processorAway()
+      const end = processorAway(plant)
       await expect(plant.order({ 6: 1 })).rejects.toMatchObject({ code: 'processor_unavailable' })
       return end
     },
@@ -297,7 +289,7 @@ const cases: Record<AlarmKindName, Case> = {
     async begin() {
       const order = await plant.order({ 6: 1 })
       const { context } = plant.services
-      await plant.wait(openDispute(context, await intentOf(order)))
+      await plant.wait(openDispute(context, await intentOf(plant, order)))
       return acknowledge
     },
   },
@@ -347,7 +339,7 @@ const cases: Record<AlarmKindName, Case> = {
   work_exhausted: {
     subject: /^payment \d+$/,
     async begin() {
-      const end = processorAway()
+      const end = processorAway(plant)
       await expect(plant.order({ 6: 1 })).rejects.toMatchObject({ code: 'processor_unavailable' })
       return end
     },

@@ -70,6 +70,8 @@ export class HubNode {
   /** Milliseconds by which its wall clock is wrong. */
   #wallOffset = 0
   heldDown = false
+  /** What it knows of certificates, and when they end by the wall clock. */
+  certificates: readonly { name: string; endsAt: number }[] = []
   /** Another board stands in its place. */
   takenOut = false
   /** How many stores it has had: another one knows nothing of what the former had withheld. */
@@ -148,6 +150,7 @@ export class HubNode {
             openTransport,
             checkpoint,
             settings,
+            certificates: () => this.certificates,
           })
           this.#hub = hub
           hub.start()

@@ -241,15 +241,21 @@ export async function storageIs(
 const storageAlarms = ['store_full', 'storage_failed', 'foreign_journal'] as const
 
 /** A hub has not been heard for long. */
-export const hubIsSilent = (tx: Tx, context: CloudContext, hubId: number, since: number): Promise<void> =>
-  raiseAlarm(tx, context, {
-    hubId,
+export async function hubIsSilent(
+  tx: Tx,
+  context: CloudContext,
+  hub: { id: number; name: string },
+  since: number,
+): Promise<void> {
+  await raiseAlarm(tx, context, {
+    hubId: hub.id,
     kind: 'hub_silent',
     subject: null,
-    detail: `since ${timestamp(since)}`,
-    details: { last_heard_at: timestamp(since) },
+    detail: `${hub.name}, last contact ${timestamp(since)}`,
+    details: { hub_name: hub.name, last_heard_at: timestamp(since) },
     since,
   })
+}
 
 /** Hubs are heard again, or for the first time. */
 export async function hubsAreHeard(tx: Tx, context: CloudContext, hubIds: readonly number[]): Promise<void> {

@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises'
 import { sql } from 'kysely'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
@@ -20,6 +21,12 @@ export interface MetricsOptions {
   broker: ProcessFacts['broker']
   refused: ProcessFacts['refused']
   commit: string
+  /** When the certificates of this process end. */
+  certificates?: () => readonly { name: string; endsAt: number }[]
+  /** Folders whose free space is measured, by the names of their settings. */
+  folders?: Readonly<Record<string, string>>
+  /** Connections to the broker that ended or failed since the start. */
+  brokerLosses?: () => number
 }
 
 /** Gauges of Node's that end in `_total`, which is for counters. */
@@ -63,7 +70,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       durations.observe({ route }, seconds)
     },
     async read() {
-      ofProcess()
+      await ofProcess()
       await ofBooks()
       return { type: register.contentType, text: await register.metrics() }
     },
@@ -78,7 +85,8 @@ const makersIn = (registers: Registry[]) => ({
 })
 
 /** What this process knows by itself. */
-function processGauges(registers: Registry[], { context, broker, refused }: MetricsOptions): () => void {
+function processGauges(registers: Registry[], options: MetricsOptions): () => Promise<void> {
+  const { context, broker, refused, certificates, folders = {}, brokerLosses } = options
   const { gauge, counter } = makersIn(registers)
   const connected = gauge('larder_mqtt_connected', 'Whether this process is connected to its broker.')
   const clients = gauge('larder_mqtt_clients', 'Clients of the embedded broker.')
@@ -95,12 +103,35 @@ function processGauges(registers: Registry[], { context, broker, refused }: Metr
     'Callers that were given no connection in time.',
     'pool',
   )
+  const losses = counter(
+    'larder_mqtt_connections_lost_total',
+    'Connections to the broker that ended or failed since the start.',
+  )
+  const expiry = gauge(
+    'larder_certificate_expiry_timestamp_seconds',
+    'When a certificate ends, in seconds since the Unix epoch.',
+    'certificate',
+  )
+  const free = gauge(
+    'larder_disk_free_bytes',
+    'Free space on the disk of a folder, by its setting.',
+    'folder',
+  )
   const refusals = counter(
     'larder_refused_total',
     'Credentials, rights and messages that were refused.',
     'kind',
   )
-  return () => {
+  return async () => {
+    losses.reset()
+    losses.inc(brokerLosses?.() ?? 0)
+    expiry.reset()
+    for (const { name, endsAt } of certificates?.() ?? []) expiry.set({ certificate: name }, endsAt / 1000)
+    free.reset()
+    for (const [folder, path] of Object.entries(folders)) {
+      const disk = await statfs(path).catch(() => undefined)
+      if (disk) free.set({ folder }, disk.bavail * disk.bsize)
+    }
     const { connected: isConnected, clients: count } = broker()
     connected.set(Number(isConnected))
     if (count !== null) clients.set(count)
@@ -150,8 +181,9 @@ function bookGauges(registers: Registry[], { db, runtime, settings }: CloudConte
   const refunds = gauge('larder_refunds_due', 'Refunds that have not arrived.')
   const owed = gauge('larder_refunds_due_cents', 'What they amount to, in cents of the currency.')
   const letters = gauge('larder_dead_letters', 'Entries of hubs that could not be applied.')
+  const keys = gauge('larder_api_keys_expiring', 'API keys that expire within CERTIFICATE_WARN_MS.')
   const labelled = [hubs, work, age, exhausted, orders]
-  const single = [silence, waiting, behind, refunds, owed, letters]
+  const single = [silence, waiting, behind, refunds, owed, letters, keys]
 
   const rowsOf = async (query: ReturnType<typeof sql<Row>>): Promise<Row[]> =>
     (await query.execute(db.kysely)).rows
@@ -211,6 +243,11 @@ function bookGauges(registers: Registry[], { db, runtime, settings }: CloudConte
     owed.set(Number(refund!.age))
     const [dead] = await rowsOf(sql<Row>`select 'all' as label, count(*) as value from dead_letters`)
     letters.set(Number(dead!.value))
+    const [expiring] = await rowsOf(
+      sql<Row>`select 'all' as label, count(*) as value from api_keys where revoked_at is null
+        and expires_at > ${now()} and expires_at < ${now() + settings.certificateWarnMs}`,
+    )
+    keys.set(Number(expiring!.value))
   }
 
   return async () => {

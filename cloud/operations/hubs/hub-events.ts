@@ -249,7 +249,11 @@ export function hubWork(context: CloudContext): WorkKinds {
       look: ({ subject }) =>
         db.transact(async (tx) => {
           const hubId = Number(subject)
-          const hub = await tx.q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
+          const hub = await tx.q
+            .selectFrom('hubs')
+            .select(['id', 'name'])
+            .where('id', '=', hubId)
+            .executeTakeFirst()
           if (!hub) return done
           // Who hears the hub at this moment holds this row: what is read after it is how the hub stands then.
           await lockTold(tx, [hubId])
@@ -266,7 +270,8 @@ export function hubWork(context: CloudContext): WorkKinds {
             Math.min(settings.hubReturnMs, settings.hubSilentAlarmMs) - listenedMs,
           )
           if (leftMs > 0) return { next: now + wholeMs(leftMs) }
-          await hubIsSilent(tx, context, hubId, lastHeardAt!)
+          // A hub that was never heard is not silent: it has yet to be connected.
+          if (lastHeardAt !== null) await hubIsSilent(tx, context, hub, lastHeardAt)
           return done
         }),
     },

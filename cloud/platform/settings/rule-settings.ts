@@ -275,6 +275,11 @@ export const ruleSettings = {
   ),
   hubSilentCriticalMs: ms(HOUR, 'The alarm of a hub that has been silent for so long is critical.'),
   workAlarmAttempts: wholeNumber([1, 1000], 8, 'Due work that has failed so often in a row raises an alarm.'),
+  certificateWarnMs: ms(
+    14 * DAY,
+    'A certificate that ends within this raises an alarm; a key that expires within this has a warning in `keys list`.',
+    365 * DAY,
+  ),
   mailGatherMs: ms(2 * SECOND, 'Alarms of so long a time reach a contact in one mail.'),
   pushDevices: wholeNumber(
     [1, 1000],

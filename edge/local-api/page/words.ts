@@ -68,6 +68,14 @@ const alarms: Readonly<Record<string, Words>> = {
     remedy:
       'Ask the cloud to tell everything again, at the whole hub below. If it comes back, the log says why.',
   },
+  hub_restarting: {
+    title: 'The hub’s service has started again and again',
+    remedy: 'Check the power supply. The log below and the last error say more.',
+  },
+  certificate_expiring: {
+    title: 'A certificate expires soon',
+    remedy: 'Whoever operates the cloud must renew it: without it the hub does not connect.',
+  },
   clock_wrong: {
     title: 'The hub’s clock is wrong',
     remedy: 'Check the battery of its clock, and the time service.',

@@ -76,6 +76,9 @@ export class HubBench {
   #chance = seededChance(7)
   #commands = 0
 
+  /** The error that the next life finds of the one before. */
+  lastWords: string | undefined
+  certificates: { name: string; endsAt: number }[] = []
   /** As the hub's next life is set. */
   settings: CoreSettings = defaultCoreSettings
 
@@ -143,6 +146,8 @@ export class HubBench {
         hardware: this.hardware,
         settings: this.settings,
         software: 'larder-edge test',
+        lastWords: this.lastWords,
+        certificates: () => this.certificates,
         checkpoint,
       })
       this.core.start()

@@ -1,0 +1,55 @@
+import { BROKER_CERTIFICATE } from '../../../protocol/mqtt/certificates.ts'
+import { certificateSubject } from '../../../protocol/model/subject.ts'
+import { clearAlarm, everyOwner, raiseAlarm, type Incident } from '../../events/alarms/alarms.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { recurring, type WorkKinds } from '../../platform/work/runner.ts'
+
+/** A certificate that this process uses: its setting, or `broker` for the one that an external broker shows. */
+export interface KnownCertificate {
+  name: string
+  /** Milliseconds since the Unix epoch. */
+  endsAt: number
+}
+
+const CHECK_MS = 10 * 60_000
+
+/** Raises an alarm for every owner while a certificate of the cloud ends soon: hubs of all of them lose their connection. */
+export const certificateWork = (
+  context: CloudContext,
+  certificates: () => readonly KnownCertificate[],
+): WorkKinds => ({
+  certificates: recurring(context, CHECK_MS, () => checkCertificates(context, certificates())),
+})
+
+export function checkCertificates(context: CloudContext, known: readonly KnownCertificate[]): Promise<void> {
+  const latest = context.runtime.clock.now() + context.settings.certificateWarnMs
+  const kind = 'certificate_expiring' as const
+  return context.db.transact(async (tx) => {
+    const ending = known.filter(({ endsAt }) => endsAt < latest)
+    for (const owner of await everyOwner(tx))
+      for (const { name, endsAt } of ending)
+        await raiseAlarm(tx, context, {
+          ...owner,
+          kind,
+          subject: certificateSubject(name),
+          detail: `on ${timestamp(endsAt).slice(0, 10)}`,
+          details: { certificate: name, expires_at: timestamp(endsAt) },
+        })
+    const subjects = new Set(ending.map(({ name }) => certificateSubject(name)))
+    // After a start the broker's own is unknown until the broker is connected.
+    if (!known.some(({ name }) => name === BROKER_CERTIFICATE))
+      subjects.add(certificateSubject(BROKER_CERTIFICATE))
+    const open = await tx.q
+      .selectFrom('alarms')
+      .select(['owner_id', 'subject'])
+      .where('kind', '=', kind)
+      .where('hub_id', 'is', null)
+      .where('cleared_at', 'is', null)
+      .execute()
+    for (const { owner_id: ownerId, subject } of open) {
+      const incident: Incident = { ownerId, kind, subject }
+      if (!subjects.has(subject ?? '')) await clearAlarm(tx, context, incident)
+    }
+  })
+}

@@ -1,0 +1,36 @@
+/** Arrays and objects within one another (SPEC §8). Honest messages have fewer than ten. */
+export const MAX_DEPTH = 32
+
+/** The JSON of a message; undefined if it is none, or nested too deeply for what reads and writes it by recursion. */
+export function parseMessage(text: string): unknown {
+  if (isTooDeep(text)) return undefined
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+function isTooDeep(text: string): boolean {
+  let depth = 0
+  let isInText = false
+  for (let at = 0; at < text.length; at += 1)
+    switch (text.charCodeAt(at)) {
+      case 0x5c: // backslash: what follows in a text ends it not
+        if (isInText) at += 1
+        break
+      case 0x22: // "
+        isInText = !isInText
+        break
+      case 0x5b: // [
+      case 0x7b: // {
+        if (!isInText && ++depth > MAX_DEPTH) return true
+        break
+      case 0x5d: // ]
+      case 0x7d: // }
+        if (!isInText) depth -= 1
+        break
+      default:
+    }
+  return false
+}

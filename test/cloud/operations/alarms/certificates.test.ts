@@ -1,0 +1,36 @@
+import { expect } from 'vitest'
+import { checkCertificates } from '../../../../cloud/operations/alarms/certificates.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop } from '../../support/shop.ts'
+import { test } from 'vitest'
+
+const DAY = 86_400_000
+
+onEachDatabase('certificates of the cloud', (open) => {
+  test('one that ends within 14 days is an alarm of every owner, until it is renewed', async () => {
+    const { context, clock } = await openShop(await open())
+    const alarms = () =>
+      context.db.kysely
+        .selectFrom('alarms')
+        .select(['hub_id', 'subject', 'severity', 'message', 'cleared_at'])
+        .where('kind', '=', 'certificate_expiring')
+        .execute()
+    const check = (days: number, broker?: number) =>
+      checkCertificates(context, [
+        { name: 'MQTT_CA', endsAt: clock.now() + days * DAY },
+        ...(broker === undefined ? [] : [{ name: 'broker', endsAt: clock.now() + broker * DAY }]),
+      ])
+    await check(15, 100)
+    expect(await alarms()).toEqual([])
+    await check(13, 100)
+    await check(12, 100)
+    const { length: owners } = await context.db.kysely.selectFrom('owners').select('id').execute()
+    const raised = await alarms()
+    expect(raised).toHaveLength(owners)
+    expect(raised[0]).toMatchObject({ hub_id: null, subject: 'certificate MQTT_CA', severity: 'warning' })
+    expect(raised[0]!.message).toMatch(/^Certificate MQTT_CA expires soon \(on \d{4}-\d\d-\d\d\)\.$/)
+    await check(90, 100)
+    clock.advance(3 * 3_600_000)
+    expect((await alarms()).filter(({ cleared_at }) => cleared_at === null)).toEqual([])
+  })
+})

@@ -1,0 +1,45 @@
+import { sql } from 'kysely'
+import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
+import type { Plant } from './plant.ts'
+
+/** Has the cloud fail to apply what a hub reports of its fridges: a table is missing. Resolves with what brings it back. */
+export async function breakFridgeStates(plant: Plant): Promise<() => Promise<void>> {
+  const rename = (from: string, to: string): Promise<unknown> =>
+    plant.wait(sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(plant.db.kysely))
+  const { context } = plant.services
+  const report = context.onFault?.bind(context)
+  context.onFault = () => {}
+  await rename('hub_fridge_states', 'away')
+  return async () => {
+    await rename('away', 'hub_fridge_states')
+    context.onFault = report!
+  }
+}
+
+/** Nobody at the card processor answers. */
+export function processorAway(plant: Plant): () => void {
+  const { processor } = plant.services
+  const before = { ...processor }
+  const away = (): Promise<never> => Promise.reject(new ProcessorUnavailable('away'))
+  const parts = ['createIntent', 'readIntent', 'cancelIntent', 'abandonIntent', 'confirmIntent'] as const
+  Object.assign(processor, Object.fromEntries(parts.map((name) => [name, away])) as Partial<CardProcessor>)
+  return () => void Object.assign(processor, before)
+}
+
+export const intentOf = async (plant: Plant, orderId: number): Promise<string> => {
+  const row = await plant.db.kysely
+    .selectFrom('payments')
+    .select('processor_ref')
+    .where('order_id', '=', orderId)
+    .executeTakeFirstOrThrow()
+  return row.processor_ref!
+}
+
+/** Kills the hub so many times; its supervisor starts it again each time. Time ends the alarm. */
+export async function crashHub(plant: Plant, times: number): Promise<() => void> {
+  for (let time = 0; time < times; time += 1) {
+    plant.hub.kill()
+    await plant.run(20_000)
+  }
+  return () => {}
+}
