@@ -114,6 +114,12 @@ function onPort(setting: 'PORT' | 'MQTT_PORT' | 'METRICS_PORT', port: number, ho
 
 const readPem = (setting: string, path: string): string => attempt(() => readNamed(setting, path))
 
+/** The certificates that settings name. */
+const readPems = ({ MQTT_CERT, MQTT_CA }: CloudConfig) => ({
+  MQTT_CERT: MQTT_CERT && readPem('MQTT_CERT', MQTT_CERT),
+  MQTT_CA: MQTT_CA && readPem('MQTT_CA', MQTT_CA),
+})
+
 /** Opens the database and brings its schema up to date; says in a sentence where it cannot be had. */
 async function openStore({ databaseUrl, database: pools }: CloudConfig, log: Log): Promise<CloudDatabase> {
   try {
@@ -172,10 +178,7 @@ async function main(): Promise<void> {
 
   const refusals = cloudRefusals(context)
   const budgets = openBudgets(config.rules)
-  const pems = {
-    MQTT_CERT: config.MQTT_CERT && readPem('MQTT_CERT', config.MQTT_CERT),
-    MQTT_CA: config.MQTT_CA && readPem('MQTT_CA', config.MQTT_CA),
-  }
+  const pems = readPems(config)
   const known = new KnownCertificates(pems)
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
