@@ -158,6 +158,28 @@ function programLog({ LOG_DIR, DATA_DIR, PORT, LOG_LEVEL: level }: CloudConfig, 
   return { log: quietly(log, clock), logFolder: folder }
 }
 
+/** The connections to the external broker that `MQTT_URL` names. */
+function openExternal(
+  config: CloudConfig,
+  parts: {
+    processId: string
+    runtime: Runtime
+    known: KnownCertificates
+    pems: ReturnType<typeof readPems>
+  },
+): OpenTransport<ChangingTransport> {
+  const { processId, runtime, known, pems } = parts
+  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
+  return externalBroker({
+    urls: config.MQTT_URL!,
+    clientId: `larder-cloud-${processId}`,
+    runtime,
+    time: () => certificateTime(runtime.clock.now(), builtAt),
+    onCertificate: known.sawBroker,
+    ...(pems.MQTT_CA !== undefined && { ca: pems.MQTT_CA }),
+  })
+}
+
 async function main(): Promise<void> {
   const config = configure()
   const runtime = systemRuntime()
@@ -180,7 +202,6 @@ async function main(): Promise<void> {
   const budgets = openBudgets(config.rules)
   const pems = readPems(config)
   const known = new KnownCertificates(pems)
-  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const broker =
@@ -194,16 +215,6 @@ async function main(): Promise<void> {
           ...brokerAddress(config),
         }).catch(onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST))
       : undefined
-  const external = (): OpenTransport<ChangingTransport> =>
-    externalBroker({
-      urls: config.MQTT_URL!,
-      clientId: `larder-cloud-${processId}`,
-      runtime,
-      time: () => certificateTime(clock.now(), builtAt),
-      onCertificate: known.sawBroker,
-      ...(pems.MQTT_CA !== undefined && { ca: pems.MQTT_CA }),
-    })
-
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
   const issuer = await openIssuer(config, baseUrl, runtime, log)
   const webhookSecrets = config.PAYMENTS_WEBHOOK_SECRET ?? [randomHex(random, 32)]
@@ -216,7 +227,9 @@ async function main(): Promise<void> {
   let webhook = ''
   const cloud = createCloud({
     context,
-    broker: broker ? { kind: 'own', open: broker.openTransport } : { kind: 'shared', open: external() },
+    broker: broker
+      ? { kind: 'own', open: broker.openTransport }
+      : { kind: 'shared', open: openExternal(config, { processId, runtime, known, pems }) },
     refusals,
     budgets,
     processId,
