@@ -47,7 +47,7 @@ import { CleaningThread, threadFileOf } from './platform/media/clean/cleaning-th
 import { openMediaStore } from './platform/media/open-store.ts'
 import { createRemote, readClientKeys, sshExec } from './operations/ssh/remote.ts'
 import { openProcessor } from './commerce/processors/open-processor.ts'
-import { post } from './commerce/processors/sandbox/deliver.ts'
+import { post } from './commerce/payments/post-event.ts'
 import { sandboxWork } from './commerce/processors/sandbox/sandbox.ts'
 import { openBudgets } from './platform/limits/budgets.ts'
 import { cloudRefusals } from './platform/refusals.ts'

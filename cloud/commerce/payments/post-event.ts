@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http'
-import { SIGNATURE_HEADER } from '../../payments/webhook.ts'
+import { SIGNATURE_HEADER } from './webhook.ts'
 
 /** By `node:http`, over connections that are kept: `fetch` takes several times as long for what follows each payment. */
 const sandboxAgent = new Agent({ keepAlive: true })
