@@ -68,7 +68,8 @@ export function createRunner<R extends Running>(options: RunnerOptions<R>) {
     }
     life?.end()
     life = next
-    attempts = 0
+    // A card that opens and fails at once is tried less and less often, too.
+    next.runtime.clock.after(retry.maxMs, () => (attempts = 0))
     phase = { kind: 'running', hub }
     hub.onLost((error) => lose(error))
     onChange(phase)

@@ -23,6 +23,7 @@ export async function recordStorageReport(
       software,
       hello_monotonic: monotonic,
       is_connected: 0 as const,
+      has_left: 0 as const,
       last_heard_at: now,
       health: JSON.stringify(health),
       health_at: now,

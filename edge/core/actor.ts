@@ -56,6 +56,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
         const sleepMs = takeSteps(context())
         store.afterCommit(() => end(sleepMs))
       })
+      if (store.failure() !== undefined) tryAgain()
       return true
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
@@ -73,7 +74,6 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
       cancelTelling = undefined
       store.relieve()
       handle(() => watchStore(context()))
-      if (store.failure() !== undefined) tryAgain()
     })
   }
 

@@ -18,6 +18,8 @@ export interface Ballast {
   isLaid(): boolean
   /** Writes the file. False where the disk has no room for it. */
   lay(): boolean
+  /** What the disk lacks to lay it. */
+  lack(): 'full' | 'no_inodes' | undefined
   release(): void
 }
 
@@ -33,11 +35,15 @@ export function openBallast(path: string): Ballast {
     statSync(path).size === BALLAST_BYTES &&
     sparesOf(path).every((spare) => existsSync(spare))
   const release = (): void => releaseBallast(path)
+  function lack(): 'full' | 'no_inodes' | undefined {
+    const { bavail, bsize, files, ffree } = statfsSync(dirname(path))
+    if (bavail * bsize < NEEDED_BYTES) return 'full'
+    // Some file systems count no inodes.
+    return files > 0 && ffree <= SPARES + 1 ? 'no_inodes' : undefined
+  }
   function lay(): boolean {
     if (isLaid()) return true
-    const { bavail, bsize, files, ffree } = statfsSync(dirname(path))
-    // Some file systems count no inodes.
-    if (bavail * bsize < NEEDED_BYTES || (files > 0 && ffree <= SPARES + 1)) {
+    if (lack() !== undefined) {
       // Of one that was not finished.
       release()
       return false
@@ -63,5 +69,5 @@ export function openBallast(path: string): Ballast {
     }
   }
   lay()
-  return { isLaid, lay, release }
+  return { isLaid, lack, lay, release }
 }

@@ -109,8 +109,9 @@ export class StorageWatch {
   }
 
   #judgeBallast(): void {
-    if (this.#options.ballast?.isLaid() === false)
-      this.note(new StoreFullError('full', 'no room for the ballast'))
+    const { ballast } = this.#options
+    if (ballast?.isLaid() === false)
+      this.note(new StoreFullError(ballast.lack() ?? 'full', 'no room for the ballast'))
   }
 
   #recover(): void {

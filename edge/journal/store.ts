@@ -126,6 +126,7 @@ function openOrThrow(options: StoreOptions): Store {
       releaseBallast(ballastPath)
       prepare(db, cacheKb, hubId)
     }
+    if (inFile) proveWritable(db, path)
     const ballast: Ballast | undefined = inFile ? openBallast(ballastPath) : undefined
     const watch = new StorageWatch({ db, ballast, path, isFile: inFile, log })
     return createStore(db, { watch, checkpoint, log, owned })
@@ -146,6 +147,19 @@ function prepare(db: Database.Database, cacheKb: number, hubId: number | undefin
   db.pragma('foreign_keys = ON')
   db.pragma(`cache_size = ${-cacheKb}`)
   migrate(db, migrations, hubId)
+}
+
+/**
+ * Throws if nothing can be written. SQLite opens a file on a read-only file system, and says so at the first page that it
+ * writes. A full disk is no failure here: the hub can still read what it has to do.
+ */
+function proveWritable(db: Database.Database, path: string): void {
+  const version = Number(db.pragma('user_version', { simple: true }))
+  try {
+    db.pragma(`user_version = ${version}`)
+  } catch (error) {
+    if (!isNoRoom(storageReasonOf(error, path))) throw error
+  }
 }
 
 /**

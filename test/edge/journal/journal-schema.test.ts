@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { JournalRefused, stepDigest } from '../../../edge/journal/journal-schema.ts'
+import { migrations } from '../../../edge/journal/migrations.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { openStore, type Store } from '../../../edge/journal/store.ts'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+
+/**
+ * The digest of each step of the journal's tables. No version has been released: after a change of a step, copy the digest
+ * that this test prints. From the first release on, a change needs a step of its own; a released line never changes.
+ */
+const pinned: Record<string, string> = {
+  business: 'cee2e76c14b779a9',
+  streams: 'a027bdb137da5693',
+  acceptances: '682c2bd04cfe55cd',
+  products: 'e4e43a0fdf44cc9f',
+}
+
+test('each step of the journal has the digest that is pinned for it', () => {
+  expect(Object.fromEntries(migrations.map((step) => [step.name, stepDigest(step)]))).toEqual(pinned)
+})
+
+test('comments and spaces of a step are no part of its digest', () => {
+  const step = { name: 'a', sql: 'CREATE TABLE a (x) -- why\n  STRICT;' }
+  expect(stepDigest({ ...step, sql: 'CREATE TABLE a (x) STRICT;' })).toBe(stepDigest(step))
+  expect(stepDigest({ ...step, sql: 'CREATE TABLE a (y) STRICT;' })).not.toBe(stepDigest(step))
+})
+
+let folder: string
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-schema-'))))
+afterEach(() => rmSync(folder, { recursive: true }))
+const path = (): string => join(folder, 'hub.sqlite')
+const open = (hubId?: number): Store =>
+  openStore({
+    path: path(),
+    ...(hubId !== undefined && { hubId }),
+    checkpoint: noCheckpoint,
+    log: silentLog,
+  })
+/** What lies in the folder, without SQLite's index and an empty log, which each reader may make anew. */
+const files = (): string[][] =>
+  readdirSync(folder)
+    .filter((name) => !name.endsWith('-shm') && statSync(join(folder, name)).size > 0)
+    .map((name) => [
+      name,
+      createHash('sha256')
+        .update(readFileSync(join(folder, name)))
+        .digest('hex'),
+    ])
+
+test('the journal of another hub is refused by its number, and each byte of it stays', () => {
+  const own = open(1)
+  own.db.prepare("INSERT INTO meta (key, value) VALUES ('a', 'b')").run()
+  // The other hub was switched off without ceremony: what it wrote last is in SQLite's log.
+  const before = files()
+  expect(() => open(2)).toThrow('it is the journal of hub 1, and HARDWARE describes hub 2')
+  expect(() => open(2)).toThrow(expect.objectContaining({ name: 'StorageError', reason: 'foreign_journal' }))
+  expect(files()).toEqual(before)
+  own.close()
+  open(1).close()
+})
+
+test.each([
+  ['a column that was added', 'ALTER TABLE orders ADD COLUMN note TEXT', 'orders'],
+  ['a column that was removed', 'ALTER TABLE alarms DROP COLUMN detail', 'alarms'],
+  ['an index that was removed', 'DROP INDEX orders_unfinished', 'orders'],
+  ['a table that was removed', 'DROP TABLE held_entries', 'held_entries'],
+])('%s by hand ends the start, and each byte of the journal stays', (_, statement, table) => {
+  open(1).close()
+  const hand = new Sqlite(path())
+  hand.exec(statement)
+  hand.close()
+  const before = files()
+  expect(() => open(1)).toThrow(JournalRefused)
+  expect(() => open(1)).toThrow(table)
+  expect(files()).toEqual(before)
+})
+
+test('a journal whose builder stored no digest is refused, whatever its tables are', () => {
+  open(1).close()
+  const hand = new Sqlite(path())
+  hand.exec('DROP TABLE journal_schema')
+  hand.close()
+  const before = files()
+  expect(() => open(1)).toThrow('an older build made its tables')
+  expect(files()).toEqual(before)
+})
+
+test('a journal of a build that declared a step differently is refused with the name of that build', () => {
+  open(1).close()
+  const hand = new Sqlite(path())
+  hand.exec(
+    `UPDATE journal_schema SET schema = json_set(schema, '$.steps[0]', 'another', '$.software', '0.0.9')`,
+  )
+  hand.close()
+  expect(() => open(1)).toThrow('build 0.0.9 made its tables')
+})
+
+test('a journal of newer software is refused, and says what to do', () => {
+  open(1).close()
+  const hand = new Sqlite(path())
+  hand.pragma(`user_version = ${migrations.length + 1}`)
+  hand.close()
+  expect(() => open(1)).toThrow(/written by newer software. Install that version again/)
+})
+
+test('a table that does not belong to the hub does not end the start', () => {
+  const store = open(1)
+  store.db.exec('CREATE TABLE notes_of_a_technician (note TEXT)')
+  store.close()
+  open(1).close()
+})
