@@ -103,9 +103,13 @@ const kinds = {
   }),
   frozen_probe: fault('the probe of the fridge repeats the value that it reads now', ['fridge']),
   broken_probe: fault('the probe of the fridge gives no reading', ['fridge']),
-  probe_outliers: fault('the probe of the fridge reads nonsense now and then: 85, -55 or 30 °C', ['fridge'], {
-    probability: 0.3,
-  }),
+  probe_outliers: fault(
+    'the probe of the fridge reads nonsense now and then: 85, -55, 30 °C, or what it should read',
+    ['fridge'],
+    {
+      probability: 0.3,
+    },
+  ),
   blinking_contact: fault(
     'a contact flickers without end: the light barrier of a bin, the contact of a door',
     ['bin', 'door'],

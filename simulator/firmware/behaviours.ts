@@ -144,7 +144,7 @@ export function cabinetBehaviour(
 
 const READ_EVERY_MS = 5000
 /** A steady value is repeated after this; the SPEC (§9) demands once a minute. */
-const REPEAT_MS = 30_000
+const REPEAT_MS = 10_000
 /** Hundredths of a degree. */
 const WORTH_REPORTING = 10
 

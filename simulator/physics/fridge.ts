@@ -6,7 +6,7 @@ export const ROOM_CELSIUS = 21
 /** A compressor switches on and off: the air swings around its target, and a sound probe never repeats itself for hours. */
 const SWING_CELSIUS = 0.2
 const SWING_MS = 15 * 60_000
-/** What a damaged probe reads now and then: the power-on value of a common sensor, its end of scale, and a jump. */
+/** What a damaged probe reads now and then: the power-on value of a common sensor, its end of scale, a jump. */
 const OUTLIERS = [85, -55, 30] as const
 
 /** A fridge: its air, and the probe in it. */
@@ -53,7 +53,9 @@ export function createFridge(device: string, options: FridgeOptions): Fridge {
       if (strikes('broken_probe', device)) return null
       if (strikes('frozen_probe', device)) return (frozen ??= celsius())
       frozen = undefined
-      if (strikes('probe_outliers', device)) return OUTLIERS[outliers++ % OUTLIERS.length]!
+      // The last of a round is what a fridge should have, whatever it has.
+      if (strikes('probe_outliers', device))
+        return [...OUTLIERS, targetCelsius][outliers++ % (OUTLIERS.length + 1)]!
       return celsius()
     },
   }

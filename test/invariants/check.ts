@@ -1,7 +1,7 @@
 import type { Evidence, Violation } from './evidence.ts'
 import { peopleAreTold } from './alarms.ts'
 import { dealsAddUp } from './deals.ts'
-import { goodsStayApart } from './goods.ts'
+import { goodsStayApart, nothingUnprovenIsSold } from './goods.ts'
 import { nothingBlocks, nothingReportedIsLost, stockAddsUp } from './ledgers.ts'
 import { movesAreToldOnce } from './events.ts'
 import { moneyAddsUp } from './money.ts'
@@ -23,6 +23,7 @@ export function violationsOf(evidence: Evidence): Violation[] {
     nothingStaleMoves,
     nothingPaidIsLost,
     goodsStayApart,
+    nothingUnprovenIsSold,
     nothingReportedIsLost,
     stockAddsUp,
     moneyAddsUp,

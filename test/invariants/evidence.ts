@@ -57,6 +57,8 @@ export interface WorldEvidence {
   unjournaled: readonly string[]
   /** Motors that ran for longer than their command allowed, where somebody watched. Milliseconds. */
   overran: readonly { operation_id: string; ms: number; allowedMs: number }[]
+  /** Dispenses of sold units that began without recent proof that their fridge is cold, where somebody watched. Milliseconds. */
+  soldUnproven: readonly { operation_id: string; ms: number }[]
   /** Devices that are moving still, and locks that are open still. */
   moving: readonly string[]
   unlocked: readonly string[]
@@ -140,6 +142,7 @@ export const invariants = [
   'I12',
   'I13',
   'I14',
+  'I15',
 ] as const
 
 export interface Violation {

@@ -2,6 +2,13 @@ import { unitOfRef } from '../../edge/core/operations/intend.ts'
 import { operationOf, unitsFallen } from './motion.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
+/** I15: nothing is sold from a fridge that nobody has proved to be cold for longer than the limit. */
+export const nothingUnprovenIsSold = ({ world }: Evidence): Violation[] =>
+  world.soldUnproven.map(({ operation_id, ms }) => ({
+    invariant: 'I15',
+    text: `operation ${operation_id} dispensed a sold unit ${Math.round(ms / 1000)} s after the last proof that its fridge was cold`,
+  }))
+
 /** I3: nobody's goods are given to another: no unit falls into a bin in which goods of another order lie. */
 export function goodsStayApart({ world }: Evidence): Violation[] {
   const violations: Violation[] = []

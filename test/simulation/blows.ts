@@ -25,10 +25,12 @@ import { healthyDatabase } from './database-weather.ts'
 import type { HubNode } from './hub-node.ts'
 import { fairWeather } from './network.ts'
 import {
+  blinkingContact,
   cloneCard,
   crossLines,
   failingCabinet,
   failingCard,
+  failingProbe,
   fullDisk,
   fullDiskForGood,
   hardwareFault,
@@ -49,6 +51,8 @@ type Blow = (stage: Stage, site: Site, cloud: CloudNode) => unknown
 const blows: Record<string, { weight: number; strike: Blow }> = {
   'hardware fault': { weight: 10, strike: hardwareFault },
   'the same product failing again and again': { weight: 1, strike: failingCabinet },
+  'probe fails': { weight: 1, strike: failingProbe },
+  'contact blinks': { weight: 0.7, strike: blinkingContact },
   'lines crossed': { weight: 0.7, strike: crossLines },
   'bad weather': { weight: 4, strike: badWeather },
   'hub cut off': { weight: 3, strike: (stage, { hub }) => cutOff(stage, hub.name) },
@@ -119,6 +123,7 @@ export function beginBadly(stage: Stage): void {
       coverage.hit('fault hub clock wrong at start')
       site.hub.shiftWall(wrongClock(chance))
     }
+    if (chance.happens(0.2)) failingProbe(stage, site)
     if (!chance.happens(0.2)) continue
     coverage.hit('fault power cut at the first start')
     stage.plan(chance.between(0, 2000), () => powerCut(stage, site))

@@ -17,6 +17,7 @@ export async function collect({ hubId, room, hub }: Site, { store, bank, watch }
       doubleDropsRaised: true,
       unjournaled: room.unjournaled,
       overran: room.overran,
+      soldUnproven: room.cold.unproven,
     },
     hub: collectHub(hub.journal),
     cloud: await collectCloud(store.reader.kysely, hubId, bank.db.kysely),

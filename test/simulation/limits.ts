@@ -41,6 +41,13 @@ const hasty: HubSettings['core']['maxMs'] = {
   dispense: 5000,
 }
 
+/** Goods that spoil within minutes, so that a seed meets what becomes of a fridge that nobody can read. */
+const perishable = {
+  healthShutoffMs: MINUTE,
+  fridgeUnreadableMs: 40_000,
+  warmAlarmMs: 30_000,
+} satisfies Partial<HubSettings['core']>
+
 /**
  * Half of the limits of a seed are what production has, the others 1 to 3: every batch, window, ring and page overflows,
  * and none may be the limit of what gets done.
@@ -93,5 +100,6 @@ export function drawLimits(chance: Chance): Limits {
   }
   // Last, so that what else is drawn stays the same.
   if (chance.happens(0.3)) limits.hub.core.maxMs = hasty
+  if (chance.happens(0.4)) Object.assign(limits.hub.core, perishable)
   return limits
 }

@@ -277,6 +277,24 @@ export const mutants: readonly Mutant[] = [
     ),
   ),
   mutant(
+    'I15',
+    'a reading has no age',
+    patch(
+      'edge/core/fridges.ts',
+      '  return ms > 0 ? { why: undefined, ms } : { why: whyUnread(context, number), ms: undefined }',
+      '  return { why: ms > -1e15 ? undefined : whyUnread(context, number), ms: undefined }',
+    ),
+  ),
+  mutant(
+    'I15',
+    'one cold reading ends a warm spell',
+    patch(
+      'edge/core/thermometer.ts',
+      "return run.count >= coldReadings && last.at - run.since >= coldMs ? 'cold' : undefined",
+      "return run.count >= Math.min(1, coldReadings, coldMs) ? 'cold' : undefined",
+    ),
+  ),
+  mutant(
     'I10',
     'the lease of a dead process never ends',
     patch(
@@ -321,5 +339,7 @@ export const knownSeeds: Readonly<Record<string, number>> = {
   'a hub tells only of the ends of alarms': 2,
   'people are not told that an alarm is over': 2,
   'an unpaid order holds its stock without end': 4,
+  'a reading has no age': 1,
+  'one cold reading ends a warm spell': 1,
   'the lease of a dead process never ends': 2,
 }

@@ -5,9 +5,16 @@ import { decodeFrame, uuidOfOp } from '../../protocol/serial/codec.ts'
 import type { WorldRecord } from '../../simulator/physics/world-state.ts'
 import { createSimulatedHub, type SimulatedHub } from '../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../simulator/storage/append-log.ts'
+import { unitOfRef } from '../../edge/core/operations/intend.ts'
 import type { Chance } from './chance.ts'
+import { ColdWatch, type ColdRules } from './cold-watch.ts'
 import { facingsOf, hardwareOf } from './hardware.ts'
 import type { Life, Scheduler } from './scheduler.ts'
+
+/** `warmingMs`: how fast the air of a fridge warms; none = as in a real one. */
+export type RoomRules = ColdRules & { warmingMs?: number }
+
+const UNWATCHED: RoomRules = { limitCelsius: 100, healthShutoffMs: Infinity, proofMs: 0 }
 
 /** Times of the simulated scheduler are sums of fractions. */
 const ROUNDING_MS = 0.001
@@ -42,7 +49,16 @@ export class Room {
   readonly #allowedMs = new Map<string, number>()
   readonly #startedAt = new Map<string, number>()
 
-  constructor(scheduler: Scheduler, chance: Chance, hubId = 1) {
+  /** Proof that the fridge is cold, as an observer judges it. */
+  readonly cold: ColdWatch
+
+  constructor(
+    scheduler: Scheduler,
+    chance: Chance,
+    hubId = 1,
+    { warmingMs, ...rules }: RoomRules = UNWATCHED,
+  ) {
+    this.cold = new ColdWatch(rules)
     this.#scheduler = scheduler
     this.#life = scheduler.newLife('room', () => {})
     this.hub = createSimulatedHub({
@@ -51,6 +67,7 @@ export class Room {
       storage: memoryStorage(),
       log: silentLog,
       lineLatencyMs: () => chance.between(1, 4),
+      timing: warmingMs === undefined ? {} : { warmingMs },
       loaded: facingsOf(hubId).map(({ product_id, cabinet, shelf, row, units }) => ({
         cabinet,
         shelf,
@@ -63,6 +80,11 @@ export class Room {
   }
 
   #watch(record: WorldRecord): void {
+    if (record.kind === 'began' && record.motion.action === 'dispense') {
+      const { operation_id } = record.motion
+      const isForSale = unitOfRef(this.refOfOperation.get(operation_id) ?? '') !== undefined
+      if (isForSale) this.cold.dispense(operation_id, this.#scheduler.time)
+    }
     if (record.kind === 'began') this.#startedAt.set(record.motion.operation_id, this.#scheduler.time)
     if (record.kind !== 'act') return
     const { operation_id } = record.act
@@ -83,6 +105,7 @@ export class Room {
   portsFor(life: Life, isCommitted: (operationId: string) => boolean): OpenLinePort {
     const ports = new Set<Plugged>()
     this.#ports.set(life, ports)
+    this.cold.trust(this.#scheduler.time)
     // Each call into the hub is a task of its own, so that a crash there unwinds the hub and nothing of the room.
     const inHub =
       <Args extends unknown[]>(call: (...args: Args) => void) =>
@@ -95,7 +118,10 @@ export class Room {
         { ...options, path },
         {
           onOpen: inHub(() => handlers.onOpen()),
-          onLine: inHub((line: string) => handlers.onLine(line)),
+          onLine: inHub((line: string) => {
+            if (path === 'cold') this.cold.hear(line, this.#scheduler.time)
+            handlers.onLine(line)
+          }),
           onClose,
         },
       )

@@ -45,6 +45,21 @@ export function failingCabinet({ chance }: Stage, { room }: Site): void {
   })
 }
 
+/** A probe breaks, freezes or reads nonsense for minutes; the fridge may be warm meanwhile. */
+export function failingProbe({ chance }: Stage, { room }: Site): void {
+  const type = chance.pick(['broken_probe', 'frozen_probe', 'probe_outliers', 'probe_outliers'] as const)
+  const for_ms = chance.between(120_000, 480_000)
+  const { faults } = room.hub
+  faults.raise({ type, target: 'fridge-1', for_ms, ...(type === 'probe_outliers' && { probability: 0.4 }) })
+  if (chance.happens(0.6)) faults.raise({ type: 'warm_fridge', target: 'fridge-1', for_ms })
+}
+
+/** A contact flickers for a while. */
+export function blinkingContact({ chance }: Stage, { room }: Site): void {
+  const target = chance.pick(['bin-1', 'bin-2', 'main', 'fridge_1_left'])
+  room.hub.faults.raise({ type: 'blinking_contact', target, for_ms: chance.between(1000, 60_000) })
+}
+
 /** The whole room goes dark: the board and the controllers at one instant. */
 export function powerCut({ plan, chance }: Stage, { room, hub }: Site): void {
   hub.heldDown = true

@@ -172,7 +172,10 @@ export async function putInOrder(world: TechnicianWorld): Promise<void> {
     }
   }
   for (const { fridge_number, shutoff } of hub.hub?.core.health().fridges ?? [])
-    if (shutoff) world.coverage.hit(`technician confirms ${hub.hub?.core.confirmFridge(fridge_number).ok}`)
+    if (shutoff) {
+      world.coverage.hit(`technician confirms ${hub.hub?.core.confirmFridge(fridge_number).ok}`)
+      room.cold.trust(world.scheduler.time)
+    }
   await world.sleep(20_000)
   for (const { operation_id } of hub.hub?.core.unknownOperations() ?? []) {
     const happened = room.hub.actuations().some((act) => act.operation_id === operation_id)

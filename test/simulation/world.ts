@@ -70,7 +70,14 @@ export class World implements Stage {
   }
 
   #openSite(hubId: number): Site {
-    const room = new Room(this.scheduler, this.chance.fork(), hubId)
+    const { healthShutoffMs, fridgeProofMs } = this.limits.hub.core
+    const proofMs = Math.min(fridgeProofMs, healthShutoffMs / 4)
+    const room = new Room(this.scheduler, this.chance.fork(), hubId, {
+      limitCelsius: 5,
+      healthShutoffMs,
+      proofMs,
+      warmingMs: 600_000,
+    })
     return { hubId, room, hub: this.#openHub(hubId, room) }
   }
 

@@ -49,6 +49,7 @@ function wanted(check: Check, bin?: number): { of: string; turns: readonly strin
   switch (check.of) {
     case 'controller':
     case 'temperature':
+    case 'locks':
       return []
     case 'door':
       return [
@@ -90,6 +91,7 @@ export function obstacle(check: Check, readings: Readings): string | undefined {
   switch (check.of) {
     case 'controller':
     case 'temperature':
+    case 'locks':
     case 'door':
     case 'row':
       return undefined
@@ -120,6 +122,7 @@ function strays(check: Check, { seen, bin }: Observation): Seen[] {
     switch (check.of) {
       case 'controller':
       case 'temperature':
+      case 'locks':
         return false
       case 'door':
         return of.startsWith('door ')
@@ -170,6 +173,7 @@ function ownFindings(check: Check, observation: Observation): string[] {
     if (celsius === undefined) return ['The sensor says nothing.']
     return celsius > check.limitCelsius ? [`It is warmer than ${check.limitCelsius} °C.`] : []
   }
+  if (check.of === 'locks') return ['The hub cannot see this: the remark says what you found at each door.']
   if (end === 'refused') return []
   if (check.of === 'door' && check.hasSensor && before.get(readingOf.doorway(check.door)) === 'open')
     return ['The sensor said open before: was the door open, or is the sensor inverted?']

@@ -90,12 +90,13 @@ export class StepRun {
     switch (check.of) {
       case 'controller':
       case 'temperature':
+      case 'locks':
         return this.#end('carried_out', null)
       case 'content':
         return this.#finished()
       case 'door':
         if (check.hasLock && !this.#unlock(check.door))
-          return this.#end('refused', 'its lock cannot be driven')
+          return this.#end('refused', this.#context.doors.linesProblem?.reason ?? 'its lock cannot be driven')
         return this.#finished()
       case 'open':
         return this.#command({ name: 'open_bin', bin: check.bin }, () => this.#finished())

@@ -21,6 +21,8 @@ export type Check =
   | { of: 'controller'; controller: string }
   | { of: 'door'; door: string; hasLock: boolean; hasSensor: boolean }
   | { of: 'temperature'; fridge: number; limitCelsius: number }
+  /** Whether the locks hold without power; the hub cannot see it. */
+  | { of: 'locks' }
   | { of: 'open' | 'content' | 'close' | 'lift'; bin: number }
   | { of: 'row'; location: Location }
 
@@ -40,6 +42,7 @@ export function stepsOf(hardware: HardwareDescription): AcceptanceStep[] {
   const sorted = devices.toSorted((a, b) => a.number - b.number)
   return [
     ...hardware.controllers.map(controllerStep),
+    ...lockSteps(hardware),
     ...doorSteps(hardware, MAIN_DOOR, doorSubject(MAIN_DOOR)),
     ...sorted.flatMap((device) =>
       device.kind === 'fridge'
@@ -75,6 +78,24 @@ function controllerStep({ id, devices }: HardwareDescription['controllers'][numb
     moves: false,
     check: { of: 'controller', controller: id },
   }
+}
+
+/** The hub locks by software, which may die with its board: locks must hold by themselves (I7). */
+function lockSteps({ gpio }: HardwareDescription): AcceptanceStep[] {
+  const locks = gpio.lines.filter(({ name }) => name.endsWith('_lock')).length
+  if (locks === 0) return []
+  return [
+    {
+      id: 'locks',
+      part: controllerSubject('gpio'),
+      title: 'The locks hold without power',
+      does: `Close all doors. Take the power from the ${locks} locks, at their supply or fuse, and try each door.`,
+      expected: 'No door opens: the locks are fail-secure. Give them their power again.',
+      button: 'I have tried each door',
+      moves: false,
+      check: { of: 'locks' },
+    },
+  ]
 }
 
 const capital = (text: string): string => text[0]!.toUpperCase() + text.slice(1)

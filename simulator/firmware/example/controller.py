@@ -26,7 +26,7 @@ CAPACITY = 256
 REFUSALS = 32
 LATE_DROP_S = 60.0
 READ_TEMPERATURE_S = 5.0
-REPEAT_TEMPERATURE_S = 30.0  # at least once a minute (§9)
+REPEAT_TEMPERATURE_S = 10.0  # at least once a minute (§9)
 NO_HOST = "00000000"
 
 # ---- The line: frames, checksum, fields (§1-§3) ------------------------------------------------------------------------

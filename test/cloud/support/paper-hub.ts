@@ -338,6 +338,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
         shelves,
         unjournaled: [],
         overran: [],
+        soldUnproven: [],
         moving: [],
         unlocked: [],
         refOfOperation,

@@ -73,6 +73,7 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
             id !== undefined && !known.ids.has(id) ? [id] : [],
           ),
           overran: [],
+          soldUnproven: [],
         },
         hub: withJournal(collectHub),
         cloud: since(past, await collectCloud(db.kysely, hubId)),
