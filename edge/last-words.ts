@@ -1,4 +1,4 @@
-/** The part of `node:fs` that is used. */
+/** The functions of `node:fs` that this uses. */
 interface Files {
   readFileSync(path: string, encoding: 'utf8'): string
   writeFileSync(path: string, text: string): void
@@ -9,14 +9,14 @@ interface Files {
 const MAX = 1000
 
 /**
- * The error by which the service ended, in a file beside the journal: the journal itself may be what failed. The next start
- * reports it with the alarm `hub_restarting`.
+ * Keeps the error that ended the service, in a file beside the journal, because the journal itself may have failed. The next
+ * start reports it with the alarm `hub_restarting`.
  */
 export type LastWords = ReturnType<typeof lastWords>
 
 export function lastWords(path: string, files: Files) {
   return {
-    /** What the life before left, once. */
+    /** The error of the last run; the file is deleted. */
     take(): string | undefined {
       try {
         const text = files.readFileSync(path, 'utf8').slice(0, MAX)

@@ -15,7 +15,7 @@ type Stalls = Partial<Record<StalledPart, Stall>>
 
 const stallsOf = (stored: string | null): Stalls => (stored === null ? {} : (JSON.parse(stored) as Stalls))
 
-/** Whether nothing is sold because of what stands still: readings alone (telemetry) stop no sale. */
+/** Whether a stalled part stops the sale. Telemetry alone does not. */
 export const stopsSelling = (stored: string | null): boolean =>
   Object.keys(stallsOf(stored)).some((part) => part !== 'telemetry')
 
@@ -29,22 +29,22 @@ export interface StallPorts {
   settings: Pick<GatewaySettings, 'stallTries' | 'stallMs'>
   domain: HubDomain
   hubId: number
-  /** Does it in the hub's mailbox. */
+  /** Runs the work in the hub's mailbox. */
   post: (work: () => Promise<void>) => void
 }
 
-/** A hub that was not heard for longer than this was not there: that time proves nothing. */
+/** A longer silence means that the hub was offline; that time does not count. */
 const GAP_MS = 60_000
 
 /**
- * Finds out that a hub's streams stand still while the hub is online: what comes cannot be applied, or nothing comes or is
+ * Detects streams that do not advance while their hub is online: entries cannot be applied, do not arrive, or are not
  * acknowledged. Then the alarm `stream_stalled` is raised and nothing is sold there, until the stream advances.
  */
 export class StallWatch {
   readonly #ports: StallPorts
   /** Failures in a row. */
   readonly #failures = new Map<StalledPart, number>()
-  /** Where a stream stands, since when it was seen there, and for how long the hub was heard meanwhile. */
+  /** The position of a stream, when it was seen last, and how long the hub was online at that position. */
   readonly #still = new Map<'ledger' | 'outbox', { at: number; seenMs: number; forMs: number }>()
   /** The parts that are recorded as stalled; undefined until the first look. */
   #recorded: Set<StalledPart> | undefined
@@ -57,7 +57,7 @@ export class StallWatch {
     return this.#failures.get(part) ?? 0
   }
 
-  /** What came could not be applied or answered. An outage of the database concerns all hubs, and counts for none. */
+  /** A message could not be applied or answered. An outage of the database concerns all hubs, and counts for none. */
   failed(part: StalledPart, error: unknown): void {
     if (isOutage(error) || isRetryable(error)) return
     const count = this.failures(part) + 1
@@ -67,7 +67,7 @@ export class StallWatch {
     this.#raise(part, text.slice(0, 500))
   }
 
-  /** Each time that the hub is heard: where a stream stands, and whether more waits to go over it. */
+  /** Checks a stream at each heartbeat: its position, and whether more entries wait. */
   look(part: 'ledger' | 'outbox', at: number, isBehind: boolean): void {
     const seenMs = this.#ports.context.runtime.clock.monotonic()
     const still = this.#still.get(part)

@@ -5,7 +5,7 @@ import { setAlarm } from './ledger.ts'
 
 const CODE = 'certificate_expiring'
 
-/** Raises an alarm for each certificate that ends soon, and ends the alarms of those that were renewed. */
+/** Raises an alarm for each certificate that expires soon, and clears it after the renewal. */
 export function checkCertificates(context: Context): void {
   const { journal, cloud, settings, certificates } = context
   if (!certificates) return

@@ -2,12 +2,12 @@ import { HUB_SUBJECT } from '../../protocol/model/subject.ts'
 import type { Context } from './context.ts'
 import { setAlarm } from './ledger.ts'
 
-/** What is known of why an earlier life ended; longer texts are cut. */
+/** Characters of the last error in an alarm. */
 const MAX_WORDS = 300
 
 /**
- * A life of the service begins. If the one before has not ended in good order (it crashed, was killed, or lost power), that is
- * counted. A supervisor starts the hub again within a second, so that nobody would notice a crash otherwise.
+ * Counts a start of the service if the service did not stop in good order before: it crashed, was killed, or lost power. A
+ * supervisor restarts the hub within a second, so nobody notices a crash otherwise.
  */
 export function noteStart(context: Context): void {
   const { journal, cloud, lastWords, isStart = true } = context
@@ -43,7 +43,7 @@ export function checkRestarts(context: Context): void {
   setAlarm(context, 'hub_restarting', HUB_SUBJECT, count >= settings.restarts, detail)
 }
 
-/** The crashes that still count. Clocks may have been put right since: what lies in the future does not. */
+/** The crashes within the period. A corrected clock may leave times in the future; they do not count. */
 function recent({ cloud, settings }: Context, crashes: readonly number[]): number[] {
   const now = cloud.now()
   return crashes.filter((at) => at <= now && now - at < settings.restartsWithinMs)

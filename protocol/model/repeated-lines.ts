@@ -2,7 +2,7 @@ import type { Log } from './log.ts'
 import type { Clock } from './runtime.ts'
 
 /**
- * Log lines that repeat. Two tools:
+ * Log lines that repeat. There are two tools:
  *
  * - `quietly` wraps the log of a whole program. It writes the first of several equal warnings or errors, counts the others,
  *   and writes the last one with their number once a minute.

@@ -9,7 +9,7 @@ type TlsSocket = import('node:tls').TLSSocket
 type Duplex = import('node:stream').Duplex
 type DetailedPeerCertificate = import('node:tls').DetailedPeerCertificate
 
-/** What is used of Node; the protocol itself opens nothing. */
+/** The parts of Node that this uses; the protocol itself opens nothing. */
 export interface SocketModules {
   net: Pick<typeof import('node:net'), 'connect'>
   tls: Pick<typeof import('node:tls'), 'connect' | 'checkServerIdentity' | 'rootCertificates'>
@@ -20,9 +20,9 @@ export interface BrokerSocketOptions {
   modules: SocketModules
   /** PEM of the authorities to trust with `mqtts:` (MQTT_CA); the system's by default. */
   ca?: string | undefined
-  /** By which certificates are judged. */
+  /** The time by which certificates are judged. */
   time: () => CertificateTime
-  /** Called with the certificate of each broker that is trusted. */
+  /** Called with each accepted certificate of a broker. */
   onCertificate?: ((certificate: X509Certificate) => void) | undefined
 }
 

@@ -2,11 +2,11 @@ import { X509Certificate } from 'node:crypto'
 
 /** The time by which certificates are judged, where the clock of the board may be wrong. Milliseconds since the Unix epoch. */
 export interface CertificateTime {
-  /** What the clock of this machine shows: named in reasons, decides nothing. */
+  /** The clock of this machine. Reasons name it; it decides nothing by itself. */
   clock: number
   /** The latest of clock, journal and build time. A certificate that begins later is not yet valid. */
   latest: number
-  /** As `latest`, without what no cloud has confirmed. A certificate that ended before it has expired. */
+  /** As `latest`, but only time that a cloud has confirmed. A certificate with an earlier end has expired. */
   certain: number
 }
 
@@ -29,7 +29,7 @@ export function certificateTime(
 const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 export const endOf = ({ validTo }: Pick<X509Certificate, 'validTo'>): number => Date.parse(validTo)
 
-/** Whether one of the certificates has expired or is not yet valid. The one that ends first is named. */
+/** The first certificate of the chain that has expired or is not yet valid, in words. */
 export function problemOfDates(
   chain: readonly X509Certificate[],
   { clock, latest, certain }: CertificateTime,
@@ -57,7 +57,7 @@ const WEAK = ['06092a864886f70d010105', '06092a864886f70d010104', '06072a8648ce3
 
 /**
  * The chain from the server's certificate to an authority, or why there is none. Used only if OpenSSL's own verdict is that a
- * certificate is not yet valid, which hides its other verdicts. Stricter than OpenSSL: what it does not judge, it refuses.
+ * certificate is not yet valid, which hides its other verdicts. Stricter than OpenSSL: it refuses chains with features that it does not judge.
  * `presented`: the server's certificate first.
  */
 export function trustedChain(
@@ -105,11 +105,11 @@ function pathLengthOf({ raw }: X509Certificate): number {
   return found[1] === undefined ? Infinity : Number.parseInt(found[1], 16)
 }
 
-/** The certificates that a program knows, by the settings that name their files, and the one that its broker shows. */
+/** The certificates of a program: those of its settings, and the certificate that its broker shows. */
 export class KnownCertificates {
   readonly #ends = new Map<string, number>()
 
-  /** `files`: the PEM of each setting. Of several certificates in a file the one that ends first counts. */
+  /** `files`: the PEM of each setting. A file with several certificates counts by the first end. */
   constructor(files: Readonly<Record<string, string | undefined>>) {
     for (const [name, pem] of Object.entries(files)) {
       const ends = pem === undefined ? [] : certificatesIn(pem).map(endOf)
@@ -117,7 +117,7 @@ export class KnownCertificates {
     }
   }
 
-  /** The broker has shown this one, and it was accepted. */
+  /** The broker has shown this certificate, and it was accepted. */
   readonly sawBroker = (certificate: X509Certificate): void => {
     this.#ends.set(BROKER_CERTIFICATE, endOf(certificate))
   }

@@ -1,5 +1,5 @@
 /**
- * Why there is no connection to a broker, in words for the person who has to act. Errors of Node, OpenSSL and mqtt.js name
+ * The reason for a failed connection to a broker, in words for the person who has to act. Errors of Node, OpenSSL and mqtt.js name
  * neither the setting nor the remedy.
  */
 
@@ -11,10 +11,10 @@ interface Fields {
   port?: number
 }
 
-/** What a broker answers to a wrong user or password (mqtt.js's words); brokers do not say which of them is wrong. */
+/** The answer of brokers to a wrong user or password, in the words of mqtt.js. Brokers do not name the wrong part. */
 const LOGIN = /^Connection refused: (Not authorized|Bad username or password|Identifier rejected)/
 
-/** An error whose message is already in words, with a code, so that mqtt.js reports it. */
+/** An error with a message in words. It has a code: mqtt.js reports no other errors. */
 export class ConnectionProblem extends Error {
   override readonly name = 'ConnectionProblem'
   readonly code = 'BROKER_PROBLEM'

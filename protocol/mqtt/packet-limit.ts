@@ -50,7 +50,7 @@ export class PacketSizes {
   }
 }
 
-/** What is used of a socket of Node. */
+/** The parts of a Node socket that this uses. */
 interface Readable {
   push(chunk: Uint8Array | null, encoding?: BufferEncoding): boolean
   destroy(error?: Error): unknown

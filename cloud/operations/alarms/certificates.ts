@@ -5,7 +5,7 @@ import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { recurring, type WorkKinds } from '../../platform/work/runner.ts'
 
-/** A certificate that this process uses: its setting, or `broker` for the one that an external broker shows. */
+/** A certificate that this process uses, named by its setting, or `broker` for the certificate of an external broker. */
 export interface KnownCertificate {
   name: string
   /** Milliseconds since the Unix epoch. */
@@ -14,7 +14,7 @@ export interface KnownCertificate {
 
 const CHECK_MS = 10 * 60_000
 
-/** Raises an alarm for every owner while a certificate of the cloud ends soon: hubs of all of them lose their connection. */
+/** Raises an alarm for every owner while a certificate of the cloud expires soon: the hubs of all owners need it. */
 export const certificateWork = (
   context: CloudContext,
   certificates: () => readonly KnownCertificate[],
