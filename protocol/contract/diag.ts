@@ -55,6 +55,7 @@ export const SystemInfo = z
       /** At the embedded broker. */
       mqtt_login: z.int(),
       mqtt_topic: z.int(),
+      mqtt_packet: z.int(),
       /** Of hubs: not as it should be. */
       hub_message: z.int(),
       /** Hellos of hubs whose identity another hub has. */
