@@ -5,7 +5,8 @@ import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { Eviction, fullError } from '../limits/full.ts'
 import type { CloudSettings } from '../settings/rule-settings.ts'
-import { isTooDeep } from './json-depth.ts'
+import { structureProblem } from './json-structure.ts'
+import { valueError } from './validation-items.ts'
 
 /** The largest JSON body. */
 const LIMIT_BYTES = 1024 * 1024
@@ -101,7 +102,8 @@ export function parseJson(
 
 /** Decodes the JSON of a body, or of the field of a form that `field` names. */
 export function decodeJson(text: string, isOwner: boolean, field: readonly string[] = []): unknown {
-  if (isTooDeep(text)) throw malformed(isOwner, 'nested too deep', field)
+  const problem = structureProblem(text)
+  if (problem !== undefined) throw ApiError.invalid({ loc: ['body', ...field], ...valueError(problem) })
   try {
     // Some Windows programs begin JSON with a byte order mark.
     return JSON.parse(text.replace(/^\uFEFF/, '')) as unknown

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { isTooDeep } from '../../../../cloud/platform/http/json-depth.ts'
-import { testApp } from '../../support/app.ts'
+import { structureProblem } from '../../../../cloud/platform/http/json-structure.ts'
+import { errorOf, testApp } from '../../support/app.ts'
 
 const MIB = 1024 * 1024
 
@@ -60,9 +60,28 @@ test.each([
   expect(Math.min(...times)).toBeLessThan(100)
 })
 
-test('JSON may be 64 deep, whatever its strings contain', () => {
+test('JSON may be 64 deep and have 12,000 values, whatever its strings contain', () => {
   const deep = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
-  expect([isTooDeep(deep(64)), isTooDeep(deep(65))]).toEqual([false, true])
-  const strings = { a: '['.repeat(100), 'b"[': '\\' }
-  expect(isTooDeep(JSON.stringify([strings, strings]))).toBe(false)
+  expect(structureProblem(deep(64))).toBeUndefined()
+  expect(structureProblem(deep(65))).toContain('64')
+  const list = (length: number): string => JSON.stringify(Array.from({ length }, () => 1))
+  expect(structureProblem(list(12_000))).toBeUndefined()
+  expect(structureProblem(list(12_001))).toContain('12000')
+  const strings = { a: '[,{'.repeat(20_000), 'b"[': '\\' }
+  expect(structureProblem(JSON.stringify([strings, strings]))).toBeUndefined()
+})
+
+test('JSON beyond these is 422 at its place, also in a form', async () => {
+  const { call, issuer, key } = await testApp()
+  const fields = JSON.stringify(Object.fromEntries(Array.from({ length: 13_000 }, (_, n) => [`k${n}`, n])))
+  const consumer = await call('POST', '/users/payments/pay', { token: await issuer.token(), body: fields })
+  expect([consumer.status, errorOf(consumer).detail]).toMatchObject([
+    422,
+    [{ loc: ['body'], type: 'value_error', msg: expect.stringContaining('at most 12000') as string }],
+  ])
+  const owner = await call('PUT', '/api/v1/owners/product/1/update_price', {
+    key: await key(['inventory:write']),
+    body: '['.repeat(100),
+  })
+  expect([owner.status, errorOf(owner).error.code]).toEqual([422, 'validation_error'])
 })

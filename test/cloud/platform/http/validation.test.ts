@@ -164,7 +164,7 @@ test('of very much that is wrong the first hundred are told', async () => {
   const app = await testApp()
   const { status, json } = await app.call('PUT', '/api/v1/owners/product/1/update_price', {
     key: await app.key(['inventory:write']),
-    body: Object.fromEntries(Array.from({ length: 80_000 }, (_, index) => [`k${index}`, 1])),
+    body: Object.fromEntries(Array.from({ length: 11_000 }, (_, index) => [`k${index}`, 1])),
   })
   expect(status).toBe(422)
   expect(json).toMatchObject({ detail: { length: 100 } })
