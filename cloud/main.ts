@@ -35,6 +35,7 @@ import { openSealer } from './platform/store/open-sealer.ts'
 import { keptStoreSecret } from './platform/store/sealer.ts'
 import { identityVerifier } from './platform/credentials/identity-token.ts'
 import { createPoster } from './events/webhooks/post.ts'
+import { followCertificates, type Pems } from './certificate-files.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
 import { externalBroker } from './gateway/broker-external.ts'
 import { healthz, readyz } from './platform/http/health.ts'
@@ -114,9 +115,10 @@ function onPort(setting: 'PORT' | 'MQTT_PORT' | 'METRICS_PORT', port: number, ho
 
 const readPem = (setting: string, path: string): string => attempt(() => readNamed(setting, path))
 
-/** The certificates that settings name. */
-const readPems = ({ MQTT_CERT, MQTT_CA }: CloudConfig) => ({
+/** The certificates and the key that settings name. */
+const readPems = ({ MQTT_CERT, MQTT_KEY, MQTT_CA }: CloudConfig): Pems => ({
   MQTT_CERT: MQTT_CERT && readPem('MQTT_CERT', MQTT_CERT),
+  MQTT_KEY: MQTT_KEY && readPem('MQTT_KEY', MQTT_KEY),
   MQTT_CA: MQTT_CA && readPem('MQTT_CA', MQTT_CA),
 })
 
@@ -136,17 +138,15 @@ async function openStore({ databaseUrl, database: pools }: CloudConfig, log: Log
 }
 
 /** Where the embedded broker listens, and with which certificate. */
-const brokerAddress = ({ HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig) => ({
+const brokerAddress = (
+  { HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig,
+  { MQTT_CERT: cert, MQTT_KEY: key }: Pems,
+) => ({
   databaseUrl: config.databaseUrl,
   passwordCheckMs: config.gateway.passwordCheckMs,
   host,
   port,
-  ...(config.MQTT_CERT !== undefined && {
-    tls: {
-      cert: readPem('MQTT_CERT', config.MQTT_CERT),
-      key: readPem('MQTT_KEY', config.MQTT_KEY!),
-    },
-  }),
+  ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
 })
 
 /** The log on standard output and in files. Processes that share a folder differ in their ports. */
@@ -165,7 +165,7 @@ function openExternal(
     processId: string
     runtime: Runtime
     known: KnownCertificates
-    pems: ReturnType<typeof readPems>
+    pems: Pems
   },
 ): OpenTransport<ChangingTransport> {
   const { processId, runtime, known, pems } = parts
@@ -176,7 +176,7 @@ function openExternal(
     runtime,
     time: () => certificateTime(runtime.clock.now(), builtAt),
     onCertificate: known.sawBroker,
-    ...(pems.MQTT_CA !== undefined && { ca: pems.MQTT_CA }),
+    ca: () => pems.MQTT_CA,
   })
 }
 
@@ -201,7 +201,7 @@ async function main(): Promise<void> {
   const refusals = cloudRefusals(context)
   const budgets = openBudgets(config.rules)
   const pems = readPems(config)
-  const known = new KnownCertificates(pems)
+  const known = new KnownCertificates({ ...pems, MQTT_KEY: undefined })
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const broker =
@@ -212,9 +212,10 @@ async function main(): Promise<void> {
           refusals,
           clock,
           unsigned: budgets.brokerUnsigned,
-          ...brokerAddress(config),
+          ...brokerAddress(config, pems),
         }).catch(onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST))
       : undefined
+  const endFollowing = followCertificates(config, { pems, broker, known, clock, log })
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
   const issuer = await openIssuer(config, baseUrl, runtime, log)
   const webhookSecrets = config.PAYMENTS_WEBHOOK_SECRET ?? [randomHex(random, 32)]
@@ -325,6 +326,7 @@ async function main(): Promise<void> {
       await cloud.endStreams()
       await server.close(config.shutdownTimeoutMs / 2)
       await cloud.stop()
+      endFollowing()
       await broker?.close()
       await db.close()
       await metrics?.close(0)

@@ -58,13 +58,15 @@ export const edgeSettings = {
       describe: "The cloud's broker, or several of one cluster, separated by commas.",
     },
     password: requiredText("The hub's secret at the broker; its user name is hub-<hubId>."),
-    ca: optionalText("A PEM file of authorities to trust with mqtts://. The system's where it is not set."),
+    ca: optionalText(
+      'A PEM file of authorities to trust with mqtts://; a renewed file is used within a minute. Default: those of the system.',
+    ),
   }),
   local: {
     host: hostText('The address at which the local API listens; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
     ...prefixed('LOCAL', {
       cert: optionalText(
-        "A PEM file with the local API's certificate and its chain: it then speaks https alone. Read at the start.",
+        "A PEM file with the local API's certificate and its chain: it then speaks https alone. A renewed file is used within a minute.",
       ),
       key: optionalText('A PEM file with the key of LOCAL_CERT.'),
     }),
@@ -123,6 +125,8 @@ export const edgeSettings = {
 /** The settings, with what their files hold in place of the paths of these. */
 export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardware'> {
   hardware: HardwareDescription
+  /** Where the files of certificates are, which may be renewed while the service runs. */
+  pemPaths: Readonly<Record<'MQTT_CA' | 'LOCAL_CERT' | 'LOCAL_KEY', string | undefined>>
 }
 
 export type Refusal = { kind: 'help'; text: string } | { kind: 'problems'; problems: string[] }
@@ -154,6 +158,7 @@ export function readConfig(
     config: {
       ...settings,
       hardware: withPortsBelow(dirname(settings.store), hardware),
+      pemPaths: { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key },
       mqtt: { ...mqtt, ca },
       local: { ...local, cert, key },
     },

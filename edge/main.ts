@@ -11,6 +11,7 @@ import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
+import { followFiles } from '../protocol/model/fresh-files.ts'
 import { stopper } from '../protocol/model/stopping.ts'
 import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
@@ -63,6 +64,19 @@ async function run(config: EdgeConfig): Promise<void> {
   const notify = systemdNotify(process.env, log)
   const words = lastWords(`${config.store}.last-error`, files)
   const known = new KnownCertificates({ LOCAL_CERT: local.cert, MQTT_CA: mqtt.ca })
+  const pems = { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key }
+  const endFollowing = followFiles({
+    paths: config.pemPaths,
+    texts: { ...pems },
+    read: (path) => files.readFileSync(path, 'utf8'),
+    clock: runtime.clock,
+    log,
+    use(fresh) {
+      listener.renew({ cert: fresh.LOCAL_CERT, key: fresh.LOCAL_KEY })
+      Object.assign(pems, fresh)
+      known.renew({ LOCAL_CERT: fresh.LOCAL_CERT, MQTT_CA: fresh.MQTT_CA })
+    },
+  })
   const watchdogMs = watchdogMsOf(process.env, process.pid)
   const resident: Resident = createResident({
     config,
@@ -77,7 +91,7 @@ async function run(config: EdgeConfig): Promise<void> {
       runtime,
       // A board without a battery boots with a wrong date: what the journal and this build prove is later than that counts.
       time: () => certificateTime(runtime.clock.now(), builtAt, resident.cloudTime()),
-      ...(mqtt.ca !== undefined && { ca: mqtt.ca }),
+      ca: () => pems.MQTT_CA,
       onCertificate: known.sawBroker,
     }),
     lastWords: words.take(),
@@ -124,6 +138,7 @@ async function run(config: EdgeConfig): Promise<void> {
     timeoutMs: config.shutdownTimeoutMs,
     stop() {
       leave()
+      endFollowing()
       metrics?.close()
       listener.close()
       resident.stop()

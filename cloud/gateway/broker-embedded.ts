@@ -1,5 +1,5 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
-import { createServer as createTlsServer } from 'node:tls'
+import { createServer as createTlsServer, Server as TlsServer } from 'node:tls'
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes'
 import { BACKLOG } from '../../protocol/model/bound-server.ts'
 import { Budget, type Hold } from '../../protocol/model/budget.ts'
@@ -50,6 +50,8 @@ export interface EmbeddedBroker {
   openTransport: OpenTransport
   /** Hubs connected now. */
   clientCount(): number
+  /** Uses another certificate for new connections; throws if it cannot be used. Nothing without TLS. */
+  renewTls(tls: { cert: string | undefined; key: string | undefined }): void
   close(): Promise<void>
 }
 
@@ -100,6 +102,9 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
     port: (server.address() as AddressInfo).port,
     openTransport: inProcessTransport(broker),
     clientCount: () => broker.connectedClients,
+    renewTls({ cert, key }) {
+      if (server instanceof TlsServer) server.setSecureContext({ cert, key })
+    },
     async close() {
       endChecks()
       for (const socket of sockets) socket.destroy()

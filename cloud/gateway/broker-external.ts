@@ -20,7 +20,7 @@ export interface BrokerAddress {
   clientId: string
   runtime: Runtime
   /** PEM of the authorities to trust with `mqtts:`; the system's by default. */
-  ca?: string
+  ca?: BrokerSocketOptions['ca']
   /** By which the broker's certificate is judged; the system's clock by default. */
   time?: BrokerSocketOptions['time']
   /** Called with the certificate of each broker that is trusted. */
@@ -46,7 +46,7 @@ export function externalBroker(options: BrokerAddress): OpenTransport<ChangingTr
 }
 
 /** How this process opens a connection to a broker. */
-export const socketOptions = (ca: string | undefined, clock: Clock): BrokerSocketOptions => ({
+export const socketOptions = (ca: BrokerSocketOptions['ca'], clock: Clock): BrokerSocketOptions => ({
   modules: { net, tls, stream },
   ca,
   time: () => certificateTime(clock.now(), 0),

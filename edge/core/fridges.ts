@@ -10,13 +10,13 @@ import { setAlarm } from './ledger.ts'
 import { isFrozen, newThermometer, proofOf } from './thermometer.ts'
 
 /**
- * The health shutoff: goods that were without proof of being cold for too long are not sold any more, whether the cloud can be
- * reached or not, until a person has looked at them. A fridge that nobody can read counts as a warm one.
+ * The health shutoff. Goods without recent proof of being cold are not sold, online or offline, until a person has looked at
+ * them. An unreadable fridge counts as a warm one.
  */
 
-/** What is known of a fridge, for the decision. Durations in milliseconds. */
+/** The facts about a fridge that decide. Durations in milliseconds. */
 export interface FridgeFacts {
-  /** What the readings of this life prove. */
+  /** The proof that readings of this life give. */
   proof: 'cold' | 'warm' | undefined
   /** There has been no valid reading for too long. */
   isUnread: boolean
@@ -26,7 +26,7 @@ export interface FridgeFacts {
   wasInDoubt: boolean
   /** An earlier life gave the last proof; this one has none yet. */
   isInherited: boolean
-  /** Part of `doubtForMs` lies before this life, and nobody has reported yet how long that is. */
+  /** Part of `doubtForMs` lies before this life, and its length is not known yet. */
   isLengthUnknown: boolean
   /** For how long this life has watched it. */
   watchedForMs: number
@@ -53,7 +53,7 @@ export function judgeFridge(facts: FridgeFacts, limits: FridgeLimits): FridgeVer
   const { healthShutoffMs, clockWaitMs, doubtMs } = limits
   const leftMs = healthShutoffMs - doubtForMs
   if (proof === 'cold' && !isUnread) return { kind: 'cold', isProven: true, ms: doubtMs }
-  // What it was during an absence shows in what it is after it: its first readings decide, not the time.
+  // After an absence the first readings decide, not the time: a fridge that stayed cold is still cold.
   const isBeingRead = isInherited && proof === undefined && !isUnread && watchedForMs < doubtMs
   if (isBeingRead && leftMs <= 0) return { kind: 'unproven', ms: doubtMs - watchedForMs }
   if (proof === undefined && !isUnread && !wasInDoubt && doubtForMs < doubtMs)
@@ -152,7 +152,7 @@ function unreadOf(context: Context, number: number): { why: string | undefined; 
     .filter((fridge) => fridge.number !== number)
     .map((fridge) => devices.fridge(fridge.number).meter)
   if (isFrozen(meter, { now, others, openedAt }, settings.frozen)) {
-    // What comes after it must prove itself anew.
+    // Later readings must prove themselves from the start.
     devices.fridge(number).meter = { ...meter, run: undefined }
     return { why: `its probe has repeated ${meter.same?.celsius} °C for hours`, ms: undefined }
   }
@@ -190,7 +190,7 @@ export function noteFridgeDoors({ layout, doors, devices, runtime, settings }: C
   return waits.length > 0 ? Math.min(...waits) : undefined
 }
 
-/** A fridge that stays warm, or that cannot be read, is an alarm; one whose door was open for a moment is not. */
+/** Raises and lowers the alarms of a fridge. A door that was open for a moment raises none. */
 function noteAlarms(context: Context, number: number, doubtForMs: number | undefined): void {
   const subject = fridgeSubject(number)
   const { unreadable, meter } = context.devices.fridge(number)
@@ -200,7 +200,7 @@ function noteAlarms(context: Context, number: number, doubtForMs: number | undef
     setAlarm(context, 'fridge_warm', subject, true, `${meter.last?.celsius} °C`)
 }
 
-/** What people and the cloud are shown of a fridge's probe: a reading past its maximum age is none. */
+/** The valid reading of a fridge; undefined past its maximum age. */
 export function readingOf(context: Context, number: number): { celsius: number; ageMs: number } | undefined {
   const { meter, unreadable } = context.devices.fridge(number)
   if (unreadable !== undefined || meter.last === undefined) return undefined
@@ -208,7 +208,7 @@ export function readingOf(context: Context, number: number): { celsius: number; 
   return ageMs < maxAgeMs(context, number) ? { celsius: meter.last.celsius, ageMs } : undefined
 }
 
-/** What each fridge's probe shows, for people at the hub. */
+/** The reading of each fridge with its age, for people at the hub. */
 export function readingsOfFridges(context: Context): FridgeReading[] {
   const { layout, devices, runtime } = context
   const now = runtime.clock.monotonic()
@@ -242,7 +242,7 @@ export function confirmFridge({ journal, devices, cloud, runtime }: Context, num
   const memory = devices.fridge(number)
   memory.isInherited = false
   memory.provenAt = runtime.clock.monotonic()
-  // Readings from before prove nothing about what comes after.
+  // Earlier readings prove nothing from now on.
   memory.meter = { ...newThermometer, last: memory.meter.last, same: memory.meter.same }
   journal.fridges.put({
     number,

@@ -1,6 +1,6 @@
 /**
- * The readings of a fridge's probe as evidence. A probe breaks, freezes and jumps, and its controller falls silent: a reading
- * has an age, an implausible value is not a reading, and no single reading starts or ends a decision.
+ * The readings of a fridge's probe as evidence. A probe breaks, freezes and jumps, and its controller falls silent. So a
+ * reading has an age, an implausible value is not a reading, and no single reading starts or ends a decision.
  */
 
 /** Instants on the monotonic clock, in milliseconds. */
@@ -81,7 +81,7 @@ export function takeReport(
     previous !== undefined && isNear(previous, reading, rules) ? [...meter.suspects, reading] : [reading]
   if (suspects.length < rules.agreeing)
     return { ...withFault(meter), ...repeated, suspects, fault: 'implausible' }
-  // The temperature has jumped indeed: what was before is no part of the run.
+  // The temperature has jumped: a new run begins.
   const fresh: Thermometer = { ...meter, ...repeated, suspects: [], run: undefined }
   return suspects.reduce((so, one) => believe(so, one, { limitCelsius, maxAgeMs }, rules), fresh)
 }
@@ -122,7 +122,7 @@ function believe(
   }
 }
 
-/** What the readings prove; a run that is too short, or full of nonsense, proves nothing. */
+/** The proof that the readings give: none if the run is too short or has too many faults. */
 export function proofOf(
   { run, last }: Pick<Thermometer, 'run' | 'last'>,
   { coldReadings, coldMs, warmReadings }: { coldReadings: number; coldMs: number; warmReadings: number },
@@ -142,9 +142,9 @@ export interface FrozenRules {
 }
 
 /**
- * Whether the probe is frozen: it has repeated exactly one value for hours, although something that it must have noticed has
- * happened meanwhile: another fridge's probe has moved again and again (`others`), or a door of the fridge stood open
- * (`openedAt`: when it last had been open for long). A steady value alone proves nothing.
+ * Whether the probe is frozen. It has repeated exactly one value for hours, although the room has changed: another fridge's
+ * probe has moved several times (`others`), or a door of this fridge stood open (until `openedAt`). A steady value alone
+ * proves nothing.
  */
 export function isFrozen(
   meter: Thermometer,

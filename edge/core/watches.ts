@@ -3,8 +3,8 @@ import type { Context } from './context.ts'
 import { setAlarm } from './ledger.ts'
 
 /**
- * Alarms that time raises: controllers that do not answer, lines that cannot be read, doors that nobody closes. Judged at each
- * event of the hub; each function returns in how many milliseconds time alone changes its result.
+ * Alarms that depend on time: silent controllers, unreadable lines, doors that stay open. The actor judges them at each event
+ * of the hub. Each function returns in how many milliseconds time alone changes its result.
  */
 export function watchHardware(context: Context): number | undefined {
   const waits = [watchControllers(context), watchLines(context), watchDoors(context)]
@@ -61,7 +61,7 @@ function watchLines(context: Context): number | undefined {
   return leftMs
 }
 
-/** A door that somebody has forgotten, one whose lock does not lock, and one of which nobody can say whether it is closed. */
+/** Raises `door_left_open`: the door stays open, its lock does not lock, or its contact cannot be read. */
 function watchDoors(context: Context): number | undefined {
   const { doors, runtime, settings, openSince } = context
   const now = runtime.clock.monotonic()

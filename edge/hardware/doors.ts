@@ -27,20 +27,20 @@ export interface DoorSettings extends SteadyRules {
   doorDebounceMs: number
   /** and no later than so long after its first edge. */
   doorReadWithinMs: number
-  /** A lock or contact that fails for so long is trouble that people are told of. */
+  /** A lock or contact that fails for so long raises an alarm. */
   doorTroubleMs: number
 }
 
 export interface DoorEvents {
   /** The sensor's level has changed and held; `isOpen` is undefined where the line cannot be read or does not settle. */
   onMoved(door: string, change: { isOpen: boolean | undefined; isLocked: boolean }): void
-  /** What `health` says may have changed. */
+  /** `health` may have changed. */
   onChange(): void
-  /** What `readings` says may have changed. */
+  /** `readings` may have changed. */
   onSeen(): void
   /** An unlocked door was locked again when its time had passed. */
   onRelocked(): void
-  /** What `troubles` or `unreadSince` says has changed. */
+  /** `troubles` or `unreadSince` has changed. */
   onTrouble(): void
 }
 
@@ -139,7 +139,7 @@ export class Doors {
     return this.#doors.map((door) => ({ door: door.name, status: this.#statusOf(door) }))
   }
 
-  /** What locks and contacts show now, held or not: for whoever watches them. */
+  /** Locks and contacts as they read now, held or not, for a technician who watches them. */
   readings(): z.infer<typeof DoorHealth>[] {
     return this.#doors.map((door) => ({
       door: door.name,
@@ -162,7 +162,7 @@ export class Doors {
     return this.#options.gpio.problem?.()
   }
 
-  /** Doors whose lock or contact fails, and why; not while no line at all can be read. */
+  /** The doors with a failing lock or contact, and why; empty while no line at all can be read. */
   troubles(): { door: string; why: string }[] {
     if (this.#unreadSince !== undefined) return []
     return this.#doors.flatMap((door) => {
@@ -242,7 +242,7 @@ export class Doors {
       checkpoint('core.before-lock')
       const isDriven = gpio.write(door.lock, 0)
       checkpoint('core.after-lock')
-      // What the line shows counts, not that it took the order.
+      // A line may take the order and not follow it.
       level = isDriven ? gpio.read(door.lock) : 1
     }
     this.#noteLock(door, level)

@@ -1,6 +1,6 @@
 /**
- * A sensor's value as it may be reported: contacts bounce and light barriers flicker. A change must hold before it counts; a
- * sensor that changes again and again without holding is `unsettled`, and one that comes and goes must hold for longer.
+ * A sensor's value as it may be reported. Contacts bounce and light barriers flicker, so a change must hold before it counts. A
+ * sensor that keeps changing without holding is `unsettled`; a sensor that comes and goes must hold for longer each time.
  * Times are monotonic milliseconds.
  */
 
@@ -33,7 +33,7 @@ export class Steady<T> {
     this.#holdMs = rules.sensorHoldMs
   }
 
-  /** It has moved, and nobody has asked for its value since it held one. */
+  /** It has moved, and its value was not read since it held. */
   get isRestless(): boolean {
     return this.#restlessSince !== undefined
   }

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
 import { urlHost } from '../../protocol/model/address.ts'
 import { boundServer, serverOptions, type ServerBounds } from '../../protocol/model/bound-server.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
@@ -71,6 +71,8 @@ function answer(response: ServerResponse, status: number, body: object): void {
 export interface Listener {
   /** Where it listens: `http://127.0.0.1:8081`. */
   url: string
+  /** Uses another certificate from now on; throws if it cannot be used. Nothing where it speaks http. */
+  renew(tls: { cert: string | undefined; key: string | undefined }): void
   close(): void
 }
 
@@ -106,6 +108,9 @@ export function listen(
       const actual = typeof address === 'object' && address ? address.port : port
       resolve({
         url: `${tls ? 'https' : 'http'}://${urlHost(host)}:${actual}`,
+        renew({ cert, key }) {
+          if (server instanceof TlsServer) server.setSecureContext({ cert, key })
+        },
         close: () => void server.close(),
       })
     })

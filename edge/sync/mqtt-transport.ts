@@ -17,7 +17,7 @@ export interface MqttOptions {
   password: string
   runtime: Runtime
   /** PEM of the authorities to trust with `mqtts:`; the system's by default. */
-  ca?: string
+  ca?: BrokerSocketOptions['ca']
   /** By which the broker's certificate is judged; the system's clock by default. */
   time?: BrokerSocketOptions['time']
   /** Called with the certificate of each broker that is trusted. */

@@ -18,8 +18,8 @@ export interface SocketModules {
 
 export interface BrokerSocketOptions {
   modules: SocketModules
-  /** PEM of the authorities to trust with `mqtts:` (MQTT_CA); the system's by default. */
-  ca?: string | undefined
+  /** PEM of the authorities to trust with `mqtts:` (MQTT_CA); the system's by default. Read for each connection. */
+  ca?: string | (() => string | undefined) | undefined
   /** The time by which certificates are judged. */
   time: () => CertificateTime
   /** Called with each accepted certificate of a broker. */
@@ -48,12 +48,13 @@ export function openBrokerSocket(url: string, options: BrokerSocketOptions): Soc
 function openTls(address: NetworkAddress, options: BrokerSocketOptions): Duplex {
   const { tls } = options.modules
   const { host, port, servername } = address
+  const ca = authoritiesOf(options)
   const socket = tls.connect({
     host,
     port,
     // A certificate may name an address too; then there is no server name to send.
     ...(servername !== undefined && { servername }),
-    ...(options.ca && { ca: options.ca }),
+    ...(ca !== undefined && { ca }),
     // Judged below, before anything is sent: OpenSSL knows no clock but the machine's.
     rejectUnauthorized: false,
   })
@@ -105,9 +106,13 @@ function gateBefore(socket: TlsSocket, { stream }: SocketModules): { gate: Duple
   }
 }
 
+const authoritiesOf = ({ ca }: BrokerSocketOptions): string | undefined =>
+  typeof ca === 'function' ? ca() : ca
+
 /** Why the server is not accepted; undefined if it is. */
 function problemOfServer(socket: TlsSocket, host: string, options: BrokerSocketOptions): string | undefined {
-  const { modules, ca, onCertificate } = options
+  const { modules, onCertificate } = options
+  const ca = authoritiesOf(options)
   const time = options.time()
   const peer = socket.getPeerCertificate(true)
   const presented = chainOf(peer)

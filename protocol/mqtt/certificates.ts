@@ -111,6 +111,11 @@ export class KnownCertificates {
 
   /** `files`: the PEM of each setting. A file with several certificates counts by the first end. */
   constructor(files: Readonly<Record<string, string | undefined>>) {
+    this.renew(files)
+  }
+
+  /** The files have been replaced. */
+  renew(files: Readonly<Record<string, string | undefined>>): void {
     for (const [name, pem] of Object.entries(files)) {
       const ends = pem === undefined ? [] : certificatesIn(pem).map(endOf)
       if (ends.length > 0) this.#ends.set(name, Math.min(...ends))

@@ -14,8 +14,7 @@ const READINGS = 3
 const SLACK_MS = 15_000
 
 /**
- * Listens to what a fridge's controller reports, and judges by itself when the hub last had proof that the fridge is cold. It
- * is milder than the hub in every doubt: gaps and single nonsense do not count, and each life of the hub begins with proof.
+ * Hears the reports of a fridge's controller, and judges when the hub last had proof that the fridge is cold. It is milder than the hub in every doubt: gaps and single nonsense do not count, and each life of the hub begins with proof.
  */
 export class ColdWatch {
   readonly #rules: ColdRules

@@ -91,7 +91,7 @@ export const serviceSettings = {
       'An external MQTT 3.1.1 broker, with user and password, which processes of the cloud may share; or several of one cluster, separated by commas. Default: a broker inside this process.',
   },
   MQTT_CA: optionalText(
-    "A PEM file of authorities to trust with an mqtts: MQTT_URL. The system's where it is not set.",
+    'A PEM file of authorities to trust with an mqtts: MQTT_URL; a renewed file is used within a minute. Default: those of the system.',
   ),
   MQTT_HOST: {
     schema: hostText('').schema.optional(),
@@ -102,7 +102,7 @@ export const serviceSettings = {
     'Port of the embedded broker; 0 takes any free one. Without meaning where MQTT_URL is set.',
   ),
   MQTT_CERT: optionalText(
-    "A PEM file with the embedded broker's certificate and its chain: it then takes mqtts: alone. Read at the start.",
+    "A PEM file with the embedded broker's certificate and its chain: it then takes mqtts: alone. A renewed file is used within a minute.",
   ),
   MQTT_KEY: optionalText('A PEM file with the key of MQTT_CERT.'),
   PAYMENTS_URL: {
