@@ -104,7 +104,6 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
  */
 async function serve(self: Endpoint, call: Call): Promise<Response> {
   const { route } = self
-  if (route.openEnded) requirePlainPath(route, call)
   // What is there already is not waited for: each waiting takes longer than most of these steps.
   const resolved = self.resolveCredential(route.auth, new Credentials(call))
   const authenticated = resolved instanceof Promise ? await resolved : resolved
@@ -114,6 +113,7 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
   const body = readsBody(route, call) ? await receiveBody(self, call, authenticated) : NO_BODY
   const parsed = parse(route, call, body)
   if (parsed instanceof Reply) return send(call, answerOf(route, parsed, self.checkResponses))
+  if (route.openEnded) requirePlainPath(route, call)
   const key = route.idempotent ? idempotencyKeyOf(call.header('Idempotency-Key')) : undefined
   const { credential } = authenticated
   const caller = self.looksUp ? await authorize(self, credential, parsed) : (credential as Credential)
