@@ -10,6 +10,8 @@ export const long: readonly string[] = [
   'test/simulation/swarm.test.ts',
   'test/browser/commissioning.test.ts',
   'test/process/strangers.test.ts',
+  'test/process/crowds.test.ts',
+  'test/process/proxies.test.ts',
   'test/browser/hub-page.test.ts',
   'test/process/cut-off.test.ts',
   'test/browser/docs.test.ts',

@@ -29,6 +29,8 @@ const services = {
   /** For the example of a controller's firmware. */
   python3: () => (onPath('python3') ? undefined : 'python3 is not installed'),
   openssl: () => (onPath('openssl') ? undefined : 'openssl is not installed'),
+  nginx: () => (onPath('nginx') && onPath('openssl') ? undefined : 'nginx or openssl is not installed'),
+  haproxy: () => (onPath('haproxy') && onPath('openssl') ? undefined : 'haproxy or openssl is not installed'),
   sshd: () => (onPath('sshd') ? undefined : 'sshd is not installed'),
   /** OpenSSH's own clients. */
   ssh: () => {

@@ -1,0 +1,151 @@
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { createServer, type AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { expect, onTestFinished } from 'vitest'
+import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
+import { openDatabase } from '../../cloud/platform/store/database.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { seedHubs } from '../cloud/support/app.ts'
+import { programFolder, startCloud } from '../cloud/support/program.ts'
+import { makeCertificate } from '../support/certificate.ts'
+import { onPath } from '../support/on-path.ts'
+import { service } from '../support/services.ts'
+
+const proxies = resolve(import.meta.dirname, '../../cloud/packaging/proxies')
+
+function freePort(): Promise<number> {
+  return new Promise((done) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => done(port))
+    })
+  })
+}
+
+/** A cloud behind a proxy, and an API key of it. */
+async function cloudBehindProxy() {
+  const folder = programFolder()
+  const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+  await db.migrate()
+  await seedHubs(db)
+  const grant = { name: 'test', ownerId: 1, scopes: ['events:read'], hubs: '*', expiresAt: null } as const
+  const { key } = await issueApiKey(db.kysely, systemRuntime(), grant)
+  await db.close()
+  const cloud = startCloud({ DATA_DIR: folder, TRUSTED_PROXIES: '1', DRAIN_MS: '3000' })
+  return { cloud, key, port: await cloud.ready() }
+}
+
+interface Answer {
+  status: number
+  text: string
+}
+
+/** Calls the proxy from an address of this machine. `firstBytes`: does not wait for the end of the answer. */
+function call(
+  port: number,
+  path: string,
+  {
+    from = '127.0.0.1',
+    headers = {},
+    firstBytes = false,
+  }: { from?: string; headers?: Record<string, string>; firstBytes?: boolean } = {},
+): Promise<Answer> {
+  return new Promise((done) => {
+    const sent = request({
+      host: '127.0.0.1',
+      port,
+      path,
+      headers,
+      localAddress: from,
+      agent: false,
+      rejectUnauthorized: false,
+    })
+    let text = ''
+    sent.on('error', () => done({ status: 0, text }))
+    sent.on('response', (answer) => {
+      const end = (): void => {
+        done({ status: answer.statusCode!, text })
+        sent.destroy()
+      }
+      answer.on('data', (chunk: Buffer) => {
+        text += chunk.toString()
+        if (firstBytes) end()
+      })
+      answer.on('end', end)
+    })
+    sent.end()
+  })
+}
+
+/** Starts a proxy with its packaged file, in which only addresses and paths of this test differ. */
+async function startProxy(program: 'nginx' | 'haproxy', cloudPort: number): Promise<number> {
+  const folder = programFolder()
+  const certificate = makeCertificate()
+  onTestFinished(() => certificate.remove())
+  const port = await freePort()
+  const [file, listening] =
+    program === 'nginx'
+      ? (['nginx.conf', 'listen 443 ssl'] as const)
+      : (['haproxy.cfg', 'bind :443'] as const)
+  const tls = join(folder, 'tls.pem')
+  writeFileSync(tls, certificate.cert + certificate.key)
+  const written = readFileSync(join(proxies, file), 'utf8')
+  for (const part of [listening, '127.0.0.1:8080', '/etc/larder/tls.pem']) expect(written).toContain(part)
+  const text = written
+    .replace(listening, program === 'nginx' ? `listen 127.0.0.1:${port} ssl` : `bind 127.0.0.1:${port}`)
+    .replace('127.0.0.1:8080', `127.0.0.1:${cloudPort}`)
+    .replace('/etc/larder/tls.pem', tls)
+    .replace('/etc/larder/tls.key', certificate.keyPath)
+    .replace('/run/nginx.pid', join(folder, 'nginx.pid'))
+  const path = join(folder, file)
+  writeFileSync(path, text)
+  const options = program === 'nginx' ? ['-e', 'stderr', '-g', 'daemon off;', '-c', path] : ['-f', path]
+  const child = spawn(onPath(program)!, options, { stdio: 'inherit' })
+  const exited = new Promise((done) => child.once('exit', done))
+  onTestFinished(async () => {
+    child.kill('SIGTERM')
+    await exited
+  })
+  await expect.poll(async () => (await call(port, '/healthz')).status, { timeout: 30_000 }).toBe(200)
+  return port
+}
+
+for (const program of ['nginx', 'haproxy'] as const)
+  service(program)(
+    `behind ${program} with the packaged file each caller has its own limits, streams arrive at once, and a drained process loses no call`,
+    async () => {
+      const { cloud, key, port: cloudPort } = await cloudBehindProxy()
+      const port = await startProxy(program, cloudPort)
+
+      // Ten look-ups a minute for each address; what callers write into the header themselves counts for nothing.
+      const look = (from: string, n: number) =>
+        call(port, `/users/user/exists/phone?phone_number=%2B1202555${1000 + n}`, {
+          from,
+          headers: { 'X-Forwarded-For': `198.51.100.${n}` },
+        })
+      const statuses: number[] = []
+      for (let n = 0; n < 12; n += 1) statuses.push((await look('127.0.0.1', n)).status)
+      expect(statuses).toEqual([...Array.from({ length: 10 }, () => 200), 429, 429])
+      expect((await look('127.0.0.2', 99)).status).toBe(200)
+
+      const stream = call(port, '/api/v1/owners/events/stream', {
+        headers: { 'X-API-Key': key },
+        firstBytes: true,
+      })
+      expect(await stream).toEqual({ status: 200, text: ': ok\n\n' })
+      expect(cloud.output()).not.toContain('TRUSTED_PROXIES')
+
+      // HAProxy sees that the process is not ready and has no other; nginx serves until it is gone. No answer is cut off.
+      cloud.child.kill('SIGTERM')
+      const seen = new Set<number>()
+      for (let n = 0; n < 30; n += 1) {
+        seen.add((await call(port, '/')).status)
+        await new Promise((done) => setTimeout(done, 50))
+      }
+      expect([...seen].filter((status) => status !== 200 && status !== 503)).toEqual([])
+      if (program === 'nginx') expect([...seen]).toEqual([200])
+    },
+    120_000,
+  )
