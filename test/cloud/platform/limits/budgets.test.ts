@@ -1,8 +1,17 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { axes, type Axis } from '../../../../protocol/model/budget.ts'
 import { budgets, holderOf, openBudgets, type BudgetName } from '../../../../cloud/platform/limits/budgets.ts'
+import { limitsTable } from './limits-table.ts'
+import { notLimits, otherLimits } from './other-limits.ts'
+import { cloudSettings } from '../../../../cloud/platform/settings/config.ts'
+import { settingsIn, type Setting } from '../../../../protocol/model/program-settings.ts'
 import { defaultSettings } from '../../../../cloud/platform/settings/rule-settings.ts'
 
+const declaredSettings: ReadonlyMap<string, Setting> = settingsIn(cloudSettings)
+const environmentName = (key: string): string =>
+  key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()
 const names = Object.keys(budgets) as BudgetName[]
 const cases = names.flatMap((name) =>
   (Object.keys(budgets[name].shares) as Axis[]).map((axis) => [name, axis] as const),
@@ -49,4 +58,22 @@ test('a caller is recognised by its network, and by its user or API key and owne
     user: 'identity:ada',
   })
   expect(holderOf('n', { actor: 'address:192.0.2.1' })).toEqual({ network: 'n' })
+})
+
+test('cloud/README has the table of all limits', () => {
+  const readme = readFileSync(resolve(import.meta.dirname, '../../../../cloud/README.md'), 'utf8')
+  expect(readme).toContain(limitsTable().join('\n'))
+})
+
+test('every setting that counts something is a budget, another limit with its share, or no limit at all', () => {
+  const ofBudgets = names.flatMap((name) => {
+    const { shares, ...declared } = budgets[name]
+    return [...Object.values(shares), ...('total' in declared ? [declared.total] : [])].map(environmentName)
+  })
+  const listed = [...ofBudgets, ...otherLimits.flatMap(({ settings }) => settings), ...notLimits]
+  expect(new Set(listed.filter((name) => !declaredSettings.has(name)))).toEqual(new Set())
+  const counts = [...declaredSettings].filter(
+    ([name, { standard }]) => /^\d+$/.test(standard ?? '') && !/(_MS|_DAYS|_CENTS|_S|PORT)$/.test(name),
+  )
+  expect(counts.map(([name]) => name).filter((name) => !listed.includes(name))).toEqual([])
 })

@@ -1,0 +1,105 @@
+/** A number of things in a process, or of one owner, that no `Budget` counts. */
+interface OtherLimit {
+  what: string
+  /** The names of its settings, the total first. */
+  settings: readonly string[]
+  /** What keeps one caller from using it up for all. */
+  share: string
+}
+
+/**
+ * Every setting that counts something, beside the budgets (`cloud/platform/limits/budgets.ts`): a test finds each such setting in one of the two
+ * lists, and cloud/README prints both.
+ */
+export const otherLimits: readonly OtherLimit[] = [
+  {
+    what: 'HTTP connections (`protocol/model/bound-server.ts`)',
+    settings: ['HTTP_MAX_CONNECTIONS', 'HTTP_CONNECTIONS_PER_NETWORK'],
+    share: 'per network; beyond it an idle connection of the same network ends, else the one longest at work',
+  },
+  {
+    what: 'new guests a minute',
+    settings: ['GUESTS_PER_MINUTE'],
+    share: 'per network; unused guests expire after `GUESTS_KEPT_DAYS`',
+  },
+  { what: 'webhooks', settings: ['WEBHOOKS_PER_OWNER'], share: 'per owner' },
+  { what: 'open alarms', settings: ['ALARMS_PER_HUB'], share: 'per hub' },
+  {
+    what: 'deliveries under way',
+    settings: ['WEBHOOK_CONCURRENCY'],
+    share: 'per webhook',
+  },
+  {
+    what: 'unpaid orders, and units of each',
+    settings: ['UNPAID_ORDERS_PER_USER', 'UNPAID_UNITS_PER_ORDER'],
+    share: 'per user',
+  },
+  {
+    what: 'devices that get notices',
+    settings: ['PUSH_DEVICES'],
+    share: 'per user; the one longest unheard goes',
+  },
+  {
+    what: 'pace of an upload',
+    settings: ['UPLOAD_BYTES_PER_SECOND'],
+    share: 'per upload; a slower one ends after `UPLOAD_PATIENCE_MS`',
+  },
+  {
+    what: 'structure of one picture or video',
+    settings: ['IMAGE_PIXELS', 'MEDIA_PARTS', 'MEDIA_DEPTH'],
+    share: 'per file; the processor time of all files is the budget `mediaTime`',
+  },
+  { what: 'names that one order search reads', settings: ['ORDER_SEARCH_NAMES'], share: 'per call' },
+  {
+    what: 'identity tokens, search totals, file addresses and events kept in memory',
+    settings: ['IDENTITY_TOKENS', 'SEARCH_TOTALS_KEPT', 'FILE_ADDRESSES_KEPT', 'EVENTS_IN_MEMORY'],
+    share: 'caches: a caller who fills them slows others down, and nobody is refused',
+  },
+  {
+    what: 'hubs greeted at the same time',
+    settings: ['GATEWAY_GREET_AT_ONCE', 'GATEWAY_GREET_AT_LEAST', 'GATEWAY_GREET_TRANSACTIONS'],
+    share: 'one place per hub that has signed in',
+  },
+  {
+    what: 'messages and bytes on their way to or from a hub',
+    settings: [
+      'GATEWAY_MAILBOX',
+      'GATEWAY_BATCH_BYTES',
+      'GATEWAY_BATCH_ENTRIES',
+      'GATEWAY_WINDOW_BYTES',
+      'GATEWAY_MAX_WINDOW_BYTES',
+    ],
+    share: 'per hub',
+  },
+  {
+    what: 'due work at the same time',
+    settings: ['WORK_CONCURRENCY', 'WORK_BATCH'],
+    share: 'per kind of work',
+  },
+  {
+    what: 'connections to PostgreSQL',
+    settings: [
+      'DATABASE_READ_CONNECTIONS',
+      'DATABASE_WRITE_CONNECTIONS',
+      'DATABASE_GATEWAY_CONNECTIONS',
+      'DATABASE_BACKGROUND_CONNECTIONS',
+    ],
+    share: 'per use; a statement ends after `DATABASE_…_STATEMENT_MS`, calls a minute are per credential',
+  },
+]
+
+/** Numbers that count nothing a caller could use up: sizes of batches, lengths of lists, thresholds. */
+export const notLimits: readonly string[] = [
+  'TRUSTED_PROXIES',
+  'PROCESSOR_CHECK_BATCH',
+  'LOST_ORDER_NUMBERS',
+  'REFUND_RETRIES',
+  'LOYALTY_CENTS_PER_POINT',
+  'TOP_PRODUCTS',
+  'RETENTION_BATCH',
+  'EVENT_BATCH',
+  'LOW_STOCK',
+  'WORK_ALARM_ATTEMPTS',
+  'GATEWAY_SILENT_BEATS',
+  'GATEWAY_STALL_TRIES',
+]
