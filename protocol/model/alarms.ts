@@ -16,9 +16,10 @@ export interface AlarmKind {
    * `at_once`: the alarm ends with its fact, which a person or the processor has settled. `when_quiet`: what may come and go,
    * as a loose line does: it ends when its fact has been gone for a while. `when_long_quiet`: what is only seen now
    * and then. `when_acknowledged`: what has happened and cannot be
-   * undone: it ends when somebody has taken note of it.
+   * undone: it ends when somebody has taken note of it. `at_once_or_acknowledged`: it ends with its fact, or when somebody
+   * has taken note of it, because the fact may stay.
    */
-  ends: 'at_once' | 'when_quiet' | 'when_long_quiet' | 'when_acknowledged'
+  ends: 'at_once' | 'when_quiet' | 'when_long_quiet' | 'when_acknowledged' | 'at_once_or_acknowledged'
   /** Reported by hubs under this name; absent where the cloud finds it itself. */
   byHub?: true
 }
@@ -222,7 +223,7 @@ const kinds = {
     what: 'is disputed by its cardholder, whose bank has taken the money back',
     remedy:
       'Answer the dispute at the processor in time, with the record of the order. If its status is unknown here, read it there.',
-    ends: 'when_acknowledged',
+    ends: 'at_once_or_acknowledged',
   },
   payment_orphaned: {
     severity: 'critical',

@@ -220,6 +220,7 @@ const SETTLED_TIMES = 2
 function quietMs({ settings }: CloudContext, { kind, is_flapping, count }: AlarmRow): number | undefined {
   switch (alarmKinds[kind].ends) {
     case 'at_once':
+    case 'at_once_or_acknowledged':
       return count > SETTLED_TIMES ? settings.alarmFlapMs : 0
     case 'when_quiet':
       return is_flapping === 1 ? settings.alarmFlapMs : settings.alarmClearMs
@@ -273,7 +274,7 @@ export async function reconcileAlarms(
     if (row.incident.startsWith(among) && !names.has(row.incident)) await fade(tx, context, row)
 }
 
-/** Somebody has taken note of an alarm: of one that no fact can end, that is its end. A second time nothing changes. */
+/** Somebody has taken note of an alarm: of one whose fact may stay for ever, that is its end. A second time nothing changes. */
 export async function acknowledgeAlarm(
   tx: Tx,
   context: CloudContext,
@@ -288,10 +289,12 @@ export async function acknowledgeAlarm(
     .returningAll()
     .executeTakeFirst()
   if (news) tell(tx, context, news, 'alarm.acknowledged')
-  if (news?.cleared_at === null && alarmKinds[news.kind].ends === 'when_acknowledged')
-    await end(tx, context, news)
+  if (news?.cleared_at === null && endsAcknowledged(news.kind)) await end(tx, context, news)
   return tx.q.selectFrom('alarms').selectAll().where('id', '=', id).executeTakeFirst()
 }
+
+const endsAcknowledged = (kind: AlarmKindName): boolean =>
+  alarmKinds[kind].ends === 'when_acknowledged' || alarmKinds[kind].ends === 'at_once_or_acknowledged'
 
 /** What time does to alarms. */
 export const alarmWork = (context: CloudContext): WorkKinds => ({
