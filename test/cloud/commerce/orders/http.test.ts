@@ -82,11 +82,15 @@ test('from the shelf to the queue over HTTP', async () => {
   expect(await call('GET', `${order}?hub_id=1`, { token })).toMatchObject({
     json: { payment_status: 'completed', queue_position: 1, currency: 'USD', deals: [] },
   })
+  // The hub is offline: it hears of the cancellation when it is back.
   expect(await call('DELETE', order, { token })).toMatchObject({
-    status: 503,
-    json: { error: { code: 'hub_offline' } },
+    status: 200,
+    json: { success: true, order_id: id },
   })
-  expect(await shop.outbox()).toHaveLength(1)
+  expect(await call('GET', `${order}?hub_id=1`, { token })).toMatchObject({
+    json: { processing_status_name: 'CANCELLED', payment_status: 'refunded' },
+  })
+  expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued', 'order.cancel'])
 })
 
 test('why an order cannot be paid is said before it is tried', async () => {
