@@ -16,6 +16,7 @@ import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
 import { makeCertificate } from '../../support/certificate.ts'
 import { service } from '../../support/services.ts'
+import { virtualRuntime } from '../../support/virtual-clock.ts'
 import { emptySqlite } from '../support/database.ts'
 import { seedHub } from './support/seed-hub.ts'
 
@@ -33,7 +34,8 @@ beforeAll(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   await seedHub(db, 1, digestOf('secret-1'))
   await seedHub(db, 2, digestOf('secret-2'))
-  refusals = cloudRefusals({ log, runtime: systemRuntime() })
+  // No minute ends here, however busy the machine is.
+  refusals = cloudRefusals({ log, runtime: virtualRuntime(1) })
   broker = await startEmbeddedBroker({ db, databaseUrl, log, refusals, clock, port: 0 })
   await new Promise<void>((resolve) => {
     cloud = broker.openTransport(
