@@ -221,7 +221,7 @@ describe('the hub’s own page', () => {
     await row.getByLabel('one more').click()
     await row.getByLabel('one more').click()
     hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, quantity: 5 }))
-    await row.getByText('5 there').waitFor()
+    await row.getByText('5 of 12 there').waitFor()
     await row.getByRole('button', { name: 'Added 3' }).click()
     const other = page.locator('[data-row="2/1/2"]')
     await other.getByLabel('units').fill('0')
@@ -285,6 +285,8 @@ describe('the hub’s own page', () => {
   browserTest(
     'no click is lost while the state changes ten times a second, and nothing moves below the finger',
     async () => {
+      // Each click adds one unit, and no number goes above what a row holds.
+      hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, capacity: 250 }))
       const { page } = await visit({ width: 1400 })
       await select(page, 'cabinet-2')
       await page.click('[data-shelf="1"] summary')
@@ -323,7 +325,7 @@ describe('the hub’s own page', () => {
     const sell = async (): Promise<void> => {
       left -= 1
       hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, quantity: left }))
-      await page.waitForSelector(`[data-row="2/1/2"]:has-text("${left} there")`)
+      await page.waitForSelector(`[data-row="2/1/2"]:has-text("${left} of 12 there")`)
     }
     const seen = await units.inputValue()
     await units.focus()
