@@ -142,7 +142,9 @@ service('postgres')(
     await db.migrate()
     await fill(db)
     await db.close()
-    const start = () => startCloud({ DATABASE_URL: relay.url, NODE_ENV: 'test' })
+    // Both starts find the same secret beside the database.
+    const folder = programFolder()
+    const start = () => startCloud({ DATABASE_URL: relay.url, DATA_DIR: folder, NODE_ENV: 'test' })
     for (const again of [false, true]) {
       relay.isSilent = false
       const cloud = start()
