@@ -12,6 +12,8 @@ const READY_MS = 120_000
 const EXTENSION = extname(import.meta.filename)
 /** Of the addresses of pictures: a bare counterpart gives the same ones. */
 export const MEDIA_SECRET = 'a secret that all benches have in common'
+/** Processes with one database share it. */
+const STORE_SECRET = 'another secret that all benches have in common'
 
 export interface ServedCloud {
   port: number
@@ -59,6 +61,9 @@ export async function serveCloud(options: {
       DATABASE_URL: `sqlite:${database}`,
       TRUSTED_PROXIES: '1',
       MEDIA_SECRET,
+      STORE_SECRET,
+      // All customers of a benchmark come from one address.
+      GUESTS_PER_MINUTE: '1000000',
       ...environment,
     },
   })
