@@ -36,8 +36,9 @@ export function pauseAfter(
   return Math.max(asked, pause / 2 + (random() * pause) / 2)
 }
 
-/** POSTs that take an `Idempotency-Key`: those of orders, payments, wallet, refunds, deals and controls. */
-const keyed = /order|\/deals\/|\/(controls|operations)\/|\/request_door_open|\/users\/(payments|wallet)\//
+/** POSTs that take an `Idempotency-Key`: those of the table of routes that are `idempotent`. */
+const keyed =
+  /order|\/deals\/|\/(controls|operations)\/|\/request_door_open|\/users\/(payments|wallet)\/|\/owners\/(webhooks|maintenance|owner\/banners)/
 
 export const takesKey = (method: string, path: string): boolean => method === 'POST' && keyed.test(path)
 
