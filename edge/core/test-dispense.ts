@@ -41,9 +41,8 @@ export function beginTestDispense(
 /** A fridge's door before the cabinet is open, or could be opened now. */
 const isAjar = ({ layout, doors }: Context, cabinet: number): boolean =>
   layout.fridgeDoors.some((behind) =>
-    fridgeSides.some(
-      (side) =>
-        behind[side] === cabinet &&
-        ['open', 'unlocked'].includes(doors.status(fridgeDoor(behind.fridge, side))),
-    ),
+    fridgeSides.some((side) => {
+      const door = fridgeDoor(behind.fridge, side)
+      return behind[side] === cabinet && (doors.mayBeOpen(door) || doors.status(door) === 'unlocked')
+    }),
   )

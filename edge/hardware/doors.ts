@@ -152,6 +152,12 @@ export class Doors {
     return this.#doors.map(({ name, isOpen }) => ({ door: name, isOpen: isOpen === true }))
   }
 
+  /** Whether its contact shows it open now, held or not: a command must not lock or dispense beside a door that may be open. */
+  mayBeOpen(name: string): boolean {
+    const door = this.#find(name)
+    return door !== undefined && (door.isOpen === true || door.contact.newest === true)
+  }
+
   /** Since when there are lines and none can be read: their chip is missing, or what serves it. Monotonic milliseconds. */
   get unreadSince(): number | undefined {
     return this.#unreadSince

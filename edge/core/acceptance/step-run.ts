@@ -139,7 +139,7 @@ export class StepRun {
   #lock(): void {
     const { check } = this.step
     const { doors } = this.#context
-    if (check.of === 'door' && check.hasLock && doors.status(check.door) !== 'open') doors.lock(check.door)
+    if (check.of === 'door' && check.hasLock && !doors.mayBeOpen(check.door)) doors.lock(check.door)
   }
 
   #command(body: HubCommand, onExecuted: (result: CommandResult) => void): void {

@@ -73,7 +73,7 @@ function hindranceOf(context: Context, body: DoorCommand): CommandReason | undef
     }
     case 'close_fridge': {
       // A bolt that is thrown beside an open door keeps it open.
-      const isOpen = fridgeSides.some((side) => doors.status(fridgeDoor(body.fridge, side)) === 'open')
+      const isOpen = fridgeSides.some((side) => doors.mayBeOpen(fridgeDoor(body.fridge, side)))
       return isOpen ? 'interlock' : undefined
     }
   }
