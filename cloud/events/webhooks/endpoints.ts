@@ -161,7 +161,7 @@ interface FormerSecret {
 }
 
 /** Former secrets beyond this number are refused: a receiver limits the length of its headers. */
-const FORMER_SECRETS = 10
+export const FORMER_SECRETS = 10
 
 /** The secrets that sign a webhook's messages at a time, the newest first. */
 export const signingSecrets = (

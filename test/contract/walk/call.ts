@@ -42,9 +42,12 @@ export interface RouteCases {
 
 /** The address of a call, at one of the route's mounts. */
 export function addressOf(route: Route, call: Call, mount = mountsOf(route)[0]!): string {
-  const path = mount.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent(String(call.params?.[name] ?? '')),
-  )
+  const path = mount.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = String(call.params?.[name] ?? '')
+    // The path of a file keeps its slashes: a file has one address.
+    const parts = route.openEnded ? value.split('/') : [value]
+    return parts.map(encodeURIComponent).join('/')
+  })
   const query = new URLSearchParams(
     Object.entries(call.query ?? {}).flatMap(([name, value]) =>
       [value].flat().map((one): [string, string] => [name, String(one)]),

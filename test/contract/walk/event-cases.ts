@@ -1,4 +1,6 @@
 import { raiseAlarm } from '../../../cloud/events/alarms/alarms.ts'
+import { FORMER_SECRETS } from '../../../cloud/events/webhooks/endpoints.ts'
+import { routes } from '../../../protocol/contract/routes.ts'
 import type { Call, RouteCases } from './call.ts'
 import type { World } from './world.ts'
 
@@ -89,7 +91,22 @@ export const webhookEndpointCases = {
     },
   },
   'owner.webhooks.delete': ofWebhook(),
-  'owner.webhooks.rotate_secret': ofWebhook({ body: { overlap_hours: 1 } }),
+  'owner.webhooks.rotate_secret': {
+    ...ofWebhook({ body: { overlap_hours: 1 } }),
+    errors: {
+      ...ofWebhook({ body: { overlap_hours: 1 } }).errors,
+      async webhook_limit_reached(world) {
+        const call: Call = {
+          as: 'owner',
+          params: { webhook_id: await webhook(world) },
+          body: { overlap_hours: 1 },
+        }
+        for (let former = 1; former <= FORMER_SECRETS; former += 1)
+          await world.ask(routes['owner.webhooks.rotate_secret'], call)
+        return call
+      },
+    },
+  },
   'owner.webhooks.test': ofWebhook(),
   'owner.webhooks.deliveries': {
     async success(world) {

@@ -59,8 +59,9 @@ test('what a person restocks or counts at the hub is in the ledger', () => {
   expect(bench.core.restock(location, 3)).toEqual({ ok: true })
   expect(bench.core.count(location, 5)).toEqual({ ok: true })
   expect(bench.core.restock({ ...location, row: 9 }, 3)).toEqual({ ok: false, reason: 'not_found' })
-  expect(bench.core.restock(location, 0)).toEqual({ ok: false, reason: 'invalid' })
-  expect(bench.core.count(location, 0.5)).toEqual({ ok: false, reason: 'invalid' })
+  const refused = { ok: false, reason: 'invalid_quantity' }
+  expect(bench.core.restock(location, 0)).toEqual({ ...refused, why: 'must be a whole number, 1 or more' })
+  expect(bench.core.count(location, 0.5)).toEqual({ ...refused, why: 'must be a whole number, 0 or more' })
   expect(bench.entries('stock.restocked')).toMatchObject([{ delta: 3, quantity: 9 }])
   expect(bench.entries('stock.counted')).toMatchObject([{ delta: -4, quantity: 5 }])
   expect(summed(bench)).toMatchObject(bench.stock())
