@@ -108,15 +108,6 @@ test('an answer that breaks off is a lost one', async () => {
   expect((await client.call('GET /owners/hubs')).ok).toBe(true)
 })
 
-test('all tries of a new webhook carry one key, so the owner gets one webhook', async () => {
-  const body = { url: 'https://shop.example/hook', event_types: ['*' as const] }
-  const { client, asked } = scripted([lost(), json({ id: 'we_1' })])
-  expect((await client.call('POST /owners/webhooks', { body })).ok).toBe(true)
-  const keys = asked.map(({ headers }) => headers['Idempotency-Key'])
-  expect(keys).toHaveLength(2)
-  expect([typeof keys[0], keys[1]]).toEqual(['string', keys[0]])
-})
-
 test('what may have moved, or was refused, is not asked for again', async () => {
   for (const answer of [
     refused(504, 'hardware_error'),
