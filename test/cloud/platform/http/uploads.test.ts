@@ -118,7 +118,9 @@ async function filmInAndOut(environment: Record<string, string>): Promise<void> 
   const films = Array.from({ length: 3 }, () => upload({ port, key, parts: filmForm(100 * MIB) }).answer)
   const answers = await Promise.all(films)
   const taken = { report: { media_assets: [{ size: 100 * MIB, mime_type: 'video/mp4' }] } }
-  expect(answers.map(({ status, json }) => [status, json])).toMatchObject(films.map(() => [200, taken]))
+  const got = answers.map(({ status, json }) => [status, json])
+  // The log says why a film was refused.
+  expect(got, program.output().slice(-2000)).toMatchObject(films.map(() => [200, taken]))
   const { json } = answers[0]!
 
   const digest = createHash('sha256')
