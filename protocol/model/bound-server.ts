@@ -10,7 +10,7 @@ import { forwardedAddress, networkOf } from './network.ts'
 import { duration, prefixed, wholeNumber, type SettingsOf } from './program-settings.ts'
 import type { Runtime } from './runtime.ts'
 
-/** What is used of an HTTP server (`node:http`, `node:https`); named here so that the protocol itself opens nothing. */
+/** The used part of an HTTP server (`node:http`, `node:https`); named here so that the protocol itself opens nothing. */
 export interface ServerLike {
   headersTimeout: number
   requestTimeout: number
@@ -86,7 +86,7 @@ const KEEP_ALIVE_MS = 5000
 const LINGER_MS = 1000
 
 export interface BoundServer {
-  /** What its connections hold. */
+  /** The budget of its connections. */
   budget: Budget
   /** From now on each connection ends after its next answer. */
   drain(): void
@@ -102,10 +102,10 @@ interface Connection {
 }
 
 /**
- * Bounds what callers without a credential can occupy in a server made with `serverOptions`: headers and requests must arrive
- * in time, and each network has a share of the connections (`Budget`). Connections at work make room too, because a slow
- * request is at work for as long as its sender likes. Malformed requests get the JSON error of all others. A connection whose
- * request is answered before it has come in whole ends soon after the answer.
+ * Bounds a server made with `serverOptions` against callers without a credential. Headers and requests must arrive in time.
+ * Each network has a share of the connections (`Budget`). Connections at work make room too, because a slow
+ * request is at work for as long as its sender likes. Malformed requests get the JSON error of all others. A connection
+ * ends soon after an answer that was sent before the whole request arrived.
  *
  * Call it after the server has its request listener. With `trustedProxies`, a request counts for the network that the proxy
  * names in `X-Forwarded-For`.
@@ -189,6 +189,6 @@ export function boundServer(
   return { budget, drain: () => (isDraining = true) }
 }
 
-/** Identifies a connection by its peer: over TLS, the socket of a request is another object than that of the connection. */
+/** Identifies a connection by its peer: over TLS, requests and connections have different socket objects. */
 const peerOf = (socket: SocketLike): unknown =>
   socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`

@@ -1,4 +1,4 @@
-/** By what a caller is recognised. A budget has a share for some of these. */
+/** The marks of a caller. A budget has a share for some of them. */
 export const axes = ['network', 'user', 'key', 'tenant'] as const
 export type Axis = (typeof axes)[number]
 
@@ -9,7 +9,7 @@ export type Axis = (typeof axes)[number]
 export type Holder = Readonly<Partial<Record<Axis, string>>>
 
 export interface BudgetLimits {
-  /** Of all holders together. Infinity: only the shares are bounded. */
+  /** The most that all holders have together. Infinity: only the shares are bounded. */
   total: number
   /** The most that one network, user, key or tenant holds. */
   shares: Readonly<Partial<Record<Axis, number>>>
@@ -21,7 +21,7 @@ export interface BudgetLimits {
 }
 
 export interface HoldOptions {
-  /** What is taken at once; 1 by default. */
+  /** The amount to take; 1 by default. */
   amount?: number
   /** Ends the work behind the hold, which is released already. A hold without it never makes room for another. */
   evict?: () => void
@@ -31,7 +31,7 @@ export interface HoldOptions {
 export type Full = Axis | 'total'
 export type Taken = { hold: Hold; full?: undefined } | { hold?: undefined; full: Full }
 
-/** A part of a budget that somebody holds. */
+/** A part of a budget, and its holder. */
 export interface Hold {
   readonly holder: Holder
   readonly amount: number
@@ -53,9 +53,9 @@ interface Group {
 }
 
 /**
- * A budget of which no caller can take everything (memory, connections, streams, processor time). Each caller has a share
- * per axis. If the total is used up, the largest holder makes room: a caller who holds less than another is served at the
- * other's expense, and the largest holder itself is refused. A budget is in memory, for one process.
+ * Bounds memory, connections, streams or processor time so that no caller can take everything. Each caller has a share per
+ * axis. If the total is used up, the largest holder makes room for a caller who holds less. The largest holder itself is
+ * refused. A budget is in memory, for one process.
  */
 export class Budget {
   readonly limits: BudgetLimits
@@ -69,12 +69,12 @@ export class Budget {
     this.#groups = { network: new Map(), user: new Map(), key: new Map(), tenant: new Map() }
   }
 
-  /** What all hold together. */
+  /** The amount of all holders together. */
   get used(): number {
     return this.#used
   }
 
-  /** What one network, user, key or tenant holds. */
+  /** The amount of one network, user, key or tenant. */
   usedBy(axis: Axis, name: string): number {
     return this.#groups[axis].get(name)?.amount ?? 0
   }

@@ -2,7 +2,7 @@ import { errorCodes, type ErrorCode } from './error-codes.ts'
 import { randomHex } from './ids.ts'
 import type { Random, Runtime } from './runtime.ts'
 
-/** What is used of a socket and of an answer of `node:http`. */
+/** The used parts of a socket and of an answer of `node:http`. */
 export interface SocketLike {
   readonly remoteAddress?: string | undefined
   readonly remotePort?: number | undefined
@@ -38,7 +38,7 @@ const LINGER_MS = 1000
 const PLAIN_HOST = /^[a-z0-9._-]+(:\d{1,5})?$/i
 const TARGET = /^\/[^\\#]*$/
 
-/** What is wrong with the `Host` or the target of a request (RFC 9112 §3.2); undefined if it can be served. */
+/** The error in the `Host` or the target of a request (RFC 9112 §3.2); undefined if it can be served. */
 export function headProblem({ url = '', httpVersion, headers, rawHeaders }: RequestHead): string | undefined {
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2)
@@ -105,8 +105,8 @@ const codes: Readonly<Record<string, ErrorCode>> = {
 const answered = new WeakSet<object>()
 
 /**
- * Answers what Node could not read as a request, or did not get in time, and ends the connection. `isAnswering`: an answer is
- * being sent, into which no other can be written.
+ * Answers what Node could not read as a request, or did not get in time, and ends the connection. `isAnswering`: another
+ * answer is being sent.
  */
 export function answerClientError(
   stream: unknown,

@@ -4,9 +4,9 @@ import type { CloudSettings } from '../settings/rule-settings.ts'
 export type UploadPace = Pick<CloudSettings, 'uploadPatienceMs' | 'uploadBytesPerSecond'>
 
 /**
- * How long a sender is still waited for. Waiting uses it up, and each byte that arrives adds to it, up to `uploadPatienceMs`: a sender
- * that is silent for that time is given up, and so is one that sends fewer than `uploadBytesPerSecond` for long. Time in which
- * nobody waits for the sender does not count.
+ * The time for which an upload still waits for its sender. Waiting uses it up, and each byte that arrives adds to it, up to
+ * `uploadPatienceMs`. The upload ends if its sender is silent for that time, or sends fewer than `uploadBytesPerSecond` for
+ * long. Time in which the service itself is busy does not count.
  */
 export class Patience {
   readonly #clock: Clock

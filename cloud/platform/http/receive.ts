@@ -15,7 +15,7 @@ import { hasBody, parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
 import { signatureTime } from './signature-time.ts'
 
-/** What receives the body of a route's requests. */
+/** The parts that receive the bodies of a route. */
 interface Receiving {
   route: Route
   context: CloudContext
@@ -40,7 +40,7 @@ const EMPTY_BODIES = new Set(['', '{}', '[]', 'null', '""'])
 
 export const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: undefined } }
 
-/** Refuses a body that is compressed or otherwise encoded: its bytes are not what they mean. */
+/** Refuses a body that is compressed or otherwise encoded: nothing here decodes it. */
 function requireIdentity(call: Call): void {
   const coding = call.header('Content-Encoding') ?? 'identity'
   if (coding.split(',').some((each) => !['', 'identity'].includes(each.trim().toLowerCase())))

@@ -7,9 +7,9 @@ type SettingKey = {
   [Key in keyof CloudSettings]: CloudSettings[Key] extends number ? Key : never
 }[keyof CloudSettings]
 
-/** A budget as it is declared: each number is a setting. */
+/** The declaration of a budget. Each number is a setting. */
 interface Declared {
-  /** What is counted, as cloud/README prints it. */
+  /** The thing that is counted, as cloud/README prints it. */
   what: string
   /** Absent: only the shares are bounded. */
   total?: SettingKey
@@ -18,7 +18,7 @@ interface Declared {
 }
 
 /**
- * Every budget that callers hold in a process. A budget belongs here, and nowhere else: cloud/README prints this list, and a test
+ * Every budget that callers hold in a process. Declare each budget here: cloud/README prints this list. A test
  * shows for each entry that no network, user, key or tenant can use it up.
  */
 export const budgets = {

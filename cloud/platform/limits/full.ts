@@ -10,7 +10,7 @@ const words: Readonly<Record<Exclude<Full, 'total'>, string>> = {
 
 /**
  * The answer to a caller for whom a budget has nothing left: 429 at the caller's own share, which `details.share_of` names, 503
- * at the total. `what` is what the caller has too much of.
+ * at the total. `what` names the things in the message.
  */
 export const fullError = (full: Full, what: string): ApiError =>
   full === 'total'
@@ -25,7 +25,7 @@ export class Eviction {
   readonly #evicted = new Promise<never>((_resolve, reject) => (this.#reject = reject))
 
   constructor() {
-    // Nobody may be waiting at the moment of the eviction.
+    // The eviction may come while there is no wait.
     this.#evicted.catch(() => {})
   }
 

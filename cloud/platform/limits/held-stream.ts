@@ -2,8 +2,8 @@ import type { Budget, Holder } from '../../../protocol/model/budget.ts'
 import { fullError } from './full.ts'
 
 /**
- * Opens a stream that takes a part of a budget until it ends, whoever ends it: its source, its reader, or the budget, which makes
- * room for another caller. Throws `rate_limit_exceeded` or `service_unavailable` if there is no part left.
+ * Opens a stream that takes a part of a budget until it ends. Its source, its reader or the budget, to make room for another
+ * caller, can end it. Throws `rate_limit_exceeded` or `service_unavailable` if there is no part left.
  */
 export async function heldStream<T>(
   budget: Budget,

@@ -2,7 +2,7 @@ import type { Axis, Budget, Hold, Holder } from '../../../protocol/model/budget.
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { fullError } from './full.ts'
 
-/** What a row costs beside its answer: key, fingerprint, status, indexes. */
+/** Bytes of a row beside its answer: key, fingerprint, status, indexes. */
 const ROW_BYTES = 400
 const HOUR_MS = 3_600_000
 const HOURS_KEPT = 24
