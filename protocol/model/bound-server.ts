@@ -8,7 +8,7 @@ import {
 } from './http-refusals.ts'
 import { forwardedAddress, networkOf } from './network.ts'
 import { duration, prefixed, wholeNumber, type SettingsOf } from './program-settings.ts'
-import type { Runtime } from './runtime.ts'
+import type { Clock, Runtime } from './runtime.ts'
 
 /** The used part of an HTTP server (`node:http`, `node:https`); named here so that the protocol itself opens nothing. */
 export interface ServerLike {
@@ -51,6 +51,11 @@ export const serverBounds = (
       [1, 1_000_000],
       standard.connectionsPerNetwork,
       'The same, of one network (IPv4 /32, IPv6 /64). Beyond them an earlier connection of this network ends.',
+    ),
+    replacedPerSecond: wholeNumber(
+      [1, 1_000_000],
+      300,
+      'Connections that one network may replace in a second in this way. A further new one ends at once.',
     ),
     headersTimeoutMs: duration(10_000, "How long a request's headers may take to arrive."),
     requestTimeoutMs: duration(standard.requestTimeoutMs, 'How long a whole request may take to arrive.'),
@@ -127,11 +132,14 @@ export function boundServer(
     shares: { network: bounds.connectionsPerNetwork },
     atShare: 'replace',
   })
+  const replacements = new Replacements(clock, bounds.replacedPerSecond)
   const connections = new Map<unknown, Connection>()
   let isDraining = false
 
   server.on('connection', (socket) => {
     const network = networkOf(socket.remoteAddress ?? 'unknown')
+    const isFull = budget.usedBy('network', network) >= bounds.connectionsPerNetwork
+    if (isFull && !replacements.take(network)) return void socket.destroy()
     const { hold } = budget.take({ network }, { evict: () => void socket.destroy() })
     if (!hold) return void socket.destroy()
     hold.setIdle(true)
@@ -187,6 +195,31 @@ export function boundServer(
   }
 
   return { budget, drain: () => (isDraining = true) }
+}
+
+/**
+ * Bounds how fast a network at its share replaces its own connections. A flood that comes back as fast as it is ended would else
+ * cost the server the time of all others. A connection beyond that ends at once.
+ */
+class Replacements {
+  readonly #clock: Clock
+  readonly #perSecond: number
+  readonly #counts = new Map<string, number>()
+  #second = 0
+
+  constructor(clock: Clock, perSecond: number) {
+    this.#clock = clock
+    this.#perSecond = perSecond
+  }
+
+  take(network: string): boolean {
+    const second = Math.floor(this.#clock.monotonic() / 1000)
+    if (second !== this.#second) this.#counts.clear()
+    this.#second = second
+    const count = (this.#counts.get(network) ?? 0) + 1
+    this.#counts.set(network, count)
+    return count <= this.#perSecond
+  }
 }
 
 /** Identifies a connection by its peer: over TLS, requests and connections have different socket objects. */

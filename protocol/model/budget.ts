@@ -189,11 +189,16 @@ export class Budget {
   }
 }
 
-function largestIn({ idle, busy }: Group, except: Held): Held | undefined {
+function largestIn({ amount, idle, busy }: Group, except: Held): Held | undefined {
   let largest: Held | undefined
+  // Where things are counted all holds are alike, and there may be thousands.
+  const areAlike = amount === idle.size + busy.size
   for (const holds of [idle, busy])
     for (const hold of holds)
-      if (hold !== except && hold.evict && hold.amount > (largest?.amount ?? 0)) largest = hold
+      if (hold !== except && hold.evict && hold.amount > (largest?.amount ?? 0)) {
+        largest = hold
+        if (areAlike && hold.amount === 1) return hold
+      }
   return largest
 }
 

@@ -9,7 +9,7 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { programFolder, startCloud } from '../cloud/support/program.ts'
 import { seedHubs } from '../cloud/support/app.ts'
 
-const { clock } = systemRuntime()
+const { clock, random } = systemRuntime()
 const AT_ONCE = 100
 const CROWD = '127.0.0.1'
 /** Time in which the honest caller is measured. */
@@ -22,7 +22,7 @@ interface Crowd {
   leave: () => void
 }
 
-/** Connections of one network that each send a text, and then a byte every 5 s. A connection that is ended comes back. */
+/** Connections of one network that each send a text, and then a byte every 5 s. A connection that is ended comes back within a minute. */
 async function crowd(port: number, count: number, text: string): Promise<Crowd> {
   const sockets = new Set<Socket>()
   let hasLeft = false
@@ -37,7 +37,7 @@ async function crowd(port: number, count: number, text: string): Promise<Crowd> 
       socket.on('close', () => {
         sockets.delete(socket)
         done()
-        if (!hasLeft) clock.after(1000, () => hasLeft || void come())
+        if (!hasLeft) clock.after(5000 + random.fraction() * 55_000, () => hasLeft || void come())
       })
     })
   const drip = setInterval(

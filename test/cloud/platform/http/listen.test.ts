@@ -203,6 +203,21 @@ test('a network at its share loses its oldest connections, also those at work, t
   expect(await slow[0]!.ended).toBe('')
 })
 
+test('a network at its share replaces only so many connections in a second; further ones end at once', async () => {
+  const server = await serve(0, { connectionsPerNetwork: 2, replacedPerSecond: 1 })
+  const slow = await atWork(server, 2)
+  const answers = await Promise.all(
+    Array.from(
+      { length: 20 },
+      () => stranger(server.port, 'GET / HTTP/1.1\r\nHost: l\r\nConnection: close\r\n\r\n').ended,
+    ),
+  )
+  expect(answers).toContain('')
+  expect(slow.filter(({ socket }) => !socket.destroyed).length).toBeGreaterThan(0)
+  const other = stranger(server.port, 'GET / HTTP/1.1\r\nHost: l\r\nConnection: close\r\n\r\n', '127.0.0.2')
+  expect(await other.ended).toMatch(/^HTTP\/1.1 200/)
+})
+
 test('a network that takes all connections cannot keep out another network', async () => {
   const server = await serve(0, { maxConnections: 4, connectionsPerNetwork: 4 })
   const slow = await atWork(server, 4)

@@ -14,7 +14,7 @@ interface OtherLimit {
 export const otherLimits: readonly OtherLimit[] = [
   {
     what: 'HTTP connections (`protocol/model/bound-server.ts`)',
-    settings: ['HTTP_MAX_CONNECTIONS', 'HTTP_CONNECTIONS_PER_NETWORK'],
+    settings: ['HTTP_MAX_CONNECTIONS', 'HTTP_CONNECTIONS_PER_NETWORK', 'HTTP_REPLACED_PER_SECOND'],
     share: 'per network; beyond it an idle connection of the same network ends, else the one longest at work',
   },
   {
