@@ -156,14 +156,16 @@ function unreadOf(context: Context, number: number): { why: string | undefined; 
     devices.fridge(number).meter = { ...meter, run: undefined }
     return { why: `its probe has repeated ${meter.same?.celsius} °C for hours`, ms: undefined }
   }
-  const ms = maxAgeMs(context, number) - (now - (meter.last?.at ?? watchedSince ?? now))
+  const validUntil = (meter.last?.at ?? watchedSince ?? now) + maxAgeMs(context, number)
+  const reliableUntil = (meter.unreliableSince ?? Infinity) + maxAgeMs(context, number)
+  const ms = Math.min(validUntil, reliableUntil) - now
   return ms > 0 ? { why: undefined, ms } : { why: whyUnread(context, number), ms: undefined }
 }
 
 function whyUnread(context: Context, number: number): string {
-  const { fault } = context.devices.fridge(number).meter
+  const { fault, unreliableSince } = context.devices.fridge(number).meter
   if (!isUsable(context, fridgeDevice(number))) return 'its controller does not answer'
-  switch (fault) {
+  switch (fault ?? (unreliableSince === undefined ? undefined : 'implausible')) {
     case 'none':
       return 'its probe gives no reading'
     case 'implausible':

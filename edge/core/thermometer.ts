@@ -12,8 +12,12 @@ export interface Reading {
 export interface Thermometer {
   /** The last plausible reading. */
   last: Reading | undefined
-  /** Plausible readings on one side of the limit, without a gap; `faults`: other reports among them. */
-  run: { side: 'cold' | 'warm'; since: number; count: number; faults: number } | undefined
+  /** Consecutive plausible readings on one side of the limit, without a gap. Faults between them do not count. */
+  run: { side: 'cold' | 'warm'; since: number; count: number } | undefined
+  /** The newest reports: whether each was a plausible reading. */
+  recent: readonly boolean[]
+  /** Since when no more than half of them are. */
+  unreliableSince: number | undefined
   /** Readings far from the last one, near one another: believed once there are enough of them. */
   suspects: readonly Reading[]
   /** Since when, and how often, the probe has repeated exactly one value. */
@@ -47,6 +51,8 @@ export interface ProbeRules {
 export const newThermometer: Thermometer = {
   last: undefined,
   run: undefined,
+  recent: [],
+  unreliableSince: undefined,
   suspects: [],
   same: undefined,
   moves: [],
@@ -56,6 +62,8 @@ export const newThermometer: Thermometer = {
 
 /** Moves that are remembered: enough to show that a room changes, and not once. */
 const MOVES = 3
+/** Reports by which a probe's reliability is judged. */
+const RECENT = 12
 
 /**
  * Takes in a report of the probe; `celsius` null: the probe gives no reading. `maxAgeMs`: a longer gap ends the run.
@@ -67,9 +75,9 @@ export function takeReport(
   rules: ProbeRules,
 ): Thermometer {
   const { celsius, at } = report
-  if (celsius === null) return { ...withFault(meter), suspects: [], fault: 'none' }
+  if (celsius === null) return { ...noteReport(meter, false, at), suspects: [], fault: 'none' }
   if (!Number.isFinite(celsius) || celsius < rules.minCelsius || celsius > rules.maxCelsius)
-    return { ...withFault(meter), suspects: [], fault: 'implausible' }
+    return { ...noteReport(meter, false, at), suspects: [], fault: 'implausible' }
   const reading = { celsius, at }
   const repeated = noteSame(meter, reading)
   // The first reading of all has nothing to be compared with, but a probe that has reported nonsense is not believed.
@@ -80,14 +88,17 @@ export function takeReport(
   const suspects =
     previous !== undefined && isNear(previous, reading, rules) ? [...meter.suspects, reading] : [reading]
   if (suspects.length < rules.agreeing)
-    return { ...withFault(meter), ...repeated, suspects, fault: 'implausible' }
+    return { ...noteReport(meter, false, at), ...repeated, suspects, fault: 'implausible' }
   // The temperature has jumped: a new run begins.
   const fresh: Thermometer = { ...meter, ...repeated, suspects: [], run: undefined }
   return suspects.reduce((so, one) => believe(so, one, { limitCelsius, maxAgeMs }, rules), fresh)
 }
 
-const withFault = (meter: Thermometer): Thermometer =>
-  meter.run ? { ...meter, run: { ...meter.run, faults: meter.run.faults + 1 } } : meter
+function noteReport(meter: Thermometer, isPlausible: boolean, at: number): Thermometer {
+  const recent = [...meter.recent, isPlausible].slice(-RECENT)
+  const isReliable = 2 * recent.filter(Boolean).length > recent.length
+  return { ...meter, recent, unreliableSince: isReliable ? undefined : (meter.unreliableSince ?? at) }
+}
 
 function isNear(one: Reading, other: Reading, rules: ProbeRules): boolean {
   const { stepCelsius, celsiusPerMinute, maxStepCelsius } = rules
@@ -113,21 +124,21 @@ function believe(
   const goesOn = run?.side === side && last !== undefined && at - last.at < maxAgeMs
   const hasMoved = Math.abs(celsius - movedFrom) >= moveCelsius
   return {
-    ...meter,
+    ...noteReport(meter, true, at),
     last: reading,
-    run: goesOn ? { ...run, count: run.count + 1 } : { side, since: at, count: 1, faults: 0 },
+    run: goesOn ? { ...run, count: run.count + 1 } : { side, since: at, count: 1 },
     moves: hasMoved ? [...meter.moves, at].slice(-MOVES) : meter.moves,
     movedFrom: hasMoved ? celsius : movedFrom,
     fault: undefined,
   }
 }
 
-/** The proof that the readings give: none if the run is too short or has too many faults. */
+/** The proof that the readings give: none if the run is too short, or the probe unreliable. */
 export function proofOf(
-  { run, last }: Pick<Thermometer, 'run' | 'last'>,
+  { run, last, unreliableSince }: Pick<Thermometer, 'run' | 'last' | 'unreliableSince'>,
   { coldReadings, coldMs, warmReadings }: { coldReadings: number; coldMs: number; warmReadings: number },
 ): 'cold' | 'warm' | undefined {
-  if (run === undefined || last === undefined || run.faults >= run.count) return undefined
+  if (run === undefined || last === undefined || unreliableSince !== undefined) return undefined
   if (run.side === 'warm') return run.count >= warmReadings ? 'warm' : undefined
   return run.count >= coldReadings && last.at - run.since >= coldMs ? 'cold' : undefined
 }

@@ -281,8 +281,8 @@ export const mutants: readonly Mutant[] = [
     'a reading has no age',
     patch(
       'edge/core/fridges.ts',
-      '  return ms > 0 ? { why: undefined, ms } : { why: whyUnread(context, number), ms: undefined }',
-      '  return { why: ms > -1e15 ? undefined : whyUnread(context, number), ms: undefined }',
+      '  const ms = Math.min(validUntil, reliableUntil) - now\n',
+      '  const ms = Math.max(validUntil, reliableUntil, now + 1000) - now\n',
     ),
   ),
   mutant(

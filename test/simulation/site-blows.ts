@@ -45,13 +45,20 @@ export function failingCabinet({ chance }: Stage, { room }: Site): void {
   })
 }
 
-/** A probe breaks, freezes or reads nonsense for minutes; the fridge may be warm meanwhile. */
+const PROBE_FAULTS = [
+  { type: 'silent_port', target: 'cold' },
+  { type: 'silent_port', target: 'cold' },
+  { type: 'broken_probe', target: 'fridge-1' },
+  { type: 'frozen_probe', target: 'fridge-1' },
+  { type: 'probe_outliers', target: 'fridge-1', probability: 0.4 },
+  { type: 'probe_outliers', target: 'fridge-1', probability: 0.4 },
+] as const
+
+/** A probe breaks, freezes or reads nonsense for minutes, or its board falls silent; the fridge may be warm meanwhile. */
 export function failingProbe({ chance }: Stage, { room }: Site): void {
-  const type = chance.pick(['broken_probe', 'frozen_probe', 'probe_outliers', 'probe_outliers'] as const)
   const for_ms = chance.between(120_000, 480_000)
-  const { faults } = room.hub
-  faults.raise({ type, target: 'fridge-1', for_ms, ...(type === 'probe_outliers' && { probability: 0.4 }) })
-  if (chance.happens(0.6)) faults.raise({ type: 'warm_fridge', target: 'fridge-1', for_ms })
+  room.hub.faults.raise({ ...chance.pick(PROBE_FAULTS), for_ms })
+  if (chance.happens(0.6)) room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1', for_ms })
 }
 
 /** A contact flickers for a while. */

@@ -8,6 +8,7 @@ export const long: readonly string[] = [
   'test/process/restored-cloud.test.ts',
   'test/process/board-test.test.ts',
   'test/simulation/swarm.test.ts',
+  'test/contract/sensor-faults.test.ts',
   'test/browser/commissioning.test.ts',
   'test/process/strangers.test.ts',
   'test/process/crowds.test.ts',
