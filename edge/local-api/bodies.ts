@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import { z } from 'zod'
+import { isPlainBody } from '../../protocol/model/http-refusals.ts'
 import type { LocalOutcome } from '../core/hub-core.ts'
 import { LocalError } from './local-error.ts'
 
@@ -15,6 +16,7 @@ export function done(c: Context, outcome: LocalOutcome): Response {
 
 /** The request's body as its schema has it. Throws `LocalError`. */
 export async function bodyOf<T extends z.ZodType>(c: Context, schema: T): Promise<z.output<T>> {
+  if (!isPlainBody(c.req.header('content-encoding'))) throw new LocalError('unsupported_media_type')
   const text = await c.req.text()
   let json: unknown
   try {

@@ -3,6 +3,7 @@ const table = {
   invalid_request: [422, 'The request is not as it should be.'],
   invalid_quantity: [422, 'The row cannot hold that many units.'],
   invalid_json: [400, 'The body is not JSON.'],
+  unsupported_media_type: [415, 'The body must be sent without a Content-Encoding.'],
   payload_too_large: [413, 'The body is too large.'],
   host_not_allowed: [403, 'The hub is not called by this name: ALLOWED_HOSTS lists others.'],
   authentication_required: [401, 'The token is missing or wrong.'],

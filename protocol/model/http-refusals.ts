@@ -62,6 +62,10 @@ function isHost(host: string): boolean {
   return isBare && hostname === host.replace(/:\d*$/, '').toLowerCase()
 }
 
+/** Whether the bytes of a body are the body itself: without `Content-Encoding`, or with `identity`. */
+export const isPlainBody = (contentEncoding: string | undefined): boolean =>
+  (contentEncoding ?? '').split(',').every((each) => ['', 'identity'].includes(each.trim().toLowerCase()))
+
 interface Refused {
   code: ErrorCode
   message?: string

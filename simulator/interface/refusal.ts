@@ -1,6 +1,6 @@
 /** An answer that is an error, thrown to where it is written. */
 export class Refusal extends Error {
-  readonly status: 400 | 403 | 404 | 409 | 413 | 422
+  readonly status: 400 | 403 | 404 | 409 | 413 | 415 | 422
   readonly code: string
   constructor(status: Refusal['status'], code: string, message: string) {
     super(message)

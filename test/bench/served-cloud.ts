@@ -62,8 +62,15 @@ export async function serveCloud(options: {
       TRUSTED_PROXIES: '1',
       MEDIA_SECRET,
       STORE_SECRET,
-      // All customers of a benchmark come from one address.
+      // All callers of a benchmark come from one machine, and readers share a few keys.
       GUESTS_PER_MINUTE: '1000000',
+      HTTP_CONNECTIONS_PER_NETWORK: '5000',
+      STREAMS: '5000',
+      STREAMS_PER_NETWORK: '5000',
+      STREAMS_PER_OWNER: '5000',
+      STREAMS_PER_KEY: '300',
+      BROKER_UNSIGNED: '10000',
+      BROKER_UNSIGNED_PER_NETWORK: '10000',
       ...environment,
     },
   })

@@ -1,5 +1,6 @@
 import type { Form } from '../../../protocol/contract/form.ts'
 import { refusesFields, type Route } from '../../../protocol/contract/route.ts'
+import { isPlainBody } from '../../../protocol/model/http-refusals.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import type { Credential } from '../credentials/credential.ts'
@@ -42,8 +43,7 @@ export const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: 
 
 /** Refuses a body that is compressed or otherwise encoded: nothing here decodes it. */
 function requireIdentity(call: Call): void {
-  const coding = call.header('Content-Encoding') ?? 'identity'
-  if (coding.split(',').some((each) => !['', 'identity'].includes(each.trim().toLowerCase())))
+  if (!isPlainBody(call.header('Content-Encoding')))
     throw new ApiError('unsupported_media_type', 'The body must be sent without a Content-Encoding.')
 }
 

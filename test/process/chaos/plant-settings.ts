@@ -14,6 +14,7 @@ export const quickCloud: Readonly<Record<string, string>> = {
   WORK_POLL_MS: '1000',
   WORK_LEASE_MS: '3000',
   LEASE_MS: '6000',
+  GUESTS_PER_MINUTE: '1000',
 }
 
 export const quickEdge: Readonly<Record<string, string>> = {
