@@ -17,8 +17,8 @@ beforeAll(async () => {
   all.supervisor.start()
   const { baseUrl } = all.addresses
   const options = { clock: runtime.clock, baseUrl, hubId: 1, managementPort: all.sshPort }
-  expect(await waitUntilReady({ ...options, timeoutMs: 90_000, isGivenUp: () => false })).toBe(true)
-}, 120_000)
+  expect(await waitUntilReady({ ...options, timeoutMs: 200_000, isGivenUp: () => false })).toBe(true)
+}, 240_000)
 afterAll(async () => {
   await all.close()
   rmSync(folder, { recursive: true })
