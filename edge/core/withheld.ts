@@ -19,14 +19,23 @@ export interface Block {
   failedAt: number
 }
 
+/** The reason of a row that the hub's hardware does not have. */
+const NO_ROW = 'no_such_row'
+
 export type BlockedRows = ReadonlyMap<string, Block>
 
 /**
  * The rows that the hub sells nothing from, by location: of a dispense there nobody knows the outcome (I1), or it has
  * failed and none has succeeded since. A count or a person ends both.
  */
-export function blockedRows({ journal }: Pick<Context, 'journal'>): BlockedRows {
+export function blockedRows({ journal, layout }: Pick<Context, 'journal' | 'layout'>): BlockedRows {
   const blocks = new Map<string, Block>()
+  // The planogram may name rows that this hub's hardware does not have: nothing can come from there.
+  for (const { cabinet, shelf, row } of journal.stock.facings()) {
+    const location = { cabinet, shelf, row }
+    if (layout.depthOf(location) > 0) continue
+    blocks.set(locationKey(location), { location, why: NO_ROW, failures: undefined, failedAt: 0 })
+  }
   for (const { why, failures, failed_at: failedAt, ...location } of journal.rowFaults.all())
     blocks.set(locationKey(location), { location, why, failures, failedAt })
   for (const operation of journal.operations.unknown()) {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { State } from '../../../protocol/mqtt/hub-entries.ts'
 import { uuid } from '../../support/uuid.ts'
+import { stockedFacings } from '../../simulation/hardware.ts'
 import { config, HubBench } from './hub-bench.ts'
 
 const settled = (bench: HubBench, order = 1): boolean =>
@@ -258,4 +259,26 @@ test('what a silent controller drives is withheld until it speaks again, a momen
       .slice(before.length + 4)
       .toSorted(),
   ).toEqual(['bin 1: free', 'bin 2: free', 'cabinet 1: null', 'cabinet 2: null'])
+})
+
+test('a row of the planogram that the hub does not have is blocked, and sold from again when the planogram drops it', () => {
+  const bench = HubBench.ready()
+  const known = stockedFacings.map(({ product_id, primary, cabinet, shelf, row }) => ({
+    product_id,
+    primary,
+    location: { cabinet, shelf, row },
+  }))
+  const nowhere = { product_id: 9, primary: true, location: { cabinet: 1, shelf: 7, row: 1 } }
+  bench.apply({ kind: 'planogram', facings: [...known, nowhere] })
+  bench.run(1000)
+  expect(bench.core.stock().find(({ product_id }) => product_id === 9)).toMatchObject({
+    capacity: 0,
+    blocked: 'no_such_row',
+  })
+  const states = () =>
+    bench.entries('state').flatMap(({ state }) => (state.of === 'row' ? [state.blocked] : []))
+  expect(states()).toEqual(['no_such_row'])
+  bench.apply({ kind: 'planogram', facings: known })
+  bench.run(1000)
+  expect(states()).toEqual(['no_such_row', null])
 })
