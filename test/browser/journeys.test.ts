@@ -8,7 +8,7 @@ let demo: RunningDemo
 
 beforeAll(async () => {
   if (missing('chromium') === undefined) demo = await startDemo({ SIMULATOR_SPEED: '2' })
-}, 150_000)
+}, 300_000)
 
 afterAll(() => demo?.stop(), 30_000)
 

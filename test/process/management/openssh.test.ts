@@ -37,7 +37,7 @@ beforeAll(async () => {
   )
   await start()
   writeFileSync(at('known_hosts'), run('ssh-keyscan', ['-p', String(port), '127.0.0.1']).stdout)
-}, 60_000)
+}, 240_000)
 
 afterAll(() => {
   program?.kill('SIGKILL')
