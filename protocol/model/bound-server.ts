@@ -55,7 +55,7 @@ export const serverBounds = (
     replacedPerSecond: wholeNumber(
       [1, 1_000_000],
       300,
-      'Connections that one network may replace in a second in this way. A further new one ends at once.',
+      'Connections at work that one network may replace in a second in this way. A further new one ends at once.',
     ),
     headersTimeoutMs: duration(10_000, "How long a request's headers may take to arrive."),
     requestTimeoutMs: duration(standard.requestTimeoutMs, 'How long a whole request may take to arrive.'),
@@ -139,7 +139,9 @@ export function boundServer(
   server.on('connection', (socket) => {
     const network = networkOf(socket.remoteAddress ?? 'unknown')
     const isFull = budget.usedBy('network', network) >= bounds.connectionsPerNetwork
-    if (isFull && !replacements.take(network)) return void socket.destroy()
+    // An idle connection is replaced at no cost.
+    if (isFull && !budget.hasIdle('network', network) && !replacements.take(network))
+      return void socket.destroy()
     const { hold } = budget.take({ network }, { evict: () => void socket.destroy() })
     if (!hold) return void socket.destroy()
     hold.setIdle(true)
@@ -198,8 +200,8 @@ export function boundServer(
 }
 
 /**
- * Bounds how fast a network at its share replaces its own connections. A flood that comes back as fast as it is ended would else
- * cost the server the time of all others. A connection beyond that ends at once.
+ * Bounds how fast a network at its share replaces its own connections at work. A flood that comes back as fast as it is ended
+ * would otherwise cost the server the time of all others.
  */
 class Replacements {
   readonly #clock: Clock

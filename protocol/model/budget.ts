@@ -79,6 +79,11 @@ export class Budget {
     return this.#groups[axis].get(name)?.amount ?? 0
   }
 
+  /** Whether one network, user, key or tenant has an idle hold. */
+  hasIdle(axis: Axis, name: string): boolean {
+    return (this.#groups[axis].get(name)?.idle.size ?? 0) > 0
+  }
+
   take(holder: Holder, { amount = 1, evict }: HoldOptions = {}): Taken {
     const hold = new Held(this, holder, evict)
     const full = this.grow(hold, amount)
