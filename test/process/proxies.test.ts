@@ -13,6 +13,7 @@ import { makeCertificate } from '../support/certificate.ts'
 import { onPath } from '../support/on-path.ts'
 import { service } from '../support/services.ts'
 
+/** The files that operators copy; the package has them as examples. */
 const proxies = resolve(import.meta.dirname, '../../cloud/packaging/proxies')
 
 function freePort(): Promise<number> {
