@@ -16,6 +16,8 @@ export interface CostsBench {
   folder: string
   /** How often each call is measured. */
   rounds: number
+  /** Only routes whose method and path contain this. */
+  route: string
 }
 
 /** No request may take more of the processor. */
@@ -30,7 +32,7 @@ const LINES = 60
  * What one request costs of the processor at the most, route by route: the real cloud over the demo's data, with 100 deals and a cart
  * of 60 lines, and requests that are made to be much work.
  */
-export async function benchCosts({ runtime, folder, rounds }: CostsBench): Promise<Section> {
+export async function benchCosts({ runtime, folder, rounds, route }: CostsBench): Promise<Section> {
   const database = join(folder, 'costs.sqlite')
   const keys = await seed(database, runtime)
   const cloud = await serveCloud({
@@ -43,7 +45,7 @@ export async function benchCosts({ runtime, folder, rounds }: CostsBench): Promi
   try {
     const asked = new Asked(cloud, keys)
     const ids = await prepare(asked)
-    const calls = worstCalls(ids)
+    const calls = worstCalls(ids).filter((call) => call.route.includes(route))
     const worst = new Map<string, { call: WorstCall; values: number[] }>()
     for (const [index, call] of calls.entries()) {
       progress.show(`${index + 1} of ${calls.length}: ${call.route}, ${call.how}`)

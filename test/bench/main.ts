@@ -47,6 +47,7 @@ value. It takes about twenty minutes, and tells the truth on a machine that does
   --tenth-of-a-core   fleet: the same once more with the cloud held to that (Linux control groups, as root)
   --console-hubs N    console: how many hubs on one page (default 20)
   --console-seconds N console: how long it is watched, at rest and busy (default 20)
+  --route TEXT        costs: only routes whose method and path contain this
   --folder PATH       a folder on the disk to measure (default: the system's temporary one)
   --report PATH       where all of it is drawn, as one page (default: .bench/report.html)
 
@@ -92,6 +93,7 @@ const { values } = parseArgs({
     'tenth-of-a-core': { type: 'boolean', default: false },
     'console-hubs': { type: 'string', default: '20' },
     'console-seconds': { type: 'string', default: '20' },
+    route: { type: 'string', default: '' },
     folder: { type: 'string', default: tmpdir() },
     report: { type: 'string', default: join('.bench', 'report.html') },
     help: { type: 'boolean', default: false },
@@ -157,7 +159,7 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
   outages: (folder) => benchOutages({ runtime, folder }),
   console: (folder) =>
     benchConsole({ runtime, folder, hubs: whole('console-hubs'), seconds: whole('console-seconds') }),
-  costs: (folder) => benchCosts({ runtime, folder, rounds: whole('rounds') }),
+  costs: (folder) => benchCosts({ runtime, folder, rounds: whole('rounds'), route: values.route }),
 }
 
 if (values.help) console.log(HELP)
