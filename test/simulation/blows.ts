@@ -41,6 +41,7 @@ import {
   retire,
   wrongClock,
   mishaps,
+  probeThatWillFail,
 } from './site-blows.ts'
 import type { Site, Stage } from './stage.ts'
 
@@ -123,7 +124,7 @@ export function beginBadly(stage: Stage): void {
       coverage.hit('fault hub clock wrong at start')
       site.hub.shiftWall(wrongClock(chance))
     }
-    if (chance.happens(0.2)) failingProbe(stage, site)
+    if (chance.happens(0.2)) probeThatWillFail(stage, site)
     if (!chance.happens(0.2)) continue
     coverage.hit('fault power cut at the first start')
     stage.plan(chance.between(0, 2000), () => powerCut(stage, site))

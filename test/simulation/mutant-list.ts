@@ -339,7 +339,7 @@ export const knownSeeds: Readonly<Record<string, number>> = {
   'a hub tells only of the ends of alarms': 2,
   'people are not told that an alarm is over': 2,
   'an unpaid order holds its stock without end': 3,
-  'a reading has no age': 1,
-  'one cold reading ends a warm spell': 5,
+  'a reading has no age': 54,
+  'one cold reading ends a warm spell': 117,
   'the lease of a dead process never ends': 2,
 }

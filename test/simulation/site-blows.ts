@@ -1,4 +1,5 @@
 import { faultKinds, faultTypes, type FaultType } from '../../simulator/faults/fault-types.ts'
+import type { FaultRequest } from '../../simulator/faults/faults.ts'
 import type { Chance } from './chance.ts'
 import type { HubNode } from './hub-node.ts'
 import type { Site, Stage } from './stage.ts'
@@ -56,9 +57,19 @@ const PROBE_FAULTS = [
 
 /** A probe breaks, freezes or reads nonsense for minutes, or its board falls silent; the fridge may be warm meanwhile. */
 export function failingProbe({ chance }: Stage, { room }: Site): void {
+  for (const fault of probeFaults(chance)) room.hub.faults.raise(fault)
+}
+
+/** The same, once the hub knew the fridge to be cold. */
+export function probeThatWillFail({ plan, chance }: Stage, { room }: Site): void {
+  const faults = probeFaults(chance)
+  plan(60_000, () => faults.forEach((fault) => room.hub.faults.raise(fault)))
+}
+
+function probeFaults(chance: Chance): FaultRequest[] {
   const for_ms = chance.between(120_000, 480_000)
-  room.hub.faults.raise({ ...chance.pick(PROBE_FAULTS), for_ms })
-  if (chance.happens(0.6)) room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1', for_ms })
+  const fault: FaultRequest = { ...chance.pick(PROBE_FAULTS), for_ms }
+  return chance.happens(0.6) ? [fault, { type: 'warm_fridge', target: 'fridge-1', for_ms }] : [fault]
 }
 
 /** A contact flickers for a while. */
