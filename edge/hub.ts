@@ -47,7 +47,11 @@ export function createHub(options: HubOptions): Hub {
   const { runtime, log, store, hardware, openPort, gpio, openTransport, checkpoint, settings } = options
   const outbox = createOutbox(store, runtime, settings.outbox)
   const software = options.software ?? 'larder-edge'
-  const inbox = createInbox(store, runtime, log, { software, onDeadLetter: () => core.noteDeadLetters() })
+  const inbox = createInbox(store, runtime, log, {
+    software,
+    now: () => core.cloudNow(),
+    onDeadLetter: () => core.noteDeadLetters(),
+  })
   let opened: Pick<Controllers, 'links' | 'losses'> = { links: () => [], losses: () => new Map() }
   const core: HubCore = createCore({
     runtime,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
-import type { Runtime } from '../protocol/model/runtime.ts'
+import type { Clock, Runtime } from '../protocol/model/runtime.ts'
 import { storageSentence, storageText, type StorageFault } from '../protocol/model/storage.ts'
 import { VERSION } from '../protocol/model/version.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
@@ -119,7 +119,8 @@ export function createResident(options: ResidentOptions): Resident {
         probes,
         sync: serving.sync,
         storage: fault,
-        load: () => loadLocalApi(options, { serving, software, token, isOver: () => answering !== serving }),
+        load: () =>
+          loadLocalApi(options, { serving, software, token, now, isOver: () => answering !== serving }),
       })
     },
     onRefused: options.onRefused,
@@ -152,6 +153,8 @@ export function createResident(options: ResidentOptions): Resident {
     const passedMs = at - known.at
     return { estimate: estimate + passedMs, certain: certain === undefined ? undefined : certain + passedMs }
   }
+  /** Cloud time dates logins, which outlive the process: the board's clock may be wrong. */
+  const now = (): number => Math.floor(cloudTime().estimate ?? runtime.clock.now())
   return {
     cloudTime,
     start: () => runner.start(),
@@ -186,19 +189,26 @@ interface LocalApiParts {
   serving: Serving
   software: string
   token: string
+  /** Milliseconds since the Unix epoch. */
+  now: () => number
   isOver: () => boolean
 }
 
 /** Loads the web framework, which nobody needs on most days, and makes the local API of what answers at present. */
 async function loadLocalApi(
   { config, runtime, log, recent, restart }: ResidentOptions,
-  { serving, software, token, isOver }: LocalApiParts,
+  { serving, software, token, now, isOver }: LocalApiParts,
 ): Promise<RequestListener> {
   const { hardware, local } = config
   const { getRequestListener } = await import('@hono/node-server')
   const { getConnInfo } = await import('@hono/node-server/conninfo')
   const { createLocalApi } = await import('./local-api/local-api.ts')
   const { peopleIn, sessionFile } = await import('./local-api/access-files.ts')
+  const clock: Clock = {
+    now,
+    monotonic: () => runtime.clock.monotonic(),
+    after: (delayMs, task) => runtime.clock.after(delayMs, task),
+  }
   const api = createLocalApi({
     hubId: hardware.hubId,
     core: serving.core,
@@ -206,11 +216,11 @@ async function loadLocalApi(
     links: () => serving.controllers.links(),
     recent: () => recent.read(),
     token,
-    people: peopleIn(`${config.store}.people`, runtime.clock, log),
+    people: peopleIn(`${config.store}.people`, clock, log),
     sessionFile: sessionFile(`${config.store}.sessions`, log),
     sessionMs: local.sessionMs,
     guesses: local.guesses,
-    runtime,
+    runtime: { ...runtime, clock },
     hardware,
     software,
     page: pageAssets(files, join(import.meta.dirname, 'local-api/assets')),
@@ -218,7 +228,7 @@ async function loadLocalApi(
     isOver,
     restart,
     isAllowedHost: hostCheck([hostname(), `${hostname()}.local`, ...(local.allowedHosts?.split(',') ?? [])]),
-    clock: runtime.clock,
+    clock,
     log,
     addressOf: (c) => getConnInfo(c).remote.address ?? 'unknown',
     motionTimeoutMs: Math.max(...Object.values(config.hub.core.maxMs)) + MOTION_GRACE_MS,

@@ -188,7 +188,7 @@ function doorsOf(
 
 /** Goes by the cloud's time from now on; what was dated by another belief is put right. */
 function followCloudClock(
-  { cloud, store, log, handle }: Context,
+  { cloud, store, log, handle, journal, outbox }: Context,
   offsetMs: number,
   how: { passing: boolean },
 ): void {
@@ -196,9 +196,14 @@ function followCloudClock(
   const isFirst = !cloud.isKnown()
   if (judged === 'same' && how.passing && !isFirst) return
   const correction = cloud.setOffset(offsetMs)
-  const { since, byMs } = correction
+  const { byMs } = correction
+  // A store that never heard the cloud has been dated by the board's clock alone, in every life.
+  const since = isFirst && !journal.meta.isLive() ? -Infinity : correction.since
   const isRight = handle(() => {
-    if (isFirst || judged !== 'same') correctTimes(store, cloud.now(), { since, byMs })
+    if (isFirst || judged !== 'same') {
+      correctTimes(store, cloud.now(), { since, byMs })
+      outbox.redate((at) => Math.min(at + (at >= since ? byMs : 0), cloud.now()))
+    }
     cloud.persist()
   })
   if (!isRight) return correction.undo()

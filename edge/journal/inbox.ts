@@ -31,6 +31,8 @@ export type Inbox = ReturnType<typeof createInbox>
 export interface InboxOptions {
   /** Name and version of the service: another one may be able to apply what this one cannot. */
   software?: string
+  /** Cloud time as the hub estimates it, milliseconds; the board's own clock where it is absent. */
+  now?: () => number
   /** Called after the commit that kept a dead letter. */
   onDeadLetter?: () => void
 }
@@ -42,7 +44,7 @@ export function createInbox(
   store: Store,
   runtime: Runtime,
   log: Log,
-  { software = '', onDeadLetter = () => {} }: InboxOptions = {},
+  { software = '', now = () => runtime.clock.now(), onDeadLetter = () => {} }: InboxOptions = {},
 ) {
   const { db } = store
   const deadLetters = createDeadLetters(store)
@@ -65,7 +67,7 @@ export function createInbox(
         { epoch, seq, error: isForeseen ? message : (error as Error).stack },
         'an entry from the cloud cannot be applied',
       )
-      const at = runtime.clock.now()
+      const at = now()
       deadLetters.add({ epoch, seq, body: JSON.stringify(part) ?? 'null', error: message, at, software })
       store.afterCommit(onDeadLetter)
     }

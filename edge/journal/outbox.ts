@@ -63,6 +63,8 @@ export interface Outbox {
   isLedgerFull(): boolean
   /** Calls `listener` after each commit that changed a stream other than by `forget`. */
   onAppended(listener: (stream: OutboxStream) => void): void
+  /** Corrects the times of the telemetry that is in memory; those of written entries: `correct-times.ts`. */
+  redate(correct: (at: number) => number): void
   /** Writes the telemetry that is in memory, in the transaction under way if there is one. */
   flush(): void
 }
@@ -199,6 +201,11 @@ export function createOutbox(
     },
     onAppended(listener) {
       listeners.push(listener)
+    },
+    redate(correct) {
+      store.afterCommit(() => {
+        for (const entry of telemetry) entry.at = correct(entry.at)
+      })
     },
     flush() {
       // A full disk leaves its last room to what must not be lost.

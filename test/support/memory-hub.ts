@@ -135,6 +135,7 @@ function createMemoryOutbox(runtime: Runtime): { outbox: Outbox; append: (...bod
     disown() {},
     isLedgerFull: () => false,
     onAppended: (listener) => void listeners.push(listener),
+    redate() {},
     flush() {},
   }
   return { outbox, append }

@@ -1,0 +1,118 @@
+import { expect, test } from 'vitest'
+import { withTimes } from '../../../edge/journal/correct-times.ts'
+import type { HubEntry, TelemetryEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import { HubBench } from './hub-bench.ts'
+
+/** Facts that a hub dates by its own wrong clock, before the cloud tells the time for the first time. */
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+const telemetry = (bench: HubBench): TelemetryEntry[] => {
+  bench.outbox.flush()
+  const { base, last } = bench.outbox.position('telemetry')
+  return bench.outbox
+    .read('telemetry', base + 1, last - base)
+    .entries.map(({ body }) => JSON.parse(body) as TelemetryEntry)
+}
+const locals = (bench: HubBench): number[] =>
+  bench.entries('local').map(({ at }: Extract<HubEntry, { kind: 'local' }>) => at)
+const unlock = (bench: HubBench): void =>
+  void expect(bench.core.unlockDoor('main', 5000)).toEqual({ ok: true })
+
+/** The cloud tells the time to a life of the hub that began then; its monotonic clock began with it. */
+const welcome = (bench: HubBench, cloudTime: number, begunAt: number): void =>
+  bench.core.setCloudClock(cloudTime - (bench.clock.monotonic() - begunAt), { passing: false })
+
+test.each([
+  ['1970', (now: number) => 20_000 - now],
+  ['a year ahead', () => 365 * 24 * HOUR],
+  ['an hour behind', () => -HOUR],
+])('what a new hub reports of the time before its first welcome is dated right (clock: %s)', (_, shift) => {
+  const bench = new HubBench()
+  const real = bench.clock.now()
+  const startedAt = bench.clock.monotonic()
+  const trueTime = (): number => real + bench.clock.monotonic() - startedAt
+  bench.clock.shiftWall(shift(real))
+  bench.begin()
+  const first: [from: number, to: number] = [trueTime(), 0]
+  bench.run(3 * MINUTE)
+  unlock(bench)
+  first[1] = trueTime()
+  // An earlier life is in the same case: no cloud has ever been heard.
+  bench.kill()
+  bench.run(MINUTE)
+  bench.begin()
+  const begunAt = bench.clock.monotonic()
+  const second: [from: number, to: number] = [trueTime(), 0]
+  bench.run(3 * MINUTE)
+  unlock(bench)
+  second[1] = trueTime()
+  bench.run(10_000)
+  welcome(bench, trueTime(), begunAt)
+  bench.apply(bench.snapshot())
+  bench.run(2000)
+
+  const [early, late] = locals(bench)
+  // Nobody knows how long the board was off between its lives.
+  expect(early).toBeGreaterThanOrEqual(first[0])
+  expect(early).toBeLessThanOrEqual(second[0] + MINUTE)
+  expect(late).toBeGreaterThan(second[0])
+  expect(late).toBeLessThanOrEqual(second[1])
+  expect(early).toBeLessThan(late!)
+  const readings = telemetry(bench)
+  expect(readings.length).toBeGreaterThan(2)
+  for (const { at } of readings) {
+    expect(at).toBeGreaterThanOrEqual(first[0])
+    expect(at).toBeLessThanOrEqual(trueTime())
+  }
+  for (const entry of bench.ledger()) {
+    expect(entry.at, entry.kind).toBeGreaterThanOrEqual(first[0])
+    expect(entry.at, entry.kind).toBeLessThanOrEqual(trueTime())
+  }
+})
+
+test('what a hub that knows the cloud reports after a start without it is dated right, in its order', () => {
+  const bench = HubBench.ready()
+  const real = bench.clock.now()
+  const startedAt = bench.clock.monotonic()
+  const trueTime = (): number => real + bench.clock.monotonic() - startedAt
+  // It began two seconds ago.
+  welcome(bench, real, startedAt - 2000)
+  unlock(bench)
+  const before = locals(bench)
+  bench.kill()
+  bench.clock.shiftWall(20_000 - real)
+  bench.run(30 * MINUTE)
+  bench.begin()
+  const [from, begunAt] = [trueTime(), bench.clock.monotonic()]
+  unlock(bench)
+  bench.fault('warm_fridge', 'fridge-1')
+  bench.run(2 * MINUTE)
+  unlock(bench)
+  welcome(bench, trueTime(), begunAt)
+  const [first, second, third] = locals(bench)
+  expect([first]).toEqual(before)
+  expect(second).toBeGreaterThanOrEqual(from)
+  expect(third! - second!).toBe(2 * MINUTE)
+  expect(third).toBeLessThanOrEqual(trueTime())
+  for (const { at } of telemetry(bench).slice(-2)) expect(at).toBeGreaterThanOrEqual(from)
+})
+
+test('every instant of an entry is corrected, and nothing else', () => {
+  const entry = {
+    kind: 'snapshot',
+    at: 20,
+    stock: [{ product_id: 20, quantity: 20 }],
+    alarms: [{ code: 'a', since: 21 }],
+    states: [{ of: 'bin', since: 22, state: 'free' }],
+    text: 'at 20',
+    ended_at: null,
+  }
+  expect(withTimes(entry, (at) => at + 100)).toEqual({
+    ...entry,
+    at: 120,
+    alarms: [{ code: 'a', since: 121 }],
+    states: [{ of: 'bin', since: 122, state: 'free' }],
+  })
+})
