@@ -7,7 +7,8 @@ import { createDeadLetters } from './dead-letters.ts'
 import { createMeta } from './meta.ts'
 import { createOperations } from './operations.ts'
 import { createOrders } from './orders.ts'
-import { run, values } from './statements.ts'
+import { mergeKey, replacedBy } from './merge.ts'
+import { all, run, values } from './statements.ts'
 import { createAlarms, createFridges, createRowFaults, createToldStates } from './states.ts'
 import { createStock } from './stock.ts'
 import type { Store } from './store.ts'
@@ -35,13 +36,30 @@ export function createJournal(store: Store, bins: readonly number[]) {
   }
 }
 
-/** Entries for the cloud of a hub that has no stock yet: they wait for the snapshot with which its epoch begins. */
+/**
+ * Entries for the cloud of a hub that has no stock yet: they wait for the snapshot with which its epoch begins. States and alarms
+ * replace earlier ones as in the outbox.
+ */
 function createHeldEntries({ db }: Store) {
   const insert = run(db.prepare<[body: string]>('INSERT INTO held_entries (body) VALUES (?)'))
   const bodies = values(db.prepare<[], string>('SELECT body FROM held_entries ORDER BY number'))
+  const newest = all(
+    db.prepare<[count: number], { number: number; body: string }>(
+      'SELECT number, body FROM held_entries ORDER BY number DESC LIMIT ?',
+    ),
+  )
+  const remove = run(db.prepare<[number: number]>('DELETE FROM held_entries WHERE number = ?'))
   const clear = run(db.prepare<[]>('DELETE FROM held_entries'))
   return {
-    hold: (entry: HubEntry) => insert(JSON.stringify(entry)),
+    hold(entry: HubEntry): void {
+      const tail = mergeKey(entry) === undefined ? [] : newest(HELD_LOOKED_AT)
+      const replaced = replacedBy(
+        tail.map(({ number, body }) => ({ number, entry: JSON.parse(body) as HubEntry })),
+        entry,
+      )
+      if (replaced) remove(replaced.number)
+      insert(JSON.stringify(entry))
+    },
     /** Returns them in their order and forgets them. */
     take(): HubEntry[] {
       const held = bodies()
@@ -51,6 +69,7 @@ function createHeldEntries({ db }: Store) {
   }
 }
 
+const HELD_LOOKED_AT = 64
 const KEPT_LEDGER_ROWS = 20_000
 const KEPT_ACCEPTANCES = 20
 

@@ -2,6 +2,7 @@ import type { HubEntry, TelemetryEntry } from '../../protocol/mqtt/hub-entries.t
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
+import { mergeKey, replacedBy } from './merge.ts'
 import { StorageError } from './storage-error.ts'
 import type { Store } from './store.ts'
 
@@ -30,11 +31,15 @@ export interface OutboxSlice {
 }
 
 export interface Outbox {
-  /** Adds an entry: to the ledger in the transaction under way, or one of its own; to the telemetry in memory, until `flush`. */
+  /**
+   * Adds an entry: to the ledger in the transaction under way, or one of its own; to the telemetry in memory, until `flush`. A
+   * state or an alarm of the ledger replaces an earlier one of the same subject that was never read: a sensor that changes on
+   * and on while the cloud is away takes no more room than one that changed once.
+   */
   append(stream: 'ledger', body: HubEntry): void
   append(stream: 'telemetry', body: TelemetryEntry): void
   position(stream: OutboxStream): SenderPosition
-  /** The entries `first` … `first + count - 1`; fewer where there are no more. */
+  /** The entries `first` … `first + count - 1`; fewer where there are no more. They are sent: nothing replaces them any more. */
   read(stream: OutboxStream, first: number, count: number): OutboxSlice
   /** The tag of entry `seq`, where it is still there or the last that was forgotten. */
   tagAt(stream: OutboxStream, seq: number): number | undefined
@@ -69,6 +74,9 @@ export interface Outbox {
   flush(): void
 }
 
+/** An entry is looked for among so many of the newest: what changes on and on is there. */
+const MERGED_ENTRIES = 64
+
 const streams = ['ledger', 'telemetry'] as const satisfies readonly OutboxStream[]
 
 /** The hub's senders' store, on tables `outbox_ledger`, `outbox_telemetry`, `stream_positions` and `ledger_epochs`. */
@@ -101,17 +109,38 @@ export function createOutbox(
   /** As the journal has them. */
   const positions = store.keep(() => ({ ledger: load('ledger'), telemetry: load('telemetry') }))
 
+  /** Through which entry the ledger may have been sent. Nobody knows what an earlier life has sent. */
+  let sentThrough = position('ledger').last
+
   function load(stream: OutboxStream): SenderPosition {
     const stored = statements.position.get(stream)!
     return { ...stored, last: tables[stream].last.get() ?? stored.base }
+  }
+
+  function position(stream: OutboxStream): SenderPosition {
+    return { ...positions.get()[stream] }
+  }
+
+  /** Removes the entry that this one replaces, and closes the gap. */
+  function replace(body: HubEntry): void {
+    if (mergeKey(body) === undefined) return
+    const at = positions.get().ledger
+    const tail = statements.tail.all(sentThrough, MERGED_ENTRIES)
+    const replaced = replacedBy(
+      tail.map(({ seq, body }) => ({ seq, entry: JSON.parse(body) as HubEntry })),
+      body,
+    )
+    if (!replaced) return
+    statements.removeOne.run(replaced.seq)
+    const behind = tail.filter(({ seq }) => seq > replaced.seq).toReversed()
+    for (const { seq } of behind) statements.moveUp.run(seq)
+    at.last -= 1
   }
 
   const announce = (stream: OutboxStream): void =>
     store.afterCommit(() => {
       for (const listener of listeners) listener(stream)
     })
-
-  const position = (stream: OutboxStream): SenderPosition => ({ ...positions.get()[stream] })
 
   function tagAt(stream: OutboxStream, seq: number): number | undefined {
     const { base, baseTag } = positions.get()[stream]
@@ -154,14 +183,17 @@ export function createOutbox(
         return
       }
       store.transact(() => {
+        replace(body as HubEntry)
         insert(stream, body)
         announce(stream)
       })
     },
     position,
     read(stream, first, count) {
+      const rows = tables[stream].read.all(first, count)
+      if (stream === 'ledger') sentThrough = Math.max(sentThrough, first + rows.length - 1)
       return {
-        entries: tables[stream].read.all(first, count).map(([tag, body]) => ({ tag, body })),
+        entries: rows.map(([tag, body]) => ({ tag, body })),
         previousTag: tagAt(stream, first - 1) ?? 0,
         oldest: position(stream).base + 1,
       }
@@ -184,6 +216,7 @@ export function createOutbox(
         if (stream === 'ledger') statements.learnEpoch.run(epoch)
         positions.forget()
         if (stream === 'telemetry') telemetryTaken = 0
+        else sentThrough = 0
         announce(stream)
       })
     },
@@ -241,6 +274,11 @@ function statementsOf({ db }: Store) {
         "SELECT body ->> '$.operation_id' FROM outbox_ledger WHERE body ->> '$.kind' = ?",
       )
       .pluck(),
+    tail: db.prepare<[after: number, count: number], { seq: number; body: string }>(
+      'SELECT seq, body FROM outbox_ledger WHERE seq > ? ORDER BY seq DESC LIMIT ?',
+    ),
+    removeOne: db.prepare<[seq: number]>('DELETE FROM outbox_ledger WHERE seq = ?'),
+    moveUp: db.prepare<[seq: number]>('UPDATE outbox_ledger SET seq = seq - 1 WHERE seq = ?'),
     learnEpoch: db.prepare<[string]>('INSERT INTO ledger_epochs (epoch) VALUES (?)'),
     epochs: db.prepare<[], string>('SELECT epoch FROM ledger_epochs ORDER BY id').pluck(),
     forgetEpochs: db.prepare<[]>('DELETE FROM ledger_epochs'),

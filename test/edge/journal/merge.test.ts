@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest'
+import { createJournal } from '../../../edge/journal/journal.ts'
+import { createOutbox, type Outbox } from '../../../edge/journal/outbox.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { openStore, type Store } from '../../../edge/journal/store.ts'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import { fakeRuntime } from '../support/fake-runtime.ts'
+
+const database = () => new Sqlite(':memory:')
+const storeOn = (db = database()) =>
+  openStore({ path: ':memory:', database: db, checkpoint: noCheckpoint, log: silentLog })
+
+let time = 0
+const bin = (number: number, state: 'free' | 'open'): HubEntry => ({
+  kind: 'state',
+  at: ++time,
+  state: { of: 'bin', bin: number, capacity: 5, state, order_id: null, fault: null, since: time },
+})
+const alarm = (subject: string, raised: boolean): HubEntry => ({
+  kind: 'alarm',
+  at: ++time,
+  code: 'bin_blocked',
+  subject,
+  raised,
+  detail: '',
+})
+const local = (): HubEntry => ({
+  kind: 'local',
+  at: ++time,
+  action: 'unlock_door',
+  subject: 'door main',
+  outcome: 'executed',
+})
+
+/** What waits, in short, with the tags of which each entry names the one before. */
+function waiting(outbox: Outbox, store: Store): { short: string[]; isGapless: boolean } {
+  const { base, last } = outbox.position('ledger')
+  // Read past the outbox, which takes what is read for sent.
+  const body = store.db.prepare<[number], string>('SELECT body FROM outbox_ledger WHERE seq = ?').pluck()
+  const seqs = Array.from({ length: last - base }, (_, index) => base + 1 + index)
+  const short = seqs.map((seq) => {
+    const entry = JSON.parse(body.get(seq)!) as HubEntry
+    if (entry.kind === 'state')
+      return `${entry.state.of} ${'bin' in entry.state ? entry.state.bin : ''} ${'state' in entry.state ? entry.state.state : ''}`
+    return entry.kind === 'alarm' ? `${entry.subject} ${entry.raised ? 'raised' : 'lowered'}` : entry.kind
+  })
+  return { short, isGapless: seqs.every((seq) => outbox.tagAt('ledger', seq) !== undefined) }
+}
+
+test('a sensor that changes 12,000 times while the cloud is away leaves a handful of entries', () => {
+  const store = storeOn()
+  const outbox = createOutbox(store, fakeRuntime())
+  for (let change = 0; change < 6000; change += 1) {
+    const isOpen = change % 2 === 0
+    outbox.append('ledger', bin(2, isOpen ? 'open' : 'free'))
+    outbox.append('ledger', alarm('bin 2', isOpen))
+  }
+  outbox.append('ledger', bin(2, 'open'))
+  expect(waiting(outbox, store)).toEqual({
+    short: ['bin 2 raised', 'bin 2 lowered', 'bin 2 open'],
+    isGapless: true,
+  })
+})
+
+test('entries of other subjects, and acts of people, stay in their order between states that are replaced', () => {
+  const store = storeOn()
+  const outbox = createOutbox(store, fakeRuntime())
+  outbox.append('ledger', bin(1, 'open'))
+  outbox.append('ledger', local())
+  outbox.append('ledger', bin(2, 'open'))
+  outbox.append('ledger', alarm('bin 3', true))
+  outbox.append('ledger', bin(1, 'free'))
+  outbox.append('ledger', local())
+  outbox.append('ledger', bin(2, 'free'))
+  expect(waiting(outbox, store)).toEqual({
+    short: ['local', 'bin 3 raised', 'bin 1 free', 'local', 'bin 2 free'],
+    isGapless: true,
+  })
+})
+
+test('an entry that was read for the cloud is not replaced: it may have arrived', () => {
+  const store = storeOn()
+  const outbox = createOutbox(store, fakeRuntime())
+  outbox.append('ledger', bin(1, 'open'))
+  outbox.append('ledger', local())
+  const sent = outbox.read('ledger', 1, 2).entries
+  outbox.append('ledger', bin(1, 'free'))
+  outbox.append('ledger', bin(1, 'open'))
+  expect(waiting(outbox, store).short).toEqual(['bin 1 open', 'local', 'bin 1 open'])
+  expect(outbox.read('ledger', 1, 2).entries).toEqual(sent)
+  outbox.forget('ledger', 2)
+  outbox.append('ledger', bin(1, 'free'))
+  expect(waiting(outbox, store).short).toEqual(['bin 1 free'])
+})
+
+test('an entry of an earlier life is not replaced: nobody knows what that life has sent', () => {
+  const db = database()
+  createOutbox(storeOn(db), fakeRuntime()).append('ledger', bin(1, 'open'))
+  const store = storeOn(db)
+  const outbox = createOutbox(store, fakeRuntime())
+  outbox.append('ledger', bin(1, 'free'))
+  expect(waiting(outbox, store).short).toEqual(['bin 1 open', 'bin 1 free'])
+})
+
+test('a transaction that fails leaves the entry that it would have replaced', () => {
+  const store = storeOn()
+  const outbox = createOutbox(store, fakeRuntime())
+  outbox.append('ledger', bin(1, 'open'))
+  outbox.append('ledger', local())
+  expect(() =>
+    store.transact(() => {
+      outbox.append('ledger', bin(1, 'free'))
+      throw new Error('undone')
+    }),
+  ).toThrow('undone')
+  expect(waiting(outbox, store)).toEqual({ short: ['bin 1 open', 'local'], isGapless: true })
+})
+
+test('under a new epoch what was sent under the former one may be replaced', () => {
+  const store = storeOn()
+  const outbox = createOutbox(store, fakeRuntime())
+  outbox.append('ledger', bin(1, 'open'))
+  outbox.read('ledger', 1, 1)
+  outbox.newEpoch('ledger')
+  outbox.append('ledger', bin(1, 'free'))
+  expect(waiting(outbox, store).short).toEqual(['bin 1 free'])
+})
+
+test('a hub that has never heard the cloud holds one state of each sensor, and each act of a person', () => {
+  const store = storeOn()
+  const { held } = createJournal(store, [1])
+  store.transact(() => {
+    for (let change = 0; change < 500; change += 1) held.hold(bin(1, change % 2 === 0 ? 'open' : 'free'))
+    held.hold(local())
+    held.hold(local())
+  })
+  expect(held.take().map(({ kind }) => kind)).toEqual(['state', 'local', 'local'])
+})
