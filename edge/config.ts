@@ -24,7 +24,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
-import { CACHE_KB } from './journal/store.ts'
+import { CACHE_KB, MAX_MB } from './journal/store.ts'
 import { hubSettings } from './settings.ts'
 
 /** How GPIO lines are reached: sysfs through onoff, a socket, or not at all. */
@@ -50,6 +50,11 @@ export const edgeSettings = {
     [64, 100_000],
     CACHE_KB,
     'How much of the journal SQLite keeps in memory, in KiB.',
+  ),
+  storeMaxMb: wholeNumber(
+    [8, 1_000_000],
+    MAX_MB,
+    'Size of the journal at which the hub stops selling, in MB. The hub warns from 80 % of it on.',
   ),
   mqtt: prefixed('MQTT', {
     url: {

@@ -8,7 +8,7 @@ import type { Serving } from './serving.ts'
 export interface HubMetricsOptions {
   hubId: number
   hub: Serving
-  store: Pick<Store, 'commits' | 'isFull'> & Partial<Pick<Store, 'failure'>>
+  store: Pick<Store, 'commits' | 'isFull'> & Partial<Pick<Store, 'failure' | 'bytes'>>
   /** The folder of the journal. */
   folder?: string
 }
@@ -53,6 +53,10 @@ export function createHubMetrics({
     'Transactions committed to the journal, each to the disk.',
   )
   const full = gauge('larder_hub_journal_full', 'Whether the disk is full, so that the hub stops selling.')
+  const bytes = gauge(
+    'larder_hub_journal_bytes',
+    'Size of the journal and its log. STORE_MAX_MB is the limit.',
+  )
   const failing = gauge(
     'larder_hub_storage_failed',
     'Whether the hub cannot use the storage of its journal, by the reason.',
@@ -98,6 +102,7 @@ export function createHubMetrics({
     commits.reset()
     commits.inc(store.commits())
     full.set(Number(store.isFull()))
+    bytes.set(store.bytes?.() ?? 0)
     const reason = store.failure?.()?.reason
     for (const known of storageReasons) failing.set({ reason: known }, Number(known === reason))
     const disk = folder === undefined ? undefined : await statfs(folder).catch(() => undefined)

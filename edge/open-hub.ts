@@ -63,6 +63,7 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
       store = openStore({
         path,
         cacheKb: config.storeCacheKb,
+        maxBytes: config.storeMaxMb * 1024 * 1024,
         hubId: hardware.hubId,
         checkpoint: noCheckpoint,
         log,

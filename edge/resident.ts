@@ -181,6 +181,7 @@ export function createResident(options: ResidentOptions): Resident {
       commits: () => opened()?.store.commits() ?? 0,
       isFull: () => opened()?.store.isFull() ?? false,
       failure: fault,
+      bytes: () => opened()?.store.bytes() ?? 0,
     },
   }
 }

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import type Database from 'better-sqlite3'
 import type { Log } from '../../protocol/model/log.ts'
 import { judgeJournal } from './journal-schema.ts'
@@ -18,10 +18,11 @@ export function openSoundFile(path: string, log: Log, { alone = false } = {}): D
   mkdirSync(dirname(path), { recursive: true })
   const damage = findDamage(path, locking)
   if (damage !== undefined) {
-    const aside = firstFree(`${path}.damaged`)
+    const aside = nextOf(`${path}.damaged`)
     for (const suffix of ['', '-wal', '-shm'])
       if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
     log.error({ path, aside, damage }, 'the journal is damaged: it is kept aside and a new one begun')
+    dropOldest(`${path}.damaged`)
   }
   const db = new Sqlite(path)
   db.pragma(`locking_mode = ${locking}`)
@@ -64,8 +65,21 @@ function findDamage(path: string, locking: string): string | undefined {
   }
 }
 
-function firstFree(stem: string): string {
-  let number = 1
-  while (existsSync(`${stem}-${number}`)) number++
-  return `${stem}-${number}`
+/** So many damaged journals are kept for whoever looks into the cause. */
+const KEPT_DAMAGED = 3
+
+function dropOldest(stem: string): void {
+  for (const number of numbersOf(stem).slice(0, -KEPT_DAMAGED))
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${stem}-${number}${suffix}`, { force: true })
 }
+
+const nextOf = (stem: string): string => `${stem}-${(numbersOf(stem).at(-1) ?? 0) + 1}`
+
+/** The numbers of the files `<stem>-N`, the smallest first. */
+const numbersOf = (stem: string): number[] =>
+  readdirSync(dirname(stem))
+    .flatMap((name) => {
+      const [, number] = name.startsWith(`${basename(stem)}-`) ? (/-(\d+)$/.exec(name) ?? []) : []
+      return number === undefined ? [] : [Number(number)]
+    })
+    .toSorted((left, right) => left - right)

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { Log } from '../../protocol/model/log.ts'
 import type { StorageFault, StorageReason } from '../../protocol/model/storage.ts'
@@ -20,8 +21,15 @@ export interface StorageWatchOptions {
   path: string
   /** The file system of `path` is asked for the cause. */
   isFile: boolean
+  /** The hub stops selling when the journal and its log take more than this. */
+  maxBytes: number
   log: Log
 }
+
+/** From this part of its limit on the journal is large enough for a warning; below it a journal that was too large works again. */
+const WARN_AT = 0.8
+/** Free pages that are given back to the file system in one look: a few milliseconds. */
+const VACUUMED_PAGES = 512
 
 /** Knows whether the storage of an open journal works, and what to do if it does not. */
 export class StorageWatch {
@@ -30,6 +38,8 @@ export class StorageWatch {
   /** The present failure, and how often the storage has failed since it began. */
   #failure: { error: StorageError; count: number } | undefined
   #isLost = false
+  #isOversized = false
+  #hasWarned = false
 
   constructor(options: StorageWatchOptions) {
     this.#options = options
@@ -97,15 +107,39 @@ export class StorageWatch {
     this.#judgeBallast()
   }
 
-  /** Tries to lay the ballast again. */
+  /** Looks how large the journal is, gives back what it needs no more, and tries to lay the ballast again. */
   relieve(): void {
     const { ballast } = this.#options
-    if (!this.isFull) return
     try {
+      this.#measure()
+      if (!this.isFull || this.#isOversized) return
       if (ballast === undefined || ballast.lay()) this.#recover()
     } catch (error) {
       this.failureOf(error)
     }
+  }
+
+  /** What the journal and its log take on the disk, less the pages that it would use again. */
+  bytes(): number {
+    const { db, path, isFile } = this.#options
+    const pragma = (name: string): number => Number(db.pragma(name, { simple: true }))
+    const used = (pragma('page_count') - pragma('freelist_count')) * pragma('page_size')
+    return used + (isFile ? sizeOf(`${path}-wal`) : 0)
+  }
+
+  #measure(): void {
+    const { db, maxBytes, log, path } = this.#options
+    db.pragma(`incremental_vacuum(${VACUUMED_PAGES})`)
+    const bytes = this.bytes()
+    const about = { path, mb: megabytes(bytes), maxMb: megabytes(maxBytes) }
+    if (bytes > WARN_AT * maxBytes && !this.#hasWarned)
+      log.warn(about, 'the journal nears its limit, STORE_MAX_MB: the hub stops selling there')
+    this.#hasWarned = bytes > WARN_AT * maxBytes
+    this.#isOversized = bytes > (this.#isOversized ? WARN_AT : 1) * maxBytes
+    if (this.#isOversized)
+      this.note(
+        new StoreFullError('full', `the journal has ${about.mb} MB, STORE_MAX_MB allows ${about.maxMb}`),
+      )
   }
 
   #judgeBallast(): void {
@@ -135,4 +169,10 @@ export class StorageWatch {
     }
     return error
   }
+}
+
+const megabytes = (bytes: number): number => Math.round(bytes / 1024 / 1024)
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

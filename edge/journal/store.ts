@@ -58,7 +58,9 @@ export interface Store {
   onLost(listener: (error: StorageError) => void): void
   /** Transactions that were committed since it was opened. */
   commits(): number
-  /** Tries to lay the ballast again. */
+  /** What the journal takes on the disk. */
+  bytes(): number
+  /** Looks how large the journal is, and tries to lay the ballast again. */
   relieve(): void
   close(): void
 }
@@ -79,6 +81,8 @@ export interface StoreOptions {
   database?: Database.Database
   /** Pages that SQLite keeps in memory, in KiB. */
   cacheKb?: number
+  /** What the journal may take on the disk before the hub stops selling; 512 MB by default. */
+  maxBytes?: number
   /** The hub that the journal belongs to; another hub's journal is refused. Absent: any hub's. */
   hubId?: number
   checkpoint: Checkpoint
@@ -87,6 +91,8 @@ export interface StoreOptions {
 
 /** The driver's own is 16 MB, a fifth of what the hub may take. The system keeps the file's pages besides, where it has room. */
 export const CACHE_KB = 512
+
+export const MAX_MB = 512
 
 /**
  * A commit writes every page that it has changed, whole, and an event changes a few bytes in each of a dozen: small pages
@@ -111,7 +117,7 @@ export function openStore(options: StoreOptions): Store {
 }
 
 function openOrThrow(options: StoreOptions): Store {
-  const { checkpoint, log, path, hubId, cacheKb = CACHE_KB } = options
+  const { checkpoint, log, path, hubId, cacheKb = CACHE_KB, maxBytes = MAX_MB * 1024 * 1024 } = options
   const inFile = options.database === undefined && options.path !== ':memory:'
   const ballastPath = `${path}.ballast`
   if (inFile) refuseForeignFile(path, hubId)
@@ -128,7 +134,7 @@ function openOrThrow(options: StoreOptions): Store {
     }
     if (inFile) proveWritable(db, path)
     const ballast: Ballast | undefined = inFile ? openBallast(ballastPath) : undefined
-    const watch = new StorageWatch({ db, ballast, path, isFile: inFile, log })
+    const watch = new StorageWatch({ db, ballast, path, isFile: inFile, maxBytes, log })
     return createStore(db, { watch, checkpoint, log, owned })
   } catch (error) {
     if (owned) db.close()
@@ -140,10 +146,14 @@ function openOrThrow(options: StoreOptions): Store {
 function prepare(db: Database.Database, cacheKb: number, hubId: number | undefined): void {
   db.pragma(`busy_timeout = ${BUSY_MS}`)
   db.pragma(`page_size = ${PAGE_BYTES}`)
+  // Pages that are free are given back to the file system: after weeks without the cloud the file shrinks again.
+  db.pragma('auto_vacuum = INCREMENTAL')
   db.pragma('journal_mode = WAL')
   // An act or a sale must survive a power cut: the log is flushed at every commit.
   db.pragma('synchronous = FULL')
   db.pragma(`wal_autocheckpoint = ${LOG_PAGES}`)
+  // A reader may keep the log from beginning anew; when that is over it shrinks.
+  db.pragma(`journal_size_limit = ${2 * LOG_PAGES * PAGE_BYTES}`)
   db.pragma('foreign_keys = ON')
   db.pragma(`cache_size = ${-cacheKb}`)
   migrate(db, migrations, hubId)
@@ -317,6 +327,7 @@ function createStore(db: Database.Database, { watch, checkpoint, log, owned }: S
     failure: () => watch.fault,
     onLost: (listener) => watch.onLost(listener),
     commits: () => commits,
+    bytes: () => watch.bytes(),
     relieve: () => watch.relieve(),
     close() {
       if (!owned) return
