@@ -79,6 +79,13 @@ const MERGED_ENTRIES = 64
 
 const streams = ['ledger', 'telemetry'] as const satisfies readonly OutboxStream[]
 
+const tagOf = (bytes: Uint8Array): number => new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0)
+
+const parsedRow = ({ seq, body }: { seq: number; body: string }) => ({
+  seq,
+  entry: JSON.parse(body) as HubEntry,
+})
+
 /** The hub's senders' store, on tables `outbox_ledger`, `outbox_telemetry`, `stream_positions` and `ledger_epochs`. */
 export function createOutbox(
   store: Store,
@@ -93,10 +100,7 @@ export function createOutbox(
   let telemetryTaken = 0
 
   const mintEpoch = (): string => randomHex(random, 16)
-  const mintTag = (): number => {
-    const bytes = random.bytes(4)
-    return new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0)
-  }
+  const mintTag = (): number => tagOf(random.bytes(4))
 
   store.transact(() => {
     for (const stream of streams)
@@ -126,10 +130,7 @@ export function createOutbox(
     if (mergeKey(body) === undefined) return
     const at = positions.get().ledger
     const tail = statements.tail.all(sentThrough, MERGED_ENTRIES)
-    const replaced = replacedBy(
-      tail.map(({ seq, body }) => ({ seq, entry: JSON.parse(body) as HubEntry })),
-      body,
-    )
+    const replaced = replacedBy(tail.map(parsedRow), body)
     if (!replaced) return
     statements.removeOne.run(replaced.seq)
     const behind = tail.filter(({ seq }) => seq > replaced.seq).toReversed()
