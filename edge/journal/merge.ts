@@ -6,14 +6,8 @@ import type { HubEntry, State } from '../../protocol/mqtt/hub-entries.ts'
  * for entries of which each counts (drops, counts, orders, operations, acts of people).
  */
 export function mergeKey(entry: HubEntry): string | undefined {
-  switch (entry.kind) {
-    case 'state':
-      return stateKey(entry.state)
-    case 'alarm':
-      return `alarm ${entry.code} ${entry.subject}`
-    default:
-      return undefined
-  }
+  if (entry.kind === 'state') return stateKey(entry.state)
+  return entry.kind === 'alarm' ? `alarm ${entry.code} ${entry.subject}` : undefined
 }
 
 function stateKey(state: State): string {
