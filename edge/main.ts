@@ -9,6 +9,7 @@ import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { isMetricsHost } from '../protocol/model/allowed-hosts.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
+import { logOutput } from '../protocol/model/log-output.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
 import { followFiles } from '../protocol/model/fresh-files.ts'
@@ -49,7 +50,12 @@ async function run(config: EdgeConfig): Promise<void> {
   const runtime = systemRuntime()
   const recent = createRecent({ clock: runtime.clock, hardware, kept: local.recentKept })
   const log = quietly(
-    recent.log(pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } })),
+    recent.log(
+      pino(
+        { level: config.logLevel, base: { part: 'edge', hub: hubId } },
+        logOutput((bytes) => files.writeSync(1, bytes)),
+      ),
+    ),
     runtime.clock,
   )
 

@@ -1,6 +1,7 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeSync } from 'node:fs'
 import { multistream, pino, type Logger } from 'pino'
 import { createStream } from 'rotating-file-stream'
+import { logOutput } from '../../protocol/model/log-output.ts'
 
 export interface LogFileOptions {
   part: string
@@ -46,7 +47,10 @@ export function openLog({ part, file: name, level, folder }: LogFileOptions): Lo
       redact: { paths: secretFields.flatMap((name) => [name, `*.${name}`]), remove: true },
     },
     multistream([
-      { level: 'debug', stream: process.stdout },
+      {
+        level: 'debug',
+        stream: logOutput((bytes) => writeSync(1, bytes)),
+      },
       { level: 'debug', stream: file },
     ]),
   )

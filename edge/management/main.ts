@@ -1,9 +1,10 @@
 import '../../protocol/require-node.ts'
 import '../../protocol/private-files.ts'
 import '../light-zod.ts'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeSync } from 'node:fs'
 import { pino } from 'pino'
 import { quietly } from '../../protocol/model/repeated-lines.ts'
+import { logOutput } from '../../protocol/model/log-output.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
@@ -39,7 +40,13 @@ async function serve(config: ManagementConfig): Promise<void> {
   const runtime = systemRuntime()
   const { clock } = runtime
   const hubId = config.hardware.hubId
-  const log = quietly(pino({ level: config.LOG_LEVEL, base: { part: 'management', hub: hubId } }), clock)
+  const log = quietly(
+    pino(
+      { level: config.LOG_LEVEL, base: { part: 'management', hub: hubId } },
+      logOutput((bytes) => writeSync(1, bytes)),
+    ),
+    clock,
+  )
   const hostKey = keptHostKey(config.HOST_KEY, (sentence) => log.warn({}, sentence))
   const management = createManagement({
     hubId,
