@@ -9,7 +9,18 @@ import { AcceptanceView } from './acceptance.tsx'
 import { Alarms } from './alarms.tsx'
 import { DevicePanel } from './device-panel.tsx'
 import { HubPanel } from './hub-panel.tsx'
-import { hardware, isConnected, login, picture, selected, signIn, signOut, state, view } from './store.ts'
+import {
+  hardware,
+  isConnected,
+  login,
+  picture,
+  selected,
+  signIn,
+  signOut,
+  state,
+  storageProblem,
+  view,
+} from './store.ts'
 import { syncWords } from './words.ts'
 
 function Header(): JSX.Element {
@@ -47,6 +58,11 @@ function Login(): JSX.Element {
       }}
     >
       <h2 class="text-lg font-semibold">Log in at this hub</h2>
+      {storageProblem.value && (
+        <p class="alert alert-error alert-soft text-base-content" role="alert" data-storage>
+          {storageProblem.value}
+        </p>
+      )}
       <label class="grid gap-1 text-sm">
         Token (at the hub, in the file of its store that ends with .token)
         <input name="token" type="password" autocomplete="current-password" class="input w-full" required />

@@ -32,6 +32,20 @@ export const productName = (id: number | null): string =>
 /** What the hub is asked to do just now: a motion takes seconds. */
 export const running = signal<ReadonlySet<string>>(new Set())
 
+/** Why the hub cannot use its storage: shown before the login too, as the token may be on the same card. */
+export const storageProblem = signal<string | null>(null)
+
+async function readStorageProblem(): Promise<string | null> {
+  try {
+    const { storage } = (await (await fetch('health')).json()) as {
+      storage?: { message: string; remedy: string }
+    }
+    return storage ? `${storage.message}. ${storage.remedy}` : null
+  } catch {
+    return null
+  }
+}
+
 export async function enter(): Promise<void> {
   try {
     const answer = await call<{ hardware: HardwareDescription; software: string }>('GET', 'api/hardware')
@@ -40,8 +54,10 @@ export async function enter(): Promise<void> {
     login.value = 'there'
     live.value ??= follow<LocalState>('api/live')
   } catch (error) {
-    if (error instanceof CallError && error.status === 401) login.value = 'needed'
-    else say(causeOf(error), true)
+    if (error instanceof CallError && error.status === 401) {
+      login.value = 'needed'
+      storageProblem.value = await readStorageProblem()
+    } else say(causeOf(error), true)
   }
 }
 

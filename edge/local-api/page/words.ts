@@ -58,6 +58,16 @@ const alarms: Readonly<Record<string, Words>> = {
     title: 'The hub’s disk is full: it sells nothing',
     remedy: 'Make room on the disk, or connect the hub with the cloud, which takes over what waits.',
   },
+  storage_failed: {
+    title: 'The hub cannot use its storage: nothing moves, and nothing is sold',
+    remedy:
+      'Mount the card for writing, close programs that lock the journal, or replace the card. The hub resumes by itself.',
+  },
+  foreign_journal: {
+    title: 'The journal on this card belongs to another hub',
+    remedy:
+      'Put this hub’s own journal back, or name an empty file in STORE. The foreign journal is unchanged. The hub resumes by itself.',
+  },
   journal_lost: { title: 'The hub has lost its journal', remedy: 'Count all rows: it knows no stock.' },
   journal_restored: {
     title: 'The hub’s journal is an older copy',
