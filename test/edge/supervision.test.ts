@@ -1,9 +1,29 @@
 import { describe, expect, it } from 'vitest'
-import { failingProbes, superviseBy, watchdogMsOf } from '../../edge/supervision.ts'
+import {
+  extendTimeouts,
+  failingProbes,
+  restoreTimeouts,
+  superviseBy,
+  watchdogMsOf,
+} from '../../edge/supervision.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { fakeRuntime } from './support/fake-runtime.ts'
 
 describe('supervision', () => {
+  it('gives the check of a large journal its time, at the start and from the watchdog, and takes it back', () => {
+    const told: string[] = []
+    const notify = (state: string): void => void told.push(state)
+    extendTimeouts(notify, 1000, 30_000)
+    restoreTimeouts(notify, 1000, 30_000)
+    expect(told).toEqual([])
+    extendTimeouts(notify, 600_000, 30_000)
+    expect(told.splice(0)).toEqual(['EXTEND_TIMEOUT_USEC=660000000', 'WATCHDOG_USEC=630000000'])
+    restoreTimeouts(notify, 600_000, 30_000)
+    expect(told.splice(0)).toEqual(['WATCHDOG_USEC=30000000', 'WATCHDOG=1'])
+    extendTimeouts(notify, 600_000, undefined)
+    expect(told).toEqual(['EXTEND_TIMEOUT_USEC=660000000'])
+  })
+
   it('says that it is ready once, and that it is alive thrice within the watchdog time', () => {
     const runtime = fakeRuntime()
     const told: string[] = []
