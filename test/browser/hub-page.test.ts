@@ -293,7 +293,8 @@ describe('the hub’s own page', () => {
       let changes = 0
       const mover = setInterval(() => {
         hub.state.doors[0]!.status = ++changes % 2 === 1 ? 'unlocked' : 'locked'
-        hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, quantity: changes % 10 }))
+        // Never empty everywhere: the page would say above that the hub sells nothing.
+        hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, quantity: 1 + (changes % 9) }))
       }, 100)
       try {
         const more = page.getByLabel('Row 2/1/2: one more')
