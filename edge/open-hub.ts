@@ -31,7 +31,7 @@ interface Parts extends Pick<HubOptions, 'lastWords' | 'certificates' | 'isStart
 }
 
 /**
- * Makes this process the only one of the journal. Throws a `StorageError` if the storage cannot be used, an error in words if
+ * Locks the journal for this process. Throws a `StorageError` if the storage cannot be used, an error in words if
  * another service has the journal.
  */
 export function lockJournal(path: string, { clock }: Runtime): StoreLock {
@@ -52,7 +52,7 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
     try {
       hub?.stop()
     } catch (error) {
-      // What a crash leaves undone the next start takes up.
+      // The next start finishes it, as after a crash.
       log.warn({ error: String(error) }, 'the hub could not be stopped in good order')
     }
     store?.close()

@@ -47,7 +47,7 @@ export interface ResidentOptions {
   onRefused: (error: unknown) => void
 }
 
-/** What stays while the hub comes and goes with its storage: the local API, health, metrics. */
+/** The parts that stay while the hub comes and goes with its storage: local API, health, metrics. */
 export interface Resident extends Pick<HubMetricsOptions, 'hub' | 'store'> {
   /** Throws if the journal is refused. */
   start(): void
@@ -57,7 +57,7 @@ export interface Resident extends Pick<HubMetricsOptions, 'hub' | 'store'> {
   lose(error: StorageError): void
   /** The cloud's time as the hub estimates it, and the part of it that is certain; while it waits, as it last did. */
   cloudTime(): { estimate?: number | undefined; certain?: number | undefined }
-  /** Whether the core makes progress. A hub that waits for its storage does what it can. */
+  /** Whether the core makes progress. True while the hub waits for its storage. */
   isAlive(): boolean
   stop(): void
 }
@@ -136,7 +136,7 @@ export function createResident(options: ResidentOptions): Resident {
     journal() {
       const present = fault()
       if (present === undefined) return opened()?.store.isWritable() ?? false
-      // A full disk keeps nobody from working at the hub.
+      // People can still work at a hub with a full disk.
       if (storageText(present.reason).alarm === 'store_full') return true
       throw new Error(storageSentence(present))
     },
@@ -195,7 +195,7 @@ interface LocalApiParts {
   isOver: () => boolean
 }
 
-/** Loads the web framework, which nobody needs on most days, and makes the local API of what answers at present. */
+/** Loads the web framework at the first request, and creates the local API. */
 async function loadLocalApi(
   { config, runtime, log, recent, restart }: ResidentOptions,
   { serving, software, token, now, isOver }: LocalApiParts,

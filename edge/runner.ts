@@ -29,7 +29,7 @@ export interface RunnerOptions<R extends Running> {
   wait: (life: Runtime, fault: () => StorageFault) => Waiting
   /** Something else answers from now on. */
   onChange: (phase: RunnerPhase<R>) => void
-  /** The journal was there again, and is not to be used: what is thrown ends the service. */
+  /** The journal is readable again, but must not be used. The service has to end. */
   onRefused: (error: unknown) => void
 }
 
@@ -39,8 +39,8 @@ export type RunnerPhase<R extends Running> =
 export type Runner<R extends Running> = ReturnType<typeof createRunner<R>>
 
 /**
- * Runs the hub as long as its journal can be used. If it cannot, at the start or later, the hub ends as at a crash, the file
- * is closed so that the card can be unmounted and repaired, and `Waiting` answers. The journal is opened again with
+ * Runs the hub as long as its journal can be used. If the journal fails, at the start or later, the hub ends as at a crash and
+ * `Waiting` answers. The file is closed, so that the card can be unmounted and repaired. The journal is opened again with
  * back-off, without end; the hub then goes on as after a restart.
  */
 export function createRunner<R extends Running>(options: RunnerOptions<R>) {
@@ -51,7 +51,7 @@ export function createRunner<R extends Running>(options: RunnerOptions<R>) {
   let attempts = 0
   let isStopped = false
 
-  /** Throws what is not a failure of the storage. */
+  /** Throws any error but a failure of the storage. */
   function attempt(): void {
     const next = lifeOf(runtime)
     let hub: R
@@ -115,7 +115,7 @@ export function createRunner<R extends Running>(options: RunnerOptions<R>) {
   }
 
   return {
-    /** Throws what is not a failure of the storage: another version's journal, a second service. */
+    /** Throws if the journal is another version's, or another service has it. */
     start: attempt,
     /** A failure of the storage that no transaction met: a row could not be read. */
     lose,
@@ -137,7 +137,7 @@ interface Life {
   end(): void
 }
 
-/** A runtime whose timers end with it, so that nothing of a former hub happens beside the next. */
+/** A runtime with timers that end together, so that a former hub does nothing beside the next one. */
 function lifeOf({ clock, random }: Runtime): Life {
   let isOver = false
   const own: Clock = {

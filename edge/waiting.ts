@@ -24,7 +24,7 @@ export interface WaitingOptions {
   fault: () => StorageFault
 }
 
-/** What answers in the hub's place while it cannot use its journal. */
+/** The stand-in for the hub while it cannot use its journal. */
 export interface Waiting extends Serving {
   /** The failure has become another one. */
   changed(): void

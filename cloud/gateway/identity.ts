@@ -26,7 +26,7 @@ export class Identity {
     return session === this.#refused
   }
 
-  /** The board that has the identity was heard. */
+  /** Notes a message of the board that has the identity. */
   heard(): void {
     this.#claimants = heardHolder(this.#claimants, this.#ports.context.runtime.clock.monotonic())
   }

@@ -3,7 +3,7 @@ import type { Database } from 'better-sqlite3'
 import { StorageError } from './storage-error.ts'
 
 /**
- * Whose journal it is, and what its tables are: the one row of `journal_schema`. A journal belongs to one hub: another hub that
+ * The row of `journal_schema`: the owner of the journal, and digests of its tables. A journal belongs to one hub: another hub that
  * used it would report a foreign history and empty its own stock. A table that was edited in place passes the start and
  * fails later, so each start compares the steps and the tables.
  */
@@ -11,13 +11,13 @@ interface StoredSchema {
   hubId: number | null
   /** The digest of each step that made the tables, in order. */
   steps: string[]
-  /** The digest of each table. A table that somebody adds is nobody's concern. */
+  /** The digest of each table. Tables that somebody adds are ignored. */
   tables: Record<string, string>
   /** The version of the service that ran the last step. */
   software: string
 }
 
-/** The service refuses the journal: another version made it, or somebody changed its tables. Nothing has been changed. */
+/** Another version made the journal, or a person changed its tables. The service has changed nothing. */
 export class JournalRefused extends Error {
   override readonly name = 'JournalRefused'
 }
@@ -51,7 +51,7 @@ function tableDigests(db: Database): Record<string, string> {
   )
 }
 
-/** Stores what the tables are now, in the transaction of the step that made them. */
+/** Stores the digests of the tables, in the transaction of the step that made them. */
 export function storeSchema(
   db: Database,
   done: readonly Migration[],

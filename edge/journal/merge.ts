@@ -2,8 +2,8 @@ import { locationKey } from '../../protocol/model/location.ts'
 import type { HubEntry, State } from '../../protocol/mqtt/hub-entries.ts'
 
 /**
- * What an entry says the state of: a later entry with the same key replaces an earlier one that has never been sent. Undefined
- * for entries of which each counts (drops, counts, orders, operations, acts of people).
+ * The subject of an entry that reports a state. A later entry with the same key replaces an earlier one that was never sent.
+ * Undefined for entries that always count: drops, counts, orders, operations, acts of people.
  */
 export function mergeKey(entry: HubEntry): string | undefined {
   if (entry.kind === 'state') return stateKey(entry.state)
@@ -24,8 +24,8 @@ function stateKey(state: State): string {
 }
 
 /**
- * The entry that the new one replaces: the newest of its key. Of an alarm that comes and goes the first entry stays, because it
- * contains when the incident began. `waiting`: entries that have never been sent, the newest first.
+ * The entry that the new entry replaces: the newest entry of its key. An alarm that comes and goes keeps its first entry, because
+ * that entry contains the beginning of the incident. `waiting`: entries that have never been sent, the newest first.
  */
 export function replacedBy<E extends { entry: HubEntry }>(
   waiting: readonly E[],

@@ -63,8 +63,8 @@ const VAGUE: readonly StorageReason[] = ['cannot_open', 'io_error', 'full']
 
 /**
  * Why the storage of the file at `path` failed; undefined for an error of another kind. SQLite reports "unable to open
- * database file" for a full inode table, and "disk I/O error" for a file system that has become read-only: the file system
- * itself is asked too.
+ * database file" for a full inode table, and "disk I/O error" for a read-only file system. Therefore the function also asks the
+ * file system.
  */
 export function storageReasonOf(error: unknown, path?: string): StorageReason | undefined {
   if (error instanceof StorageError) return error.reason

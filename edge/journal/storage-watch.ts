@@ -65,7 +65,7 @@ export class StorageWatch {
     throw this.#failure.error
   }
 
-  /** What a transaction throws: a `StorageError`, which is noted, for a failure of the storage; otherwise `error` itself. */
+  /** Converts and notes a failure of the storage: a `StorageError`. Any other error is returned unchanged. */
   failureOf(error: unknown): unknown {
     const { db, path, isFile } = this.#options
     const reason = storageReasonOf(error, isFile ? path : undefined)
@@ -77,7 +77,7 @@ export class StorageWatch {
         error instanceof StorageError ? error : new StoreFullError(reason, message, options),
       )
     const noted = error instanceof StorageError ? error : new StorageError(reason, message, options)
-    // The first attempt has waited. Until the lock is gone no other one does: the service has other work.
+    // The first attempt has waited. Later attempts fail at once while the lock lasts, so that the event loop runs.
     if (reason === 'locked') db.pragma('busy_timeout = 0')
     this.note(noted)
     return noted
@@ -107,7 +107,7 @@ export class StorageWatch {
     this.#judgeBallast()
   }
 
-  /** Looks how large the journal is, gives back what it needs no more, and tries to lay the ballast again. */
+  /** Checks the size of the journal, returns free pages to the file system, and tries to lay the ballast again. */
   relieve(): void {
     const { ballast } = this.#options
     try {
@@ -119,7 +119,7 @@ export class StorageWatch {
     }
   }
 
-  /** What the journal and its log take on the disk, less the pages that it would use again. */
+  /** Size of the journal and its log, without free pages. */
   bytes(): number {
     const { db, path, isFile } = this.#options
     const pragma = (name: string): number => Number(db.pragma(name, { simple: true }))
@@ -162,7 +162,7 @@ export class StorageWatch {
     this.note(error)
     try {
       ballast?.release()
-      // What is in the log moves to where it belongs, and the log's own room is used again.
+      // The checkpoint empties the log, so that SQLite uses its space again.
       db.pragma('wal_checkpoint(RESTART)')
     } catch (problem) {
       if (isNews) log.warn({ error: String(problem) }, 'the journal makes no room')

@@ -25,8 +25,8 @@ interface Connection {
 }
 
 /**
- * The hub's line to the cloud while it cannot read its journal (SPEC §3): it does not know where its streams stand, so it
- * says no hello, takes no command, and reports every 15 s why it cannot work.
+ * The hub's line to the cloud while it cannot read its journal (SPEC §3). The hub does not know where its streams
+ * stand, so it sends no hello and takes no command. Every 15 s it reports the cause.
  */
 export class StorageReporter {
   readonly #options: StorageReporterOptions
@@ -168,7 +168,7 @@ export class StorageReporter {
   }
 }
 
-/** What such a hub reports of its devices: nothing, as it is not connected with their controllers. */
+/** The health of a hub without connections to its controllers. */
 export const unreadHealth = (
   {
     bins,

@@ -8,7 +8,7 @@ export interface LogOutput {
 }
 
 /**
- * The target of a log that `put` writes to: the standard output. What cannot be written is lost, and ends no service: the log may be redirected
+ * The target of a log that `put` writes to: the standard output. A line that cannot be written is lost and ends no service. The log may be redirected
  * into a file on a full or failing disk, and its reader may have gone. The next line that can be written is preceded by one
  * that counts the lost ones.
  * `put` returns how many bytes it has written.
@@ -23,7 +23,7 @@ export function logOutput(put: (bytes: Buffer) => number): LogOutput {
       try {
         rest = rest.subarray(put(rest))
       } catch (error) {
-        // A pipe that does not block, and whose reader is behind.
+        // The reader of a non-blocking pipe is behind.
         if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || ++tries > TRIES) throw error
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS)
       }

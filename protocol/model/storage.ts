@@ -79,7 +79,7 @@ const texts: Record<StorageReason, ReasonText> = {
   },
 }
 
-/** What a person reads about a reason. A reason that this version does not know is a failing card. */
+/** The texts of a reason. An unknown reason has the texts of `io_error`. */
 export const storageText = (reason: string): ReasonText =>
   texts[storageReasons.find((known) => known === reason) ?? 'io_error']
 

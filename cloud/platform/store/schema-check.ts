@@ -3,16 +3,16 @@ import type { DatabaseKind } from './table.ts'
 
 /**
  * Each start compares the schema of the database with the schema that this build declares. A table that was edited in place
- * passes a migration and fails later, at the first statement that needs the edit. So the transaction of each migration
- * stores two digests: one of the statements that the build declares, and one of each table as the database describes it.
+ * passes a migration and fails later, at the first statement that needs the edit. The transaction of each migration
+ * therefore stores a digest of the statements that the build declares, and a digest of each table from the catalogue.
  */
 
-/** The build refuses the database: its schema is not the one that the build declares. Nothing has been changed. */
+/** The schema differs from the declared schema. Nothing has been changed. */
 export class SchemaRefused extends Error {
   override readonly name = 'SchemaRefused'
 }
 
-/** What the last migration stored in `larder_schema`. */
+/** The row of `larder_schema`, written by the last migration. */
 export interface StoredSchema {
   /** `digestOf` the statements that the build declared. */
   declared: string
@@ -28,14 +28,14 @@ export interface SchemaFact {
   fact: string
 }
 
-/** A database as it stands: its executed migrations, what the last one stored, and its tables. */
+/** The present schema of a database: its executed migrations, the stored row, and its tables. */
 export interface FoundSchema {
   migrations: readonly string[]
   stored: StoredSchema | undefined
   facts: readonly SchemaFact[]
 }
 
-/** What the build expects. */
+/** The schema that the build declares. */
 export interface ExpectedSchema {
   /** The names of all migrations, in order. */
   migrations: readonly string[]
@@ -56,8 +56,8 @@ export function tableDigests(facts: readonly SchemaFact[], names: readonly strin
 }
 
 /**
- * Throws `SchemaRefused` if the build must not use the database. A database without tables passes. One with fewer
- * migrations than the build passes if nobody has changed its tables: the next migrations change them.
+ * Throws `SchemaRefused` if the build must not use the database. A database without tables passes. A database
+ * with fewer migrations than the build passes if its tables are unchanged: the next migrations follow.
  */
 export function judgeSchema({ migrations, stored, facts }: FoundSchema, expected: ExpectedSchema): void {
   const newest = migrations.at(-1)
