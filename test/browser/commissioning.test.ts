@@ -222,12 +222,15 @@ browserTest(
     await expect.poll(async () => (await reports()).length, { timeout: 60_000, interval: 500 }).toBe(1)
     const [report] = await reports()
     expect(report).toMatchObject({ hub_id: 1, submitted_by: 'Ann Larkin', hub_tested: 'incomplete' })
-    expect(report!.description).toContain('30 steps passed, 0 failed, 24 not done.')
+    expect(report!.description).toContain('31 steps passed, 0 failed, 24 not done.')
     const lines = report!.description!.split('\n')
     const of = (title: string) => lines.filter((line) => line.startsWith(`- ${title}`))
     expect(of('Bin 1: its door opens')).toEqual([
       expect.stringMatching(/FAILED\. .*Remark: bin-2 opened/),
       expect.stringMatching(/, again: passed\./),
+    ])
+    expect(of('The locks hold without power')).toEqual([
+      expect.stringMatching(/: passed\. .*Remark: each door holds/),
     ])
     expect(of('Row 1/1/1 gives one unit')).toEqual([
       expect.stringMatching(/FAILED\. .*Remark: row 1\/1\/2 turned/),
