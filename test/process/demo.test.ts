@@ -17,11 +17,9 @@ const ports = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_P
 /** Pages and health checks of each listener, as a minimal client asks for them. */
 const http10Paths = [
   ['PORT', '/readyz'],
-  ['PORT', '/docs'],
+  ['PORT', '/openapi.json'],
   ['PORT', '/api/v1/'],
   ['EDGE_PORT', '/health'],
-  ['EDGE_PORT', '/'],
-  ['SIMULATOR_PORT', '/'],
   ['SIMULATOR_PORT', '/api/hubs/1/state'],
 ] as const
 
