@@ -47,8 +47,13 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
   const wanted = typed.value.get(key) ?? held ?? quantity
   const difference = wanted - quantity
   // An empty field, a negative number or more than the row holds is refused, and never taken for another number.
-  const start = Number.isNaN(wanted) ? quantity : wanted
   const problem = Number.isNaN(wanted) ? 'enter a number' : countProblem(wanted, capacity)
+  // From what is typed by now: two clicks may come before the page is drawn again.
+  const step = (by: 1 | -1): void => {
+    const units = typed.value.get(key) ?? wanted
+    const from = Number.isNaN(units) ? quantity : units
+    setTyped(key, Math.max(0, Math.min(capacity, from + by)))
+  }
   async function send(what: string, path: string, units: number): Promise<void> {
     await act(`Row ${key}: ${what}`, path, { location, units })
     setTyped(key, undefined)
@@ -71,7 +76,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
           <button
             class="btn join-item btn-square"
             aria-label={`Row ${key}: one less`}
-            onClick={() => setTyped(key, Math.max(0, Math.min(start, capacity) - 1))}
+            onClick={() => step(-1)}
           >
             <Icon icon={Minus} />
           </button>
@@ -90,7 +95,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
           <button
             class="btn join-item btn-square"
             aria-label={`Row ${key}: one more`}
-            onClick={() => setTyped(key, Math.min(capacity, start + 1))}
+            onClick={() => step(1)}
           >
             <Icon icon={Plus} />
           </button>
