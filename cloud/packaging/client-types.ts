@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ErrorBody } from '../../protocol/contract/errors.ts'
 import type { Route } from '../../protocol/contract/route.ts'
 import { routes } from '../../protocol/contract/routes.ts'
-import { schemaWriter, type JsonSchema } from '../platform/http/json-schema.ts'
+import { named, nameOf, nameParts, schemaWriter, type JsonSchema } from '../platform/http/json-schema.ts'
 
 /**
  * The types of the interface, written out from its table of routes: what `protocol/client/api.ts` infers, for callers who have
@@ -11,21 +11,31 @@ import { schemaWriter, type JsonSchema } from '../platform/http/json-schema.ts'
 export function clientTypes(): string {
   const writer = schemaWriter()
   const write = (schema: z.ZodType): string => typeOf(writer.write(schema))
-  const endpoints = Object.values<Route>(routes)
+  /** Bodies and answers have the names of the OpenAPI document. */
+  const writeNamed = (name: string, schema: z.ZodType): string =>
+    typeOf(named(name, writer.write(schema), writer.components))
+  const endpoints = Object.entries<Route>(routes)
     .filter(
-      ({ interface: side, produces }) =>
+      ([, { interface: side, produces }]) =>
         side !== 'root' && (produces ?? 'text/event-stream') === 'text/event-stream',
     )
-    .map((route) => {
+    .map(([id, route]) => {
       const { method, path, summary, params, query, body, form, response, produces, message } = route
-      const parts = Object.entries({ params, query, body, message })
+      const parts = Object.entries({ params, query, message })
         .filter(([, schema]) => schema !== undefined)
         .map(([name, schema]) => `${name}: ${write(schema!)}`)
+      if (body) parts.push(`body: ${writeNamed(`${nameOf(id)}Body`, body)}`)
       if (form) parts.push('form: true')
-      const answer = route.status === 204 ? 'undefined' : produces === undefined ? write(response) : 'unknown'
+      const answer =
+        route.status === 204
+          ? 'undefined'
+          : produces === undefined
+            ? writeNamed(`${nameOf(id)}Answer`, response)
+            : 'unknown'
       return `  /** ${summary} */\n  '${method} ${path}': { ${[...parts, `answer: ${answer}`].join('; ')} }`
     })
   writer.write(ErrorBody)
+  nameParts(writer.components)
   const components = Object.entries(writer.components).map(
     ([name, schema]) => `export type ${name} = ${typeOf(schema)}`,
   )
@@ -40,7 +50,6 @@ export type Api = {
     [Name in 'params' | 'query' | 'body' | 'form' | 'answer' | 'message']: Part<Endpoints[E], Name>
   }
 }
-export type ErrorCode = ErrorBody['error']['code']
 /** What a 422 found wrong. */
 export type Problem = Exclude<ErrorBody['detail'], string>[number]
 `

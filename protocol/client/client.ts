@@ -17,7 +17,7 @@ import type {
   Secret,
 } from './types.ts'
 
-export type { Api, ErrorCode, Problem } from './api.ts'
+export type * from './api.ts'
 export type * from './types.ts'
 export type { ClientSystem } from './system.ts'
 export { verifyWebhook, type Verified, type WebhookEvent } from './webhook.ts'

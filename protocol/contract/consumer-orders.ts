@@ -1,36 +1,49 @@
 import { z } from 'zod'
-import { errorCodeNames } from '../model/error-codes.ts'
 import { OrderStatus, type OrderStatusName } from '../model/order-status.ts'
 import {
-  BinNumber,
-  Cents,
   Id,
-  PaymentStatus,
+  Cents,
+  Timestamp,
+  HubId,
+  UserId,
+  OrderId,
+  ProductId,
+  Currency,
+  CreatedAt,
+  UpdatedAt,
+  ImageUrl,
+  Upc,
+  Success,
+  Message,
+  Page,
+  Total,
+  namedEnum,
   ProcessingStatus,
   ProcessingStatusName,
-  Timestamp,
+  PaymentStatus,
+  BinNumber,
 } from './fields.ts'
+import { ErrorCodeName } from './errors.ts'
 import { defineRoutes } from './route.ts'
 
 /** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const OrderItem = z
   .object({
-    order_item_id: Id,
-    product_id: Id,
-    productUPC: z.string(),
-    name: z.string(),
-    qty: z.int(),
-    unit_price_original: Cents,
-    /** Per unit, after the product's own markdown. */
-    price: Cents,
-    /** Of the whole line, after deals; without tax. */
-    line_total: Cents,
-    /** All of the line has dropped. */
-    dropped: z.boolean(),
-    qty_dropped: z.int(),
-    refunded_quantity: z.int(),
-    bin_number: BinNumber.nullable(),
-    image_url: z.string(),
+    order_item_id: Id.describe('Number of this line of the order.'),
+    product_id: ProductId,
+    productUPC: Upc,
+    name: z.string().describe('Name of the product.'),
+    qty: z.int().describe('Ordered units.'),
+    unit_price_original: Cents.describe('Price of one unit before the product’s own markdown, in cents.'),
+    price: Cents.describe('Price of one unit after the product’s own markdown, in cents.'),
+    line_total: Cents.describe('Total of the line after deals and without tax, in cents.'),
+    dropped: z.boolean().describe('True if every unit of the line was dispensed.'),
+    qty_dropped: z.int().describe('Dispensed units.'),
+    refunded_quantity: z.int().describe('Refunded units.'),
+    bin_number: BinNumber.nullable().describe(
+      'Number of the bin with the goods; null before the hub chose one.',
+    ),
+    image_url: ImageUrl,
   })
   .meta({ id: 'OrderItem' })
 export type OrderItem = z.infer<typeof OrderItem>
@@ -38,54 +51,85 @@ export type OrderItem = z.infer<typeof OrderItem>
 /** Of a cart, whose prices are not frozen, the totals are what paying would freeze now. */
 export const Order = z
   .object({
-    order_id: Id,
-    user_id: Id,
-    hub_id: Id,
+    order_id: OrderId,
+    user_id: UserId,
+    hub_id: HubId,
     processing_status: ProcessingStatus,
     processing_status_name: ProcessingStatusName,
     payment_status: PaymentStatus,
-    items: z.array(OrderItem),
-    total_price_original: Cents,
-    total_price_discounted: Cents,
-    /** Markdowns and deals. */
-    discount_total: Cents,
-    tax_total: Cents,
-    total: Cents,
-    currency: z.string(),
-    /** Applied by themselves; what they save is off the totals. */
-    deals: z.array(z.object({ deal_id: Id, name: z.string(), savings: Cents })),
-    bins: z.array(BinNumber),
-    queue_position: z.int().nullable(),
-    expires_at: Timestamp.nullable(),
-    ready_at: Timestamp.nullable(),
-    version: z.int(),
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    items: z.array(OrderItem).describe('Lines of the order.'),
+    total_price_original: Cents.describe(
+      'Sum of the lines before markdowns and deals, without tax, in cents.',
+    ),
+    total_price_discounted: Cents.describe(
+      'Sum of the lines after markdowns and deals, without tax, in cents.',
+    ),
+    discount_total: Cents.describe('Markdowns and deals together, in cents.'),
+    tax_total: Cents.describe('Tax in cents.'),
+    total: Cents.describe(
+      'Amount to pay, tax included, in cents. The prices of a cart are not frozen: its totals are the current ones.',
+    ),
+    currency: Currency,
+    deals: z
+      .array(
+        z
+          .object({
+            deal_id: Id.describe('Number of the deal.'),
+            name: z.string().describe('Name of the deal.'),
+            savings: Cents.describe('Saving by this deal, in cents.'),
+          })
+          .meta({ id: 'OrderDeal' }),
+      )
+      .describe('Deals that are applied to the order. Their savings are already subtracted from the totals.'),
+    bins: z.array(BinNumber).describe('Numbers of the bins that hold the order or are reserved for it.'),
+    queue_position: z
+      .int()
+      .nullable()
+      .describe('Place in the hub’s queue, 1 is next; null if the order does not wait.'),
+    expires_at: Timestamp.nullable().describe(
+      'Time at which the idle order expires (UTC); null if it is paid or has ended.',
+    ),
+    ready_at: Timestamp.nullable().describe('Time at which the order became READY (UTC); null before.'),
+    version: z.int().describe('Version of the order. It grows with each change.'),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   })
   .meta({ id: 'Order' })
 export type Order = z.infer<typeof Order>
 
-const orderParams = z.object({ user_id: Id, order_id: Id })
-const hubQuery = z.object({ hub_id: Id })
+const orderParams = z.object({ user_id: UserId, order_id: OrderId })
+const hubQuery = z.object({ hub_id: HubId })
 
 /** A product of the earlier order: `available` of the `requested` units are in the cart. */
-const UnavailableItem = z.object({
-  /** Of the hub of the earlier order, as are `upc` and `name`. */
-  product_id: Id,
-  upc: z.string(),
-  name: z.string(),
-  requested: z.int(),
-  available: z.int(),
-})
+const UnavailableItem = z
+  .object({
+    product_id: Id.describe('Number of the product at the hub of the earlier order.'),
+    upc: Upc,
+    name: z.string().describe('Name of the product.'),
+    requested: z.int().describe('Units that were requested.'),
+    available: z.int().describe('Units that are in the cart.'),
+  })
+  .meta({ id: 'UnavailableItem' })
 
 /** `order_by` of the list. */
-const OrderSort = z.enum(['created_at', 'updated_at', 'total', 'processing_status', 'order_id'])
+const OrderSort = namedEnum('OrderSort', 'Field that orders are sorted by.', {
+  created_at: 'time of creation.',
+  updated_at: 'time of the last change.',
+  total: 'total in cents.',
+  processing_status: 'state.',
+  order_id: 'number.',
+})
 export type OrderSort = z.infer<typeof OrderSort>
 
 const statusNames = Object.keys(OrderStatus) as OrderStatusName[]
 
 /** A status by its number or its name. */
-const StatusFilter = z.literal([...Object.values(OrderStatus), ...statusNames])
+const StatusFilter = z.literal([...Object.values(OrderStatus), ...statusNames]).meta({
+  description: 'State of an order as a number or a name.',
+  anyOf: ['ProcessingStatus', 'ProcessingStatusName'].map((name) => ({
+    $ref: `#/components/schemas/${name}`,
+  })),
+})
 
 /** C §4.2. */
 export const consumerOrderRoutes = defineRoutes(
@@ -93,46 +137,52 @@ export const consumerOrderRoutes = defineRoutes(
   {
     'consumer.orders.create': {
       at: 'POST /users/{user_id}/orders',
-      params: z.object({ user_id: Id }),
+      params: z.object({ user_id: UserId }),
       query: hubQuery,
       response: Order,
       errors: ['hub_not_found', 'hub_not_accepting_orders'],
       idempotent: true,
       summary: 'Create an order at a hub, or return the active one there',
+      description:
+        'Returns the active order of the customer at this hub if there is one, else a new cart (NEW).',
     },
     'consumer.orders.list': {
       at: 'GET /users/{user_id}/orders',
-      params: z.object({ user_id: Id }),
+      params: z.object({ user_id: UserId }),
       query: z.object({
-        /** Repeated; of any status where absent. */
-        order_processing_statuses: z.array(StatusFilter).max(50).optional(),
-        order_by: OrderSort.default('created_at'),
-        is_desc: z.boolean().default(false),
-        page: z.int().min(1).default(1),
-        size: z.int().min(1).max(100).default(50),
+        order_processing_statuses: z
+          .array(StatusFilter)
+          .max(50)
+          .optional()
+          .describe(
+            'Only orders in these states, as numbers or names. Repeat the parameter for several. If it is left out: orders in any state.',
+          ),
+        order_by: OrderSort.default('created_at').describe('Field that the orders are sorted by.'),
+        is_desc: z.boolean().default(false).describe('True sorts from high to low.'),
+        page: Page,
+        size: z.int().min(1).max(100).default(50).describe('Maximum number of orders of the page.'),
       }),
       response: z.object({
-        items: z.array(Order),
-        total: z.int(),
-        page: z.int(),
-        size: z.int(),
-        pages: z.int(),
+        items: z.array(Order).describe('Orders of this page.'),
+        total: Total,
+        page: z.int().describe('Number of this page.'),
+        size: z.int().describe('Maximum number of orders of a page.'),
+        pages: z.int().describe('Number of pages.'),
       }),
-      summary: "A page of the user's orders, at whatever hub",
-      description: 'A cart has no total of its own yet: it stands first where the totals put in order.',
+      summary: 'A page of the customer’s orders at all hubs',
+      description: 'A cart has no fixed total yet: sorted by `total`, carts come first.',
     },
     'consumer.orders.count_items': {
       at: 'GET /users/{user_id}/orders/order-items/count',
-      params: z.object({ user_id: Id }),
+      params: z.object({ user_id: UserId }),
       query: hubQuery,
       response: z.object({
-        /** Units, of whatever products. */
-        count: z.int(),
-        /** Null, and the count 0, where there is no active order at the hub. */
-        order_id: Id.nullable(),
+        count: z.int().describe('Number of units of all products; 0 if there is no active order at the hub.'),
+        order_id: Id.nullable().describe('Number of the active order; null if there is none at the hub.'),
       }),
       errors: ['hub_not_found'],
-      summary: 'How many units the active order at a hub has',
+      summary: 'Count the units of the active order at a hub',
+      description: 'For the badge of a cart symbol: one call without the whole order.',
     },
     'consumer.orders.get': {
       at: 'GET /users/{user_id}/orders/{order_id}',
@@ -141,11 +191,12 @@ export const consumerOrderRoutes = defineRoutes(
       response: Order,
       errors: ['order_not_found'],
       summary: 'Read an order',
+      description: 'The order with its lines, totals, deals, bins and place in the queue.',
     },
     'consumer.orders.delete': {
       at: 'DELETE /users/{user_id}/orders/{order_id}',
       params: orderParams,
-      response: z.object({ success: z.boolean(), order_id: Id, message: z.string() }),
+      response: z.object({ success: Success, order_id: OrderId, message: Message }),
       errors: ['order_not_found', 'order_not_deletable', 'order_state_conflict', 'processor_unavailable'],
       summary: 'Delete an unpaid order, or cancel and refund one that the hub has not started',
       description:
@@ -167,11 +218,21 @@ export const consumerOrderRoutes = defineRoutes(
       params: orderParams,
       query: hubQuery,
       body: z.strictObject({
-        product_id: Id,
-        /** Absolute; 0 removes the item. More than there are, and more than 1,000 of one product, are `insufficient_stock`. */
-        quantity: z.int().min(0).max(1_000_000_000),
-        /** Where given, the order's `version` that the caller has seen. */
-        version: z.int().min(0).optional(),
+        product_id: ProductId,
+        quantity: z
+          .int()
+          .min(0)
+          .max(1_000_000_000)
+          .describe(
+            'Units of the product in the cart, an absolute number. 0 removes the line. A number above the stock, or above 1,000, is 409 `insufficient_stock`.',
+          ),
+        version: z
+          .int()
+          .min(0)
+          .optional()
+          .describe(
+            '`version` of the order that the caller has seen. If the order has another version, the answer is 409 `order_state_conflict`. If it is left out: no check.',
+          ),
       }),
       response: Order,
       errors: [
@@ -182,6 +243,7 @@ export const consumerOrderRoutes = defineRoutes(
         'order_state_conflict',
       ],
       summary: 'Set the quantity of a product in a cart',
+      description: 'Only a NEW order can be changed. The call can be repeated: the quantity is absolute.',
       examples: { body: { product_id: 1, quantity: 2 } },
     },
     'consumer.orders.checkout_available': {
@@ -189,21 +251,27 @@ export const consumerOrderRoutes = defineRoutes(
       params: orderParams,
       query: hubQuery,
       response: z.object({
-        available: z.boolean(),
-        /** Error codes that paying would answer with. */
-        reasons: z.array(z.enum(errorCodeNames)),
-        total: Cents,
+        available: z.boolean().describe('True if the order can be paid now.'),
+        reasons: z
+          .array(ErrorCodeName)
+          .describe('Error codes that paying would return now; empty if the order can be paid.'),
+        total: Cents.describe('Amount to pay, tax included, in cents.'),
       }),
       errors: ['order_not_found'],
-      summary: 'Whether an order can be paid now',
+      summary: 'Check whether an order can be paid now',
       description:
-        '`reasons` has everything that stands in the way. `amount_too_small`: the total is less than a card can pay; the wallet or an integrator may take it all the same.',
+        '`reasons` lists every reason against paying. `amount_too_small` means that the total is less than a card can pay: the wallet or an integrator may still take it.',
     },
     'consumer.orders.reorder': {
       at: 'POST /users/{user_id}/orders/{source_order_id}/reorder',
-      params: z.object({ user_id: Id, source_order_id: Id }),
-      query: z.object({ target_hub_id: Id }),
-      response: Order.extend({ unavailable_items: z.array(UnavailableItem) }).meta({ id: 'Reorder' }),
+      params: z.object({
+        user_id: UserId,
+        source_order_id: Id.describe('Number of the order whose items are ordered again.'),
+      }),
+      query: z.object({ target_hub_id: Id.describe('Number of the hub at which the items are ordered.') }),
+      response: Order.extend({
+        unavailable_items: z.array(UnavailableItem).describe('Products with less stock than requested.'),
+      }).meta({ id: 'Reorder' }),
       errors: ['order_not_found', 'hub_not_found', 'hub_not_accepting_orders', 'order_not_editable'],
       idempotent: true,
       summary: "Put an earlier order's items into the cart at a hub",
@@ -213,22 +281,20 @@ export const consumerOrderRoutes = defineRoutes(
     'consumer.orders.transfer': {
       at: 'POST /users/user/transfer-anon-order',
       body: z.strictObject({
-        anonymous_user_id: Id,
-        order_id: Id,
-        /** An identity token of the guest. */
-        anonymous_token: z.string().min(1).max(16_384),
+        anonymous_user_id: Id.describe('Number of the guest who owns the order.'),
+        order_id: OrderId,
+        anonymous_token: z.string().min(1).max(16_384).describe('Identity token of the guest.'),
       }),
       response: z.object({
-        order: Order,
-        /** Its items were put into the order that the user had already. */
-        merged: z.boolean(),
-        source_order_id: Id,
+        order: Order.describe('Order of the user after the transfer.'),
+        merged: z.boolean().describe('True if the items were added to a cart that the user already had.'),
+        source_order_id: Id.describe('Number of the order that was transferred.'),
       }),
       errors: ['forbidden', 'order_not_found', 'order_already_paid', 'order_not_editable'],
       idempotent: true,
-      summary: "Make a guest's unpaid order the user's",
+      summary: 'Give a guest’s unpaid order to the user',
       description:
-        'Where the user has a cart with items at the same hub, quantities are added up as far as there is stock, and the cart is returned. The guest’s token proves the guest: `forbidden` with that of anybody else.',
+        'If the user has a cart with items at the same hub, the quantities are added up to the stock, and the answer is that cart. `anonymous_token` proves that the caller is the guest: any other token is 403 `forbidden`.',
       examples: { body: { anonymous_user_id: 7, order_id: 12, anonymous_token: 'eyJhbGciOiJFUzI1NiJ9…' } },
     },
     'consumer.orders.queue_position': {
@@ -236,39 +302,58 @@ export const consumerOrderRoutes = defineRoutes(
       params: orderParams,
       query: hubQuery,
       response: z.object({
-        order_id: Id,
-        /** 1 is next; null for an order that does not wait. */
-        position: z.int().nullable(),
-        ahead: z.int(),
-        /**
-         * Until it can be taken, from how long the hub takes for a unit; null for an order that is not under way there, and
-         * where nobody can know: it waits for a bin that somebody has to empty first, or the hub is silent.
-         */
-        estimated_wait_seconds: z.int().nullable(),
+        order_id: OrderId,
+        position: z
+          .int()
+          .nullable()
+          .describe('Place in the queue, 1 is next; null if the order does not wait.'),
+        ahead: z.int().describe('Number of orders before this one.'),
+        estimated_wait_seconds: z
+          .int()
+          .nullable()
+          .describe(
+            'Estimated time until the order is READY, in seconds; null if it is unknown, for example while a bin must be emptied first or the hub is silent.',
+          ),
         processing_status: ProcessingStatus,
       }),
       errors: ['order_not_found'],
-      summary: "An order's place in the hub's queue",
+      summary: 'Read the place of an order in the hub’s queue',
+      description: 'The event stream of the order reports the same place without polling.',
     },
     'consumer.orders.open_delivery': {
       at: 'POST /users/{user_id}/orders/{order_id}/open-delivery',
       params: orderParams,
       query: z.object({
-        hub_id: Id,
-        /** Bin numbers, separated by commas. One that no hub has is a bin of no order. */
+        hub_id: HubId,
         bin_nums: z
           .string()
           .max(100)
           .regex(/^ *\d{1,4} *(, *\d{1,4} *)*$/, 'must be numbers of bins, separated by commas')
-          .optional(),
-        bin_num: z.int().min(0).max(9999).optional(),
+          .optional()
+          .describe(
+            'Numbers of bins, separated by commas. If it and `bin_num` are left out: all bins of the order.',
+          ),
+        bin_num: z
+          .int()
+          .min(0)
+          .max(9999)
+          .optional()
+          .describe('Number of one more bin. If it and `bin_nums` are left out: all bins of the order.'),
       }),
       response: z.object({
-        success: z.boolean(),
-        order_id: Id,
-        results: z.array(
-          z.object({ bin_number: BinNumber, success: z.boolean(), error: z.string().nullable() }),
-        ),
+        success: z.boolean().describe('True if every bin opened.'),
+        order_id: OrderId,
+        results: z
+          .array(
+            z
+              .object({
+                bin_number: BinNumber,
+                success: z.boolean().describe('True if the bin opened.'),
+                error: z.string().nullable().describe('Error code of the bin; null if it opened.'),
+              })
+              .meta({ id: 'OpenedBin' }),
+          )
+          .describe('Result for each bin.'),
       }),
       errors: [
         'order_not_found',
@@ -279,7 +364,9 @@ export const consumerOrderRoutes = defineRoutes(
         'hardware_error',
       ],
       idempotent: true,
-      summary: 'Open the bins of a ready order: those named, or all',
+      summary: 'Open the bins of a ready order',
+      description:
+        'Opens the named bins, or all bins of the order. A call while a door opens is a success; a call while it closes is 409 `order_state_conflict`.',
     },
   },
 )

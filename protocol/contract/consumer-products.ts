@@ -1,27 +1,29 @@
 import { z } from 'zod'
-import { Cents, Id } from './fields.ts'
+import { Id, Cents, HubId, ProductId, ImageUrl, Upc, Page } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** `quantity` is what can still be bought; the purchase price is nobody's business here. */
 export const Product = z
   .object({
-    id: Id,
-    name: z.string(),
-    upc: z.string(),
-    description: z.string().nullable(),
-    category_id: Id,
-    category: z.string(),
-    subcategory_id: Id.nullable(),
-    subcategory: z.string().nullable(),
-    original_price: Cents,
-    discounted_price: Cents,
-    quantity: z.int(),
-    in_stock: z.boolean(),
-    cabinet: z.int(),
-    shelf: z.int(),
-    row: z.int(),
-    image_url: z.string(),
-    is_bestseller: z.boolean(),
+    id: ProductId,
+    name: z.string().describe('Name of the product.'),
+    upc: Upc,
+    description: z.string().nullable().describe('Description of the product; null if there is none.'),
+    category_id: Id.describe('Number of the category.'),
+    category: z.string().describe('Name of the category.'),
+    subcategory_id: Id.nullable().describe('Number of the subcategory; null if there is none.'),
+    subcategory: z.string().nullable().describe('Name of the subcategory; null if there is none.'),
+    original_price: Cents.describe('Price of one unit before the markdown, in cents.'),
+    discounted_price: Cents.describe(
+      'Price of one unit after the markdown, in cents: the customer pays it, without tax and deals.',
+    ),
+    quantity: z.int().describe('Units that customers can buy now.'),
+    in_stock: z.boolean().describe('True if `quantity` is above 0.'),
+    cabinet: z.int().describe('Number of the cabinet.'),
+    shelf: z.int().describe('Number of the shelf in its cabinet.'),
+    row: z.int().describe('Number of the row on its shelf.'),
+    image_url: ImageUrl,
+    is_bestseller: z.boolean().describe('True if the product is one of the bestsellers of its hub.'),
   })
   .meta({ id: 'Product' })
 export type Product = z.infer<typeof Product>
@@ -38,29 +40,41 @@ export const consumerProductRoutes = defineRoutes(
   {
     'consumer.products.list': {
       at: 'GET /hubs/{hub_id}/products',
-      params: z.object({ hub_id: Id }),
+      params: z.object({ hub_id: HubId }),
       query: z.object({
         // Any number (C §4.7): of a category that is not there a hub has no products.
-        subcategory_id: z.int().min(0).optional(),
-        category_id: z.int().min(0).optional(),
-        /** Words of the name, in whole or in part, in any case. */
-        product_name: z.string().max(200).optional(),
-        page: z.int().min(1).default(1),
-        size: z.int().min(1).max(100).default(50),
+        subcategory_id: z
+          .int()
+          .min(0)
+          .optional()
+          .describe('Only products of this subcategory. If it is left out: all subcategories.'),
+        category_id: z
+          .int()
+          .min(0)
+          .optional()
+          .describe('Only products of this category. If it is left out: all categories.'),
+        product_name: z
+          .string()
+          .max(200)
+          .optional()
+          .describe('Words of the name, whole or in part, in any case. If it is left out: all names.'),
+        page: Page,
+        size: z.int().min(1).max(100).default(50).describe('Maximum number of products of the page.'),
       }),
       response: z.array(Product),
       headers: ['X-Total-Count', 'Link'],
       errors: ['hub_not_found'],
       summary: 'Search the products of a hub',
       description:
-        'The header `X-Total-Count` says how many there are in all, `Link` where the other pages are.',
+        'The header `X-Total-Count` contains the number of products on all pages, `Link` the addresses of the other pages.',
     },
     'consumer.products.get': {
       at: 'GET /hubs/{hub_id}/products/{product_id}',
-      params: z.object({ hub_id: Id, product_id: Id }),
+      params: z.object({ hub_id: HubId, product_id: ProductId }),
       response: Product,
       errors: ['hub_not_found', 'product_not_found'],
       summary: 'Read a product of a hub',
+      description: 'One product with its price, stock and place. It takes no credential.',
     },
   },
 )

@@ -1,68 +1,97 @@
 import { z } from 'zod'
-import { Email, Id, PersonName, PhoneNumber, Timestamp } from './fields.ts'
+import {
+  Id,
+  HubId,
+  UserId,
+  CreatedAt,
+  UpdatedAt,
+  ImageUrl,
+  namedEnum,
+  PhoneNumber,
+  Email,
+  PersonName,
+} from './fields.ts'
 import { ShownContacts } from './consumer-users.ts'
 import { picture } from './form.ts'
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
-/** Which notices a customer wants. Customers are told by push alone: of the other two the user's word is kept for callers that send. */
+/** Notices that a customer wants. This service sends push messages only; it stores the other two for other programs. */
 const switchWords = {
-  push: 'Whether notices of orders go to the devices that are registered for push messages.',
-  email:
-    'Kept and answered, and without effect here: this service mails nothing to customers. For those who do.',
-  sms: 'Kept and answered, and without effect here: this service sends no text messages. For those who do.',
+  push: 'True sends notices of orders to the devices that are registered for push messages.',
+  email: 'Stored for other programs: this service mails nothing to customers.',
+  sms: 'Stored for other programs: this service sends no text messages.',
 } as const
+
+const notices =
+  'Notices that the customer wants. `push` is sent to the devices that are registered for push messages. `email` and `sms` are stored only: this service mails nothing to customers, and this service sends no text messages.'
 
 /** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const Profile = z
   .object({
-    user_id: Id,
-    first_name: z.string().nullable(),
-    last_name: z.string().nullable(),
+    user_id: UserId,
+    first_name: z.string().nullable().describe('First name; null if it is unknown.'),
+    last_name: z.string().nullable().describe('Last name; null if it is unknown.'),
     ...ShownContacts,
-    date_of_birth: z.iso.date().nullable(),
-    locale: z.string().nullable(),
-    profile_image_url: z.string().nullable(),
-    notifications: z.object({
-      push: z.boolean().describe(switchWords.push),
-      email: z.boolean().describe(switchWords.email),
-      sms: z.boolean().describe(switchWords.sms),
-    }),
-    updated_at: Timestamp,
+    date_of_birth: z.iso.date().nullable().describe('Date of birth (`YYYY-MM-DD`); null if it is unknown.'),
+    locale: z.string().nullable().describe('Language tag (BCP 47), such as `en-US`; null if it is unknown.'),
+    profile_image_url: z
+      .string()
+      .nullable()
+      .describe('Signed address of the profile image, which expires; null if there is none.'),
+    notifications: z
+      .object({
+        push: z.boolean().describe(switchWords.push),
+        email: z.boolean().describe(switchWords.email),
+        sms: z.boolean().describe(switchWords.sms),
+      })
+      .describe(notices),
+    updated_at: UpdatedAt,
   })
   .meta({ id: 'Profile' })
 export type Profile = z.infer<typeof Profile>
 
 export const ProfileImage = z
   .object({
-    /** Can be fetched for a while. */
-    profile_image_url: z.string(),
-    mime_type: z.string(),
-    /** Bytes. */
-    size: z.int(),
+    profile_image_url: ImageUrl,
+    mime_type: z.string().describe('Media type of the image, by its content.'),
+    size: z.int().describe('Size in bytes.'),
   })
   .meta({ id: 'ProfileImage' })
 export type ProfileImage = z.infer<typeof ProfileImage>
 
 /** The hub that the user has selected, else the default hub. */
 export const HubChoice = z
-  .object({ user_id: Id, current_hub: HubSummary.nullable(), default_hub_id: Id.nullable() })
+  .object({
+    user_id: UserId,
+    current_hub: HubSummary.nullable().describe(
+      'Selected hub, else the default hub; null if there is neither.',
+    ),
+    default_hub_id: Id.nullable().describe('Number of the default hub; null if there is none.'),
+  })
   .meta({ id: 'HubChoice' })
 export type HubChoice = z.infer<typeof HubChoice>
 
-export const PushPlatform = z.enum(['ios', 'android', 'web']).meta({ id: 'PushPlatform' })
+export const PushPlatform = namedEnum('PushPlatform', 'Platform of the device.', {
+  ios: 'iOS.',
+  android: 'Android.',
+  web: 'a browser.',
+})
 
 /** The token is never shown again. */
 export const PushConfig = z
   .object({
-    id: Id,
-    device_id: z.string(),
+    id: Id.describe('Number of the registration.'),
+    device_id: z.string().describe('Id of the device, as the app chose it.'),
     platform: PushPlatform,
-    app_version: z.string().nullable(),
-    locale: z.string().nullable(),
-    enabled: z.boolean(),
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    app_version: z.string().nullable().describe('Version of the app; null if the app did not send it.'),
+    locale: z
+      .string()
+      .nullable()
+      .describe('Language tag of the device; null if the app did not send a readable one.'),
+    enabled: z.boolean().describe('True if push messages go to the device.'),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   })
   .meta({ id: 'PushConfig' })
 export type PushConfig = z.infer<typeof PushConfig>
@@ -102,22 +131,46 @@ const DeviceLocale = z
   .describe('The language of the device, such as en-US or en_US. Any other text is stored as null.')
 
 const switchFor = (channel: keyof typeof switchWords) =>
-  z.boolean().nullable().optional().describe(switchWords[channel])
+  z
+    .boolean()
+    .nullable()
+    .optional()
+    .describe(`${switchWords[channel]} null is true. If it is left out: unchanged.`)
 
 /** A merge patch (RFC 7396): what is absent is kept, null clears; a switch that is cleared is on. */
 const ProfilePatch = z
   .strictObject({
-    first_name: PersonName.nullable().optional(),
-    last_name: PersonName.nullable().optional(),
-    email: Email.nullable().optional(),
-    phone_number: PhoneNumber.nullable().optional(),
-    /** From 1900 on, and in the past. */
-    date_of_birth: z.iso.date().nullable().optional(),
-    locale: Locale.nullable().optional(),
+    first_name: PersonName.nullable()
+      .optional()
+      .describe('First name. null clears it. If it is left out: unchanged.'),
+    last_name: PersonName.nullable()
+      .optional()
+      .describe('Last name. null clears it. If it is left out: unchanged.'),
+    email: Email.nullable()
+      .optional()
+      .describe('E-mail address. null clears it. If it is left out: unchanged.'),
+    phone_number: PhoneNumber.nullable()
+      .optional()
+      .describe(
+        'Phone number in E.164, such as `+15550100000`. null clears it. If it is left out: unchanged.',
+      ),
+    date_of_birth: z.iso
+      .date()
+      .nullable()
+      .optional()
+      .describe(
+        'Date of birth (`YYYY-MM-DD`), from 1900 to today. null clears it. If it is left out: unchanged.',
+      ),
+    locale: Locale.nullable()
+      .optional()
+      .describe(
+        'Language tag (BCP 47), such as `en-US`; `en_US` is accepted. null clears it. If it is left out: unchanged.',
+      ),
     notifications: z
       .strictObject({ push: switchFor('push'), email: switchFor('email'), sms: switchFor('sms') })
       .nullable()
-      .optional(),
+      .optional()
+      .describe(`${notices} null switches all on. If it is left out: unchanged.`),
   })
   .meta({ id: 'ProfilePatch' })
 export type ProfilePatch = z.infer<typeof ProfilePatch>
@@ -139,6 +192,7 @@ export const consumerProfileRoutes = defineRoutes(
       at: 'GET /users/user/profile',
       response: Profile,
       summary: 'Read the profile',
+      description: 'The profile of the user whose token is sent.',
     },
     'consumer.profile.update': { ...patch, at: 'PATCH /users/user/profile' },
     'consumer.profile.patch': { ...patch, at: 'PATCH /users/user/me/profile' },
@@ -149,57 +203,75 @@ export const consumerProfileRoutes = defineRoutes(
       response: ProfileImage,
       summary: 'Set the profile image',
       description:
-        'It is png, jpeg, webp or gif by its content, has at most 5 MiB, and takes the place of the one before.',
+        'The image is png, jpeg, webp or gif by its content and has at most 5 MiB. It replaces the former image.',
     },
     'consumer.profile.delete_image': {
       at: 'DELETE /users/user/profile/image',
       status: 204,
       response: z.undefined(),
       summary: 'Remove the profile image, if there is one',
+      description: 'The call succeeds if there is no image.',
     },
     'consumer.profile.select_hub': {
       at: 'POST /users/user/hub/{hub_id}',
-      params: z.object({ hub_id: Id }),
+      params: z.object({ hub_id: HubId }),
       response: HubChoice,
       errors: ['hub_not_found'],
       summary: 'Select a hub',
+      description: 'The selected hub replaces the former selection. `GET /users/user` returns it.',
     },
     'consumer.profile.unselect_hub': {
       at: 'DELETE /users/user/hub/{hub_id}',
-      params: z.object({ hub_id: Id }),
+      params: z.object({ hub_id: HubId }),
       status: 204,
       response: z.undefined(),
       errors: ['hub_not_found'],
-      summary: 'Select the hub no more; without effect on another selection',
+      summary: 'Clear the selection of a hub',
+      description: 'Another hub that is selected stays selected.',
     },
     'consumer.profile.default_hub': {
       at: 'POST /users/user/default-hub',
-      body: z.strictObject({ hub_id: Id.nullable() }),
+      body: z.strictObject({ hub_id: Id.nullable().describe('Number of the default hub; null clears it.') }),
       response: HubChoice,
       errors: ['hub_not_found'],
       summary: 'Set the default hub; null clears it',
+      description: 'The default hub counts while no hub is selected.',
       examples: { body: { hub_id: 1 } },
     },
     'consumer.profile.register_push': {
       at: 'POST /users/user/push-configs',
       body: z.strictObject({
-        device_id: DeviceId,
-        push_token: z.string().min(1).max(4096),
+        device_id: DeviceId.describe(
+          'Id of the device, as the app chooses it. The same id replaces the former registration.',
+        ),
+        push_token: z
+          .string()
+          .min(1)
+          .max(4096)
+          .describe('Token of the push service. It is never shown again.'),
         platform: PushPlatform,
-        app_version: z.string().min(1).max(64).nullish(),
-        locale: DeviceLocale.nullish(),
+        app_version: z
+          .string()
+          .min(1)
+          .max(64)
+          .nullish()
+          .describe('Version of the app. If it is left out: unknown.'),
+        locale: DeviceLocale.nullish().describe(
+          'Language tag of the device, such as `en-US` or `en_US`. Any other text is stored as null. If it is left out: null.',
+        ),
       }),
       response: PushConfig,
-      summary: 'Register a device for push messages, or register it anew',
+      summary: 'Register a device for push messages',
       description:
-        'A device is told of one user at a time: its token is taken from any other. Of more than 20 devices the one longest unheard goes.',
+        'The same `device_id` replaces the former registration. A push token belongs to one user: it is removed from any other. A user has at most 20 devices: a further one replaces the device that was registered longest ago.',
       examples: { body: { device_id: 'phone-1', push_token: 'c2VjcmV0', platform: 'ios' } },
     },
     'consumer.profile.unregister_push': {
       at: 'DELETE /users/user/push-configs',
-      query: z.object({ device_id: DeviceId }),
-      response: z.object({ deleted: z.boolean() }),
-      summary: 'Send no more push messages to a device',
+      query: z.object({ device_id: DeviceId.describe('Id of the device.') }),
+      response: z.object({ deleted: z.boolean().describe('True if the device was registered.') }),
+      summary: 'Stop push messages to a device',
+      description: 'The call succeeds if the device is not registered.',
     },
   },
 )

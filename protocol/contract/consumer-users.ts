@@ -1,50 +1,80 @@
 import { z } from 'zod'
-import { Email, EmailInQuery, Id, PersonName, PhoneInQuery, PhoneNumber, Timestamp } from './fields.ts'
+import {
+  Id,
+  UserId,
+  CreatedAt,
+  UpdatedAt,
+  Message,
+  PhoneNumber,
+  PhoneInQuery,
+  Email,
+  EmailInQuery,
+  PersonName,
+} from './fields.ts'
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
 /** A contact is verified where a token has proved it: then it is of this user alone. Any other is as the user says. */
 export const ShownContacts = {
-  email: z.string().nullable(),
-  email_verified: z.boolean(),
-  phone_number: z.string().nullable(),
-  phone_verified: z.boolean(),
+  email: z.string().nullable().describe('E-mail address in small letters; null if there is none.'),
+  email_verified: z
+    .boolean()
+    .describe('True if a token has proved the e-mail address: it belongs to this user only.'),
+  phone_number: z.string().nullable().describe('Phone number in E.164; null if there is none.'),
+  phone_verified: z
+    .boolean()
+    .describe('True if a token has proved the phone number: it belongs to this user only.'),
 }
 
 /** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const User = z
   .object({
-    user_id: Id,
-    identity_id: z.string().nullable(),
-    is_anonymous: z.boolean(),
+    user_id: UserId,
+    identity_id: z.string().nullable().describe('`sub` of the identity; null if there is none.'),
+    is_anonymous: z.boolean().describe('True for a guest.'),
     ...ShownContacts,
-    first_name: z.string().nullable(),
-    last_name: z.string().nullable(),
-    profile_image_url: z.string().nullable(),
-    selected_hub_id: Id.nullable(),
-    default_hub_id: Id.nullable(),
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    first_name: z.string().nullable().describe('First name; null if it is unknown.'),
+    last_name: z.string().nullable().describe('Last name; null if it is unknown.'),
+    profile_image_url: z
+      .string()
+      .nullable()
+      .describe('Signed address of the profile image, which expires; null if there is none.'),
+    selected_hub_id: Id.nullable().describe('Number of the selected hub; null if none is selected.'),
+    default_hub_id: Id.nullable().describe('Number of the default hub; null if there is none.'),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   })
   .meta({ id: 'User' })
 export type User = z.infer<typeof User>
 
-export const UserWithHub = User.extend({ hub: HubSummary.nullable() }).meta({ id: 'UserWithHub' })
+export const UserWithHub = User.extend({
+  hub: HubSummary.nullable().describe('Selected hub, else the default hub; null if there is neither.'),
+}).meta({ id: 'UserWithHub' })
 export type UserWithHub = z.infer<typeof UserWithHub>
 
-export const UserExists = z.object({ exists: z.boolean() }).meta({ id: 'UserExists' })
+export const UserExists = z
+  .object({ exists: z.boolean().describe('True if a user has the contact and has verified it.') })
+  .meta({ id: 'UserExists' })
 
-const PhoneQuery = z.object({ phone_number: PhoneInQuery })
+const PhoneQuery = z.object({
+  phone_number: PhoneInQuery.describe(
+    'Phone number in E.164, such as `+15550100000`. A plus sign in a query is written `%2B`.',
+  ),
+})
 
 const contacts = {
-  phone_number: PhoneNumber.optional(),
-  email: Email.optional(),
-  first_name: PersonName.optional(),
-  last_name: PersonName.optional(),
+  phone_number: PhoneNumber.optional().describe(
+    'Phone number in E.164, such as `+15550100000`. If it is left out: the number of the token, if there is one.',
+  ),
+  email: Email.optional().describe(
+    'E-mail address. If it is left out: the address of the token, if there is one.',
+  ),
+  first_name: PersonName.optional().describe('First name. If it is left out: unknown.'),
+  last_name: PersonName.optional().describe('Last name. If it is left out: unknown.'),
 }
 const byWhomever =
-  'At least one contact is needed, in the body or in the token. What the token verifies (`phone_number`, and `email` with `email_verified`) wins over what the body says. A verified contact is of one user: the one who proved it last; another user keeps it as one that is not verified.'
-const onlyVerified = 'Only contacts that are verified count.'
+  'At least one contact is needed, in the body or in the token. Verified contacts of the token (`phone_number`, and `email` with `email_verified`) replace those of the body. A verified contact belongs to one user: the one who proved it last. Another user keeps it unverified.'
+const onlyVerified = 'Only verified contacts count.'
 
 /** C §4.3: accounts. */
 export const consumerUserRoutes = defineRoutes(
@@ -54,7 +84,9 @@ export const consumerUserRoutes = defineRoutes(
       at: 'GET /users/user',
       auth: { kind: 'user' },
       response: UserWithHub,
-      summary: 'The user, with the hub selected (or the default hub)',
+      summary: 'Read the user with the selected hub, or the default hub',
+      description:
+        'The user whose token is sent. An identity without a user is 404 `user_not_found`: call `bootstrap` once.',
     },
     'consumer.users.create': {
       at: 'POST /users/user',
@@ -67,30 +99,39 @@ export const consumerUserRoutes = defineRoutes(
       response: User,
       deprecated: { since: '2026-11-01', sunset: '2027-11-01' },
       summary: 'Create the user of an identity; use bootstrap instead',
-      description: `${byWhomever} 200: there was one already.`,
+      description: `${byWhomever} 200: the user already existed.`,
       examples: { body: { email: 'ada@example.org', first_name: 'Ada' } },
     },
     'consumer.users.delete': {
       at: 'DELETE /users/user',
       auth: { kind: 'user' },
       query: z.object({
-        /** What is in the wallet, and what deposits may still bring, is given up. */
-        forfeit: z.boolean().default(false),
+        forfeit: z
+          .boolean()
+          .default(false)
+          .describe('True gives up the money in the wallet and what deposits may still bring.'),
       }),
       status: 204,
       response: z.undefined(),
       errors: ['order_in_progress', 'wallet_not_empty', 'processor_unavailable'],
       summary: 'Delete the user',
       description:
-        'Erases everything personal and frees the identity, which can be bootstrapped anew. Carts go, and a payment that is under way is cancelled; a paid order must have ended first. The books stay: orders, payments and the wallet of a user without a name. A wallet with money in it, or with a deposit that may still succeed, is `wallet_not_empty` (`details.balance_cents`, `pending_cents`) unless `forfeit` is true.',
+        'Erases all personal data and frees the identity, which can be bootstrapped again. Carts are deleted, and a payment in progress is cancelled. A paid order must have ended first (409 `order_in_progress`). Orders, payments and wallet entries stay in the books without a name. If the wallet holds money, or a deposit may still succeed, the answer is 409 `wallet_not_empty` (`details.balance_cents`, `pending_cents`), unless `forfeit` is true.',
     },
     'consumer.users.bootstrap': {
       at: 'POST /users/user/bootstrap',
       makesGuests: true,
       body: z.object({
         ...contacts,
-        default_hub_id: Id.optional(),
-        device_uuid: z.string().min(1).max(255).optional(),
+        default_hub_id: Id.optional().describe('Number of the default hub. If it is left out: none.'),
+        device_uuid: z
+          .string()
+          .min(1)
+          .max(255)
+          .optional()
+          .describe(
+            'UUID of the device, which counts for the limits of deals. If it is left out: deals do not count the device.',
+          ),
       }),
       bodyOptional: true,
       ignoresUnknown: true,
@@ -115,10 +156,17 @@ export const consumerUserRoutes = defineRoutes(
     'consumer.users.exists': {
       at: 'GET /users/user/exists',
       query: PhoneQuery,
-      response: z.object({ exists: z.boolean(), user_id: Id.nullable() }).meta({ id: 'UserExistsWithId' }),
+      response: z
+        .object({
+          exists: z.boolean().describe('True if a user has the contact and has verified it.'),
+          user_id: Id.nullable().describe(
+            'Number of that user; null if there is none, or if the caller is a guest or has no user.',
+          ),
+        })
+        .meta({ id: 'UserExistsWithId' }),
       alsoRate: 'lookup',
-      summary: 'Whether a user has a phone number, and which',
-      description: `${onlyVerified} Guests, and identities without a user, are not told which user it is.`,
+      summary: 'Find the user who has a phone number',
+      description: `${onlyVerified} For guests and identities without a user, \`user_id\` is null.`,
     },
     'consumer.users.phone_exists': {
       at: 'GET /users/user/exists/phone',
@@ -126,37 +174,43 @@ export const consumerUserRoutes = defineRoutes(
       rate: 'lookup',
       query: PhoneQuery,
       response: UserExists,
-      summary: 'Whether a user has a phone number',
+      summary: 'Check whether a user has a phone number',
       description: onlyVerified,
     },
     'consumer.users.email_exists': {
       at: 'GET /users/user/exists/email',
       auth: { kind: 'none' },
       rate: 'lookup',
-      query: z.object({ email: EmailInQuery }),
+      query: z.object({
+        email: EmailInQuery.describe('E-mail address, in any case. A plus sign in a query is written `%2B`.'),
+      }),
       response: UserExists,
-      summary: 'Whether a user has an e-mail address',
+      summary: 'Check whether a user has an e-mail address',
       description: onlyVerified,
     },
     'consumer.users.set_identity': {
       at: 'PUT /users/user/identity-id',
       body: z
         .strictObject({
-          phone_number: PhoneNumber.optional(),
-          email: Email.optional(),
-          identity_token: z.string().min(1).max(16_384),
+          phone_number: PhoneNumber.optional().describe(
+            'Phone number of the user in E.164. It or `email` names the user.',
+          ),
+          email: Email.optional().describe(
+            'E-mail address of the user. It or `phone_number` names the user.',
+          ),
+          identity_token: z.string().min(1).max(16_384).describe('Identity token of the new identity.'),
         })
         .meta({ oneOf: [{ required: ['phone_number'] }, { required: ['email'] }] })
         .refine(({ phone_number, email }) => (phone_number === undefined) !== (email === undefined), {
           message: 'exactly one of phone_number and email is required',
         }),
-      response: z.object({ message: z.string() }),
+      response: z.object({ message: Message }),
       errors: ['forbidden', 'user_not_found'],
       // It tells whether a contact is anybody's, too.
       alsoRate: 'lookup',
-      summary: "Make another identity the user's",
+      summary: 'Give the user another identity',
       description:
-        'The user is named by a contact and must be the caller; `identity_token` proves the new identity, by which alone the user is reached from then on. `forbidden` too where that identity is a guest or has a user of its own.',
+        'The contact names the user, who must be the caller. `identity_token` proves the new identity; the former identity has no user afterwards. If the new identity is a guest, or has a user of its own, the answer is 403 `forbidden`.',
       examples: { body: { email: 'ada@example.org', identity_token: 'eyJhbGciOiJFUzI1NiJ9…' } },
     },
   },

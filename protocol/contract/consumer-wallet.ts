@@ -1,47 +1,61 @@
 import { z } from 'zod'
-import { Cents, Id, Timestamp } from './fields.ts'
+import { Id, Cents, OrderId, OrderIdOrNull, Currency, CreatedAt, ExpectedTotal, namedEnum } from './fields.ts'
 import { PaymentResult, payingErrors } from './consumer-payments.ts'
 import { defineRoutes } from './route.ts'
 
 /** `pending_cents`: deposits of which the processor has not reported yet. */
 export const WalletBalance = z
-  .object({ balance_cents: Cents, pending_cents: Cents, currency: z.string() })
+  .object({
+    balance_cents: Cents.describe('Balance in cents, never below 0.'),
+    pending_cents: Cents.describe('Deposits that the processor has not reported yet, in cents.'),
+    currency: Currency,
+  })
   .meta({ id: 'WalletBalance' })
 export type WalletBalance = z.infer<typeof WalletBalance>
 
-export const WalletTransactionType = z
-  .enum(['deposit', 'debit', 'refund', 'adjustment'])
-  .meta({ id: 'WalletTransactionType' })
-export const WalletTransactionStatus = z
-  .enum(['pending', 'completed', 'failed', 'canceled'])
-  .meta({ id: 'WalletTransactionStatus' })
+export const WalletTransactionType = namedEnum('WalletTransactionType', 'Kind of a transaction.', {
+  deposit: 'money of the customer.',
+  debit: 'payment of an order.',
+  refund: 'refund of an order.',
+  adjustment: 'correction, for example after a chargeback.',
+})
+export const WalletTransactionStatus = namedEnum('WalletTransactionStatus', 'State of a transaction.', {
+  pending: 'the processor has not reported yet.',
+  completed: 'the balance has changed.',
+  failed: 'it failed; the balance has not changed.',
+  canceled: 'it was cancelled; the balance has not changed.',
+})
 
 /** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const WalletTransaction = z
   .object({
-    id: Id,
+    id: Id.describe('Number of the transaction.'),
     type: WalletTransactionType,
-    /** Signed. */
-    amount_cents: Cents,
-    /** Null while the balance has not moved. */
-    balance_after_cents: Cents.nullable(),
+    amount_cents: Cents.describe(
+      'Change of the balance in cents: positive for money in, negative for money out.',
+    ),
+    balance_after_cents: Cents.nullable().describe(
+      'Balance after the transaction, in cents; null while the balance has not changed.',
+    ),
     status: WalletTransactionStatus,
-    order_id: Id.nullable(),
-    payment_intent_id: z.string().nullable(),
-    description: z.string(),
-    created_at: Timestamp,
+    order_id: OrderIdOrNull,
+    payment_intent_id: z
+      .string()
+      .nullable()
+      .describe('Id of the payment at the processor; null if no processor is involved.'),
+    description: z.string().describe('Description of the transaction for people.'),
+    created_at: CreatedAt,
   })
   .meta({ id: 'WalletTransaction' })
 export type WalletTransaction = z.infer<typeof WalletTransaction>
 
 export const DepositResponse = z
   .object({
-    /** The `id` of the deposit among the transactions. */
-    transaction_id: Id,
-    payment_intent_id: z.string(),
-    client_secret: z.string(),
-    status: z.literal('pending'),
-    amount_cents: Cents,
+    transaction_id: Id.describe('`id` of the deposit among the transactions.'),
+    payment_intent_id: z.string().describe('Id of the payment at the processor.'),
+    client_secret: z.string().describe('Secret with which the processor’s own form continues the payment.'),
+    status: z.literal('pending').describe('Always `pending`: the processor’s webhook completes the deposit.'),
+    amount_cents: Cents.describe('Amount of the deposit in cents.'),
   })
   .meta({ id: 'DepositResponse' })
 export type DepositResponse = z.infer<typeof DepositResponse>
@@ -55,24 +69,33 @@ export const consumerWalletRoutes = defineRoutes(
       response: WalletBalance,
       summary: 'The balance of the prepaid wallet',
       description:
-        'If a bank takes a deposit back after it was spent, the rest is a debt. `balance_cents` is 0 then, and later credits pay the debt first. The transactions show both as adjustments.',
+        'If a bank takes a deposit back after it was spent, the difference is a debt: `balance_cents` is 0, and later credits pay the debt first. The transactions show both as adjustments.',
       examples: { response: { balance_cents: 2500, pending_cents: 1000, currency: 'USD' } },
     },
     'consumer.wallet.deposit': {
       at: 'POST /users/wallet/deposit',
       rate: 'payment',
       body: z.strictObject({
-        /** 100 to 50000, where the operator has not set other bounds. */
-        amount_cents: z.int().min(1).max(100_000_000),
-        /** Where absent, the customer chooses one in the processor's own form, with the `client_secret`. */
-        payment_method_id: z.string().min(1).max(255).optional(),
+        amount_cents: z
+          .int()
+          .min(1)
+          .max(100_000_000)
+          .describe('Amount in cents, 100 to 50000 unless the operator has set other bounds.'),
+        payment_method_id: z
+          .string()
+          .min(1)
+          .max(255)
+          .optional()
+          .describe(
+            'Id of the payment method. If it is left out: the customer chooses one in the processor’s own form, opened with `client_secret`.',
+          ),
       }),
       response: DepositResponse,
       errors: ['payment_method_not_found', 'card_declined', 'payment_failed', 'processor_unavailable'],
       idempotent: true,
-      summary: 'Begin a deposit: creates a payment intent at the card processor',
+      summary: 'Start a deposit with a payment at the card processor',
       description:
-        'The wallet is credited when the processor’s webhook reports the payment’s success, and not by this call. The amount is 100 to 50000 cents unless the operator has set other bounds, and never less than the card processor takes.',
+        'The processor’s webhook credits the wallet when the payment succeeds; this call does not. The amount is 100 to 50000 cents unless the operator has set other bounds, and at least the minimum of the card processor.',
       examples: {
         body: { amount_cents: 2500, payment_method_id: 'pm_card_visa' },
         response: {
@@ -87,11 +110,13 @@ export const consumerWalletRoutes = defineRoutes(
     'consumer.wallet.transactions': {
       at: 'GET /users/wallet/transactions',
       query: z.object({
-        limit: z.int().min(1).max(100).default(50),
-        offset: z.int().min(0).default(0),
+        limit: z.int().min(1).max(100).default(50).describe('Maximum number of transactions of the answer.'),
+        offset: z.int().min(0).default(0).describe('Number of transactions to skip.'),
       }),
       response: z.array(WalletTransaction),
-      summary: 'What has moved the wallet, newest first',
+      summary: 'List the transactions of the wallet, newest first',
+      description:
+        'Deposits, debits, refunds and adjustments; a page that is shorter than `limit` is the last.',
       examples: {
         response: [
           {
@@ -112,35 +137,43 @@ export const consumerWalletRoutes = defineRoutes(
       at: 'POST /users/wallet/debit',
       rate: 'payment',
       body: z.strictObject({
-        order_id: Id,
-        /** Cents that the customer was shown; another total is answered with `total_changed`. */
-        expected_total: Cents.min(0).optional(),
+        order_id: OrderId,
+        expected_total: ExpectedTotal,
       }),
       response: PaymentResult,
       errors: [...payingErrors, 'insufficient_funds'],
       idempotent: true,
       summary: 'Pay an order from the wallet',
       description:
-        'The order goes to the hub as with any payment. A card payment of the same order that waits for its customer is given up first; of one whose outcome is not known yet this tells the outcome.',
+        'The order goes to the hub as with any payment. A card payment of the same order that waits for its customer is cancelled first. If the outcome of that payment is not known yet, the answer reports it.',
       examples: { body: { order_id: 1, expected_total: 541 } },
     },
     'consumer.loyalty.balance': {
       at: 'GET /users/loyalty/balance',
       tag: 'Loyalty',
-      response: z.object({ loyalty_points: z.int(), points_value_in_cents: Cents }),
-      summary: 'The points of the user, and what they are worth',
-      description: 'Points are earned when an order is completed, and taken back with its refunds.',
+      response: z.object({
+        loyalty_points: z.int().describe('Number of points.'),
+        points_value_in_cents: Cents.describe('Value of the points in cents.'),
+      }),
+      summary: 'Read the loyalty points of the user and their value',
+      description: 'Points are earned when an order is completed. Refunds take them back.',
       examples: { response: { loyalty_points: 12, points_value_in_cents: 12 } },
     },
     'consumer.loyalty.calculate_earnings': {
       at: 'POST /users/loyalty/calculate-earnings',
       tag: 'Loyalty',
       body: z.strictObject({
-        /** The subtotal after deal discounts and before tax. */
-        order_total_cents: Cents.min(0).max(100_000_000),
+        order_total_cents: Cents.min(0)
+          .max(100_000_000)
+          .describe('Subtotal after deals and before tax, in cents.'),
       }),
-      response: z.object({ order_total: Cents, points_to_earn: z.int(), points_value: Cents }),
-      summary: 'What an order of this subtotal would earn',
+      response: z.object({
+        order_total: Cents.describe('The same subtotal, in cents.'),
+        points_to_earn: z.int().describe('Points that the order would earn.'),
+        points_value: Cents.describe('Value of these points in cents.'),
+      }),
+      summary: 'Calculate the points that an order would earn',
+      description: 'Nothing is stored. The customer earns points when an order is COMPLETED.',
       examples: {
         body: { order_total_cents: 1299 },
         response: { order_total: 1299, points_to_earn: 12, points_value: 12 },

@@ -9,42 +9,79 @@ import {
   OwnerDealData,
   RewardResult,
 } from './deal-objects.ts'
-import { Cents, Id, Timestamp } from './fields.ts'
+import {
+  Id,
+  Cents,
+  Timestamp,
+  HubId,
+  OrderIdOrNull,
+  Success,
+  Message,
+  Limit,
+  NumberCursor,
+  NextNumberCursor,
+  HasMore,
+  namedEnum,
+} from './fields.ts'
 import { MIB, type Form } from './form.ts'
 import { defineRoutes } from './route.ts'
 
 const read = { kind: 'api', scope: 'promotions:read' } as const
 const write = { kind: 'api', scope: 'promotions:write' } as const
 
-const HubPath = z.object({ hub_id: Id })
-const DealPath = z.object({ deal_id: Id })
+const HubPath = z.object({ hub_id: HubId })
+const DealPath = z.object({ deal_id: Id.describe('Number of the deal.') })
 
 /** Of one user's or device's cart. */
 const cartFields = {
-  hub_id: Id,
-  user_id: Id.nullable().default(null),
-  cart_items: CartItems,
-  device_uuid: z.string().min(1).max(200).nullable().default(null),
+  hub_id: HubId,
+  user_id: Id.nullable()
+    .default(null)
+    .describe(
+      'Number of the customer, for limits per customer. If it is left out: such limits are not checked.',
+    ),
+  cart_items: CartItems.describe('Lines of the cart.'),
+  device_uuid: z
+    .string()
+    .min(1)
+    .max(200)
+    .nullable()
+    .default(null)
+    .describe(
+      'UUID of the customer’s device, for limits per device. If it is left out: such limits are not checked.',
+    ),
 }
 
-export const DealStatus = z
-  .enum(['scheduled', 'active', 'expired', 'exhausted', 'inactive'])
-  .meta({ id: 'DealStatus' })
+export const DealStatus = namedEnum('DealStatus', 'State of a deal.', {
+  scheduled: 'its first day is still to come.',
+  active: 'it runs.',
+  expired: 'its last day is over.',
+  exhausted: 'its maximum number of redemptions is reached.',
+  inactive: 'it is switched off.',
+})
 export type DealStatus = z.infer<typeof DealStatus>
 
 /** Whether a redemption binds the deal's limits still: pending and completed ones do. */
-export const RedemptionStatus = z.enum(['pending', 'completed', 'released']).meta({ id: 'RedemptionStatus' })
+export const RedemptionStatus = namedEnum(
+  'RedemptionStatus',
+  'State of a redemption. Pending and completed ones count for the limits of the deal.',
+  {
+    pending: 'recorded for 30 minutes.',
+    completed: 'the order was paid.',
+    released: 'the order expired or was cancelled.',
+  },
+)
 export type RedemptionStatus = z.infer<typeof RedemptionStatus>
 
 export const Redemption = z
   .object({
-    id: Id,
-    order_id: Id.nullable(),
-    user_id: Id.nullable(),
-    device_uuid: z.string().nullable(),
-    discount_amount: Cents,
+    id: Id.describe('Number of the redemption.'),
+    order_id: OrderIdOrNull,
+    user_id: Id.nullable().describe('Number of the customer; null if there is none.'),
+    device_uuid: z.string().nullable().describe('UUID of the device; null if there is none.'),
+    discount_amount: Cents.describe('Discount in cents.'),
     status: RedemptionStatus,
-    redeemed_at: Timestamp,
+    redeemed_at: Timestamp.describe('Time of the redemption (UTC).'),
   })
   .meta({ id: 'Redemption' })
 export type Redemption = z.infer<typeof Redemption>
@@ -52,21 +89,27 @@ export type Redemption = z.infer<typeof Redemption>
 /** Newest first. */
 export const DealRedemptions = z
   .object({
-    deal_id: Id,
+    deal_id: Id.describe('Number of the deal.'),
     status: DealStatus,
-    usage: z.object({ total: z.int(), limit: z.int().nullable(), remaining: z.int().nullable() }),
-    /** Of the redemptions that `usage.total` counts. */
-    total_discount: Cents,
-    data: z.array(Redemption),
-    next_cursor: Id.nullable(),
-    has_more: z.boolean(),
+    usage: z
+      .object({
+        total: z.int().describe('Pending and completed redemptions.'),
+        limit: z.int().nullable().describe('Maximum number of redemptions; null if there is none.'),
+        remaining: z.int().nullable().describe('Redemptions that are left; null if there is no maximum.'),
+      })
+      .meta({ id: 'DealUsage' })
+      .describe('Uses of the deal.'),
+    total_discount: Cents.describe('Discount of the redemptions that `usage.total` counts, in cents.'),
+    data: z.array(Redemption).describe('Redemptions, newest first.'),
+    next_cursor: NextNumberCursor,
+    has_more: HasMore,
   })
   .meta({ id: 'DealRedemptions' })
 export type DealRedemptions = z.infer<typeof DealRedemptions>
 
 /** Whether the image must be there is a setting of the deployment, and not the form's business. */
 const dealForm = {
-  fields: z.object({ dealData: OwnerDealData }),
+  fields: z.object({ dealData: OwnerDealData.describe('Deal as JSON.') }),
   files: { file: { imageBytes: 5 * MIB } },
   folder: 'deals',
 } as const satisfies Form
@@ -106,9 +149,9 @@ export const dealRoutes = defineRoutes(
           priority: true,
         }),
       ),
-      summary: 'The deals that run at a hub today',
+      summary: 'List the deals that run at a hub today',
       description:
-        'Active, within their dates and not used up, those of higher `priority` first. Their weekdays and times of the day are not looked at: check-eligibility does.',
+        'Active deals within their dates that are not used up, highest `priority` first. Weekdays and times of the day are not checked here: `check-eligibility` checks them.',
     },
     'owner.deals.of_hub': {
       at: 'GET /deals/hub/{hub_id}',
@@ -116,7 +159,8 @@ export const dealRoutes = defineRoutes(
       params: HubPath,
       hub: 'hub_id',
       response: z.array(Deal),
-      summary: 'All deals of a hub, active and inactive',
+      summary: 'List all deals of a hub, active and inactive',
+      description: 'With triggers, rewards and constraints.',
     },
     'owner.deals.promo_products': {
       at: 'GET /deals/promo-products/{hub_id}',
@@ -124,8 +168,9 @@ export const dealRoutes = defineRoutes(
       params: HubPath,
       hub: 'hub_id',
       response: z.array(Id),
-      summary: 'Products that the running deals of a hub are about',
-      description: 'The ids in triggers and rewards of the deals of `active/{hub_id}`, each once, ascending.',
+      summary: 'List the products of the running deals of a hub',
+      description:
+        'Numbers of the products in the triggers and rewards of the deals of `active/{hub_id}`, each once, ascending.',
     },
     'owner.deals.check_eligibility': {
       at: 'POST /deals/check-eligibility',
@@ -135,16 +180,24 @@ export const dealRoutes = defineRoutes(
         cart_total: z
           .int()
           .min(0)
-          .max(MOST_CENTS * 100_000),
-        /** Orders that the user has paid before; counted here where absent and a user is named. */
-        user_order_count: z.int().min(0).nullable().default(null),
+          .max(MOST_CENTS * 100_000)
+          .describe('Total of the cart before deals, in cents. Spending thresholds compare with it.'),
+        user_order_count: z
+          .int()
+          .min(0)
+          .nullable()
+          .default(null)
+          .describe(
+            'Number of orders that the customer has paid before. If it is left out: the service counts them, if `user_id` is sent.',
+          ),
       }),
-      response: z.object({ eligible_deals: z.array(EligibleDeal) }),
+      response: z.object({
+        eligible_deals: z.array(EligibleDeal).describe('Deals that the cart qualifies for.'),
+      }),
       errors: ['hub_access_denied', 'hub_not_found'],
       idempotent: true,
-      summary: 'Which deals a cart qualifies for',
-      description:
-        'Prices are trusted as sent, and `cart_total` is what spending thresholds are measured by. Nothing is applied. `potential_savings` is 0 where the cart lacks what the deal would make cheaper.',
+      summary: 'List the deals that a cart qualifies for',
+      description: 'The prices are trusted as they are sent. Nothing is applied.',
       examples: {
         body: { ...exampleCart, cart_total: 447 },
         response: {
@@ -167,13 +220,16 @@ export const dealRoutes = defineRoutes(
     'owner.deals.apply_reward': {
       at: 'POST /deals/apply-reward',
       auth: write,
-      body: z.strictObject({ ...cartFields, deal_ids: z.array(Id).min(1).max(50) }),
+      body: z.strictObject({
+        ...cartFields,
+        deal_ids: z.array(Id).min(1).max(50).describe('Numbers of the deals to apply.'),
+      }),
       response: RewardResult,
       errors: ['hub_access_denied', 'hub_not_found'],
       idempotent: true,
       summary: 'Apply deals to a cart',
       description:
-        'Each deal that applies is redeemed, pending for 30 minutes, so that its limits bind; paying an order of the same user completes it. A deal that does not apply is no error: `message` says why.',
+        'The service records a redemption for each applied deal, pending for 30 minutes, so that its limits bind. When the same user pays an order, the redemption is completed. A deal that does not apply is no error: `deal_applied` is false and `message` gives the reason.',
       examples: {
         body: { deal_ids: [4], ...exampleCart },
         response: {
@@ -206,7 +262,7 @@ export const dealRoutes = defineRoutes(
       idempotent: true,
       summary: 'Create a deal with its banner image',
       description:
-        '`dealData` is JSON. The image is png, jpeg, webp or gif by its content, and has at most 5 MiB; it is required unless the operator says otherwise (DEAL_IMAGE_REQUIRED).',
+        '`dealData` is JSON. The image is png, jpeg, webp or gif by its content and has at most 5 MiB. It is required unless the operator has set `DEAL_IMAGE_REQUIRED` to false.',
       examples: {
         body: {
           dealData: {
@@ -226,7 +282,7 @@ export const dealRoutes = defineRoutes(
       idempotent: true,
       summary: 'Create a deal',
       description:
-        'Every trigger must be met, each by units of its own; spending is measured before any deal. A reward with neither product nor quantity is on the whole cart: its percentage or amount is of the cart, a fixed price is the cart’s. Any other is on units, and its amount or price is per unit. Of what a deal may choose from it takes the cheapest units. A trigger of units repeats the reward for each whole multiple, and what is given away is not what met the trigger. Of deals that do not stack the best one is applied; those that do are applied together, each unit to one deal: deals on units before deals on the cart, then by `priority`. A deal that can never apply is 422, and the message says why: a reward that makes free the very units that its trigger asks for (100 % off the trigger’s product), or dates without any of its weekdays.',
+        'Every trigger must be met, each by units of its own; spending is measured before any deal. A reward with neither product nor quantity applies to the whole cart: its percentage or amount is of the cart, a fixed price is the price of the cart. Any other reward applies to units, and its amount or price is per unit; it takes the cheapest units. A trigger of units repeats the reward for each whole multiple. Units that met a trigger cannot be its free units. Among deals that do not stack, the best saving is applied. Deals that stack are applied together, each unit to one deal: deals on units before deals on the cart, then by `priority`. A deal that can never apply is 422 with the reason, for example a reward of 100 % on the units that its trigger needs, or dates without any of its weekdays.',
       examples: { body: exampleDeal },
     },
     'owner.deals.get': {
@@ -235,7 +291,8 @@ export const dealRoutes = defineRoutes(
       params: DealPath,
       response: Deal,
       errors: ['deal_not_found'],
-      summary: 'A deal with its triggers, rewards and constraints',
+      summary: 'Read a deal with its triggers, rewards and constraints',
+      description: '`display_image` expires: read the deal again for a new address.',
     },
     'owner.deals.update': {
       at: 'PUT /deals/{deal_id}',
@@ -244,32 +301,32 @@ export const dealRoutes = defineRoutes(
       body: DealUpdate,
       response: Deal,
       errors: ['deal_not_found'],
-      summary: 'Rename a deal, switch it on or off, move its dates',
-      description: 'Orders that are frozen keep the deals that they were frozen with.',
+      summary: 'Rename a deal, switch it on or off, or change its dates',
+      description: 'Orders that are being paid keep the deals that they were frozen with.',
       examples: { body: { is_deal_active: false } },
     },
     'owner.deals.delete': {
       at: 'DELETE /deals/{deal_id}',
       auth: write,
       params: DealPath,
-      response: z.object({ success: z.boolean(), message: z.string() }),
+      response: z.object({ success: Success, message: Message }),
       errors: ['deal_not_found'],
       summary: 'Delete a deal with its triggers, rewards and constraints',
-      description: 'What was redeemed stays in the books.',
+      description: 'Past redemptions stay in the books.',
       examples: { response: { success: true, message: 'The deal was deleted.' } },
     },
     'owner.deals.redemptions': {
       at: 'GET /deals/{deal_id}/redemptions',
       params: DealPath,
       query: z.object({
-        limit: z.int().min(1).max(100).default(20),
-        cursor: Id.nullable().default(null),
+        limit: Limit,
+        cursor: NumberCursor,
       }),
       response: DealRedemptions,
       errors: ['deal_not_found'],
       badValues: { 'query.cursor': 'invalid_cursor' },
-      summary: 'How often a deal was redeemed, and by whom',
-      description: '`cursor` is the `next_cursor` of the page before.',
+      summary: 'List the redemptions of a deal, newest first',
+      description: 'The answer starts with the status of the deal and its use against its limit.',
     },
   },
 )

@@ -1,10 +1,10 @@
 import type { ErrorCode } from '../model/error-codes.ts'
 
-/** For people who meet an error: why it comes, and what they do about it. One line for each code; the documentation shows them. */
+/** The cause and the remedy of each error code, for the OpenAPI document and the guide on errors. */
 export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string }>> = {
   invalid_cursor: {
-    cause: 'The cursor is of another list, or what it names is no longer kept.',
-    cure: 'Begin without a cursor. For events: what is missing is older than they are kept; read the resources themselves.',
+    cause: 'The cursor belongs to another list, or the item that it names is no longer stored.',
+    cure: 'Start without a cursor. For events: older ones are deleted; read the resources themselves.',
   },
   bad_request: {
     cause:
@@ -16,256 +16,279 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
     cure: 'Leave the header out.',
   },
   headers_too_large: {
-    cause: 'The headers, with the address and the token, have more than 32 KiB.',
-    cure: 'Shorten the address, or have the issuer put fewer roles into the token.',
+    cause: 'The headers, address and token included, have more than 32 KiB.',
+    cure: 'Shorten the address, or configure the issuer to put fewer roles into the token.',
   },
   webhook_limit_reached: {
-    cause: 'The owner has `WEBHOOKS_PER_OWNER` webhooks (16 by default).',
-    cure: 'Delete a webhook that is no longer used, or subscribe one webhook to several types of events.',
+    cause:
+      'The owner has `WEBHOOKS_PER_OWNER` webhooks (16 by default), or the webhook has ten former secrets that still sign.',
+    cure: 'Delete a webhook that is no longer used, or subscribe one webhook to several types of events. Wait until a former secret expires.',
   },
   invalid_json: {
     cause: 'The body is not JSON, or not UTF-8.',
-    cure: 'Send what a JSON encoder makes, with `Content-Type: application/json`.',
+    cure: 'Send the output of a JSON encoder, with `Content-Type: application/json`.',
   },
   invalid_signature: {
-    cause: 'A processor’s event without signature, with another secret, or older than five minutes.',
-    cure: 'Give the service the secret of the endpoint, and put the sender’s clock right.',
+    cause:
+      'The event of the processor has no signature, a signature of another secret, or one that is older than five minutes.',
+    cure: 'Configure the secret of the endpoint, and correct the clock of the sender.',
   },
   authentication_required: {
-    cause: 'No credential came, or it stands in another header.',
-    cure: 'Send `X-API-Key` or `Authorization: Bearer …`; the message says which of them was seen where.',
+    cause: 'The request has no credential, or has it in another header.',
+    cure: 'Send `X-API-Key` or `Authorization: Bearer …`. The message names the credential that was found in the wrong place.',
   },
   invalid_api_key: {
-    cause: 'The key is misspelt, or was revoked.',
-    cure: 'Take the whole of it, `lk_` included. A revoked one is replaced by its operator.',
+    cause: 'The API key is misspelt or revoked.',
+    cure: 'Send the whole key, `lk_` included. The operator replaces a revoked key.',
   },
   invalid_token: {
-    cause: 'The token is of another issuer or audience, or its signature is wrong.',
-    cure: 'Get a new one from the issuer that the service is set to.',
+    cause: 'The token has another issuer or audience, or its signature is wrong.',
+    cure: 'Get a new token from the issuer that the service is configured for.',
   },
-  token_expired: { cause: 'The token or key is past its time.', cure: 'Get a new one and repeat the call.' },
+  token_expired: {
+    cause: 'The token or the API key has expired.',
+    cure: 'Get a new one and repeat the call.',
+  },
   refund_failed: {
-    cause: 'The processor refused it; `details.failure_reason` says why.',
-    cure: 'It is tried again, and an alarm is raised when that is in vain. Otherwise pay the customer another way.',
+    cause: 'The processor rejected the refund; `details.failure_reason` contains its reason.',
+    cure: 'The service tries again and raises an alarm if that fails. Otherwise pay the customer another way.',
   },
   card_declined: {
-    cause: 'The bank refused the card; `details.decline_code` says why.',
-    cure: 'Ask for another card. The order is a cart again.',
+    cause: 'The bank declined the card; `details.decline_code` contains its reason.',
+    cure: 'Ask the customer for another card. The order is NEW again.',
   },
   insufficient_funds: {
-    cause: 'The wallet holds less than the total.',
+    cause: 'The balance of the wallet is below the total.',
     cure: 'Deposit first, or pay by card.',
   },
   payment_failed: {
-    cause: 'The processor could not take the money.',
-    cure: 'Try once more, or take another method. The order is a cart again.',
+    cause: 'The processor could not charge the payment method.',
+    cure: 'Try again, or use another method. The order is NEW again.',
   },
   scope_missing: {
-    cause: 'The credential is valid and lacks `details.required_scope`.',
-    cure: 'Use a key with that scope. Writing does not include reading, and scopes of a key never change.',
+    cause: 'The credential is valid but lacks the scope `details.required_scope`.',
+    cure: 'Use a key with that scope. Write scopes do not include read scopes, and the scopes of a key never change.',
   },
   unauthorized: {
-    cause: 'A maintenance report for a hub that the credential has no access to.',
-    cure: 'Use a credential with access to it.',
+    cause: 'The maintenance report belongs to a hub that the credential has no access to.',
+    cure: 'Use a credential with access to the hub.',
   },
   hub_access_denied: {
-    cause: 'The key is limited to other hubs, or the hub does not exist: such a key is not told which.',
-    cure: 'Check the id, then the key’s hubs.',
+    cause: 'The key is limited to other hubs, or the hub does not exist. A limited key does not learn which.',
+    cure: 'Check the number of the hub, then the hubs of the key.',
   },
   forbidden: {
-    cause: 'The path names a user who is not the token’s, or a file’s address is unsigned or expired.',
-    cure: 'Take `user_id` from `bootstrap`; ask for the object again to get a fresh address.',
+    cause: 'The path names another user than the token, or the address of a file is unsigned or expired.',
+    cure: 'Take `user_id` from `bootstrap`. For a file: read its object again for a new address.',
   },
   external_payments_disabled: {
     cause:
       'The hub’s setting `external_payments` is `off`, or it is `customers` and the caller is an anonymous user.',
     cure: 'Pay by card or from the wallet. The operator enables external payments with `larder hubs set ID --external-payments customers`.',
   },
-  hub_not_found: { cause: 'There is no such hub.', cure: 'List them: `GET /owners/hubs`.' },
+  hub_not_found: { cause: 'No hub has this number.', cure: 'List the hubs: `GET /api/v1/owners/hubs`.' },
   product_not_found: {
-    cause: 'The hub has no such product.',
-    cure: 'List them: `GET /hubs/{hub_id}/products`. Ids are of one hub.',
+    cause: 'The hub has no such product, or the row has none.',
+    cure: 'List the products: `GET /api/v1/hubs/{hub_id}/products`. A product number belongs to one hub.',
   },
   order_not_found: {
-    cause: 'There is none, it is another’s, or an expired cart was deleted.',
-    cure: 'Begin a new cart, or list the orders.',
+    cause:
+      'No order has this number, it belongs to another user or hub, or it was an expired cart that was deleted.',
+    cure: 'Create a new cart, or list the orders.',
   },
   bin_not_found: {
-    cause: 'The hub has no bin of that number.',
-    cure: 'See `GET /owners/hubs/get_hub_health`.',
+    cause: 'The hub has no bin with this number.',
+    cure: 'Read the bins: `GET /api/v1/owners/hubs/get_hub_health`.',
   },
-  deal_not_found: { cause: 'There is none, or it is another owner’s.', cure: 'List the deals of the hub.' },
-  not_found: { cause: 'What the path names is not there.', cure: 'Check the id.' },
+  deal_not_found: {
+    cause: 'No deal has this number, or it belongs to another owner.',
+    cure: 'List the deals of the hub: `GET /api/v1/deals/hub/{hub_id}`.',
+  },
+  not_found: { cause: 'The thing that the path names does not exist.', cure: 'Check the id.' },
   product_not_in_order: {
-    cause: 'The order has no line with this product id or UPC.',
-    cure: 'Take `product_id` from the order’s `order_items`.',
+    cause: 'The order has no line with this product number or UPC.',
+    cure: 'Take `product_id` from the lines of the order.',
   },
   user_not_found: {
-    cause: 'The token is valid and has no user yet.',
-    cure: 'Call `POST /users/user/bootstrap`, or `…/bootstrap/guest`, once.',
+    cause: 'The token is valid, but its identity has no user.',
+    cure: 'Call `POST /api/v1/users/user/bootstrap`, or `/api/v1/users/user/bootstrap/guest` for a guest, once.',
   },
   payment_method_not_found: {
-    cause: 'There is none of that id, or it is another customer’s.',
-    cure: 'List them: `GET /users/payments/methods`.',
+    cause: 'No payment method has this id, or it belongs to another customer.',
+    cure: 'List the methods: `GET /api/v1/users/payments/methods`.',
   },
   fridge_not_found: {
-    cause: 'The hub has no fridge of that number.',
-    cure: 'See `GET /owners/hubs/get_hub_health`.',
+    cause: 'The hub has no fridge with this number.',
+    cure: 'Read the fridges: `GET /api/v1/owners/hubs/get_hub_health`.',
   },
   banner_not_found: {
-    cause: 'There is none, or it is another owner’s.',
-    cure: 'List the banners of the hub.',
+    cause: 'No banner has this number, or it belongs to another owner.',
+    cure: 'List the banners: `GET /api/v1/owners/owner/banners`.',
   },
   webhook_not_found: {
-    cause: 'There is none, or it is another owner’s.',
-    cure: 'List them: `GET /owners/webhooks`.',
+    cause: 'No webhook has this id, or it belongs to another owner.',
+    cure: 'List the webhooks: `GET /api/v1/owners/webhooks`.',
   },
   alarm_not_found: {
-    cause: 'There is none, or it is another owner’s.',
-    cure: 'List them: `GET /owners/alarms`.',
+    cause: 'No alarm has this id, or it belongs to another owner.',
+    cure: 'List the alarms: `GET /api/v1/owners/alarms`.',
   },
   delivery_not_found: {
-    cause: 'The webhook has no such delivery, or it is no longer kept.',
-    cure: 'List them: `GET /owners/webhooks/{id}/deliveries`.',
+    cause: 'The webhook has no such delivery, or it is no longer stored.',
+    cure: 'List the deliveries: `GET /api/v1/owners/webhooks/{webhook_id}/deliveries`.',
   },
   operation_not_found: {
-    cause: 'There is none, or it is another owner’s.',
-    cure: 'List them: `GET /owners/operations`.',
+    cause: 'No operation has this id, or it belongs to another owner.',
+    cure: 'List the operations: `GET /api/v1/owners/operations`.',
   },
   route_not_found: {
-    cause: 'The path is misspelt, or `/api/v1` is missing or there twice.',
-    cure: 'The message names the endpoint that was probably meant.',
+    cause: 'The path is misspelt, or `/api/v1` is missing or doubled.',
+    cure: 'The message names the most similar endpoint.',
   },
-  method_not_allowed: { cause: 'The path exists with other methods.', cure: '`Allow` names them.' },
-  already_refunded: { cause: 'Nothing of the order is left to refund.', cure: 'Nothing: it is done.' },
+  method_not_allowed: {
+    cause: 'The path exists, but not with this method.',
+    cure: 'Use one of the methods in the header `Allow`.',
+  },
+  already_refunded: { cause: 'The whole order is already refunded.', cure: 'Nothing is left to do.' },
   order_in_progress: {
-    cause: 'An order of the customer’s, or at the hub, is between QUEUED and COLLECTING.',
-    cure: 'Wait for its end, then repeat.',
+    cause: 'An order of the customer, or of the hub, is between QUEUED and COLLECTING.',
+    cure: 'Wait until it has ended, then repeat the call.',
   },
-  order_already_paid: { cause: 'The order is paid.', cure: 'Read it: no second payment is needed.' },
+  order_already_paid: {
+    cause: 'The order is already paid.',
+    cure: 'Read the order. It needs no second payment.',
+  },
   order_not_editable: {
-    cause: 'The order is no cart any more: it is being paid, or was.',
-    cure: 'Cancel the payment, or begin a new cart.',
+    cause: 'The order is no longer NEW: it is being paid, or was paid.',
+    cure: 'Cancel the payment, or create a new cart.',
   },
-  order_not_ready: { cause: 'Nothing is in a bin yet, or no longer.', cure: 'Follow the order until READY.' },
+  order_not_ready: {
+    cause: 'No bin contains goods of the order, or the order has ended.',
+    cure: 'Follow the order until it is READY.',
+  },
   order_not_deletable: {
-    cause: 'The hub has begun it, or it has ended.',
-    cure: 'Refund what is wrong instead.',
+    cause: 'The hub has started the order, or the order has ended.',
+    cure: 'Refund the missing units instead.',
   },
   order_state_conflict: {
-    cause: 'Somebody else has changed the order since it was read.',
-    cure: 'Read it again, look at it, and repeat with its `version`.',
+    cause: 'The order has changed since the caller read it, or its present state does not allow the call.',
+    cure: 'Read the order again, then repeat the call with its `version`.',
   },
   total_changed: {
-    cause: 'Prices or deals have changed: the total is not `expected_total`.',
-    cure: 'Show the new total, and ask again. Nothing was taken.',
+    cause: 'Prices or deals have changed: the total is not `expected_total`. No money was taken.',
+    cure: 'Show the new total to the customer, and ask again.',
   },
   insufficient_stock: {
-    cause: 'Others have bought what was left.',
-    cure: 'Read the products, and lower the quantity.',
+    cause: 'The stock is below the quantity, because other customers bought the rest.',
+    cure: 'Read the products, and reduce the quantity.',
   },
   hub_not_accepting_orders: {
-    cause: 'The hub is paused, silent, full, or was never connected.',
-    cure: 'Try later, or another hub; `hub_status` says which.',
+    cause: 'The hub is paused, silent, in maintenance, or was never connected.',
+    cure: 'Try later, or use another hub. `hub_status` shows the state.',
   },
   no_bin_available: {
-    cause: 'All delivery bins are taken by orders that nobody has collected.',
-    cure: 'Try again in some minutes. Nothing was taken.',
+    cause: 'Every delivery bin is taken by orders that are not collected yet. No money was taken.',
+    cure: 'Try again in some minutes.',
   },
   wallet_not_empty: {
-    cause: 'The account holds `details.balance_cents`, or a deposit is under way.',
-    cure: 'Spend it, or give it up with `forfeit=true`.',
+    cause: 'The wallet contains `details.balance_cents`, or a deposit may still succeed.',
+    cure: 'Spend the money, or give it up with `forfeit=true`.',
   },
   operation_settled: {
-    cause: 'Somebody has settled it the other way.',
-    cure: 'Read it; count the row if both cannot be true.',
+    cause: 'Somebody has already reported the opposite outcome.',
+    cure: 'Read the operation, and count the row if neither answer is certain.',
   },
   duplicate_upc: { cause: 'Another product of this hub has the UPC.', cure: 'Change that product instead.' },
   idempotency_key_in_use: {
-    cause: 'The first request with this key is still under way.',
-    cure: 'Wait a second and repeat it as it was.',
+    cause: 'The first request with this key is still in progress.',
+    cure: 'Wait a second, then send the same request again.',
   },
-  request_timeout: { cause: 'The body came too slowly.', cure: 'Repeat it.' },
+  request_timeout: { cause: 'The body arrived too slowly.', cure: 'Send the request again.' },
   payload_too_large: {
-    cause: 'The body, a file, or all files together are above the limit.',
-    cure: 'Send less; the limits stand at the endpoint and in the guide on limits.',
+    cause: 'The body, a file, or all files together exceed the limit.',
+    cure: 'Send less. The endpoint and the guide *Limits* list the limits.',
   },
   unsupported_media_type: {
-    cause: 'The body is no JSON, or a file is no image or video of those that are taken, whatever its name.',
-    cure: 'Set `Content-Type`; convert the file.',
+    cause:
+      'The body is not JSON, is encoded, or a file is none of the accepted images and videos, whatever its name.',
+    cure: 'Set `Content-Type: application/json` without `Content-Encoding`, or convert the file.',
   },
-  range_not_satisfiable: { cause: 'The file is shorter.', cure: 'Ask without `Range`.' },
-  cart_empty: { cause: 'The order has no items.', cure: 'Put something in first.' },
+  range_not_satisfiable: {
+    cause: 'The file is shorter than the range.',
+    cure: 'Send the request without `Range`.',
+  },
+  cart_empty: { cause: 'The order has no items.', cure: 'Add an item first.' },
   amount_too_small: {
-    cause: 'The total is less than a card can pay: `details.least`.',
-    cure: 'Pay by wallet, or add an item.',
+    cause: 'The total is below the minimum of card payments, `details.least`.',
+    cure: 'Pay from the wallet, or add an item.',
   },
   validation_error: {
-    cause: 'A field is missing, of another type, or against a rule.',
-    cure: 'The message names the field and the rule; `detail` lists all of them.',
+    cause: 'A field is missing, has another type, or breaks a rule.',
+    cure: 'The message names the field and the rule; `detail` lists every problem.',
   },
   invalid_location: {
     cause: 'The hub has no such cabinet, shelf or row.',
-    cure: 'List them: `GET /owners/hubs/facings`.',
+    cure: 'List the rows: `GET /api/v1/owners/hubs/facings`.',
   },
   invalid_quantity: {
-    cause: 'The quantity is negative, no whole number, or more than the row holds.',
-    cure: 'Send what was counted.',
+    cause:
+      'The quantity is negative, no whole number, or above the limit: the capacity of the row, or 100 units of an unpaid order.',
+    cure: 'Send the counted units, or pay smaller orders.',
   },
   invalid_price: { cause: 'The price is no positive whole number.', cure: 'Send cents: 1.89 is 189.' },
   insufficient_quantity: {
-    cause: 'More units than were bought, or than are left to refund.',
-    cure: 'See `qty` and what was refunded in the order.',
+    cause: 'The quantity is above the units that were bought or can still be refunded.',
+    cure: 'Read `qty` and `refunded_quantity` of the line.',
   },
-  hub_id_required: { cause: 'The form has no `hubId`.', cure: 'Name the hub in the form.' },
+  hub_id_required: { cause: 'The form has no `hubId`.', cure: 'Send the number of the hub in the form.' },
   invalid_amount: {
-    cause: 'The amount is not between 1 and what can still be refunded.',
-    cure: 'Read the order; leave `amount` out to refund the rest.',
+    cause: 'The amount is not between 1 and the rest that can be refunded.',
+    cure: 'Read the order. Leave `amount` out to refund the rest.',
   },
   invalid_destination: {
-    cause: 'The destination is another than “Bank Account”, or two fields differ.',
-    cure: 'Leave it out: money goes back the way it came.',
+    cause: 'The destination is not “Bank Account”, or `destination` and `refund_destination` differ.',
+    cure: 'Leave both out: the money goes to the original payment method.',
   },
   bin_not_in_order: {
-    cause: 'The order has nothing in that bin.',
-    cure: 'See `bins` of the order, or name none for all.',
+    cause: 'The order has no goods in that bin.',
+    cure: 'Read `bins` of the order, or name no bin for all.',
   },
-  invalid_upc: { cause: 'A digit is wrong or missing.', cure: 'Send all 12 digits, as text.' },
+  invalid_upc: { cause: 'A digit is wrong or missing.', cure: 'Send all 12 digits as text.' },
   invalid_purchase_price: {
     cause: 'The purchase price is negative or no whole number.',
     cure: 'Send cents: 0.70 is 70.',
   },
   idempotency_key_reused: {
     cause: 'The key was used with another request within 24 hours.',
-    cure: 'Make a new key for each thing that you want done.',
+    cure: 'Create a new key for each new request.',
   },
   rate_limit_exceeded: {
-    cause: 'The allowance of the minute is used up.',
-    cure: 'Wait for `Retry-After` seconds. Refused calls cost nothing.',
+    cause: 'The allowance of the minute, or a share of the user, key or network, is used up.',
+    cure: 'Wait `Retry-After` seconds. Refused calls do not count.',
   },
   internal_error: {
-    cause: 'Ours.',
-    cure: 'Repeat it with the same `Idempotency-Key`; tell the operator the `request_id`.',
+    cause: 'The service failed.',
+    cure: 'Repeat the call with the same `Idempotency-Key`. Report the `request_id` to the operator if it persists.',
   },
   hardware_error: {
     cause:
-      'The hub did not do it: `details.reason` is `offline`, `nack`, `fault` or `interlock` (502), or `timeout` (504), where it may have moved.',
-    cure: 'At 502 look at the hub’s health, and ask again. At 504 look before you repeat: `details.command_id` names the command.',
+      'The hub did not execute the command: `details.reason` is `offline`, `nack`, `fault` or `interlock` (502), or `timeout` (504), after which it may have moved.',
+    cure: '502: check the hub’s health, then repeat the call. 504: check the hub before you repeat it; `details.command_id` names the command.',
   },
   processor_unavailable: {
     cause: 'The card processor does not answer.',
-    cure: 'Repeat it with the same `Idempotency-Key` after `Retry-After`. It does not happen later by itself.',
+    cure: 'Repeat the call with the same `Idempotency-Key` after `Retry-After`. The service does not repeat it.',
   },
   identity_unavailable: {
-    cause: 'The issuer’s keys cannot be read.',
-    cure: 'Repeat it after `Retry-After`.',
+    cause: 'The service cannot read the issuer’s keys.',
+    cure: 'Repeat the call after `Retry-After`.',
   },
   service_unavailable: {
-    cause: 'The database is away or busy, or the service is starting or stopping.',
-    cure: 'Repeat it after `Retry-After`, with the same `Idempotency-Key`.',
+    cause: 'The database is unreachable or busy, or the service is starting or stopping.',
+    cure: 'Repeat the call after `Retry-After`, with the same `Idempotency-Key`.',
   },
   hub_offline: {
-    cause: 'The hub has not been heard for 90 seconds.',
-    cure: 'See `GET /owners/alarms`, and try later.',
+    cause: 'The hub was not heard of for 90 seconds.',
+    cure: 'Read the alarms: `GET /api/v1/owners/alarms`. Try later.',
   },
 }

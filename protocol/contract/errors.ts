@@ -1,48 +1,78 @@
 import { z } from 'zod'
+import { valuesIn, namedEnum } from './fields.ts'
 import { errorCodeNames, errorCodes, type ErrorCode } from '../model/error-codes.ts'
+import { errorHelp } from './error-help.ts'
 import { isJsonField } from './form.ts'
 import { rateClasses, refusesFields, type Route } from './route.ts'
 
-/** One entry of a 422's `detail`. */
-export const ValidationItem = z.object({
-  loc: z.array(z.union([z.string(), z.int()])),
-  msg: z.string(),
-  type: z.enum([
-    'missing',
-    'int_parsing',
-    'float_parsing',
-    'bool_parsing',
-    'string_type',
-    'string_too_short',
-    'string_too_long',
-    'string_pattern_mismatch',
-    'greater_than',
-    'greater_than_equal',
-    'less_than',
-    'less_than_equal',
-    'literal_error',
-    'list_type',
-    'too_long',
-    'extra_forbidden',
-    'value_error',
-    'json_invalid',
-  ]),
-  input: z.unknown().optional(),
-  ctx: z.record(z.string(), z.unknown()).optional(),
+/** The rule that a value breaks, as FastAPI names it. */
+const ValidationType = namedEnum('ValidationType', 'Kind of the rule that was broken.', {
+  missing: 'the field is required.',
+  int_parsing: 'the value is no integer.',
+  float_parsing: 'the value is no number.',
+  bool_parsing: 'the value is no boolean.',
+  string_type: 'the value is no text.',
+  string_too_short: 'the text is too short.',
+  string_too_long: 'the text is too long.',
+  string_pattern_mismatch: 'the text has another form.',
+  greater_than: 'the number must be greater.',
+  greater_than_equal: 'the number is too small.',
+  less_than: 'the number must be less.',
+  less_than_equal: 'the number is too large.',
+  literal_error: 'the value is none of the allowed values.',
+  list_type: 'the value is no list.',
+  too_long: 'the list has too many items.',
+  extra_forbidden: 'the name is unknown.',
+  value_error: 'the value breaks another rule; `msg` states it.',
+  json_invalid: 'the body is no JSON.',
 })
+
+/** Every error code with its cause. */
+export const ErrorCodeName = z.enum(errorCodeNames).meta({
+  id: 'ErrorCode',
+  description: valuesIn(
+    'Code of the error for programs. Further codes may be added: treat an unknown one by its status.',
+    new Map(errorCodeNames.map((code) => [code, errorHelp[code].cause])),
+  ),
+})
+
+/** One entry of a 422's `detail`. */
+export const ValidationItem = z
+  .object({
+    loc: z
+      .array(z.union([z.string(), z.int()]))
+      .describe('Place of the problem: `query`, `path`, `body` or `header`, then the path to the field.'),
+    msg: z.string().describe('Rule that was broken, as a sentence.'),
+    type: ValidationType,
+    input: z.unknown().optional().describe('Value that was sent; absent if it was missing.'),
+    ctx: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe('Limits of the rule, such as the maximum; absent if there are none.'),
+  })
+  .meta({ id: 'ValidationItem' })
 export type ValidationItem = z.infer<typeof ValidationItem>
 
 /** The one shape of every error, on both interfaces. */
 export const ErrorBody = z
   .object({
-    error: z.object({
-      code: z.enum(errorCodeNames),
-      message: z.string(),
-      details: z.record(z.string(), z.unknown()).optional(),
-    }),
-    /** What FastAPI clients read: the message, or for a 422 of validation the list of what is wrong. */
-    detail: z.union([z.string(), z.array(ValidationItem)]),
-    request_id: z.string(),
+    error: z
+      .object({
+        code: ErrorCodeName,
+        message: z.string().describe('Error as a sentence.'),
+        details: z
+          .record(z.string(), z.unknown())
+          .optional()
+          .describe('Facts of this error, by its code; absent if there are none.'),
+      })
+      .meta({ id: 'ErrorDetails' })
+      .describe('Error for programs.'),
+    detail: z
+      .union([z.string(), z.array(ValidationItem)])
+      .describe(
+        'The same message, or for 422 the list of everything that is wrong, as FastAPI clients read it.',
+      ),
+    request_id: z.string().describe('Id of the request, also in the header `X-Request-Id`.'),
   })
   .meta({ id: 'ErrorBody' })
 export type ErrorBody = z.infer<typeof ErrorBody>

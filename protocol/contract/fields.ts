@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { OrderStatus } from '../model/order-status.ts'
+import { OrderStatus, type OrderStatusName } from '../model/order-status.ts'
 
 /** Field schemas that many routes share. */
 
@@ -12,36 +12,139 @@ export const Cents = z.int()
 /** An instant: ISO 8601 in UTC with a trailing `Z` (O §1). */
 export const Timestamp = z.iso.datetime()
 
+/** Ids with the sentence that they have wherever they appear. */
+export const HubId = Id.describe('Number of the hub.')
+export const UserId = Id.describe('Number of the customer.')
+export const OrderId = Id.describe('Number of the order.')
+export const ProductId = Id.describe('Number of the product. A product belongs to one hub.')
+export const HubIdOrNull = Id.nullable().describe('Number of the hub; null if no hub is concerned.')
+export const OrderIdOrNull = Id.nullable().describe('Number of the order; null if there is none.')
+
+/** Fields with one meaning in every object. */
+export const Currency = z.string().describe('ISO 4217 code of the currency, such as `USD`.')
+export const CreatedAt = Timestamp.describe('Time of creation (ISO 8601, UTC).')
+export const UpdatedAt = Timestamp.describe('Time of the last change (ISO 8601, UTC).')
+export const ImageUrl = z
+  .string()
+  .describe('Signed address of the image. It expires: read the object again for a new one.')
+export const Upc = z.string().describe('UPC of the product: 12 digits, the last of which is a check digit.')
+export const Success = z.boolean().describe('True if the call had its effect.')
+export const Message = z.string().describe('Result of the call as a sentence for people.')
+export const CommandId = z.uuid().describe('UUID of the command that the cloud sent to the hub.')
+export const DurationMs = z.int().describe('Duration in milliseconds.')
+
+/** Cents that the customer was shown. */
+export const ExpectedTotal = Cents.min(0)
+  .optional()
+  .describe(
+    'Total in cents that the customer was shown. If the total is different, the answer is 409 `total_changed`. If it is left out: no check.',
+  )
+
+/** Paging: `{data, next_cursor, has_more}`. */
+export const Limit = z.int().min(1).max(100).default(20).describe('Maximum number of items of the answer.')
+export const Cursor = z
+  .string()
+  .max(64)
+  .optional()
+  .describe('`next_cursor` of the page before. If it is left out: the first page.')
+export const NumberCursor = Id.nullable()
+  .default(null)
+  .describe('`next_cursor` of the page before. If it is left out: the first page.')
+export const NextCursor = z
+  .string()
+  .nullable()
+  .describe('Cursor of the next page; null if this is the last page.')
+export const NextNumberCursor = Id.nullable().describe(
+  'Cursor of the next page; null if this is the last page.',
+)
+export const HasMore = z.boolean().describe('True if there are further items after this page.')
+export const Page = z.int().min(1).default(1).describe('Number of the page, from 1.')
+export const Total = z.int().describe('Number of items on all pages together.')
+
+/** One hub, or every hub of the credential. */
+export const HubFilter = Id.optional().describe(
+  'Only this hub. If it is left out: every hub that the credential reaches.',
+)
+
+/** A description of an enumeration: its sentence, and a line for each value. */
+export const valuesIn = <Value extends string | number>(
+  sentence: string,
+  values: Readonly<Record<Value, string>> | ReadonlyMap<Value, string>,
+): string =>
+  [
+    sentence,
+    ...(values instanceof Map ? [...values] : Object.entries(values)).map(
+      ([value, meaning]) => `- \`${value}\`: ${meaning}`,
+    ),
+  ].join('\n')
+
+/**
+ * An enumeration as a named component of the OpenAPI document, with a sentence for it and for each of its values. The client's
+ * types use the same name.
+ */
+export const namedEnum = <const Values extends Readonly<Record<string, string>>>(
+  id: string,
+  sentence: string,
+  values: Values,
+) => {
+  type Name = keyof Values & string
+  return z
+    .enum(Object.keys(values) as [Name, ...Name[]])
+    .meta({ id, description: valuesIn(sentence, values) })
+}
+
+/** The states of an order, as the contract explains them. */
+const statusMeanings: Readonly<Record<OrderStatusName, string>> = {
+  NEW: 'open cart; it can be changed.',
+  PENDING_PAYMENT: 'items, prices and deals are frozen; the customer is paying.',
+  QUEUED: 'paid; the order waits for the hub.',
+  PREPARING: 'the hub is dispensing.',
+  READY: 'the goods are in the bins; the customer can collect them.',
+  COLLECTING: 'a bin was opened for the customer.',
+  COMPLETED: 'the bins are empty and closed.',
+  CANCELLED: 'cancelled before the hub started; refunded if it was paid.',
+  TIMED_OUT: 'nothing was dispensed before the deadline; refunded.',
+  FAILED: 'the hardware failed, or nobody collected the goods.',
+  EXPIRED: 'not paid in time; deleted a day later.',
+}
+
 /** `processing_status`. */
 export const ProcessingStatus = z.literal(Object.values(OrderStatus)).meta({
   id: 'ProcessingStatus',
-  description: Object.entries(OrderStatus)
-    .map(([name, code]) => `${code} ${name}`)
-    .join(', '),
+  description: [
+    'State of an order as a number.',
+    ...Object.entries(OrderStatus).map(
+      ([name, code]) => `- ${code} ${name}: ${statusMeanings[name as OrderStatusName]}`,
+    ),
+  ].join('\n'),
   'x-enum-varnames': Object.keys(OrderStatus),
 })
-export const ProcessingStatusName = z
-  .enum(Object.keys(OrderStatus) as [keyof typeof OrderStatus, ...(keyof typeof OrderStatus)[]])
-  .meta({ id: 'ProcessingStatusName' })
+export const ProcessingStatusName = namedEnum(
+  'ProcessingStatusName',
+  'State of an order as a name.',
+  statusMeanings,
+)
 
 /** Derived from an order's payments and refunds (I6). */
-export const PaymentStatus = z
-  .enum([
-    'unpaid',
-    'pending',
-    'requires_action',
-    'authorized',
-    'completed',
-    'partially_refunded',
-    'refunded',
-    'failed',
-    'canceled',
-  ])
-  .meta({ id: 'PaymentStatus' })
+export const PaymentStatus = namedEnum(
+  'PaymentStatus',
+  'State of the payment of an order, derived from its payments and refunds.',
+  {
+    unpaid: 'no payment was started.',
+    pending: 'a payment is in progress.',
+    requires_action: 'the card’s holder or the integrator must confirm the payment.',
+    authorized: 'the amount is reserved and not yet charged.',
+    completed: 'paid, or the total is 0.',
+    partially_refunded: 'a part of the money was refunded.',
+    refunded: 'all of the money was refunded.',
+    failed: 'the payment failed.',
+    canceled: 'the payment was cancelled.',
+  },
+)
 export type PaymentStatus = z.infer<typeof PaymentStatus>
 
 /** A bin's number, within the documented range (O §8). */
-export const BinNumber = z.int().min(1).max(4)
+export const BinNumber = z.int().min(1).max(4).describe('Number of the bin, 1 to 4.')
 
 /** Characters that people put between the digits of a telephone number. */
 const SEPARATORS = /[\s.()/\u00ad\u2010-\u2015\u2060\u2212-]/gu

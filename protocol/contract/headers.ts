@@ -1,28 +1,28 @@
 import { rateClasses, ratesOf, type Route } from './route.ts'
 
-/** Headers of answers that callers read, and what they say. */
+/** Headers of answers, with their meaning. */
 export const headerWords = {
-  'X-Request-Id': 'Names the request; tell it when you ask about it.',
-  'RateLimit-Policy':
-    'The allowance and its window, `"default";q=360;w=60`: requests in so many seconds (IETF draft).',
+  'X-Request-Id': 'Id of the request. Name it when you report a problem.',
+  'RateLimit-Policy': 'Allowance and window in seconds: `"default";q=360;w=60` (IETF draft).',
   RateLimit:
-    'What is left of it, and in how many seconds it is whole again: `"default";r=359;t=42` (IETF draft).',
-  'X-RateLimit-Limit': 'Requests in a minute.',
-  'X-RateLimit-Remaining': 'How many of them are left.',
-  'Retry-After': 'Try again in so many seconds, and not before.',
-  'WWW-Authenticate': 'The kinds of credentials that there are.',
+    'Remaining requests, and seconds until the allowance is full again: `"default";r=359;t=42` (IETF draft).',
+  'X-RateLimit-Limit': 'Requests per minute.',
+  'X-RateLimit-Remaining': 'Remaining requests of the window.',
+  'Retry-After': 'Seconds to wait before the next try.',
+  'WWW-Authenticate': 'Kinds of credentials that the endpoint accepts.',
   'Idempotent-Replayed':
-    '`true`: this is the answer that the first request with this `Idempotency-Key` was given.',
-  'X-Total-Count': 'How many there are on all pages.',
-  Link: 'Where the first, the previous, the next and the last page are (RFC 8288).',
-  ETag: 'The answer’s mark: in `If-None-Match` it is answered with 304 as long as nothing has changed.',
-  'X-Incomplete': 'There while the summaries of the hub are being made anew: figures are too low until then.',
-  Deprecation: 'Since when this endpoint should not be used any more (RFC 9745).',
-  Sunset: 'Until when it answers at least (RFC 8594).',
+    '`true`: the answer is a copy of the answer to the first request with this `Idempotency-Key`.',
+  'X-Total-Count': 'Number of items on all pages.',
+  Link: 'Addresses of the first, previous, next and last page (RFC 8288).',
+  ETag: 'Version of the answer. A request with it in `If-None-Match` gets 304 while nothing has changed.',
+  'X-Incomplete':
+    'Present while the hub’s summaries are calculated again: the figures are too low until then.',
+  Deprecation: 'Time since which the endpoint is deprecated (RFC 9745).',
+  Sunset: 'Time until which the endpoint is served at least (RFC 8594).',
 } as const
 export type HeaderName = keyof typeof headerWords
 
-/** What answers of a route with a status carry. */
+/** The headers of a route's answers with a status. */
 export function headersOf(route: Route, status: number): HeaderName[] {
   const isSuccess = status < 300
   const isLimited = rateClasses[ratesOf(route)[0]].requests !== Infinity

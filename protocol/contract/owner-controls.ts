@@ -1,37 +1,107 @@
 import { z } from 'zod'
 import { ServiceAction } from '../management/command.ts'
 import type { ErrorCode } from '../model/error-codes.ts'
-import { DeviceStatus } from '../mqtt/session.ts'
-import { BinNumber, Id, Timestamp } from './fields.ts'
+import { DeviceStatus, DoorLock } from './owner-hubs.ts'
+import {
+  Id,
+  Timestamp,
+  HubId,
+  OrderId,
+  CommandId,
+  DurationMs,
+  valuesIn,
+  namedEnum,
+  ProcessingStatus,
+  BinNumber,
+} from './fields.ts'
 import { defineRoutes, type RouteEntry } from './route.ts'
+
+const StatusCode = z.literal([200, 202]).meta({
+  id: 'ControlStatusCode',
+  description: valuesIn('Progress of the command.', {
+    200: 'executed.',
+    202: 'accepted for delivery; the hub continues.',
+  }),
+})
 
 /** O §4.6, standard response. */
 const controlResult = <T extends z.ZodType>(data: T) =>
   z.object({
-    status: z.literal('ok'),
-    result: z.object({
-      success: z.boolean(),
-      /** 200: executed; 202: accepted, the hub goes on with it. */
-      status_code: z.literal([200, 202]),
-      response_data: data,
-    }),
+    status: z.literal('ok').describe('Always `ok`.'),
+    result: z
+      .object({
+        success: z.boolean().describe('True if the hub executed the command, or accepted it (202).'),
+        status_code: StatusCode,
+        response_data: data.describe('Data of the command.'),
+      })
+      .describe('Result of the command.'),
   })
 
-const Door = z.enum(['closed', 'open', 'moving', 'unknown'])
-const Lift = z.enum(['up', 'down', 'moving', 'unknown'])
-const LockedDoor = z.enum(['locked', 'unlocked', 'open', 'unknown']).meta({ id: 'DoorLock' })
-const doorMoved = z.object({ command_id: z.uuid(), door: Door, duration_ms: z.int() })
-const liftMoved = z.object({ command_id: z.uuid(), lift: Lift, duration_ms: z.int() })
-const lockMoved = z.object({ command_id: z.uuid(), door: LockedDoor, duration_ms: z.int() })
-const reconnected = z.object({ command_id: z.uuid(), connected: z.literal(true), duration_ms: z.int() })
+const DoorPosition = namedEnum('DoorPosition', 'Position of a bin’s door.', {
+  closed: 'the door is closed.',
+  open: 'the door is open.',
+  moving: 'the door is moving.',
+  unknown: 'the hub does not know.',
+})
+const LiftPosition = namedEnum('LiftPosition', 'Position of a bin’s lift.', {
+  up: 'the lift is at the top.',
+  down: 'the lift is at the bottom.',
+  moving: 'the lift is moving.',
+  unknown: 'the hub does not know.',
+})
+const SshErrorType = namedEnum('SshErrorType', 'Cause of the failure.', {
+  validation_error: 'the hub has no such bin, or the parameters are invalid.',
+  connection_error: 'the hub’s management service cannot be reached.',
+  authentication_error: 'the hub refuses the cloud’s key, or its host key is not the pinned one.',
+  timeout: 'no answer in time; whether the change was made is unknown.',
+  command_failed: 'the command failed at the hub.',
+})
+const doorMoved = z
+  .object({
+    command_id: CommandId,
+    door: DoorPosition.describe('Position of the door after the command.'),
+    duration_ms: DurationMs,
+  })
+  .meta({ id: 'BinDoorMoved' })
+const liftMoved = z
+  .object({
+    command_id: CommandId,
+    lift: LiftPosition.describe('Position of the lift after the command.'),
+    duration_ms: DurationMs,
+  })
+  .meta({ id: 'BinLiftMoved' })
+const lockMoved = z
+  .object({
+    command_id: CommandId,
+    door: DoorLock.describe('State of the door after the command.'),
+    duration_ms: DurationMs,
+  })
+  .meta({ id: 'DoorLockMoved' })
+const reconnected = z
+  .object({
+    command_id: CommandId,
+    connected: z.literal(true).describe('Always true: the controller answers again.'),
+    duration_ms: DurationMs,
+  })
+  .meta({ id: 'ControllerReconnected' })
 /** An integrator's payment was confirmed by opening the bin reserved for its order. */
-const confirmed = z.object({ command_id: z.uuid(), order_id: Id, processing_status: z.literal(20) })
-const configured = z.object({ enabled: z.boolean() })
-const intake = z.object({ accepting_orders: z.boolean() })
+const confirmed = z
+  .object({
+    command_id: CommandId,
+    order_id: OrderId,
+    processing_status: ProcessingStatus.describe('State of the order: 20 (QUEUED).'),
+  })
+  .meta({ id: 'PaymentConfirmed' })
+const configured = z
+  .object({ enabled: z.boolean().describe('True if the device serves customers now.') })
+  .meta({ id: 'DeviceConfigured' })
+const intake = z
+  .object({ accepting_orders: z.boolean().describe('True if the hub takes new orders now.') })
+  .meta({ id: 'OrderIntake' })
 
-const bin = z.object({ bin: BinNumber, hub: Id })
-const fridge = z.object({ fridge: Id, hub: Id })
-const hubOnly = z.object({ hub: Id })
+const bin = z.object({ bin: BinNumber, hub: HubId })
+const fridge = z.object({ fridge: Id.describe('Number of the fridge.'), hub: HubId })
+const hubOnly = z.object({ hub: HubId })
 
 const COMMAND = '01990000-0000-7000-8000-000000000001'
 const example = (response_data: unknown, status_code: 200 | 202 = 200) => ({
@@ -60,9 +130,9 @@ const ofBin = ['bin_not_found', 'hardware_error'] as const
 const ofFridge = ['fridge_not_found', 'hardware_error'] as const
 
 const neverQueued =
-  'An offline hub is answered at once with `hardware_error` (502, `details.reason` `offline`); one that stays silent with 504, `details.command_id` and outcome `unknown`. Nothing is queued.'
+  'If the hub is offline, the answer is `hardware_error` at once (502, `details.reason` `offline`). If the hub does not answer in time, it is 504 with `details.command_id`, and the outcome is unknown. Nothing is queued.'
 const desired =
-  'Desired state: `status_code` is 200 where the hub has it in force, 202 where the hub is offline and gets it when it returns.'
+  'Desired state: `status_code` is 200 if the hub has applied it, 202 if the hub is offline and gets it when it reconnects.'
 
 const doorExample = (door: string) => ({ command_id: COMMAND, door, duration_ms: 1204 })
 const liftExample = (lift: string) => ({ command_id: COMMAND, lift, duration_ms: 2503 })
@@ -80,47 +150,64 @@ const fridgeSetting = (name: string, summary: string, enabled: boolean, descript
 const openFridge = (side: string) =>
   control(`open_fridge_${side}`, fridge, lockMoved, ofFridge, {
     summary: `Unlock a fridge's ${side} door`,
-    description: `${neverQueued} It locks again by itself. Refused with reason \`interlock\` while the cabinet behind it dispenses.`,
+    description: `${neverQueued} The door locks again by itself. While the cabinet behind it dispenses, the answer is \`hardware_error\` with reason \`interlock\`.`,
     example: doorExample('unlocked'),
   })
 
 /** O §4.6: the range of the bin is not stated; a bin that the hub does not have is a `validation_error`. */
-const anyBin = z.object({ bin: z.int().min(0), hub: Id })
+const anyBin = z.object({
+  bin: z
+    .int()
+    .min(0)
+    .describe('Number of the bin. A bin that the hub does not have is a `validation_error` in the answer.'),
+  hub: HubId,
+})
 
 const Done = z
   .object({
-    status: z.literal('ok'),
-    result: z.object({
-      success: z.literal(true),
-      hub_id: z.int(),
-      bin_number: z.int(),
-      /** The bin that the command was for; whether it is enabled now, `disabled_bins` says. */
-      enabled_bin: z.int(),
-      /** Every bin that the hub's stored configuration disables now. */
-      disabled_bins: z.array(z.int()),
-      stop_result: ServiceAction.nullable(),
-      start_result: ServiceAction.nullable(),
-    }),
+    status: z.literal('ok').describe('`ok`: the hub stored the change and restarted its service.'),
+    result: z
+      .object({
+        success: z.literal(true).describe('Always true.'),
+        hub_id: HubId,
+        bin_number: z.int().describe('Number of the bin.'),
+        enabled_bin: z
+          .int()
+          .describe(
+            'Number of the bin that the command was for. `disabled_bins` shows whether it is enabled now.',
+          ),
+        disabled_bins: z
+          .array(z.int())
+          .describe('Numbers of all bins that the hub’s stored configuration disables now.'),
+        stop_result: ServiceAction.nullable().describe(
+          'Result of stopping the hub’s service; null if it was not stopped.',
+        ),
+        start_result: ServiceAction.nullable().describe(
+          'Result of starting the hub’s service; null if it was not started.',
+        ),
+      })
+      .describe('Result of the command.'),
   })
   .meta({ id: 'SshSetting' })
 
 const Failed = z
   .object({
-    status: z.literal('error'),
-    result: z.object({
-      success: z.literal(false),
-      error: z.string(),
-      error_type: z.enum([
-        'validation_error',
-        'connection_error',
-        'authentication_error',
-        'timeout',
-        'command_failed',
-      ]),
-      /** As sent; null where it was missing or no integer. */
-      hub_id: z.int().nullable(),
-      bin_number: z.int().nullable(),
-    }),
+    status: z.literal('error').describe('`error`: the command failed.'),
+    result: z
+      .object({
+        success: z.literal(false).describe('Always false.'),
+        error: z.string().describe('Reason as a sentence for people.'),
+        error_type: SshErrorType,
+        hub_id: z
+          .int()
+          .nullable()
+          .describe('Number of the hub as it was sent; null if it was missing or no integer.'),
+        bin_number: z
+          .int()
+          .nullable()
+          .describe('Number of the bin as it was sent; null if it was missing or no integer.'),
+      })
+      .describe('Reason of the failure.'),
   })
   .meta({ id: 'SshFailure' })
 export type SshFailure = z.infer<typeof Failed>
@@ -150,7 +237,7 @@ const overSsh = (name: 'enable_bin_ssh' | 'disable_bin_ssh', summary: string, en
     idempotent: true,
     summary,
     description:
-      "Works while the hub's service hangs or its MQTT is cut: the management service on the hub, reached by SSH, stores the change and restarts the hub's service, by force where it does not end by itself. Takes as long as that does (seconds). Status 200 in both outcomes: `status` says which. `error_type`: `validation_error` (no such bin at the hub, or invalid parameters), `connection_error`, `authentication_error` (the hub refuses the cloud's key, or its host key is not the pinned one), `timeout` (nobody knows yet whether it was done), `command_failed`. `enabled_bin` is the bin that the command was for; `disabled_bins` says whether it is enabled now.",
+      'Works while the hub’s service hangs or its MQTT connection is cut. The cloud reaches the management service on the hub over SSH. That service stores the change and restarts the hub’s service, by force if it does not stop; this takes seconds. The HTTP status is 200 in both outcomes: `status` is `ok` or `error`, `error_type` is the cause. After `timeout` the outcome is unknown.',
     examples: {
       response: {
         status: 'ok',
@@ -181,10 +268,10 @@ export const ownerControlRoutes = defineRoutes(shared, {
   'owner.controls.open_bin': control(
     'open_bin',
     bin.extend({
-      /** The order that the caller believes the bin is reserved for; any other is `order_state_conflict`. */
-      order_id: Id.optional(),
-      /** `false` opens the door and confirms no payment. */
-      confirm: z.boolean().default(true),
+      order_id: Id.optional().describe(
+        'Number of the order that the caller expects the bin to be reserved for. If the bin is not reserved for it, the answer is 409 `order_state_conflict` and nothing happens. If it is left out: no check.',
+      ),
+      confirm: z.boolean().default(true).describe('False opens the door only and confirms no payment.'),
     }),
     z.union([confirmed, doorMoved]),
     [...ofBin, 'order_state_conflict'],
@@ -199,24 +286,26 @@ export const ownerControlRoutes = defineRoutes(shared, {
   'owner.controls.lower_bin': binMotion('lower_bin', liftMoved, "Lower a bin's lift", liftExample('down')),
   'owner.controls.cycle_bin': control(
     'cycle_bin',
-    bin.extend({ num_cycles: z.int().min(1).max(10) }),
-    z.object({ cycles_completed: z.int() }),
+    bin.extend({
+      num_cycles: z.int().min(1).max(10).describe('Number of times that the door opens and closes, 1 to 10.'),
+    }),
+    z.object({ cycles_completed: z.int().describe('Number of completed cycles.') }),
     ofBin,
     {
-      summary: "Open and close a bin's door so many times",
-      description: `${neverQueued} Where it fails on the way, \`details.cycles_completed\` says how often it had closed.`,
+      summary: "Open and close a bin's door several times",
+      description: `${neverQueued} If it fails, \`details.cycles_completed\` is the number of completed cycles.`,
       example: { cycles_completed: 3 },
     },
   ),
   'owner.controls.reconnect_bin': control('reconnect_bin', bin, reconnected, ofBin, {
-    summary: "Close the serial line of a bin's controller and open it anew",
-    description: `Answered when the controller has shaken hands again. ${neverQueued}`,
+    summary: "Close the serial line of a bin's controller and open it again",
+    description: `The answer comes when the controller answers again. ${neverQueued}`,
     example: { command_id: COMMAND, connected: true, duration_ms: 212 },
   }),
   'owner.controls.enable_bin': binSetting('enable_bin', 'Let a bin serve customers', true),
   'owner.controls.disable_bin': binSetting(
     'disable_bin',
-    'Take a bin out of service; an order that is in it goes on',
+    'Take a bin out of service; an order in it continues',
     false,
   ),
   'owner.controls.toggle_bin': binSetting(
@@ -230,22 +319,26 @@ export const ownerControlRoutes = defineRoutes(shared, {
     query: bin,
     response: controlResult(
       z.object({
-        bin_number: z.int(),
-        enabled: z.boolean(),
+        bin_number: z.int().describe('Number of the bin.'),
+        enabled: z.boolean().describe('True if the bin serves customers.'),
         status: DeviceStatus,
-        door: Door,
-        lift: Lift,
-        fault_code: z.string().nullable(),
-        order_id: Id.nullable(),
-        /** The order for which an integrator's claim reserves the bin, until its goods are in the bin; else null. */
-        reserved_for_order: Id.nullable(),
-        /** Null where the hub has never said anything of it. */
-        reported_at: Timestamp.nullable(),
+        door: DoorPosition,
+        lift: LiftPosition,
+        fault_code: z.string().nullable().describe('Code of the fault; null if there is none.'),
+        order_id: Id.nullable().describe(
+          'Number of the order whose goods are in the bin, go there or were left in it; null if there is none.',
+        ),
+        reserved_for_order: Id.nullable().describe(
+          'Number of the order that an integrator has claimed the bin for, until its goods are in the bin; null if there is none.',
+        ),
+        reported_at: Timestamp.nullable().describe(
+          'Time of the hub’s last report of the bin (UTC); null if it never reported one.',
+        ),
       }),
     ),
     errors: ofBin,
     summary: "Read a bin's status",
-    description: 'Of an offline hub what it last reported, with status `offline`.',
+    description: 'For an offline hub: its last report, with status `offline`.',
     examples: example({
       bin_number: 1,
       enabled: true,
@@ -263,19 +356,19 @@ export const ownerControlRoutes = defineRoutes(shared, {
   'owner.controls.open_fridge_middle': openFridge('middle'),
   'owner.controls.close_fridge': control('close_fridge', fridge, lockMoved, ofFridge, {
     summary: "Lock all of a fridge's doors",
-    description: `${neverQueued} Refused with reason \`interlock\` while one of them stands open.`,
+    description: `${neverQueued} While one of them is open, the answer is \`hardware_error\` with reason \`interlock\`.`,
     example: doorExample('locked'),
   }),
   'owner.controls.reconnect_fridge': control('reconnect_fridge', fridge, reconnected, ofFridge, {
-    summary: "Close the serial line of a fridge's controller and open it anew",
-    description: `Answered when the controller has shaken hands again. ${neverQueued}`,
+    summary: "Close the serial line of a fridge's controller and open it again",
+    description: `The answer comes when the controller answers again. ${neverQueued}`,
     example: { command_id: COMMAND, connected: true, duration_ms: 212 },
   }),
   'owner.controls.enable_fridge': fridgeSetting(
     'enable_fridge',
     'Sell from a fridge again',
     true,
-    'What stands in the cabinets behind its doors can be sold again.',
+    'The products in the cabinets behind its doors are sold again.',
   ),
   'owner.controls.disable_fridge': fridgeSetting(
     'disable_fridge',
@@ -285,7 +378,7 @@ export const ownerControlRoutes = defineRoutes(shared, {
   ),
   'owner.controls.stop_orders': control('stop_orders', hubOnly, intake, [], {
     summary: 'Take no new orders at a hub',
-    description: `${desired} Orders that are under way go on.`,
+    description: `${desired} Orders in progress continue.`,
     example: { accepting_orders: false },
   }),
   'owner.controls.resume_orders': control('resume_orders', hubOnly, intake, [], {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { eventTypes } from '../model/event-types.ts'
-import { eventData } from './event-data.ts'
-import { Id, Timestamp } from './fields.ts'
+import { eventData, EventTypeName } from './event-data.ts'
+import { Timestamp, HubIdOrNull, Limit, HasMore, HubFilter } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** `order.timed_out` → `OrderTimedOutEvent`. */
@@ -11,13 +11,11 @@ const nameOf = (type: string): string =>
 const [first, ...others] = eventTypes.map((type) =>
   z
     .object({
-      id: z.string(),
-      type: z.literal(type),
-      created_at: Timestamp,
-      /** Null where no hub is concerned. */
-      hub_id: Id.nullable(),
-      /** The resource, as the interface shows it elsewhere, when this had happened. */
-      data: eventData[type],
+      id: z.string().describe('Id of the event: `evt_` and a UUIDv7.'),
+      type: z.literal(type).describe('Type of the event.'),
+      created_at: Timestamp.describe('Time of the event (UTC).'),
+      hub_id: HubIdOrNull,
+      data: eventData[type].describe('Resource as its own endpoint shows it, at the time of the event.'),
     })
     .meta({ id: nameOf(type) }),
 )
@@ -28,9 +26,12 @@ export type Event = z.infer<typeof Event>
 
 /** Which events of those that the credential reaches; all where absent. */
 const filters = {
-  hub_id: Id.optional().describe('Only this hub. If it is left out: every hub that the credential reaches.'),
-  /** Repeated. */
-  types: z.array(z.enum(eventTypes)).max(50).optional(),
+  hub_id: HubFilter,
+  types: z
+    .array(EventTypeName)
+    .max(50)
+    .optional()
+    .describe('Only events of these types. Repeat the parameter for several. If it is left out: all types.'),
 }
 
 /** What happens to an owner's hubs, orders and stock. */
@@ -46,21 +47,30 @@ export const ownerEventRoutes = defineRoutes(
       at: 'GET /owners/events',
       query: z.object({
         ...filters,
-        /** The id of the last event that is known. */
-        after: z.string().max(64).optional(),
-        limit: z.int().min(1).max(100).default(20),
+        after: z
+          .string()
+          .max(64)
+          .optional()
+          .describe(
+            'Id of the last event that the caller has. If it is left out: from the oldest event that is kept.',
+          ),
+        limit: Limit,
       }),
       hub: 'hub_id',
       response: z.object({
-        data: z.array(Event),
-        /** The last id given: a poller goes on from it. Null where there has been none. */
-        next_cursor: z.string().nullable(),
-        has_more: z.boolean(),
+        data: z.array(Event).describe('Events, oldest first.'),
+        next_cursor: z
+          .string()
+          .nullable()
+          .describe(
+            'Id of the last event of the answer, for `after` of the next call; null if there was no event yet.',
+          ),
+        has_more: HasMore,
       }),
       errors: ['invalid_cursor'],
-      summary: 'What happened, oldest first',
+      summary: 'List events, oldest first',
       description:
-        'Events are kept for 30 days. `data` is the resource as its own endpoint shows it: an order as its customer sees it, a bin or fridge as in the hub health, the health of a hub, a product of the inventory with its `hub_id`, a redemption with its `deal_id`. With `after`, what came after that event; where it is unknown, or no longer kept, the answer is `invalid_cursor`. A credential that is limited to hubs sees what concerns those.',
+        'Events are kept for 30 days. `data` is the resource as its own endpoint shows it: an order as its customer sees it, a bin or fridge as in the hub health, a product of the inventory with its `hub_id`, a redemption with its `deal_id`. An unknown or expired `after` is 400 `invalid_cursor`. A credential that is limited to hubs sees the events of these hubs.',
     },
     'owner.events.stream': {
       at: 'GET /owners/events/stream',
@@ -69,9 +79,9 @@ export const ownerEventRoutes = defineRoutes(
       response: z.instanceof(ReadableStream<Uint8Array>),
       message: Event,
       produces: 'text/event-stream',
-      summary: 'What happens, as server-sent events',
+      summary: 'Follow events live, as server-sent events',
       description:
-        "Each message is an event as the list has it; its id is the event's. `Last-Event-ID` goes on after that event and misses none; where it is no longer kept, the stream begins with the oldest that is, after a comment that says so. Without it the stream begins now. A comment every 15 s keeps the connection alive. A reader that takes nothing for long is cut off, and every stream is ended after a while: go on with `Last-Event-ID`, as browsers do.",
+        'Each message is an event as the list shows it; its id is the event’s id. `Last-Event-ID` continues after that event without a gap. If that event is no longer kept, the stream starts with the oldest one after a comment. Without `Last-Event-ID` the stream starts with the next event. A comment every 15 s keeps the connection alive. The service closes the stream of a reader that reads nothing for long, and every stream after a while: connect again with `Last-Event-ID`, as browsers do.',
     },
   },
 )

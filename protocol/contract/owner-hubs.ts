@@ -1,21 +1,62 @@
 import { z } from 'zod'
-import { DeviceStatus } from '../mqtt/session.ts'
-import { Id, Timestamp } from './fields.ts'
+import { DeviceStatus as DeviceState } from '../mqtt/session.ts'
+import { Id, Timestamp, HubId, Message, valuesIn, namedEnum } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** `inactive`: never heard of. `paused`: it takes no orders. */
-export const HubStatus = z.enum(['active', 'paused', 'maintenance', 'inactive']).meta({ id: 'HubStatus' })
+export const HubStatus = namedEnum(
+  'HubStatus',
+  'State of the hub: the first one that holds, in reverse order of this list.',
+  {
+    active: 'the hub sells.',
+    paused: 'the hub takes no new orders.',
+    maintenance: 'the hub is in maintenance.',
+    inactive: 'the hub was never connected.',
+  },
+)
 export type HubStatus = z.infer<typeof HubStatus>
+
+/** Of a bin or a fridge. */
+export const DeviceStatus = DeviceState.meta({
+  id: 'DeviceStatus',
+  description: valuesIn('State of the device.', {
+    healthy: 'the device works.',
+    maintenance: 'the device is in maintenance.',
+    fault: 'a motion failed, and none has succeeded since; for a fridge: it was too warm.',
+    offline: 'the hub or the device’s controller is offline.',
+    unknown: 'the hub does not know.',
+  } satisfies Record<z.infer<typeof DeviceState>, string>),
+})
+
+/** The lock of a door, with its contact. */
+export const DoorLock = namedEnum('DoorLock', 'State of a door with a lock.', {
+  locked: 'the door is closed and locked.',
+  unlocked: 'the door is closed and unlocked.',
+  open: 'the door is open.',
+  unknown: 'the hub is offline or does not know.',
+})
+
+const MainDoor = namedEnum('MainDoor', 'State of the main door.', {
+  closed: 'the door is closed.',
+  open: 'the door is open.',
+  unknown: 'the hub is offline or does not know.',
+})
+
+const NetworkStatus = namedEnum('NetworkStatus', 'State of the connection between hub and cloud.', {
+  connected: 'the hub is connected.',
+  degraded: 'the hub is connected, and its messages arrive late.',
+  disconnected: 'the hub is not connected.',
+})
 
 /** O §2. */
 export const HubSummary = z
   .object({
-    id: Id,
-    name: z.string(),
-    street_address_1: z.string(),
-    street_address_2: z.string().nullable(),
-    city: z.string(),
-    state: z.string(),
+    id: HubId,
+    name: z.string().describe('Name of the hub.'),
+    street_address_1: z.string().describe('Street and number.'),
+    street_address_2: z.string().nullable().describe('Second line of the address; null if there is none.'),
+    city: z.string().describe('City.'),
+    state: z.string().describe('State or province.'),
     hub_status: HubStatus,
   })
   .meta({ id: 'HubSummary' })
@@ -24,36 +65,53 @@ export type HubSummary = z.infer<typeof HubSummary>
 /** O §2, hub health. A hub that was never heard has no heartbeat, and no temperature is known before it is read. */
 export const HubHealthReport = z
   .object({
-    hub_id: Id,
-    online: z.boolean(),
-    last_heartbeat: Timestamp.nullable(),
-    bins: z.array(
-      z
-        .object({
-          bin_number: z.int(),
-          enabled: z.boolean(),
-          status: DeviceStatus,
-          /** Whether something is in the bin, or an order goes there; null if the hub does not know. */
-          occupied: z.boolean().nullable(),
-          /** The order whose goods are in the bin or go there, or were left in it; null if there is none. */
-          order_id: Id.nullable(),
-          /** The order for which an integrator's claim reserves the bin, until its goods are in the bin; else null. */
-          reserved_for_order: Id.nullable(),
-        })
-        .meta({ id: 'BinHealth' }),
+    hub_id: HubId,
+    online: z
+      .boolean()
+      .describe('True if the hub was heard of within the last 90 seconds (the operator can change it).'),
+    last_heartbeat: Timestamp.nullable().describe(
+      'Time of the last heartbeat (UTC); null if the hub was never connected.',
     ),
-    fridges: z.array(
-      z
-        .object({
-          fridge_number: z.int(),
-          enabled: z.boolean(),
-          temperature: z.number().nullable(),
-          status: DeviceStatus,
-        })
-        .meta({ id: 'FridgeHealth' }),
-    ),
-    door_status: z.enum(['closed', 'open', 'unknown']),
-    network_status: z.enum(['connected', 'degraded', 'disconnected']),
+    bins: z
+      .array(
+        z
+          .object({
+            bin_number: z.int().describe('Number of the bin.'),
+            enabled: z.boolean().describe('True if the bin serves customers.'),
+            status: DeviceStatus,
+            occupied: z
+              .boolean()
+              .nullable()
+              .describe(
+                'True if something is in the bin, or an order is on its way there; null if the hub does not know.',
+              ),
+            order_id: Id.nullable().describe(
+              'Number of the order whose goods are in the bin, go there or were left in it; null if there is none.',
+            ),
+            reserved_for_order: Id.nullable().describe(
+              'Number of the order that an integrator has claimed the bin for, until its goods are in the bin; null if there is none.',
+            ),
+          })
+          .meta({ id: 'BinHealth' }),
+      )
+      .describe('Bins of the hub.'),
+    fridges: z
+      .array(
+        z
+          .object({
+            fridge_number: z.int().describe('Number of the fridge.'),
+            enabled: z.boolean().describe('True if the fridge sells.'),
+            temperature: z
+              .number()
+              .nullable()
+              .describe('Temperature in degrees Celsius; null if the fridge is offline or was not read yet.'),
+            status: DeviceStatus,
+          })
+          .meta({ id: 'FridgeHealth' }),
+      )
+      .describe('Fridges of the hub.'),
+    door_status: MainDoor,
+    network_status: NetworkStatus,
   })
   .meta({ id: 'HubHealthReport' })
 export type HubHealthReport = z.infer<typeof HubHealthReport>
@@ -61,28 +119,30 @@ export type HubHealthReport = z.infer<typeof HubHealthReport>
 /** How warm a fridge was over five minutes, in degrees Celsius. */
 export const TemperatureSpan = z
   .object({
-    fridge: z.int(),
-    /** When the five minutes began. */
-    at: Timestamp,
-    min: z.number(),
-    mean: z.number(),
-    max: z.number(),
-    samples: z.int(),
+    fridge: z.int().describe('Number of the fridge.'),
+    at: Timestamp.describe('Start of the five minutes (UTC).'),
+    min: z.number().describe('Lowest temperature in degrees Celsius.'),
+    mean: z.number().describe('Mean temperature in degrees Celsius.'),
+    max: z.number().describe('Highest temperature in degrees Celsius.'),
+    samples: z.int().describe('Number of readings.'),
   })
   .meta({ id: 'TemperatureSpan' })
 export type TemperatureSpan = z.infer<typeof TemperatureSpan>
 
 /** O §2, hub info. */
 export const HubInfo = HubSummary.extend({
-  success: z.literal(true),
-  postal_code: z.string(),
-  /** GeoJSON: longitude, latitude. */
-  geojson_location: z.object({ type: z.literal('Point'), coordinates: z.tuple([z.number(), z.number()]) }),
-  /** IANA zone name. */
-  timezone: z.string(),
+  success: z.literal(true).describe('Always true.'),
+  postal_code: z.string().describe('Postal code.'),
+  geojson_location: z
+    .object({
+      type: z.literal('Point').describe('Always `Point`.'),
+      coordinates: z.tuple([z.number(), z.number()]).describe('Longitude, then latitude, in degrees.'),
+    })
+    .describe('Position of the hub as a GeoJSON point.'),
+  timezone: z.string().describe('IANA name of the time zone, such as `America/Chicago`.'),
 }).meta({ id: 'HubInfo' })
 
-const ofHub = { query: z.object({ hub_id: Id }), hub: 'hub_id' } as const
+const ofHub = { query: z.object({ hub_id: HubId }), hub: 'hub_id' } as const
 
 /** O §4.1. */
 export const ownerHubRoutes = defineRoutes(
@@ -94,12 +154,15 @@ export const ownerHubRoutes = defineRoutes(
       rate: 'low',
       response: z.array(HubSummary),
       summary: 'List the hubs to which the credential has access',
+      description:
+        'In the order of their numbers. `get_hub_info` has the position and the time zone of one hub.',
     },
     'owner.hubs.ids': {
       at: 'GET /owners/hub_ids',
       validated: 'private',
       response: z.array(Id),
       summary: 'List the ids of the hubs to which the credential has access',
+      description: 'The same hubs as in `GET /api/v1/owners/hubs`.',
       examples: { response: [1, 2] },
     },
     'owner.hubs.info': {
@@ -107,7 +170,9 @@ export const ownerHubRoutes = defineRoutes(
       validated: 'private',
       ...ofHub,
       response: HubInfo,
-      summary: 'A hub with its place and its time zone',
+      summary: 'Read a hub with its address, position and time zone',
+      description:
+        'The answer carries an `ETag`: a repeated call with `If-None-Match` is 304 while nothing has changed.',
       examples: {
         response: {
           success: true,
@@ -129,26 +194,51 @@ export const ownerHubRoutes = defineRoutes(
       validated: 'private',
       ...ofHub,
       response: z.object({
-        layout: z.record(
-          z.string(),
-          z.object({ shelves: z.array(z.object({ shelf_number: z.int(), total_rows: z.int() })) }),
-        ),
+        layout: z
+          .record(
+            z.string(),
+            z.object({
+              shelves: z
+                .array(
+                  z.object({
+                    shelf_number: z.int().describe('Number of the shelf in its cabinet.'),
+                    total_rows: z.int().describe('Number of rows on the shelf.'),
+                  }),
+                )
+                .describe('Shelves of the cabinet, from the first.'),
+            }),
+          )
+          .describe('Cabinets by their numbers.'),
       }),
-      summary: "The shelves of a hub's cabinets, and their rows; by cabinet number",
+      summary: 'Read the shelves and rows of a hub’s cabinets',
+      description: 'A place is written as cabinet, shelf and row: `2/1/4`.',
       examples: { response: { layout: { 1: { shelves: [{ shelf_number: 1, total_rows: 6 }] } } } },
     },
     'owner.hubs.door_status': {
       at: 'GET /owners/get_door_status/',
       ...ofHub,
       response: z.object({
-        door_status: z.array(
-          z.object({ door: z.string(), status: z.enum(['locked', 'unlocked', 'open', 'unknown']) }),
-        ),
-        order_status: z.object({ has_pending_orders: z.boolean() }),
+        door_status: z
+          .array(
+            z.object({
+              door: z
+                .string()
+                .describe('Name of the door: `main`, or `fridge_<n>_left`, `_middle`, `_right`.'),
+              status: DoorLock,
+            }),
+          )
+          .describe('Doors of the hub.'),
+        order_status: z
+          .object({
+            has_pending_orders: z
+              .boolean()
+              .describe('True if an order is in progress (QUEUED to COLLECTING).'),
+          })
+          .describe('Orders of the hub.'),
       }),
-      summary: 'The main door and the doors of the fridges, and whether an order is in progress',
+      summary: 'Read the state of the main door and of the fridges’ doors',
       description:
-        'Doors are `main` and `fridge_<n>_left`, `_middle`, `_right`. Of an offline hub they are `unknown`.',
+        'Doors are `main` and `fridge_<n>_left`, `_middle`, `_right`. The doors of an offline hub are `unknown`. The answer also reports whether an order is in progress.',
       examples: {
         response: {
           door_status: [
@@ -163,12 +253,16 @@ export const ownerHubRoutes = defineRoutes(
       at: 'POST /owners/request_door_open/',
       ...ofHub,
       auth: { kind: 'api', scope: 'hubs:write' },
-      response: z.object({ success: z.literal(true), data: z.null(), message: z.string() }),
+      response: z.object({
+        success: z.literal(true).describe('Always true.'),
+        data: z.null().describe('Always null.'),
+        message: Message,
+      }),
       errors: ['order_in_progress', 'hardware_error'],
       idempotent: true,
-      summary: "Unlock a hub's main door",
+      summary: 'Unlock a hub’s main door',
       description:
-        'It locks again by itself. An offline hub is answered at once with `hardware_error` (502, `details.reason` `offline`); one that stays silent with 504, `details.command_id` and outcome `unknown`. Nothing is queued.',
+        'The door locks again by itself. If the hub is offline, the answer is `hardware_error` at once (502, `details.reason` `offline`). If the hub does not answer in time, it is 504 with `details.command_id`, and the outcome is unknown. Nothing is queued.',
       examples: {
         response: {
           success: true,
@@ -182,26 +276,42 @@ export const ownerHubRoutes = defineRoutes(
       validated: 'private',
       ...ofHub,
       response: z.object({
-        data: z.record(z.string(), z.object({ left: z.int(), middle: z.int(), right: z.int() })),
+        data: z
+          .record(
+            z.string(),
+            z.object({
+              left: z.int().describe('Number of the cabinet behind the left door.'),
+              middle: z.int().describe('Number of the cabinet behind the middle door.'),
+              right: z.int().describe('Number of the cabinet behind the right door.'),
+            }),
+          )
+          .describe('Fridges by their numbers.'),
       }),
-      summary: "The cabinets on which the doors of a hub's fridges give; by fridge number",
+      summary: 'Read which cabinets are behind the doors of a hub’s fridges',
+      description: 'A disabled or warm fridge stops the sale from these cabinets.',
       examples: { response: { data: { 1: { left: 1, middle: 2, right: 3 } } } },
     },
     'owner.hubs.temperatures': {
       at: 'GET /owners/hubs/temperatures',
       query: z.object({
-        hub_id: Id,
-        fridge: z.int().min(1).optional(),
-        from: Timestamp.optional(),
-        to: Timestamp.optional(),
+        hub_id: HubId,
+        fridge: z
+          .int()
+          .min(1)
+          .optional()
+          .describe('Only this fridge. If it is left out: all fridges of the hub.'),
+        from: Timestamp.optional().describe(
+          'Start of the time range (UTC, inclusive). If it is left out: one day before `to`.',
+        ),
+        to: Timestamp.optional().describe('End of the time range (UTC, exclusive). If it is left out: now.'),
       }),
       hub: 'hub_id',
       errors: ['fridge_not_found'],
       response: z.array(TemperatureSpan),
       alsoProduces: 'text/csv',
-      summary: "How warm a hub's fridges were, five minutes by five minutes",
+      summary: 'Read the temperatures of a hub’s fridges in steps of five minutes',
       description:
-        'The last day where `from` and `to` do not say otherwise, at most 31 days, oldest first; the running five minutes are among them. `Accept: text/csv` gives a table. Kept for a year.',
+        'The default is the last day; at most 31 days, oldest first, the running five minutes included. `Accept: text/csv` returns a table. Temperatures are kept for a year.',
       examples: {
         response: [{ fridge: 1, at: '2026-11-20T14:30:00.000Z', min: 3.8, mean: 3.94, max: 4.1, samples: 5 }],
       },
@@ -210,9 +320,9 @@ export const ownerHubRoutes = defineRoutes(
       at: 'GET /owners/hubs/get_hub_health/',
       ...ofHub,
       response: HubHealthReport,
-      summary: "A hub's health: bins, fridges, main door, network",
+      summary: 'Read the health of a hub: bins, fridges, main door, network',
       description:
-        '`online` means that the hub was heard of within 90 s. What it is made of is shown before it has ever connected. Of an offline hub the devices are `offline`, and what is offline has no temperature.',
+        '`online` is true if the hub was heard of within 90 seconds. A new hub shows its configured bins and fridges. The devices of an offline hub are `offline`, and their temperature is null.',
     },
   },
 )

@@ -1,49 +1,56 @@
 import { z } from 'zod'
 import { isUpc } from '../model/upc.ts'
 import { Location } from '../model/location.ts'
-import { Cents, Id, Timestamp } from './fields.ts'
+import { Id, Cents, Timestamp, HubId, ProductId, ImageUrl, Upc } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** O §2, product, with the fields of the inventory listing. */
 export const InventoryProduct = z
   .object({
-    id: Id,
-    name: z.string(),
-    upc: z.string(),
-    quantity: z.int(),
-    /** Of `quantity` what customers can buy now: neither reserved nor where the hub does not dispense from. */
-    sellable_quantity: z.int(),
-    original_price: Cents,
-    discounted_price: Cents,
-    purchase_price: Cents,
-    cabinet: z.int(),
-    shelf: z.int(),
-    row: z.int(),
-    category: z.string(),
+    id: ProductId,
+    name: z.string().describe('Name of the product.'),
+    upc: Upc,
+    quantity: z.int().describe('Counted units.'),
+    sellable_quantity: z
+      .int()
+      .describe(
+        'Units that customers can buy now: counted, minus reserved, minus units that the hub does not dispense.',
+      ),
+    original_price: Cents.describe('Price of one unit before the markdown, in cents.'),
+    discounted_price: Cents.describe(
+      'Price of one unit after the markdown, in cents, without tax and deals.',
+    ),
+    purchase_price: Cents.describe('Wholesale cost of one unit, in cents.'),
+    cabinet: z.int().describe('Number of the cabinet.'),
+    shelf: z.int().describe('Number of the shelf in its cabinet.'),
+    row: z.int().describe('Number of the row on its shelf.'),
+    category: z.string().describe('Name of the category.'),
   })
   .meta({ id: 'InventoryProduct' })
 export type InventoryProduct = z.infer<typeof InventoryProduct>
 
 /** O §2, product, with every field. */
-export const OwnerProduct = InventoryProduct.extend({ image_url: z.string() }).meta({ id: 'OwnerProduct' })
+export const OwnerProduct = InventoryProduct.extend({ image_url: ImageUrl }).meta({ id: 'OwnerProduct' })
 
 /** One row of a hub, and what stands in it. */
 export const Facing = z
   .object({
-    ...Location.shape,
-    /** Null where no product has the place. */
-    product_id: Id.nullable(),
-    quantity: z.int(),
-    /** How many units it holds. */
-    capacity: z.int(),
-    /** Nothing is dispensed from it, and so nothing sold. */
-    blocked: z.boolean(),
-    /**
-     * What its controller said of the last dispense (`jam`, `no_drop`, …), `silent` (the controller itself), `shutoff` (the
-     * fridge was too warm), or `disabled` (the fridge).
-     */
-    blocked_reason: z.string().nullable(),
-    counted_at: Timestamp.nullable(),
+    cabinet: Location.shape.cabinet.describe('Number of the cabinet, 1 to 4.'),
+    shelf: Location.shape.shelf.describe('Number of the shelf in its cabinet, 1 to 20.'),
+    row: Location.shape.row.describe('Number of the row on its shelf, 1 to 40.'),
+    product_id: Id.nullable().describe('Number of the product; null if the row has no product.'),
+    quantity: z.int().describe('Units in the row.'),
+    capacity: z.int().describe('Number of units that the row holds.'),
+    blocked: z.boolean().describe('True if nothing is dispensed from the row, and nothing of it is sold.'),
+    blocked_reason: z
+      .string()
+      .nullable()
+      .describe(
+        'Reason of the block: the result of the last dispense (`jam`, `no_drop`, …), `silent` (the controller), `shutoff` (the fridge was too warm) or `disabled` (the fridge); null if the row is not blocked.',
+      ),
+    counted_at: Timestamp.nullable().describe(
+      'Time of the last count (UTC); null if the row was never counted.',
+    ),
   })
   .meta({ id: 'Facing' })
 export type Facing = z.infer<typeof Facing>
@@ -84,7 +91,7 @@ const facing = {
   counted_at: '2026-11-20T14:30:00.000Z',
 }
 
-const params = z.object({ product_id: Id })
+const params = z.object({ product_id: ProductId })
 
 /** O §4.2. */
 export const ownerInventoryRoutes = defineRoutes(
@@ -94,10 +101,11 @@ export const ownerInventoryRoutes = defineRoutes(
       at: 'GET /owners/hub_inventory/',
       auth: { kind: 'api', scope: 'inventory:read' },
       rate: 'standard',
-      query: z.object({ hub_id: Id }),
+      query: z.object({ hub_id: HubId }),
       hub: 'hub_id',
       response: z.array(InventoryProduct),
-      summary: "A hub's products with stock and prices",
+      summary: 'List a hub’s products with stock and prices',
+      description: 'A product is listed once. `GET /api/v1/owners/hubs/facings` lists every row.',
       examples: { response: [product] },
     },
     'owner.inventory.lookup': {
@@ -105,10 +113,10 @@ export const ownerInventoryRoutes = defineRoutes(
       auth: { kind: 'api', scope: 'inventory:read' },
       rate: 'standard',
       query: z.object({
-        hub_id: Id,
-        cabinet: z.int().min(1).max(4),
-        shelf: z.int().min(1),
-        row: z.int().min(1),
+        hub_id: HubId,
+        cabinet: z.int().min(1).max(4).describe('Number of the cabinet, 1 to 4.'),
+        shelf: z.int().min(1).describe('Number of the shelf in its cabinet.'),
+        row: z.int().min(1).describe('Number of the row on its shelf.'),
       }),
       hub: 'hub_id',
       response: OwnerProduct.omit({ cabinet: true, shelf: true, row: true }),
@@ -118,19 +126,20 @@ export const ownerInventoryRoutes = defineRoutes(
         'query.shelf': 'invalid_location',
         'query.row': 'invalid_location',
       },
-      summary: 'The product that has a place in a hub',
+      summary: 'Find the product of a place',
       description:
-        '`invalid_location` for a place that the hub does not have, `product_not_found` for one that nothing has.',
+        'A place that the hub does not have is 422 `invalid_location`. A place without a product is 404 `product_not_found`.',
       examples: { response: found },
     },
     'owner.facings.list': {
       at: 'GET /owners/hubs/facings',
       auth: { kind: 'api', scope: 'inventory:read' },
       rate: 'standard',
-      query: z.object({ hub_id: Id }),
+      query: z.object({ hub_id: HubId }),
       hub: 'hub_id',
       response: z.array(Facing),
-      summary: "The rows of a hub's cabinets, with what stands in each and what is not dispensed",
+      summary: 'List the rows of a hub with their product, stock and blocks',
+      description: 'A blocked row has the reason in `blocked_reason`.',
       examples: {
         response: [
           facing,
@@ -142,11 +151,11 @@ export const ownerInventoryRoutes = defineRoutes(
       at: 'PUT /owners/hubs/facings',
       rate: 'standard',
       body: z.strictObject({
-        hub_id: Id,
-        cabinet: z.int().min(1).max(4),
-        shelf: z.int().min(1),
-        row: z.int().min(1),
-        quantity: z.int().min(0).max(MAX_UNITS),
+        hub_id: HubId,
+        cabinet: z.int().min(1).max(4).describe('Number of the cabinet, 1 to 4.'),
+        shelf: z.int().min(1).describe('Number of the shelf in its cabinet.'),
+        row: z.int().min(1).describe('Number of the row on its shelf.'),
+        quantity: z.int().min(0).max(MAX_UNITS).describe('Units that were counted in the row.'),
       }),
       response: Facing,
       errors: ['hub_not_found', 'hub_access_denied', 'product_not_found'],
@@ -158,7 +167,7 @@ export const ownerInventoryRoutes = defineRoutes(
       },
       summary: 'Count one row',
       description:
-        'As a count of a product, of one of its rows: shown at once, and the hub sets the row to it less what dropped meanwhile. A row that was blocked is sold from and tried again. `invalid_location` for a place that the hub does not have, `invalid_quantity` for more than it holds, `product_not_found` for one that nothing has.',
+        'The count is visible at once. The hub sets the row to the count, minus what it dispensed after the count. A blocked row is sold and tried again. A place that the hub does not have is 422 `invalid_location`, more units than the row holds are 422 `invalid_quantity`, a row without a product is 404 `product_not_found`.',
       examples: {
         body: { hub_id: 1, cabinet: 2, shelf: 1, row: 4, quantity: 7 },
         response: facing,
@@ -167,35 +176,46 @@ export const ownerInventoryRoutes = defineRoutes(
     'owner.inventory.update_quantity': {
       at: 'PUT /owners/hubs/product/{product_id}/update_quantity',
       params,
-      body: z.strictObject({ quantity: z.int().min(0).max(MAX_UNITS) }),
-      response: z.object({ data: OwnerProduct }),
+      body: z.strictObject({
+        quantity: z
+          .int()
+          .min(0)
+          .max(MAX_UNITS)
+          .describe('Units that were counted, over all rows of the product.'),
+      }),
+      response: z.object({ data: OwnerProduct.describe('Product after the count.') }),
       errors: ['product_not_found'],
       badValues: { 'body.quantity': 'invalid_quantity' },
-      summary: "Count a product's stock",
+      summary: 'Count a product’s stock',
       description:
-        'A count, not an overwrite: it is shown at once and travels to the hub, which sets its stock to the count less what it dropped after it was typed.',
+        'The count is visible at once. The hub sets its stock to the count, minus what it dispensed after the count. The count is spread over the rows of the product by their capacity.',
       examples: { body: { quantity: 12 }, response: { data: full } },
     },
     'owner.inventory.update_price': {
       at: 'PUT /owners/product/{product_id}/update_price',
       params,
-      body: z.strictObject({ price: z.int().min(1).max(MAX_CENTS) }),
-      response: z.object({ data: OwnerProduct }),
+      body: z.strictObject({
+        price: z.int().min(1).max(MAX_CENTS).describe('Price of one unit before the markdown, in cents.'),
+      }),
+      response: z.object({ data: OwnerProduct.describe('Product with the new price.') }),
       errors: ['product_not_found'],
       badValues: { 'body.price': 'invalid_price' },
-      summary: "Set a product's price",
+      summary: 'Set a product’s price',
       description:
-        'Sets `original_price`; `discounted_price` follows by the markdown that the product has. Orders that are being paid keep their prices.',
+        'Sets `original_price`. `discounted_price` follows from the markdown of the product. Orders that are being paid keep their prices.',
       examples: { body: { price: 199 }, response: { data: full } },
     },
     'owner.inventory.update_purchase_price': {
       at: 'PUT /owners/product/{product_id}/update_purchase_price',
       params,
-      body: z.strictObject({ purchase_price: z.int().min(0).max(MAX_CENTS) }),
-      response: z.object({ data: OwnerProduct }),
+      body: z.strictObject({
+        purchase_price: z.int().min(0).max(MAX_CENTS).describe('Wholesale cost of one unit, in cents.'),
+      }),
+      response: z.object({ data: OwnerProduct.describe('Product with the new wholesale cost.') }),
       errors: ['product_not_found'],
       badValues: { 'body.purchase_price': 'invalid_purchase_price' },
-      summary: "Set a product's wholesale cost",
+      summary: 'Set a product’s wholesale cost',
+      description: 'Profits of later sales use the new cost; past sales keep the cost of their time.',
       examples: { body: { purchase_price: 85 }, response: { data: full } },
     },
     'owner.inventory.update_upc': {
@@ -208,10 +228,15 @@ export const ownerInventoryRoutes = defineRoutes(
           .refine(isUpc, 'must be a UPC: 12 digits, of which the last checks the others')
           .meta({ pattern: '^\\d{12}$', description: '12 digits, of which the last checks the others.' }),
       }),
-      response: z.object({ success: z.literal(true), data: z.object({ id: Id, upc: z.string() }) }),
+      response: z.object({
+        success: z.literal(true).describe('Always true.'),
+        data: z.object({ id: ProductId, upc: Upc }).describe('Product with the new UPC.'),
+      }),
       errors: ['product_not_found', 'duplicate_upc'],
       badValues: { 'body.upc': 'invalid_upc' },
-      summary: "Set a product's barcode",
+      summary: 'Set a product’s UPC',
+      description:
+        'A UPC belongs to one product of a hub: the UPC of another product is 409 `duplicate_upc`.',
       examples: {
         body: { upc: '036000291452' },
         response: { success: true, data: { id: 17, upc: '036000291452' } },

@@ -1,27 +1,50 @@
 import { z } from 'zod'
-import { Id, Timestamp } from './fields.ts'
+import {
+  Id,
+  Timestamp,
+  HubId,
+  Limit,
+  Cursor,
+  NextCursor,
+  HasMore,
+  HubFilter,
+  valuesIn,
+  namedEnum,
+} from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** `settled`: it was, and how is not known here (the cloud was restored to a time before). */
 export const operationStates = ['unknown', 'happened', 'not_happened', 'settled'] as const
 
+const OperationState = z.enum(operationStates).meta({
+  id: 'OperationState',
+  description: valuesIn('Outcome of the motion.', {
+    unknown: 'nobody knows whether it happened.',
+    happened: 'it happened.',
+    not_happened: 'it did not happen.',
+    settled:
+      'it was resolved at the hub; the cloud does not know how (the cloud was restored to a time before).',
+  } satisfies Record<(typeof operationStates)[number], string>),
+})
+const OperationResolver = namedEnum('OperationResolver', 'What resolved the operation.', {
+  sensor: 'a sensor.',
+  count: 'a count of the row.',
+  person: 'a person.',
+  hub: 'the hub; the cloud does not know by what.',
+})
+
 /** An operation of which its hub could not learn whether it happened, or what was learned in the end (I1). */
 export const Operation = z
   .object({
-    id: z.uuid(),
-    hub_id: Id,
-    /** `cabinet-2`, `bin-1`. */
-    device: z.string(),
-    /** `dispense`, `open_door`, `raise_lift`, … */
-    action: z.string(),
-    state: z.enum(operationStates),
-    /** For which it was. */
-    order_id: Id.nullable(),
-    started_at: Timestamp,
-    /** When it was settled. */
-    ended_at: Timestamp.nullable(),
-    /** `hub`: by whatever is not known here. */
-    settled_by: z.enum(['sensor', 'count', 'person', 'hub']).nullable(),
+    id: z.uuid().describe('UUID of the operation.'),
+    hub_id: HubId,
+    device: z.string().describe('Controller that executed it, such as `cabinet-2` or `bin-1`.'),
+    action: z.string().describe('Motion, such as `dispense`, `open_door` or `raise_lift`.'),
+    state: OperationState,
+    order_id: Id.nullable().describe('Number of the order that it was for; null if it was for none.'),
+    started_at: Timestamp.describe('Time at which the hub started it (UTC).'),
+    ended_at: Timestamp.nullable().describe('Time at which it was resolved (UTC); null while it is unknown.'),
+    settled_by: OperationResolver.nullable().describe('What resolved it; null while it is unknown.'),
   })
   .meta({ id: 'Operation' })
 export type Operation = z.infer<typeof Operation>
@@ -44,42 +67,43 @@ export const ownerOperationRoutes = defineRoutes(
     interface: 'owner',
     auth: { kind: 'api', scope: 'controls:write' },
     rate: 'standard',
-    tag: 'Controls',
+    tag: 'Operations',
   },
   {
     'owner.operations.list': {
       at: 'GET /owners/operations',
       auth: { kind: 'api', scope: 'controls:read' },
       query: z.object({
-        hub_id: Id.optional().describe(
-          'Only this hub. If it is left out: every hub that the credential reaches.',
+        hub_id: HubFilter,
+        state: OperationState.optional().describe(
+          'Only operations in this state. If it is left out: all states.',
         ),
-        /** All where absent. */
-        state: z.enum(operationStates).optional(),
-        limit: z.int().min(1).max(100).default(20),
-        cursor: z.string().max(64).optional(),
+        limit: Limit,
+        cursor: Cursor,
       }),
       hub: 'hub_id',
       response: z.object({
-        data: z.array(Operation),
-        next_cursor: z.string().nullable(),
-        has_more: z.boolean(),
+        data: z.array(Operation).describe('Operations, newest first.'),
+        next_cursor: NextCursor,
+        has_more: HasMore,
       }),
       errors: ['invalid_cursor'],
-      summary: 'Operations of unknown outcome, newest first',
+      summary: 'List operations of unknown outcome, newest first',
       description:
-        'Each is an actuation of which the hub could not learn whether it happened: a unit that was sent for and that no sensor saw fall, a motion whose controller lost its memory. The hub never repeats one by itself, and its row gives nothing until a sensor, a count or a person settles it. With `state=unknown`, those that wait for that.',
+        'The hub could not learn whether these motions happened: a unit that no sensor saw fall, or a motion whose controller lost its memory. The hub never repeats such a motion, and its row dispenses nothing until a sensor, a count or a person resolves it. `state=unknown` lists those that wait for that.',
     },
     'owner.operations.settle': {
       at: 'POST /owners/operations/{operation_id}/settle',
-      params: z.object({ operation_id: z.string().max(64) }),
-      body: z.strictObject({ happened: z.boolean() }),
+      params: z.object({ operation_id: z.string().max(64).describe('Id of the operation.') }),
+      body: z.strictObject({
+        happened: z.boolean().describe('True if the motion happened, for example if the unit fell.'),
+      }),
       response: Operation,
       errors: ['operation_not_found', 'operation_settled', 'hardware_error'],
       idempotent: true,
-      summary: 'Say whether an operation happened',
+      summary: 'Report whether an operation happened',
       description:
-        'The hub does it as its own page does: a unit that fell leaves the stock, and its row is sold from again. Settling it the same way again answers 200 and changes nothing; otherwise it is `operation_settled`. An offline hub is answered at once with `hardware_error` (502, `details.reason` `offline`), one that stays silent with 504: asking again is safe. Where the hub knows the operation no more, because its store is new, the operation is settled here alone: count its row.',
+        'The hub books it as its own page does: a unit that fell leaves the stock, and the row sells again. The same answer again is 200 and changes nothing; the opposite answer is 409 `operation_settled`. If the hub is offline, the answer is `hardware_error` at once (502, `details.reason` `offline`); if it does not answer in time, 504. The call can be repeated. If the hub does not know the operation any more, because its store is new, it is resolved in the cloud only: count the row.',
       examples: { body: { happened: true }, response: OPERATION },
     },
   },

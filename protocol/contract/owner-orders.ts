@@ -1,80 +1,126 @@
 import { z } from 'zod'
-import { Cents, Id, PaymentStatus, ProcessingStatus, Timestamp } from './fields.ts'
+import {
+  Id,
+  Cents,
+  HubId,
+  UserId,
+  OrderId,
+  CreatedAt,
+  ImageUrl,
+  Upc,
+  Success,
+  Limit,
+  NumberCursor,
+  NextNumberCursor,
+  HasMore,
+  ProcessingStatus,
+  PaymentStatus,
+} from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** O §2, order and order item. Of a cart, whose prices are not frozen, the totals are what they would be now. */
 export const OwnerOrder = z
   .object({
-    id: Id,
-    user_id: Id,
-    total_price_original: Cents,
-    total_price_discounted: Cents,
+    id: OrderId,
+    user_id: UserId,
+    total_price_original: Cents.describe(
+      'Sum of the lines before markdowns and deals, without tax, in cents.',
+    ),
+    total_price_discounted: Cents.describe(
+      'Sum of the lines after markdowns and deals, without tax, in cents.',
+    ),
     payment_status: PaymentStatus,
     processing_status: ProcessingStatus,
-    created_at: Timestamp,
-    order_items: z.array(
-      z.object({
-        productUPC: z.string(),
-        name: z.string(),
-        qty: z.int(),
-        /** All of the line has dropped. */
-        dropped: z.boolean(),
-        qty_dropped: z.int(),
-        refunded_quantity: z.int(),
-        /** Per unit, after the product's own markdown. */
-        price: Cents,
-        image_url: z.string(),
-      }),
-    ),
+    created_at: CreatedAt,
+    order_items: z
+      .array(
+        z
+          .object({
+            productUPC: Upc,
+            name: z.string().describe('Name of the product.'),
+            qty: z.int().describe('Ordered units.'),
+            dropped: z.boolean().describe('True if every unit of the line was dispensed.'),
+            qty_dropped: z.int().describe('Dispensed units.'),
+            refunded_quantity: z.int().describe('Refunded units.'),
+            price: Cents.describe('Price of one unit after the product’s own markdown, in cents.'),
+            image_url: ImageUrl,
+          })
+          .meta({ id: 'OwnerOrderItem' }),
+      )
+      .describe('Lines of the order.'),
   })
   .meta({ id: 'OwnerOrder' })
 export type OwnerOrder = z.infer<typeof OwnerOrder>
 
 const destination = {
-  /** Means the original payment method. */
-  destination: z.literal('Bank Account').optional(),
-  /** The older name of `destination`. */
-  refund_destination: z.literal('Bank Account').optional(),
+  destination: z
+    .literal('Bank Account')
+    .optional()
+    .describe('Always `Bank Account`: the original payment method. If it is left out: the same.'),
+  refund_destination: z
+    .literal('Bank Account')
+    .optional()
+    .describe(
+      'Older name of `destination`. If both are sent and differ, the answer is 422 `invalid_destination`. If it is left out: no effect.',
+    ),
 }
 
 /** O §4.3. */
 export const ownerOrderRoutes = defineRoutes(
-  { interface: 'owner', auth: { kind: 'api', scope: 'orders:write' }, rate: 'standard', tag: 'Orders' },
+  {
+    interface: 'owner',
+    auth: { kind: 'api', scope: 'orders:write' },
+    rate: 'standard',
+    tag: 'Order history',
+  },
   {
     'owner.orders.list': {
       at: 'GET /owners/hubs/all_orders_paginated/',
       auth: { kind: 'api', scope: 'orders:read' },
       query: z.object({
-        hub_id: Id,
-        limit: z.int().min(1).max(100).default(20),
-        cursor: Id.nullable().default(null),
-        search: z.string().max(200).nullable().default(null),
+        hub_id: HubId,
+        limit: Limit,
+        cursor: NumberCursor,
+        search: z
+          .string()
+          .max(200)
+          .nullable()
+          .default(null)
+          .describe(
+            'Exact order number, part of an item’s name, or the beginning of a UPC. If it is left out: all orders.',
+          ),
       }),
       hub: 'hub_id',
       response: z.object({
-        data: z.array(OwnerOrder),
-        next_cursor: Id.nullable(),
-        has_more: z.boolean(),
+        data: z.array(OwnerOrder).describe('Orders, newest first.'),
+        next_cursor: NextNumberCursor,
+        has_more: HasMore,
       }),
       badValues: { 'query.cursor': 'invalid_cursor' },
-      summary: "A hub's order history, newest first",
+      summary: 'List a hub’s orders, newest first',
       description:
-        '`cursor` is the `next_cursor` of the page before. `search` finds an exact order id, a part of an item’s name, or the beginning of a UPC.',
+        'New orders do not shift the pages: the cursor is the last order of the page before. A cursor that is no order of the hub is 400 `invalid_cursor`.',
     },
     'owner.orders.refund': {
       at: 'POST /owners/orders/{order_id}/refund',
-      params: z.object({ order_id: Id }),
+      params: z.object({ order_id: OrderId }),
       body: z.strictObject({
         ...destination,
-        /** Cents; all that remains where absent. */
-        amount: z.int().min(1).optional(),
+        amount: z
+          .int()
+          .min(1)
+          .optional()
+          .describe(
+            'Amount in cents, tax included, from 1 to the rest that can be refunded. If it is left out: the whole rest.',
+          ),
       }),
       bodyOptional: true,
       response: z.object({
-        success: z.boolean(),
-        order_id: Id,
-        /** The order's payment status: `refunded`, `partially_refunded`; `completed` while the processor is at work on it. */
-        new_status: PaymentStatus,
+        success: Success,
+        order_id: OrderId,
+        new_status: PaymentStatus.describe(
+          'Payment status of the order after the refund; `completed` while the processor is still executing it.',
+        ),
       }),
       errors: [
         'order_not_found',
@@ -89,7 +135,9 @@ export const ownerOrderRoutes = defineRoutes(
         'body.refund_destination': 'invalid_destination',
       },
       idempotent: true,
-      summary: 'Refund an order, whole or in part, to its original payment method',
+      summary: 'Refund an order in whole or in part to its original payment method',
+      description:
+        'Card payments are refunded by the processor, wallet payments to the wallet. A refund of an external payment is booked only: the integrator pays it back. A refund of a QUEUED order in whole cancels it. A repeated call without `Idempotency-Key` refunds again while a rest is left.',
       examples: {
         body: { destination: 'Bank Account', amount: 250 },
         response: { success: true, order_id: 17, new_status: 'partially_refunded' },
@@ -98,23 +146,21 @@ export const ownerOrderRoutes = defineRoutes(
     'owner.orders.refund_item': {
       at: 'POST /owners/orders/{order_id}/items/{product_id}/refund',
       params: z.object({
-        order_id: Id,
-        /** A product id of the order, else a UPC. */
-        product_id: Id,
+        order_id: OrderId,
+        product_id: Id.describe('Number of a product of the order, else a UPC.'),
       }),
       body: z.strictObject({
         ...destination,
-        /** Units. */
-        quantity: z.int().min(1).default(1),
+        quantity: z.int().min(1).default(1).describe('Units to refund.'),
       }),
       bodyOptional: true,
       response: z.object({
-        success: z.boolean(),
-        new_status: PaymentStatus,
-        /** Includes its tax. */
-        refunded_amount: Cents,
-        /** The order's tax that remains. */
-        updated_tax: Cents,
+        success: Success,
+        new_status: PaymentStatus.describe(
+          'Payment status of the order after the refund; `completed` while the processor is still executing it.',
+        ),
+        refunded_amount: Cents.describe('Refunded amount in cents, tax included.'),
+        updated_tax: Cents.describe('Tax of the order that remains, in cents.'),
       }),
       errors: [
         'order_not_found',
@@ -129,7 +175,9 @@ export const ownerOrderRoutes = defineRoutes(
         'body.refund_destination': 'invalid_destination',
       },
       idempotent: true,
-      summary: 'Refund units of one product of an order, by their frozen share with its tax',
+      summary: 'Refund units of one product of an order',
+      description:
+        'The amount is the frozen share of these units, deals and tax included; a refund never prorates discounts again. More units than were bought, or than are left to refund, are 422 `insufficient_quantity`.',
       examples: {
         body: { destination: 'Bank Account', quantity: 1 },
         response: { success: true, new_status: 'partially_refunded', refunded_amount: 271, updated_tax: 35 },

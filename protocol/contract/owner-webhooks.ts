@@ -1,27 +1,66 @@
 import { z } from 'zod'
 import { eventTypes, TEST_EVENT } from '../model/event-types.ts'
-import { Id, Timestamp } from './fields.ts'
+import { eventMeanings } from './event-data.ts'
+import {
+  Id,
+  Timestamp,
+  CreatedAt,
+  DurationMs,
+  Limit,
+  Cursor,
+  NextCursor,
+  HasMore,
+  valuesIn,
+  namedEnum,
+} from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-const EventTypes = z
-  .array(z.enum(['*', ...eventTypes]))
-  .min(1)
-  .max(50)
+const WebhookEventType = z.enum(['*', ...eventTypes]).meta({
+  id: 'WebhookEventType',
+  description: valuesIn('Type of event; `*` is every type.', { '*': 'every type.', ...eventMeanings }),
+})
+const EventTypes = z.array(WebhookEventType).min(1).max(50)
+
+const WebhookState = namedEnum('WebhookState', 'State of the webhook.', {
+  enabled: 'the service sends events.',
+  disabled: 'the service sends nothing.',
+})
+const WebhookDisabledReason = namedEnum(
+  'WebhookDisabledReason',
+  'Reason why the service disabled a webhook.',
+  {
+    gone: 'the address answered 410.',
+    failing: 'every attempt failed for five days.',
+  },
+)
+const DeliveryState = namedEnum('DeliveryState', 'State of a delivery.', {
+  pending: 'a further attempt is due.',
+  delivered: 'an attempt succeeded.',
+  failed: 'the last attempt failed.',
+})
+const DeliveredType = z.enum([...eventTypes, TEST_EVENT]).meta({
+  id: 'DeliveredType',
+  description: valuesIn('Type of the event.', {
+    ...eventMeanings,
+    [TEST_EVENT]: 'a test of the webhook.',
+  }),
+})
 
 /** Where an owner wants to be told of events. `secret` is shown at its creation alone. */
 export const WebhookEndpoint = z
   .object({
-    id: z.string(),
-    url: z.string(),
-    description: z.string().nullable(),
-    /** `["*"]`: every type. */
-    event_types: EventTypes,
-    /** Empty: every hub of the owner. */
-    hub_ids: z.array(Id),
-    state: z.enum(['enabled', 'disabled']),
-    /** `gone`: it answered 410. `failing`: it took nothing for five days. Null where its owner switched it off. */
-    disabled_reason: z.enum(['gone', 'failing']).nullable(),
-    created_at: Timestamp,
+    id: z.string().describe('Id of the webhook (`we_…`).'),
+    url: z.string().describe('Address that receives the events.'),
+    description: z.string().nullable().describe('Description of the webhook; null if there is none.'),
+    event_types: EventTypes.describe('Types of events that the webhook receives; `["*"]` is every type.'),
+    hub_ids: z
+      .array(Id)
+      .describe('Numbers of the hubs that the webhook receives events of; empty is every hub of the owner.'),
+    state: WebhookState,
+    disabled_reason: WebhookDisabledReason.nullable().describe(
+      'Reason why the service disabled the webhook; null if it is enabled, or if its owner disabled it.',
+    ),
+    created_at: CreatedAt,
   })
   .meta({ id: 'WebhookEndpoint' })
 export type WebhookEndpoint = z.infer<typeof WebhookEndpoint>
@@ -29,36 +68,58 @@ export type WebhookEndpoint = z.infer<typeof WebhookEndpoint>
 /** What a webhook was told, or not. */
 export const Delivery = z
   .object({
-    id: z.string(),
-    event_id: z.string(),
-    type: z.enum([...eventTypes, TEST_EVENT]),
-    state: z.enum(['pending', 'delivered', 'failed']),
-    attempts: z.array(
-      z.object({
-        at: Timestamp,
-        /** Of the answer, where there was one. */
-        status: z.int().optional(),
-        duration_ms: z.int(),
-        error: z.string().optional(),
-      }),
-    ),
-    next_attempt_at: Timestamp.nullable(),
+    id: z.string().describe('Id of the delivery.'),
+    event_id: z.string().describe('Id of the event. It is the `webhook-id` of every attempt.'),
+    type: DeliveredType,
+    state: DeliveryState,
+    attempts: z
+      .array(
+        z
+          .object({
+            at: Timestamp.describe('Time of the attempt (UTC).'),
+            status: z.int().optional().describe('HTTP status of the answer; absent if there was no answer.'),
+            duration_ms: DurationMs,
+            error: z.string().optional().describe('Reason of the failure; absent if the attempt succeeded.'),
+          })
+          .meta({ id: 'DeliveryAttempt' }),
+      )
+      .describe('Attempts so far, oldest first.'),
+    next_attempt_at: Timestamp.nullable().describe('Time of the next attempt (UTC); null if there is none.'),
   })
   .meta({ id: 'WebhookDelivery' })
 export type Delivery = z.infer<typeof Delivery>
 
 const fields = {
-  /** `https` and public, unless the operator says otherwise. */
-  url: z.string().min(1).max(2048).meta({ pattern: '^https?://[^\\s]+$' }),
-  description: z.string().max(500).nullable().default(null),
-  event_types: EventTypes,
-  hub_ids: z.array(Id).max(10_000).default([]),
+  url: z
+    .string()
+    .min(1)
+    .max(2048)
+    .meta({ pattern: '^https?://[^\\s]+$' })
+    .describe('Address that receives the events: `https` and public, unless the operator allows others.'),
+  description: z
+    .string()
+    .max(500)
+    .nullable()
+    .default(null)
+    .describe('Description of the webhook. If it is left out: none.'),
+  event_types: EventTypes.describe('Types of events that the webhook receives; `["*"]` is every type.'),
+  hub_ids: z
+    .array(Id)
+    .max(10_000)
+    .default([])
+    .describe(
+      'Numbers of the hubs that the webhook receives events of. If it is left out or empty: every hub of the owner.',
+    ),
 }
-const params = z.object({ webhook_id: z.string().max(64) })
-const deliveryParams = params.extend({ delivery_id: z.string().max(64) })
-const paging = { limit: z.int().min(1).max(100).default(20), cursor: z.string().max(64).optional() }
+const params = z.object({ webhook_id: z.string().max(64).describe('Id of the webhook.') })
+const deliveryParams = params.extend({ delivery_id: z.string().max(64).describe('Id of the delivery.') })
+const paging = { limit: Limit, cursor: Cursor }
 const page = <T extends z.ZodType>(item: T) =>
-  z.object({ data: z.array(item), next_cursor: z.string().nullable(), has_more: z.boolean() })
+  z.object({
+    data: z.array(item).describe('Items of this page, newest first.'),
+    next_cursor: NextCursor,
+    has_more: HasMore,
+  })
 const hubErrors = ['hub_access_denied', 'hub_not_found'] as const
 const body = { url: 'https://integrator.example/larder', event_types: ['order.paid', 'order.ready'] }
 
@@ -77,18 +138,21 @@ export const ownerWebhookRoutes = defineRoutes(
       query: z.object(paging),
       response: page(WebhookEndpoint),
       errors: ['invalid_cursor'],
-      summary: 'The webhooks, newest first',
+      summary: 'List the webhooks, newest first',
+      description: 'Without their secrets. A disabled webhook has the reason in `disabled_reason`.',
     },
     'owner.webhooks.create': {
       at: 'POST /owners/webhooks',
       idempotent: true,
       body: z.strictObject(fields),
-      response: WebhookEndpoint.extend({ secret: z.string() }).meta({ id: 'NewWebhookEndpoint' }),
+      response: WebhookEndpoint.extend({
+        secret: z.string().describe('Secret that signs the deliveries (`whsec_…`). It is shown only here.'),
+      }).meta({ id: 'NewWebhookEndpoint' }),
       status: 201,
       errors: [...hubErrors, 'webhook_limit_reached'],
       summary: 'Add a webhook',
       description:
-        "Events are posted as `{type, timestamp, data}`, signed as Standard Webhooks says: headers `webhook-id` (the event's id, the same at every attempt), `webhook-timestamp`, `webhook-signature`. Any 2xx within 15 s takes an event; else it comes again after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 h. An event may come more than once, and after a later one. 410 switches the webhook off, and so do five days without any success. Redirects are not followed. The address must be `https` and public: another one is 422 `value_error` at `body.url`. `secret` is shown here and nowhere else. An owner has at most 16 webhooks (`WEBHOOKS_PER_OWNER`), else 409 `webhook_limit_reached`.",
+        'The service posts events as `{type, timestamp, data}`, signed as in Standard Webhooks: headers `webhook-id` (the event’s id, the same in every attempt), `webhook-timestamp`, `webhook-signature`. Any 2xx within 15 s is a success. Otherwise the service tries again after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 h. An event may arrive more than once, and after a later one. A 410 disables the webhook at once, five days without success too. Redirects are not followed. The address must be `https` and public, else 422 `value_error` at `body.url`. `secret` is shown only here. An owner has at most 16 webhooks (`WEBHOOKS_PER_OWNER`), else 409 `webhook_limit_reached`.',
       examples: { body },
     },
     'owner.webhooks.get': {
@@ -97,16 +161,21 @@ export const ownerWebhookRoutes = defineRoutes(
       params,
       response: WebhookEndpoint,
       errors: ['webhook_not_found'],
-      summary: 'A webhook',
+      summary: 'Read a webhook',
+      description: 'Without its secret.',
     },
     'owner.webhooks.replace': {
       at: 'PUT /owners/webhooks/{webhook_id}',
       params,
-      body: z.strictObject({ ...fields, state: z.enum(['enabled', 'disabled']).optional() }),
+      body: z.strictObject({
+        ...fields,
+        state: WebhookState.optional().describe('State of the webhook. If it is left out: unchanged.'),
+      }),
       response: WebhookEndpoint,
       errors: ['webhook_not_found', ...hubErrors],
-      summary: 'Replace what a webhook is told, and where',
-      description: '`state` switches it on again, or off; absent it stays as it is. The secret stays.',
+      summary: 'Replace the address, types and hubs of a webhook',
+      description:
+        'Every field is replaced. `state` enables the webhook again or disables it. The secret stays.',
       examples: { body: { ...body, state: 'enabled' } },
     },
     'owner.webhooks.delete': {
@@ -115,19 +184,31 @@ export const ownerWebhookRoutes = defineRoutes(
       response: z.undefined(),
       status: 204,
       errors: ['webhook_not_found'],
-      summary: 'Remove a webhook, and what it was not told yet',
+      summary: 'Delete a webhook and its pending deliveries',
+      description: 'Events are not sent to it any more.',
     },
     'owner.webhooks.rotate_secret': {
       at: 'POST /owners/webhooks/{webhook_id}/rotate-secret',
       idempotent: true,
       params,
-      body: z.strictObject({ overlap_hours: z.int().min(0).max(168).default(24) }),
+      body: z.strictObject({
+        overlap_hours: z
+          .int()
+          .min(0)
+          .max(168)
+          .default(24)
+          .describe('Hours in which the former secret still signs beside the new one, 0 to 168.'),
+      }),
       bodyOptional: true,
-      response: z.object({ id: z.string(), secret: z.string(), previous_secret_expires_at: Timestamp }),
+      response: z.object({
+        id: z.string().describe('Id of the webhook.'),
+        secret: z.string().describe('New secret (`whsec_…`). It is shown only here.'),
+        previous_secret_expires_at: Timestamp.describe('Time until which the former secret signs (UTC).'),
+      }),
       errors: ['webhook_not_found', 'webhook_limit_reached'],
       summary: 'Give a webhook a new secret',
       description:
-        'The former secret signs beside the new one until it expires; after several rotations each secret signs until the time promised for it. `overlap_hours` 0 ends the former secret at once. Beyond ten former secrets that still sign: 409 `webhook_limit_reached`.',
+        'The former secret signs beside the new one until it expires. After several rotations each secret signs until the time promised for it. `overlap_hours` 0 ends the former secret at once. More than ten former secrets that still sign are 409 `webhook_limit_reached`.',
       examples: { body: { overlap_hours: 24 } },
     },
     'owner.webhooks.test': {
@@ -137,8 +218,9 @@ export const ownerWebhookRoutes = defineRoutes(
       response: Delivery,
       status: 202,
       errors: ['webhook_not_found'],
-      summary: 'Send a webhook a test',
-      description: 'An event `webhook.test`, whatever types it asked for. It is in no list of events.',
+      summary: 'Send a test event to a webhook',
+      description:
+        'Sends an event `webhook.test`, whatever types the webhook receives. It is not in the list of events.',
     },
     'owner.webhooks.deliveries': {
       at: 'GET /owners/webhooks/{webhook_id}/deliveries',
@@ -147,7 +229,8 @@ export const ownerWebhookRoutes = defineRoutes(
       query: z.object(paging),
       response: page(Delivery),
       errors: ['webhook_not_found', 'invalid_cursor'],
-      summary: 'What a webhook was told, newest first',
+      summary: 'List the deliveries of a webhook, newest first',
+      description: 'Each delivery lists its attempts with status and error.',
     },
     'owner.webhooks.redeliver': {
       at: 'POST /owners/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver',
@@ -156,8 +239,8 @@ export const ownerWebhookRoutes = defineRoutes(
       response: Delivery,
       status: 202,
       errors: ['webhook_not_found', 'delivery_not_found'],
-      summary: 'Tell a webhook of an event once more',
-      description: 'With the same id, and with the whole schedule of attempts before it.',
+      summary: 'Deliver an event to a webhook again',
+      description: 'Same event id, with the whole schedule of attempts.',
     },
   },
 )

@@ -9,49 +9,52 @@ export const rootRoutes = defineRoutes(
       at: 'GET /',
       interface: 'consumer',
       response: z.object({
-        service: z.string(),
-        version: z.string(),
-        status: z.literal('ok'),
-        time: Timestamp,
+        service: z.string().describe('Name of the service: `larder`.'),
+        version: z.string().describe('Version of the service.'),
+        status: z.literal('ok').describe('Always `ok`.'),
+        time: Timestamp.describe('Time of the service (UTC).'),
       }),
-      summary: 'Name, version and time of the service',
+      summary: 'Read name, version and time of the service',
+      description: 'The simplest check that the service is reachable.',
     },
     'root.openapi': {
       at: 'GET /openapi.json',
       validated: 'public',
       response: z.record(z.string(), z.unknown()),
-      summary: 'This interface as an OpenAPI 3.1 document',
+      summary: 'Read this interface as an OpenAPI 3.1 document',
+      description:
+        'The document has every endpoint, field and error code of this version. The answer carries an `ETag`.',
     },
     'root.docs': {
       at: 'GET /docs',
       response: z.string(),
       produces: 'text/html',
-      summary: 'Guides and reference, to read and to try',
+      summary: 'Read the guides and the reference',
+      description: 'A page for browsers. The operator can switch it off (`DOCS=off`).',
     },
     'root.docs.file': {
       at: 'GET /docs/{path}',
       openEnded: true,
       // A page is made of many.
       rate: 'unlimited',
-      params: z.object({ path: z.string() }),
+      params: z.object({ path: z.string().describe('Name of the file.') }),
       response: z.instanceof(ReadableStream).nullable(),
       produces: 'application/octet-stream',
       errors: ['not_found'],
-      summary: 'A script, style or picture of the documentation',
+      summary: 'Read a script, style or picture of the documentation',
       description:
-        'Names have a hash of what they hold, and are kept for ever. Calls are not limited, and answers say nothing of a limit.',
+        'The name contains a hash of the content, so browsers cache the file without a limit of time. Calls are not limited, and answers carry no rate headers.',
     },
     'root.webhooks.payments': {
       at: 'POST /webhooks/payments',
       rate: 'unlimited',
       rawBody: true,
       signedBy: ['Payment-Signature', 'Stripe-Signature'],
-      response: z.object({ received: z.literal(true) }),
+      response: z.object({ received: z.literal(true).describe('Always true.') }),
       errors: ['invalid_signature', 'invalid_json'],
-      tag: 'Payments',
-      summary: "The card processor's events",
+      summary: 'Receive the events of the card processor',
       description:
-        'Signed: header `Payment-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`, within 300 s; the header may as well be called `Stripe-Signature`. Without it the body is not read. An event is applied once, by its id; a repeated one is answered as the first. Calls are not limited, and answers say nothing of a limit.',
+        'Signed: header `Payment-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`, within 300 s. The header `Stripe-Signature` is accepted too. Without a signature the body is not read. An event is applied once, by its id; a repeated event gets the same answer. Calls are not limited, and answers carry no rate headers.',
     },
   },
 )
@@ -64,18 +67,25 @@ export const fileRoutes = defineRoutes(
       openEnded: true,
       // Whoever has an address was given it; a page full of images is no abuse.
       rate: 'unlimited',
-      params: z.object({ path: z.string() }),
+      params: z.object({ path: z.string().describe('Place of the file, from its signed address.') }),
       query: z.object({
-        /** Seconds since the Unix epoch. */
-        expires: z.string().optional(),
-        signature: z.string().optional(),
+        expires: z
+          .string()
+          .optional()
+          .describe(
+            'Time until which the address can be used, in seconds since the Unix epoch. If it is left out: 403 `forbidden`.',
+          ),
+        signature: z
+          .string()
+          .optional()
+          .describe('Signature of the service over the address. If it is left out: 403 `forbidden`.'),
       }),
       response: z.instanceof(ReadableStream).nullable(),
       produces: 'application/octet-stream',
       errors: ['forbidden', 'not_found', 'range_not_satisfiable'],
-      summary: 'An image or video, from its signed address',
+      summary: 'Read an image or video from its signed address',
       description:
-        'The address comes with the object that the file belongs to, and expires. Takes `Range` (one range), `If-Range` and `If-None-Match`. Calls are not limited, and answers say nothing of a limit.',
+        'The address comes with the object that the file belongs to, and expires. `Range` (one range), `If-Range` and `If-None-Match` are supported. Calls are not limited, and answers carry no rate headers.',
     },
   },
 )
@@ -89,18 +99,32 @@ export const demoRoutes = defineRoutes(
       trustsCaller: true,
       errors: ['forbidden'],
       body: z.strictObject({
-        sub: z.string().min(1).max(255),
-        phone_number: z.string().optional(),
-        email: z.string().optional(),
-        anonymous: z.boolean().optional(),
-        role: z.string().max(64).optional(),
+        sub: z.string().min(1).max(255).describe('Subject: the identity.'),
+        phone_number: z
+          .string()
+          .optional()
+          .describe('Verified phone number of the identity. If it is left out: none.'),
+        email: z
+          .string()
+          .optional()
+          .describe('E-mail address of the identity, verified. If it is left out: none.'),
+        anonymous: z
+          .boolean()
+          .optional()
+          .describe('True issues the token of a guest. If it is left out: false.'),
+        role: z
+          .string()
+          .max(64)
+          .optional()
+          .describe('Claim `role`; `admin` opens `/diag`. If it is left out: none.'),
       }),
       response: z.object({
-        access_token: z.string(),
-        token_type: z.literal('Bearer'),
-        expires_in: z.int(),
+        access_token: z.string().describe('Identity token (JWT).'),
+        token_type: z.literal('Bearer').describe('Always `Bearer`.'),
+        expires_in: z.int().describe('Lifetime of the token in seconds.'),
       }),
       summary: 'Issue an identity token for any subject',
+      description: 'Only in a demo. An application in production gets tokens from its identity provider.',
       examples: { body: { sub: 'ada', email: 'ada@example.org' } },
     },
     'demo.credentials': {
@@ -109,23 +133,30 @@ export const demoRoutes = defineRoutes(
       errors: ['forbidden'],
       rate: 'open',
       response: z.object({
-        /** Null where the service was started without one (`DOCS_API_KEY`). */
-        api_key: z.string().nullable(),
+        api_key: z
+          .string()
+          .nullable()
+          .describe(
+            'API key of the demo’s owner; null if the service was started without one (`DOCS_API_KEY`).',
+          ),
       }),
-      summary: 'What the documentation has filled in: the API key of the demo’s owner',
+      summary: 'Read the API key of the demo’s owner',
+      description: 'Only in a demo: the documentation page fills it in.',
       examples: { response: { api_key: 'lk_abcd1234_…' } },
     },
     'demo.identity.keys': {
       at: 'GET /.well-known/jwks.json',
       rate: 'open',
-      response: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
-      summary: "The issuer's public keys",
+      response: z.object({ keys: z.array(z.record(z.string(), z.unknown())).describe('Public keys (JWK).') }),
+      summary: 'Read the public keys of the demo’s issuer',
+      description: 'Only in a demo.',
     },
     'demo.identity.configuration': {
       at: 'GET /.well-known/openid-configuration',
       rate: 'open',
       response: z.record(z.string(), z.unknown()),
-      summary: 'OpenID discovery',
+      summary: 'Read the OpenID configuration of the demo’s issuer',
+      description: 'Only in a demo.',
     },
   },
 )

@@ -42,11 +42,9 @@ export function parseCommand(line: string): ManagementCommand | undefined {
 /** One call to the manager of the hub's service. */
 export const ServiceAction = z
   .object({
-    /** 0: it did as asked. */
-    exit_code: z.int(),
-    duration_ms: z.int().min(0),
-    /** What the manager said, in a few lines at most. */
-    output: z.string().max(4000),
+    exit_code: z.int().describe('Exit status of the service manager: 0 is success.'),
+    duration_ms: z.int().min(0).describe('Duration in milliseconds.'),
+    output: z.string().max(4000).describe('Output of the service manager, a few lines.'),
   })
   .meta({ id: 'ServiceAction' })
 export type ServiceAction = z.infer<typeof ServiceAction>

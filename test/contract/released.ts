@@ -3,11 +3,16 @@ import type { OpenApiDocument, Operation } from '../../cloud/platform/http/opena
 type Schema = Record<string, unknown>
 
 /**
- * What callers rely on of a description, a line a thing: `POST /users/payments/pay > body.order_id!: integer`. `!` is what must
- * be there. Components stand once, under their names.
+ * Everything in a description that callers rely on, one line each: `POST /users/payments/pay > body.order_id!: integer`. `!`
+ * marks required things. A component is listed once, under its name. If `known` excludes its name, its content is listed
+ * wherever it is used: a part that got a name is the same on the wire.
  */
-export function reliedOn(document: OpenApiDocument): string[] {
+export function reliedOn(document: OpenApiDocument, known?: ReadonlySet<string>): string[] {
   const lines: string[] = []
+  const linesOf = (name: string, schema: Schema): string[] =>
+    partsIn(name, schema, (component) =>
+      known === undefined || known.has(component) ? undefined : document.components.schemas[component],
+    )
   for (const [path, item] of Object.entries(document.paths))
     for (const [method, value] of Object.entries(item)) {
       const operation = value as Operation
@@ -57,7 +62,17 @@ export function read(text: string): string[] {
 
 const isEndpoint = (line: string): boolean => /^[A-Z]+ \S+$/.test(line)
 
-function linesOf(name: string, schema: Schema): string[] {
+/** Names of the components in a list of lines. */
+export const componentsIn = (lines: readonly string[]): Set<string> =>
+  new Set(lines.flatMap((line) => /^(\w+)[.:[]/.exec(line)?.[1] ?? []))
+
+/** `contentOf`: the schema of a component that is listed at its place; undefined for one with lines of its own. */
+function partsIn(
+  name: string,
+  schema: Schema,
+  contentOf: (component: string) => Schema | undefined,
+): string[] {
+  const linesOf = (part: string, inner: Schema): string[] => partsIn(part, inner, contentOf)
   const parts = (schema['anyOf'] ?? schema['oneOf']) as Schema[] | undefined
   if (parts) return parts.flatMap((part) => linesOf(name, part))
   if (schema['type'] === 'array' && typeof schema['items'] === 'object')
@@ -69,7 +84,11 @@ function linesOf(name: string, schema: Schema): string[] {
       linesOf(`${name}.${key}${required.has(key) ? '!' : ''}`, part),
     )
   }
-  if (typeof schema['$ref'] === 'string') return [`${name}: ${schema['$ref'].split('/').at(-1)!}`]
+  if (typeof schema['$ref'] === 'string') {
+    const component = schema['$ref'].split('/').at(-1)!
+    const content = contentOf(component)
+    return content ? linesOf(name, content) : [`${name}: ${component}`]
+  }
   const values = schema['enum'] ?? ('const' in schema ? [schema['const']] : undefined)
   if (Array.isArray(values)) return values.map((value) => `${name}: ${JSON.stringify(value)}`)
   const types = [schema['type'] ?? 'any'].flat() as string[]
@@ -88,7 +107,17 @@ export function breaks(before: readonly string[], now: readonly string[]): strin
   const isLoosened = (line: string): boolean =>
     isSent(line) &&
     [...line.matchAll(/!/g)].some(({ index }) => has.has(line.slice(0, index) + line.slice(index + 1)))
-  const gone = before.filter((line) => !has.has(line) && !isLoosened(line))
+  /** A value that is now one of a named enumeration. */
+  const isNamed = (line: string): boolean => {
+    const [, place, value] = /^(.*): ("[^"]*"|\d+)$/.exec(line) ?? []
+    return now.some(
+      (other) =>
+        place !== undefined &&
+        other.startsWith(`${place}: `) &&
+        has.has(`${other.slice(place.length + 2)}: ${value}`),
+    )
+  }
+  const gone = before.filter((line) => !has.has(line) && !isLoosened(line) && !isNamed(line))
   const asked = now.filter((line) => {
     if (had.has(line) || !isAsked(line)) return false
     const [owner = ''] = line.split(/ > |\./)

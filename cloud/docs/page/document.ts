@@ -26,6 +26,8 @@ export interface Description {
 
 interface DescribedOperation {
   operationId: string
+  /** Audience, then subject; one of them if they are the same. */
+  tags: string[]
   parameters?: { name: string; in: string; schema: object; example?: unknown }[]
   requestBody?: { content: Record<string, { example?: unknown }> }
   'x-same-as'?: string
@@ -43,6 +45,7 @@ export function documentOf(
 ): Record<string, unknown> {
   const { paths, tags } = description
   const { title, version, description: words } = description.info
+  const subjects = new Set(groupsOf(paths).flatMap((group) => group.tags))
   const shown = Object.entries(paths).flatMap(([path, item]) => {
     const kept = Object.entries(item)
       .filter(([, operation]) => operation['x-same-as'] === undefined)
@@ -59,14 +62,21 @@ export function documentOf(
         'x-displayName': title,
         description: text,
       })),
-      ...tags,
+      ...tags.filter(({ name }) => subjects.has(name)),
     ],
-    'x-tagGroups': [
-      { name: 'Guides', tags: guides.map(({ title }) => nameOf(title)) },
-      { name: 'Reference', tags: tags.map(({ name }) => name) },
-    ],
+    'x-tagGroups': [{ name: 'Guides', tags: guides.map(({ title }) => nameOf(title)) }, ...groupsOf(paths)],
     paths: Object.fromEntries(shown),
   }
+}
+
+/** The subjects of each audience. */
+function groupsOf(paths: Description['paths']): { name: string; tags: string[] }[] {
+  const groups = new Map<string, Set<string>>()
+  for (const { tags } of Object.values(paths).flatMap((item) => Object.values(item))) {
+    const [audience = '', subject = audience] = tags
+    groups.set(audience, (groups.get(audience) ?? new Set()).add(subject))
+  }
+  return [...groups].map(([name, subjects]) => ({ name, tags: [...subjects] }))
 }
 
 /** Some guides are called like a group of endpoints. */
@@ -102,6 +112,8 @@ function filledIn(operation: DescribedOperation, { userId, hubId, productId }: O
       : undefined
   return {
     ...operation,
+    // Once in the list at the side, below its audience.
+    tags: operation.tags.slice(-1),
     ...(parameters && { parameters }),
     ...(body && {
       requestBody: {

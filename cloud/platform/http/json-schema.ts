@@ -5,9 +5,121 @@ export type JsonSchema = Record<string, unknown>
 /** Turns zod schemas into JSON schemas. A schema with a name goes into `components` once; the others refer to it there. */
 export interface SchemaWriter {
   write(schema: z.ZodType): JsonSchema
-  /** Of what a caller sends: what else is checked of it is told. */
+  /** A schema of a request: its text excludes NUL. */
   request(schema: z.ZodType): JsonSchema
   components: Record<string, JsonSchema>
+}
+
+/** The name of a route's component: `consumer.orders.list` → `ConsumerOrdersList`. */
+export const nameOf = (id: string): string =>
+  id.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** Makes a component of an object without a name; of a list, of its items. Returns the reference. */
+export function named(
+  name: string,
+  schema: JsonSchema,
+  components: Record<string, JsonSchema>,
+  description?: string,
+): JsonSchema {
+  const { items } = schema
+  if (schema['type'] === 'array' && typeof items === 'object')
+    return { ...schema, items: named(`${name}Item`, items as JsonSchema, components, description) }
+  if (schema['properties'] === undefined && schema['oneOf'] === undefined) return schema
+  components[name] = { ...(description !== undefined && { description }), ...schema }
+  return referTo(name)
+}
+
+const referTo = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` })
+
+/**
+ * Makes a component of every object and enumeration inside the components, named by its place: `Order.deals[]` →
+ * `OrderDealsItem`. Gives each property its sentence, with its default.
+ */
+export function nameParts(components: Record<string, JsonSchema>): void {
+  const pending = Object.keys(components)
+  for (let name = pending.shift(); name !== undefined; name = pending.shift()) {
+    const schema = components[name]!
+    // The alternatives of one object that differ in what they require are no types of their own.
+    const { oneOf, ...rest } = schema
+    const whole = partsOf(rest, name, (partName, part) => {
+      components[partName] ??= part
+      pending.push(partName)
+      return referTo(partName)
+    })
+    components[name] = oneOf === undefined ? whole : { ...whole, oneOf }
+  }
+  for (const schema of Object.values(components)) describeProperties(schema, components)
+}
+
+type Register = (name: string, part: JsonSchema) => JsonSchema
+
+/** The schema with references in place of the objects and enumerations inside it. */
+function partsOf(schema: JsonSchema, name: string, register: Register): JsonSchema {
+  const part = (value: unknown, partName: string): unknown => {
+    if (typeof value !== 'object' || value === null) return value
+    const inner = value as JsonSchema
+    if (!('properties' in inner) && !Array.isArray(inner['enum'])) return partsOf(inner, partName, register)
+    const { description, default: standard, ...rest } = inner
+    const told = description === undefined ? {} : { description }
+    return {
+      ...told,
+      ...(standard !== undefined && { default: standard }),
+      ...register(partName, { ...told, ...rest }),
+    }
+  }
+  const result: JsonSchema = { ...schema }
+  const { properties, items, additionalProperties } = schema
+  if (properties)
+    result['properties'] = Object.fromEntries(
+      Object.entries(properties).map(([key, value]) => [key, part(value, `${name}${nameOf(key)}`)]),
+    )
+  if (items !== undefined) result['items'] = part(items, `${name}Item`)
+  if (additionalProperties !== undefined)
+    result['additionalProperties'] = part(additionalProperties, `${name}Value`)
+  for (const key of ['anyOf', 'oneOf', 'allOf', 'prefixItems']) {
+    const choices = schema[key] as JsonSchema[] | undefined
+    const isOneOfMany = (choices ?? []).filter(({ type }) => type !== 'null').length > 1
+    if (choices)
+      result[key] = choices.map((choice, index) => part(choice, isOneOfMany ? `${name}${index + 1}` : name))
+  }
+  return result
+}
+
+/** Gives each property of an object, at any depth, the sentence of its own schema or of the component that it refers to. */
+function describeProperties(schema: JsonSchema, components: Readonly<Record<string, JsonSchema>>): void {
+  for (const value of Object.values((schema['properties'] as Record<string, JsonSchema> | undefined) ?? {})) {
+    const description = sentenceOf(value, components)
+    if (description !== undefined) value['description'] = description
+  }
+  for (const key of ['anyOf', 'oneOf', 'allOf'] as const)
+    for (const choice of (schema[key] as JsonSchema[] | undefined) ?? [])
+      describeProperties(choice, components)
+}
+
+/** The description of a field: its own, else that of the component which it refers to, and its default. */
+export function sentenceOf(
+  schema: JsonSchema,
+  components: Readonly<Record<string, JsonSchema>>,
+): string | undefined {
+  const own = ownSentence(schema, components)
+  const standard = schema['default']
+  const isTold = standard === undefined || standard === null || Array.isArray(standard)
+  if (own === undefined || isTold) return own
+  const text = typeof standard === 'string' ? standard : JSON.stringify(standard)
+  return own.includes('Default: ') ? own : `${own} Default: \`${text}\`.`
+}
+
+function ownSentence(
+  { description, $ref, anyOf }: JsonSchema,
+  components: Readonly<Record<string, JsonSchema>>,
+): string | undefined {
+  if (typeof description === 'string') return description
+  if (typeof $ref === 'string') {
+    const whole = components[$ref.split('/').at(-1)!]?.['description']
+    return typeof whole === 'string' ? whole.split('\n')[0] : undefined
+  }
+  const choices = (anyOf as JsonSchema[] | undefined)?.filter(({ type }) => type !== 'null')
+  return choices?.length === 1 ? ownSentence(choices[0]!, components) : undefined
 }
 
 export function schemaWriter(): SchemaWriter {
@@ -62,7 +174,9 @@ function plain(json: z.core.JSONSchema.BaseSchema): void {
     if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
   }
   if (json.format !== undefined) delete json.pattern
-  if (json.type === 'number' && json.enum?.every(Number.isInteger)) json.type = 'integer'
+  if (json.type === 'number' && [...(json.enum ?? []), json.const ?? 0].every(Number.isInteger))
+    if (json.enum !== undefined || json.const !== undefined) json.type = 'integer'
+  if (json.anyOf) delete json.enum
   if (json.type === undefined && json.enum) {
     // Numbers or words: generators make one type of each.
     const words = json.enum.filter((value) => typeof value === 'string')

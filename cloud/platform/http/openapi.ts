@@ -1,15 +1,25 @@
 import type { z } from 'zod'
+import { errorHelp } from '../../../protocol/contract/error-help.ts'
 import { ErrorBody, errorsOf } from '../../../protocol/contract/errors.ts'
 import { KIB, MIB, totalBytesOf, type FileField, type Form } from '../../../protocol/contract/form.ts'
 import { headersOf, headerWords } from '../../../protocol/contract/headers.ts'
 import { mountsOf, rateClasses, ratesOf, type Auth, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
-import { parameterWords, tagWords } from '../../../protocol/contract/words.ts'
-import { errorCodes, errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'
+import { audienceOf, audiences, tagWords } from '../../../protocol/contract/words.ts'
+import { errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { testCards } from '../../../protocol/model/test-cards.ts'
 import { VERSION } from '../../../protocol/model/version.ts'
 import { mediaTypes } from '../media/media-type.ts'
-import { exampleOf, schemaWriter, type JsonSchema, type SchemaWriter } from './json-schema.ts'
+import {
+  exampleOf,
+  nameOf,
+  named,
+  nameParts,
+  schemaWriter,
+  sentenceOf,
+  type JsonSchema,
+  type SchemaWriter,
+} from './json-schema.ts'
 import { IdempotencyKey } from './validate.ts'
 
 export const SERVICE_NAME = 'Larder'
@@ -62,11 +72,11 @@ export interface OpenApiDocument {
   }
 }
 
-const words = `Automated retail hubs: what is on their shelves, who buys it, who pays, and what their hardware does.
+const words = `Automated retail hubs: stock, orders, payments and hardware.
 
-- Owners and integrators call below \`/api/v1\`; customers' apps below \`/api/v1\` and \`/\` alike. A trailing slash is accepted and ignored everywhere.
-- Amounts are integer cents; times are ISO 8601 in UTC; ids are whole numbers up to 2^53 − 1. Text holds neither NUL nor half a surrogate pair.
-- Numbers of cards are never sent here. The sandbox, where no other card processor is set, takes Stripe's test cards as payment methods:
+- **Owner API**: owners and integrators call below \`/api/v1\`, with an API key. **Customer API**: apps and pages of customers call below \`/api/v1\` or \`/\`, with an identity token. A trailing slash is ignored everywhere.
+- Amounts are integer cents. Times are ISO 8601 in UTC. Ids are whole numbers up to 2^53 − 1. Text contains neither NUL nor half a surrogate pair.
+- Card numbers are never sent to this service. If no card processor is configured, the sandbox takes Stripe's test cards as payment methods:
 ${Object.entries(testCards)
   .map(([card, does]) => `    - \`${card}\` ${does}`)
   .join('\n')}`
@@ -83,6 +93,7 @@ export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId,
     }
   }
   writer.write(ErrorBody)
+  nameParts(writer.components)
   return {
     openapi: '3.1.0',
     info: {
@@ -93,10 +104,12 @@ export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId,
       description: words,
     },
     servers: [{ url: baseUrl }],
-    tags: [...new Set(Object.values(routes).map(({ tag }) => tag))].map((name) => ({
-      name,
-      description: tagWords[name] ?? name,
-    })),
+    tags: [
+      ...Object.entries(audiences).map(([name, description]) => ({ name, description })),
+      ...[...new Set(Object.values(routes).map(({ tag }) => tag))]
+        .filter((name) => !(name in audiences))
+        .map((name) => ({ name, description: tagWords[name] ?? name })),
+    ],
     paths,
     components: {
       schemas: writer.components,
@@ -124,19 +137,24 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
   ]
   return {
     operationId: id,
-    tags: [route.tag],
+    tags: [...new Set([audienceOf(route), route.tag])],
     summary: route.summary,
-    description: [route.description ?? accessOf(route), ...specialLimitOf(route)].join(' '),
+    description: [route.description ?? '', accessOf(route), limitOf(route)].join(' ').trim(),
     ...(route.deprecated && { deprecated: true }),
     security: securityOf(auth),
     ...(parameters.length > 0 && { parameters }),
-    ...(form && { requestBody: formBody(form, examples?.body, writer) }),
+    ...(form && { requestBody: formBody(id, route, form, writer) }),
     ...(body && {
       requestBody: {
         required: !route.bodyOptional,
         content: {
           'application/json': {
-            schema: named(`${nameOf(id)}Body`, writer.request(body), writer),
+            schema: named(
+              `${nameOf(id)}Body`,
+              writer.request(body),
+              writer.components,
+              `Body of ${callOf(route)}.`,
+            ),
             ...exampleIn(examples?.body),
           },
         },
@@ -149,7 +167,10 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
           .map((status) => [status, successOf(id, route, status, writer)]),
       ),
       ...(route.validated && {
-        304: { description: 'Nothing has changed.', headers: headersIn(route, 200) },
+        304: {
+          description: 'Nothing has changed since the answer with this `ETag`.',
+          headers: headersIn(route, 200),
+        },
       }),
       ...errorResponses(route),
     },
@@ -161,33 +182,17 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
 
 const exampleIn = (example: unknown): { example?: unknown } => (example === undefined ? {} : { example })
 
-/** Components have names for callers' types: `ConsumerOrdersListAnswer`. */
-const nameOf = (id: string): string =>
-  id.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
-
-/** A schema of an object that has no name of its own gets one; of a list, its items do. */
-function named(name: string, schema: JsonSchema, writer: SchemaWriter): JsonSchema {
-  const { items } = schema
-  if (schema['type'] === 'array' && typeof items === 'object')
-    return { ...schema, items: named(`${name}Item`, items as JsonSchema, writer) }
-  if (schema['properties'] === undefined && schema['oneOf'] === undefined) return schema
-  writer.components[name] = schema
-  return { $ref: `#/components/schemas/${name}` }
-}
-
-/** States a limit that differs from the general one, and what it counts. */
-function specialLimitOf(route: Route): string[] {
-  const [rate] = ratesOf(route)
-  const { requests, by } = rateClasses[rate]
-  if (rate === 'standard' || requests === Infinity) return []
+/** The limit of calls, and what it counts. */
+function limitOf(route: Route): string {
+  const { requests, by } = rateClasses[ratesOf(route)[0]]
+  if (requests === Infinity) return 'Calls are not limited.'
   const counted =
     by === 'address' ? 'each network (IPv4 address or IPv6 /64), whatever the credential' : 'each credential'
-  return [`Limit: ${requests} requests a minute for ${counted}.`]
+  return `Limit: ${requests} requests a minute for ${counted}.`
 }
 
-/** Who may call it, and how often; for an endpoint whose summary says all else. */
+/** The credential that the endpoint needs. */
 function accessOf(route: Route): string {
-  const { requests } = rateClasses[ratesOf(route)[0]]
   const credential = {
     api: 'Takes an API key, or an identity token with a role',
     diag: 'Takes an API key, or the identity token of an administrator',
@@ -196,9 +201,10 @@ function accessOf(route: Route): string {
     'optional-identity': 'Takes an identity token, or none',
     none: 'Takes no credential',
   }[route.auth.kind]
-  const scope = 'scope' in route.auth ? `; the scope is \`${route.auth.scope}\`` : ''
-  return `${credential}${scope}. ${requests === Infinity ? 'Calls are not limited.' : `${requests} requests a minute.`}`
+  return 'scope' in route.auth ? `${credential}, with the scope \`${route.auth.scope}\`.` : `${credential}.`
 }
+
+const callOf = ({ method, path }: Route): string => `\`${method} ${path}\``
 
 const headersIn = (route: Route, status: number): Record<string, JsonSchema> =>
   Object.fromEntries(headersOf(route, status).map((name) => [name, { $ref: `#/components/headers/${name}` }]))
@@ -209,7 +215,7 @@ function successOf(
   status: number,
   writer: SchemaWriter,
 ): Operation['responses'][string] {
-  const description = 'Success'
+  const description = `Success: ${route.summary}.`
   const headers = headersIn(route, status)
   if (route.status === 204) return { description, headers }
   const { produces } = route
@@ -217,20 +223,26 @@ function successOf(
     const format = produces === 'application/octet-stream' && { format: 'binary' }
     return { description, headers, content: { [produces]: { schema: { type: 'string', ...format } } } }
   }
-  const schema = named(`${nameOf(id)}Answer`, writer.write(route.response), writer)
+  const { components } = writer
+  const written = writer.write(route.response)
+  const schema = named(`${nameOf(id)}Answer`, written, components, `Answer of ${callOf(route)}.`)
   const example = route.examples?.response ?? exampleOf(schema, writer.components)
   const other = route.alsoProduces && { [route.alsoProduces]: { schema: { type: 'string' } } }
   return { description, headers, content: { 'application/json': { schema, example }, ...other } }
 }
 
 function parametersOf(place: 'path' | 'query', schema: z.ZodObject | undefined, writer: SchemaWriter) {
-  return Object.entries(schema?.shape ?? {}).map(([name, field]) => ({
-    name,
-    in: place,
-    required: place === 'path' || !(field as z.ZodType).safeParse(undefined).success,
-    schema: writer.request(field as z.ZodType),
-    description: (field as z.ZodType).description ?? parameterWords[name] ?? '',
-  }))
+  return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
+    const written = writer.request(field as z.ZodType)
+    const { description: _, ...bare } = written
+    return {
+      name,
+      in: place,
+      required: place === 'path' || !(field as z.ZodType).safeParse(undefined).success,
+      schema: bare,
+      description: sentenceOf(written, writer.components) ?? '',
+    }
+  })
 }
 
 const idempotencyKey = (writer: SchemaWriter) => ({
@@ -238,7 +250,8 @@ const idempotencyKey = (writer: SchemaWriter) => ({
   in: 'header',
   required: false,
   schema: writer.write(IdempotencyKey),
-  description: 'The same request with the same key within 24 h is answered as the first was.',
+  description:
+    'Key of the caller, at most 255 characters. A request with the same key within 24 h is executed once, and each repetition gets the first answer. If it is left out: each request is executed.',
 })
 
 function securityOf(auth: Auth): Operation['security'] {
@@ -270,8 +283,8 @@ function errorResponses(route: Route): Operation['responses'] {
       {
         description: codes
           .filter((code) => statusesOf(code).includes(status))
-          .map((code) => `\`${code}\`: ${errorCodes[code].message}`)
-          .join('\n\n'),
+          .map((code) => `- \`${code}\`: ${errorHelp[code].cause}`)
+          .join('\n'),
         headers: headersIn(route, status),
         content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorBody' } } },
       },
@@ -280,7 +293,7 @@ function errorResponses(route: Route): Operation['responses'] {
 }
 
 /** A multipart form in the OpenAPI document: its files are binary strings, its JSON fields objects. */
-function formBody(form: Form, example: unknown, writer: SchemaWriter) {
+function formBody(id: string, route: Route, form: Form, writer: SchemaWriter) {
   const fields = writer.request(form.fields)
   const files = Object.entries(form.files)
   const required = [
@@ -294,14 +307,20 @@ function formBody(form: Form, example: unknown, writer: SchemaWriter) {
       ...Object.fromEntries(files.map(([name, field]) => [name, fileSchema(field)])),
     },
     ...(required.length > 0 && { required }),
-    description: `All files together: at most ${size(totalBytesOf(form))}.`,
+    description: `Form of ${callOf(route)}. All files together: at most ${size(totalBytesOf(form))}.`,
   }
   const encoding = Object.fromEntries(
     files.map(([name, field]) => [name, { contentType: typesOf(field).join(', ') }]),
   )
   return {
     required: required.length > 0,
-    content: { 'multipart/form-data': { schema, encoding, ...exampleIn(withFiles(form, example)) } },
+    content: {
+      'multipart/form-data': {
+        schema: named(`${nameOf(id)}Form`, schema, writer.components),
+        encoding,
+        ...exampleIn(withFiles(form, route.examples?.body)),
+      },
+    },
   }
 }
 
@@ -325,7 +344,8 @@ function fileSchema(field: FileField): JsonSchema {
     field.videoBytes !== undefined && `videos up to ${size(field.videoBytes)}`,
   ]
   const file = { type: 'string', format: 'binary' }
-  const description = `By content, not by name: ${limits.filter(Boolean).join(', ')}.`
+  const optional = field.required ? '' : ' If it is left out: no file.'
+  const description = `By content, not by name: ${limits.filter(Boolean).join(', ')}.${optional}`
   return maxFiles === 1
     ? { ...file, description }
     : { type: 'array', items: file, maxItems: maxFiles, description }

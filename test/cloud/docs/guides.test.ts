@@ -81,7 +81,16 @@ test('the page shows each endpoint once, the guides before them, and the visitor
   }
   expect(shown.servers).toEqual([{ url: 'http://here' }])
   expect(shown.tags[0]).toMatchObject({ 'x-displayName': 'Webhooks', description: 'How to be told.' })
-  expect(shown['x-tagGroups'].map(({ name }) => name)).toEqual(['Guides', 'Reference'])
+  expect(shown['x-tagGroups'].map(({ name }) => name)).toEqual([
+    'Guides',
+    'Owner API',
+    'Customer API',
+    'Service',
+  ])
+  for (const [, item] of Object.entries(shown.paths))
+    for (const { tags } of Object.values(item)) expect([tags, tags.length]).toEqual([tags, 1])
+  const grouped = shown['x-tagGroups'].flatMap(({ tags }) => tags)
+  expect(grouped.toSorted()).toEqual(shown.tags.map(({ name }) => name).toSorted())
   expect(shown.info.description).toMatch(/^Begin with \*\*\[Webhooks\]\(#tag\/guide-webhooks\)\*\*/)
   expect(new Set(shown.tags.map(({ name }) => name)).size).toBe(shown.tags.length)
   const operations = Object.values(shown.paths).flatMap((item) => Object.values(item))

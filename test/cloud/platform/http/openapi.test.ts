@@ -42,13 +42,147 @@ test('it has every path at which a route is served, and no operation twice by on
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test('every group, endpoint and parameter is described', () => {
-  for (const { name, description } of document.tags) expect([name, description]).not.toEqual([name, name])
-  for (const { operationId, description, parameters = [] } of all) {
-    expect([operationId, (description ?? '').length > 10]).toEqual([operationId, true])
-    for (const each of parameters) expect([operationId, each.name, each.description]).not.toContain('')
+/** A sentence of the description: not empty, and closed. */
+const isSentence = (text: unknown): boolean => typeof text === 'string' && /^\S.{3,}/s.test(text)
+
+test('every group and every endpoint has a description of its own', () => {
+  for (const { name, description } of document.tags) {
+    expect([name, description]).not.toEqual([name, name])
+    expect([name, isSentence(description)]).toEqual([name, true])
   }
+  for (const [id, { summary, description }] of Object.entries<Route>(routes))
+    expect([id, isSentence(summary), isSentence(description)]).toEqual([id, true, true])
   expect(document.info.license.name).not.toBe('')
+})
+
+/** Every property of every component, with its place. */
+function* properties(): Generator<[place: string, schema: Record<string, unknown>, isRequired: boolean]> {
+  for (const [component, schema] of Object.entries(document.components.schemas))
+    for (const part of [schema, ...((schema['oneOf'] ?? []) as Record<string, unknown>[])])
+      for (const [name, value] of Object.entries((part['properties'] ?? {}) as Record<string, object>))
+        yield [
+          `${component}.${name}`,
+          value as Record<string, unknown>,
+          ((part['required'] ?? []) as string[]).includes(name),
+        ]
+}
+
+test('every field and every parameter has a sentence', () => {
+  const silent = [...properties()].filter(([, { description }]) => !isSentence(description))
+  expect(silent.map(([place]) => place)).toEqual([])
+  for (const { operationId, parameters = [] } of all)
+    for (const { name, description } of parameters)
+      expect([operationId, name, isSentence(description)]).toEqual([operationId, name, true])
+})
+
+test('the sentence of a field that can be null, or that can be left out, explains what that means', () => {
+  const isNullable = ({ anyOf, type }: Record<string, unknown>): boolean =>
+    [type].flat().includes('null') ||
+    ((anyOf ?? []) as { type?: string }[]).some((each) => each.type === 'null')
+  const sent = new Set<string>()
+  const collect = (value: unknown): void => {
+    for (const [, name] of JSON.stringify(value ?? {}).matchAll(/schemas\/(\w+)"/g))
+      if (!sent.has(name!)) {
+        sent.add(name!)
+        collect(document.components.schemas[name!])
+      }
+  }
+  for (const { requestBody } of operations) collect(requestBody)
+  const answered = new Set<string>()
+  const collectAnswers = (value: unknown): void => {
+    for (const [, name] of JSON.stringify(value).matchAll(/schemas\/(\w+)"/g))
+      if (!answered.has(name!)) {
+        answered.add(name!)
+        collectAnswers(document.components.schemas[name!])
+      }
+  }
+  for (const { responses } of operations) collectAnswers(responses)
+  const unclear: string[] = []
+  for (const [place, schema, isRequired] of properties()) {
+    const text = String(schema['description'])
+    const [component = ''] = place.split('.')
+    if (sent.has(component) && !answered.has(component)) {
+      if (!isRequired && !/left out|Default: /.test(text)) unclear.push(`${place} may be left out: ${text}`)
+    } else if (isNullable(schema) && !/null/.test(text)) unclear.push(`${place} may be null: ${text}`)
+    else if (!isRequired && !/absent|left out/.test(text)) unclear.push(`${place} may be absent: ${text}`)
+  }
+  for (const { operationId, parameters = [] } of operations)
+    for (const { name, required, description } of parameters)
+      if (!required && !/left out|Default: /.test(description))
+        unclear.push(`${operationId} ${name}: ${description}`)
+  expect(unclear).toEqual([])
+})
+
+test('the sentence of an amount, a duration or a time has its unit', () => {
+  const unitOf = (name: string, { format }: Record<string, unknown>): RegExp | undefined => {
+    if (/(_cents|price|_total|amount|savings|revenue|profit|cost)$/.test(name))
+      return /cents|%|[Pp]ercent|True/
+    if (name.endsWith('_ms')) return /milliseconds/
+    if (name.endsWith('_seconds')) return /[Ss]econds/
+    if (name.endsWith('temperature')) return /Celsius/
+    return format === 'date-time' ? /UTC|ISO 8601/ : undefined
+  }
+  const without = [...properties()].filter(([place, schema]) => {
+    if (!['integer', 'number', 'string'].includes(String(schema['type']))) return false
+    return unitOf(place.split('.').at(-1)!, schema)?.test(String(schema['description'])) === false
+  })
+  expect(without.map(([place, { description }]) => `${place}: ${String(description)}`)).toEqual([])
+})
+
+test('every enumeration and every object is a named component, and each value has a sentence', () => {
+  const inline: string[] = []
+  const visit = (value: unknown, at: string, isRoot = false): void => {
+    if (typeof value !== 'object' || value === null) return
+    const schema = value as Record<string, unknown>
+    if (!isRoot && (typeof schema['properties'] === 'object' || Array.isArray(schema['enum']))) {
+      // A field of an object may be called so.
+      if (!at.endsWith('/properties')) inline.push(at)
+    }
+    for (const [key, part] of Object.entries(schema)) if (key !== 'example') visit(part, `${at}/${key}`)
+  }
+  for (const [name, schema] of Object.entries(document.components.schemas)) {
+    // The alternatives of one object that differ only in what they require.
+    const { oneOf, ...rest } = schema
+    const parts = (oneOf ?? []) as Record<string, unknown>[]
+    visit(rest, name, true)
+    for (const part of parts) visit(part, name, true)
+  }
+  visit(document.paths, 'paths')
+  expect(inline).toEqual([])
+  for (const [name, schema] of Object.entries(document.components.schemas))
+    for (const value of (schema['enum'] as (string | number)[] | undefined) ?? []) {
+      const line = new RegExp(`^- \`?${String(value).replaceAll(/[.*]/g, '\\$&')}[ \`].*[:].{4,}`, 'm')
+      expect([name, value, schema['description']]).toEqual([name, value, expect.stringMatching(line)])
+    }
+})
+
+test('each operation lists its own errors, each with its cause', () => {
+  for (const operation of all) {
+    const errors = Object.entries(operation.responses).filter(([status]) => status >= '400')
+    const texts = errors.map(([, { description }]) => description).join('\n')
+    for (const code of operation['x-error-codes'])
+      expect([operation.operationId, texts]).toEqual([
+        operation.operationId,
+        expect.stringMatching(new RegExp(`^- \`${code}\`: .{8,}`, 'm')),
+      ])
+    for (const [, { description }] of errors)
+      for (const [, code] of description.matchAll(/^- `(\w+)`/gm))
+        expect(operation['x-error-codes']).toContain(code)
+  }
+})
+
+test('each operation belongs to one audience, and no subject to two', () => {
+  const audienceOfSubject = new Map<string, string>()
+  for (const { operationId, tags } of all) {
+    const [audience, subject = audience] = tags as [string, string?]
+    expect(['Owner API', 'Customer API', 'Service']).toContain(audience)
+    if (operationId.startsWith('owner.')) expect([operationId, audience]).toEqual([operationId, 'Owner API'])
+    if (operationId.startsWith('consumer.'))
+      expect([operationId, audience]).toEqual([operationId, 'Customer API'])
+    expect([subject, audienceOfSubject.get(subject) ?? audience]).toEqual([subject, audience])
+    audienceOfSubject.set(subject, audience)
+    for (const tag of tags) expect(document.tags.map(({ name }) => name)).toContain(tag)
+  }
 })
 
 test('states are named types, by number and by name', () => {
@@ -169,9 +303,9 @@ test('generators find a type in each alternative, and no object with a field of 
 })
 
 test('tuples of one kind are lists of that kind with their length', () => {
-  expect(JSON.stringify(document.components.schemas['HubInfo'])).toContain(
-    '"coordinates":{"type":"array","items":{"type":"number"},"minItems":2,"maxItems":2}',
-  )
+  expect(document.components.schemas['HubInfoGeojsonLocation']).toMatchObject({
+    properties: { coordinates: { type: 'array', items: { type: 'number' }, minItems: 2, maxItems: 2 } },
+  })
 })
 
 test('a deprecated endpoint says so in its answers, and until when it is there', async () => {
