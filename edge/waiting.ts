@@ -98,6 +98,7 @@ export function startWaiting(options: WaitingOptions): Waiting {
     dropDeadLetter: no,
     unlockDoor: (door, forMs) =>
       doors.unlock(door, forMs) ? { ok: true } : { ok: false, reason: 'unavailable' },
+    noteRestart: () => {},
     acceptance: noAcceptance(no),
   }
   doors.start()
@@ -130,7 +131,7 @@ export function startWaiting(options: WaitingOptions): Waiting {
 
 const noAcceptance = (no: () => LocalOutcome): HubCore['acceptance'] => ({
   begin: no,
-  beginStep: no,
+  beginSteps: no,
   stop: no,
   decide: no,
   end: no,

@@ -233,7 +233,7 @@ async function finishCommands(
   })
 }
 
-/** Somebody at the hub itself: who, nobody knows but that he had its token. */
+/** Records what people did at the hub itself, by name if the hub knows it. */
 const auditLocal = (
   tx: Tx,
   { runtime }: CloudContext,
@@ -243,13 +243,18 @@ const auditLocal = (
   appendAudits(
     tx.q,
     runtime,
-    entries.map(({ action, subject, outcome, at }) => ({
-      actor: 'hub page',
+    entries.map(({ action, subject, outcome, at, person, shared_token, before, after }) => ({
+      actor: person === null ? 'hub page' : `person:${person}`,
       action: `hub.${action}`,
       hubId,
       object: subject.replace(' ', '-'),
       result: outcome,
-      detail: { at: timestamp(at) },
+      detail: {
+        at: timestamp(at),
+        ...(before !== undefined && { before }),
+        ...(after !== undefined && { after }),
+        ...(shared_token && { shared_token }),
+      },
     })),
   )
 

@@ -1,4 +1,5 @@
 import type { CommandReason } from '../../protocol/mqtt/command.ts'
+import { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { binSubject, HUB_SUBJECT, rowSubject } from '../../protocol/model/subject.ts'
 import type { CommandEnd, CommandRow } from '../journal/commands.ts'
 import type { OperationRow } from '../journal/operations.ts'
@@ -6,6 +7,7 @@ import type { Context } from './context.ts'
 import { cyclesEnd } from './bins/cycles.ts'
 import { numberOf } from './layout.ts'
 import { HubCommand } from './local-command.ts'
+import { reportLocal } from './local-report.ts'
 import { goals } from './bins/motions.ts'
 
 /** Ends the operation's command, if it belongs to one and was the last that it waited for. */
@@ -50,11 +52,9 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
   })
   if (command.is_local === 0) return ledger.report({ kind: 'command.finished', command_id: id, ...end })
   const body = bodyOf(command)
-  const action = body?.name ?? 'unknown'
-  ledger.report({
-    kind: 'local',
-    action,
-    subject: body ? subjectOf(body) : HUB_SUBJECT,
+  const { data: by } = LocalActor.safeParse(JSON.parse(command.local_actor ?? 'null'))
+  reportLocal(context, body?.name ?? 'unknown', body ? subjectOf(body) : HUB_SUBJECT, {
+    by,
     outcome: end.outcome,
   })
 }

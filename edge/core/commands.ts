@@ -1,5 +1,6 @@
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Command, CommandReason } from '../../protocol/mqtt/command.ts'
+import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { CommandEnd, CommandRow } from '../journal/commands.ts'
 import type { OrderPhase } from '../journal/orders.ts'
 import { beginTestDispense } from './test-dispense.ts'
@@ -25,8 +26,8 @@ const actions = {
 } as const satisfies Partial<Record<HubCommand['name'], BinAction>>
 
 /** A command given at the hub itself. */
-export function operate(context: Context, body: HubCommand, reply: Reply): void {
-  take(context, { id: uuidv7(context.runtime), body, session: '', isLocal: true }, reply)
+export function operate(context: Context, body: HubCommand, reply: Reply, by?: LocalActor): void {
+  take(context, { id: uuidv7(context.runtime), body, session: '', isLocal: true, by }, reply)
 }
 
 /** A command from the cloud that has passed the fence. */
@@ -40,9 +41,10 @@ interface Taken {
   body: HubCommand
   session: string
   isLocal: boolean
+  by?: LocalActor | undefined
 }
 
-function take(context: Context, { id, body, session, isLocal }: Taken, reply: Reply): void {
+function take(context: Context, { id, body, session, isLocal, by }: Taken, reply: Reply): void {
   const { journal, waiters } = context
   const known = journal.commands.find(id)
   if (known && known.outcome !== null) {
@@ -53,7 +55,12 @@ function take(context: Context, { id, body, session, isLocal }: Taken, reply: Re
   waiters.set(id, [...(waiters.get(id) ?? []), { session, reply }])
   if (known) return
   const isTaken = context.handle(() => {
-    journal.commands.insert({ id, body: JSON.stringify(body), is_local: isLocal ? 1 : 0 })
+    journal.commands.insert({
+      id,
+      body: JSON.stringify(body),
+      is_local: isLocal ? 1 : 0,
+      local_actor: by === undefined ? null : JSON.stringify(by),
+    })
     const end = begin(context, id, body)
     if (end) finishCommand(context, id, end)
   })

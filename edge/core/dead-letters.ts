@@ -1,7 +1,9 @@
 import { HUB_SUBJECT } from '../../protocol/model/subject.ts'
+import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { Context } from './context.ts'
 import type { DeadLetterSummary, LocalOutcome } from './hub-core.ts'
 import { setAlarm } from './ledger.ts'
+import { reportLocal } from './local-report.ts'
 
 const SHOWN = 50
 const MAX_DETAIL = 500
@@ -26,24 +28,21 @@ function kindOf(body: string): string | null {
 }
 
 /** What an old entry said may hold no longer, so that none is applied late: the cloud says how things are now. */
-export function replayByPerson(context: Context): LocalOutcome {
+export function replayByPerson(context: Context, by?: LocalActor): LocalOutcome {
   if (context.journal.deadLetters.count() === 0) return { ok: false, reason: 'not_found' }
   const isTaken = context.handle(() => {
     context.resetInbox()
-    report(context, 'replay_dead_letters')
+    reportLocal(context, 'replay_dead_letters', HUB_SUBJECT, { by })
   })
   return isTaken ? { ok: true } : { ok: false, reason: 'unavailable' }
 }
 
-export function dropByPerson(context: Context, id: number): LocalOutcome {
+export function dropByPerson(context: Context, id: number, by?: LocalActor): LocalOutcome {
   if (!context.journal.deadLetters.find(id)) return { ok: false, reason: 'not_found' }
   const isTaken = context.handle(() => {
     context.journal.deadLetters.drop(id)
     watchDeadLetters(context)
-    report(context, 'drop_dead_letter')
+    reportLocal(context, 'drop_dead_letter', HUB_SUBJECT, { by })
   })
   return isTaken ? { ok: true } : { ok: false, reason: 'unavailable' }
 }
-
-const report = ({ ledger }: Context, action: string): void =>
-  ledger.report({ kind: 'local', action, subject: HUB_SUBJECT, outcome: 'executed' })

@@ -1,5 +1,6 @@
 import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { AcceptanceProtocol, AcceptanceState, KeptAcceptance } from '../../protocol/model/acceptance.ts'
+import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../protocol/mqtt/session.ts'
 import type { Location } from '../../protocol/model/location.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
@@ -73,13 +74,18 @@ export type LocalOutcome = { ok: true } | { ok: false; reason: LocalRefusal; why
 
 /** The hub's guided acceptance by a technician (`acceptance/acceptance.ts`). */
 export interface HubAcceptance {
-  /** `parts`: null for the whole hub. */
-  begin(by: string, parts: readonly string[] | null): LocalOutcome
-  beginStep(step: string): LocalOutcome
-  /** What the step still waits for is not waited for. */
+  /** `parts`: null for the whole hub. Rows without a product are left out, unless the planogram is empty. */
+  begin(
+    name: string,
+    parts: readonly string[] | null,
+    how?: { by?: LocalActor | undefined; withUnassignedRows?: boolean | undefined },
+  ): LocalOutcome
+  /** Several steps are carried out one after another, as long as the hub sees what is expected. */
+  beginSteps(steps: readonly string[], by?: LocalActor): LocalOutcome
+  /** The step that is carried out ends without what it waits for; no further one begins. */
   stop(): LocalOutcome
-  decide(step: string, verdict: 'passed' | 'failed', remark: string): LocalOutcome
-  end(): LocalOutcome
+  decide(steps: readonly string[], verdict: 'passed' | 'failed', remark: string): LocalOutcome
+  end(by?: LocalActor): LocalOutcome
   state(): AcceptanceState
   /** Without an id: the one that is under way, or else the last. */
   protocol(id?: string): AcceptanceProtocol | null
@@ -107,7 +113,7 @@ export interface HubCore {
    */
   execute(command: Command, reply: (result: CommandResult) => void): void
   /** As `execute`, for a person at the hub itself: the ledger says `local` in place of the command's end. */
-  operate(body: HubCommand, reply: (result: CommandResult) => void): void
+  operate(body: HubCommand, reply: (result: CommandResult) => void, by?: LocalActor): void
   health(): HubHealth
   /** What the hub reports reaches the cloud no more, or does again: health says so. */
   noteStall(): void
@@ -133,22 +139,25 @@ export interface HubCore {
    * written), this store may be an older copy, and controllers that would tell have yet to be met.
    */
   restartLedger(reason: string, cloud?: 'ahead'): boolean
-  settle(operationId: string, happened: boolean): LocalOutcome
-  restock(location: Location, units: number): LocalOutcome
-  count(location: Location, units: number): LocalOutcome
+  /** Acts of people at the hub; `by` is who did it, for the cloud's audit log. */
+  settle(operationId: string, happened: boolean, by?: LocalActor): LocalOutcome
+  restock(location: Location, units: number, by?: LocalActor): LocalOutcome
+  count(location: Location, units: number, by?: LocalActor): LocalOutcome
   /** A person has looked at what is in a fridge that was too warm for too long: it is sold again. */
-  confirmFridge(fridge: number): LocalOutcome
+  confirmFridge(fridge: number, by?: LocalActor): LocalOutcome
   /** A person takes a bin, or the taking of orders, out of service at the hub itself, or gives it back. */
-  hold(what: 'orders' | number, isHeld: boolean): LocalOutcome
+  hold(what: 'orders' | number, isHeld: boolean, by?: LocalActor): LocalOutcome
+  /** A person restarts the service. */
+  noteRestart(by?: LocalActor): void
   held(): { orders: boolean; bins: number[] }
   /** What is wrong and not over, as the cloud was told. `raised_at`: cloud time, milliseconds. */
   alarms(): { code: string; subject: string; detail: string | null; raised_at: number }[]
   /** Takes the board on a controller's line for this hub's, although it is another's or new; what it remembers is erased. */
-  takeOverController(controller: string): LocalOutcome
+  takeOverController(controller: string, by?: LocalActor): LocalOutcome
   /** The controllers on whose lines there is a board that is not this hub's. */
   foreignControllers(): string[]
   /** Unlocks `main` or `fridge_<n>_left|middle|right` for a bounded time. */
-  unlockDoor(door: string, forMs: number): LocalOutcome
+  unlockDoor(door: string, forMs: number, by?: LocalActor): LocalOutcome
   unknownOperations(): UnknownOperation[]
   /** The newest of the cloud's entries that could not be applied. */
   deadLetters(): DeadLetterSummary[]
@@ -158,8 +167,8 @@ export interface HubCore {
    * Has the cloud tell everything again, by a snapshot: what an old entry said may hold no longer. When it is applied, no dead
    * letter is left.
    */
-  replayDeadLetters(): LocalOutcome
-  dropDeadLetter(id: number): LocalOutcome
+  replayDeadLetters(by?: LocalActor): LocalOutcome
+  dropDeadLetter(id: number, by?: LocalActor): LocalOutcome
   orders(): OrderSummary[]
   stock(): FacingStock[]
   readonly acceptance: HubAcceptance

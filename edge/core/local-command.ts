@@ -7,6 +7,8 @@ const TestDispense = z.object({
   name: z.literal('test_dispense'),
   location: Location,
   bin: z.int().min(1).max(4),
+  /** The bin may hold units that other rows dropped in this acceptance. */
+  onto: z.boolean().optional(),
 })
 export type TestDispense = z.infer<typeof TestDispense>
 

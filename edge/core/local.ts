@@ -1,6 +1,7 @@
 import { countProblem, restockProblem } from '../../protocol/model/counting.ts'
 import { storageSentence, storageText, type StorageFault } from '../../protocol/model/storage.ts'
 import { locationKey, type Location } from '../../protocol/model/location.ts'
+import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import {
   binSubject,
   controllerSubject,
@@ -23,6 +24,7 @@ import type {
 import { settleByWord } from './operations/settle.ts'
 import { progressOf } from './orders/orders.ts'
 import { takeOver } from './recovery/strangers.ts'
+import { reportLocal } from './local-report.ts'
 import { countFacing, restockFacing } from './stock.ts'
 import { placeOf } from './layout.ts'
 import { blockedRows, closedCabinets } from './withheld.ts'
@@ -31,18 +33,28 @@ const no = (reason: LocalRefusal): LocalOutcome => ({ ok: false, reason })
 const invalidQuantity = (why: string): LocalOutcome => ({ ok: false, reason: 'invalid_quantity', why })
 
 /** A person says whether an operation of unknown outcome happened. */
-export function settleByPerson(context: Context, operationId: string, happened: boolean): LocalOutcome {
+export function settleByPerson(
+  context: Context,
+  operationId: string,
+  happened: boolean,
+  by?: LocalActor,
+): LocalOutcome {
   const operation = context.journal.operations.find(operationId)
   if (!operation) return no('not_found')
   if (operation.state !== 'unknown') return no('not_unknown')
   const isTaken = context.handle(() => {
     settleByWord(context, operation, happened)
-    report(context, 'settle_operation', deviceSubject(operation.device))
+    reportLocal(context, 'settle_operation', deviceSubject(operation.device), { by })
   })
   return isTaken ? { ok: true } : no('unavailable')
 }
 
-export function restockByPerson(context: Context, location: Location, units: number): LocalOutcome {
+export function restockByPerson(
+  context: Context,
+  location: Location,
+  units: number,
+  by?: LocalActor,
+): LocalOutcome {
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
   const capacity = context.layout.depthOf(location)
@@ -50,42 +62,58 @@ export function restockByPerson(context: Context, location: Location, units: num
   if (problem !== undefined) return invalidQuantity(problem)
   const isTaken = context.handle(() => {
     restockFacing(context, facing, units)
-    report(context, 'restock_row', rowSubject(location))
+    const before = facing.quantity
+    reportLocal(context, 'restock_row', rowSubject(location), { by, before, after: before + units })
   })
   return isTaken ? { ok: true } : no('unavailable')
 }
 
-export function countByPerson(context: Context, location: Location, units: number): LocalOutcome {
+export function countByPerson(
+  context: Context,
+  location: Location,
+  units: number,
+  by?: LocalActor,
+): LocalOutcome {
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
   const problem = countProblem(units, context.layout.depthOf(location))
   if (problem !== undefined) return invalidQuantity(problem)
   const isTaken = context.handle(() => {
     countFacing(context, facing, units)
-    report(context, 'count_row', rowSubject(location))
+    reportLocal(context, 'count_row', rowSubject(location), { by, before: facing.quantity, after: units })
   })
   return isTaken ? { ok: true } : no('unavailable')
 }
 
 /** A person has looked at what is in a fridge. */
-export function confirmFridgeByPerson(context: Context, fridge: number): LocalOutcome {
+export function confirmFridgeByPerson(context: Context, fridge: number, by?: LocalActor): LocalOutcome {
   if (!shutFridges(context).includes(fridge)) return no('not_found')
   const isTaken = context.handle(() => {
     confirmFridge(context, fridge)
-    report(context, 'confirm_fridge', fridgeSubject(fridge))
+    reportLocal(context, 'confirm_fridge', fridgeSubject(fridge), { by })
   })
   return isTaken ? { ok: true } : no('unavailable')
 }
 
 /** A person lets somebody in. On a full disk doors obey all the same. */
-export function unlockByPerson(context: Context, door: string, forMs: number): LocalOutcome {
+export function unlockByPerson(
+  context: Context,
+  door: string,
+  forMs: number,
+  by?: LocalActor,
+): LocalOutcome {
   if (!context.doors.unlock(door, forMs)) return no('unavailable')
-  context.handle(() => report(context, 'unlock_door', doorSubject(door)))
+  context.handle(() => reportLocal(context, 'unlock_door', doorSubject(door), { by }))
   return { ok: true }
 }
 
 /** A person takes a bin, or the taking of orders, out of service at the hub itself, or gives it back. */
-export function holdByPerson(context: Context, what: 'orders' | number, isHeld: boolean): LocalOutcome {
+export function holdByPerson(
+  context: Context,
+  what: 'orders' | number,
+  isHeld: boolean,
+  by?: LocalActor,
+): LocalOutcome {
   const { journal, layout } = context
   if (what !== 'orders' && !layout.bins.some(({ number }) => number === what)) return no('not_found')
   const isTaken = context.handle(() => {
@@ -97,27 +125,28 @@ export function holdByPerson(context: Context, what: 'orders' | number, isHeld: 
         : { ...held, bins: isHeld ? [...others, what] : others },
     )
     const action = isHeld ? 'hold' : 'release'
-    report(
+    reportLocal(
       context,
       what === 'orders' ? `${action}_orders` : `${action}_bin`,
       what === 'orders' ? 'orders' : binSubject(what),
+      { by },
     )
   })
   return isTaken ? { ok: true } : no('unavailable')
 }
 
 /** A person says that the board on this line is a spare part for this hub. */
-export function takeOverByPerson(context: Context, controller: string): LocalOutcome {
+export function takeOverByPerson(context: Context, controller: string, by?: LocalActor): LocalOutcome {
   const stranger = context.strangers.get(controller)
   if (!stranger?.isForeign) return no('not_found')
   if (!takeOver(context, controller, stranger)) return no('invalid')
-  context.handle(() => report(context, 'take_over_controller', controllerSubject(controller)))
+  context.handle(() => reportLocal(context, 'take_over_controller', controllerSubject(controller), { by }))
   return { ok: true }
 }
 
-/** What people do at the hub itself stands in the cloud's audit log. */
-const report = ({ ledger }: Context, action: string, subject: string): void =>
-  ledger.report({ kind: 'local', action, subject, outcome: 'executed' })
+/** A person restarts the service. A full disk does not prevent the restart. */
+export const noteRestart = (context: Context, by?: LocalActor): void =>
+  void context.handle(() => reportLocal(context, 'restart_service', HUB_SUBJECT, { by }))
 
 /** What is wrong and not over, a failure of the storage among it: that cannot be in the journal. */
 export function alarmsOf(context: Context): ReturnType<HubCore['alarms']> {

@@ -10,7 +10,7 @@ import { intend } from './operations/intend.ts'
 export function beginTestDispense(
   context: Context,
   id: string,
-  { location, bin: number }: TestDispense,
+  { location, bin: number, onto = false }: TestDispense,
 ): CommandReason | undefined {
   const { journal, layout } = context
   const bin = viewBins(context).find((view) => view.number === number)
@@ -19,7 +19,7 @@ export function beginTestDispense(
   if (!bin.up || !isUsable(context, device)) return 'offline'
   const { shelf, row } = location
   const isHindered =
-    !isAvailable({ ...bin, enabled: true }) ||
+    !isAvailable({ ...bin, enabled: true, ...(onto && { occupied: false }) }) ||
     !isPrepared(bin) ||
     journal.orders.unfinished().length > 0 ||
     startUpGraceMs(context) > 0 ||

@@ -10,6 +10,8 @@ export interface AcceptanceRow {
   by: string
   /** JSON: the parts that it is of; null for the whole hub. */
   parts: string | null
+  /** JSON: the steps that are left out, those of rows without a product. */
+  left_out: string
   software: string
   /** JSON: of each controller, when it ended. */
   firmware: string | null
@@ -41,9 +43,9 @@ export type Acceptances = ReturnType<typeof createAcceptances>
 export function createAcceptances({ db }: Store) {
   return {
     begin: run(
-      db.prepare<[Pick<AcceptanceRow, 'id' | 'by' | 'parts' | 'software' | 'begun_at'>]>(
-        `INSERT INTO acceptances (id, by, parts, software, begun_at)
-         VALUES (@id, @by, @parts, @software, @begun_at)`,
+      db.prepare<[Pick<AcceptanceRow, 'id' | 'by' | 'parts' | 'left_out' | 'software' | 'begun_at'>]>(
+        `INSERT INTO acceptances (id, by, parts, left_out, software, begun_at)
+         VALUES (@id, @by, @parts, @left_out, @software, @begun_at)`,
       ),
     ),
     /** The one that has not ended; there is one at most. */

@@ -7,12 +7,16 @@ export interface CommandRow {
   /** `CommandBody`, JSON. */
   body: string
   is_local: 0 | 1
+  /** JSON of `LocalActor`; null for commands of the cloud. */
+  local_actor: string | null
   /** Null while its operations run. */
   outcome: CommandResult['outcome'] | null
   reason: CommandReason | null
   /** JSON: the outcome's data; of an open command, what is known of it already. */
   data: string | null
 }
+
+export type NewCommand = Pick<CommandRow, 'id' | 'body' | 'is_local' | 'local_actor'>
 
 export interface CommandEnd {
   outcome: CommandResult['outcome']
@@ -28,12 +32,12 @@ export type Commands = ReturnType<typeof createCommands>
  */
 export function createCommands(store: Store) {
   const { db } = store
-  const select = 'SELECT id, body, is_local, outcome, reason, data FROM commands'
+  const select = 'SELECT id, body, is_local, local_actor, outcome, reason, data FROM commands'
   const loadOpen = all(db.prepare<[], CommandRow>(`${select} WHERE outcome IS NULL ORDER BY number`))
   const open = store.keep(() => new Map(loadOpen().map((row) => [row.id, row])))
   const insert = run(
-    db.prepare<[Pick<CommandRow, 'id' | 'body' | 'is_local'>]>(
-      'INSERT INTO commands (id, body, is_local) VALUES (@id, @body, @is_local)',
+    db.prepare<[NewCommand]>(
+      'INSERT INTO commands (id, body, is_local, local_actor) VALUES (@id, @body, @is_local, @local_actor)',
     ),
   )
   const findAny = one(db.prepare<[id: string], CommandRow>(`${select} WHERE id = ?`))
@@ -46,7 +50,7 @@ export function createCommands(store: Store) {
     db.prepare<[data: string, id: string]>('UPDATE commands SET data = ? WHERE id = ?'),
   )
   return {
-    insert(command: Pick<CommandRow, 'id' | 'body' | 'is_local'>): void {
+    insert(command: NewCommand): void {
       const rows = open.get()
       insert(command)
       rows.set(command.id, { ...command, outcome: null, reason: null, data: null })

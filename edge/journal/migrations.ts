@@ -178,6 +178,8 @@ CREATE TABLE commands (
   body TEXT NOT NULL,
   -- Given at the hub itself: the cloud knows nothing of it.
   is_local INTEGER NOT NULL,
+  -- JSON: the person who gave a local command.
+  local_actor TEXT,
   -- Null while its operations run.
   outcome TEXT,
   reason TEXT,
@@ -245,6 +247,8 @@ const acceptances: Migration = {
       id TEXT NOT NULL UNIQUE,
       by TEXT NOT NULL,
       parts TEXT,
+      -- JSON: the steps of rows without a product.
+      left_out TEXT NOT NULL,
       software TEXT NOT NULL,
       -- JSON: of each controller, when the acceptance ended.
       firmware TEXT,

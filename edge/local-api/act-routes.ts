@@ -4,10 +4,11 @@ import { Location } from '../../protocol/model/location.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
+import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubCore, LocalOutcome } from '../core/hub-core.ts'
 import { bodyOf, done, Nothing, parse } from './bodies.ts'
 import { LocalError } from './local-error.ts'
-import type { LocalApp, LocalContext } from './login-routes.ts'
+import { nameOf, type LocalApp, type LocalContext } from './login-routes.ts'
 
 /** The hub judges it: by the row, as the cloud does. */
 const units = z.number()
@@ -66,55 +67,55 @@ export interface ActOptions {
 export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
   /** Answers with what became of a person's act, and keeps it in the log. */
   function told(c: LocalContext, about: object, outcome: LocalOutcome, what = 'local command'): Response {
-    log.info({ ...about, ...outcome, by: c.get('person') }, what)
+    log.info({ ...about, ...outcome, by: nameOf(c.get('actor')) }, what)
     return done(c, outcome)
   }
 
   app.post('/api/hold/orders', async (c) => {
     const { held } = await bodyOf(c, Hold)
-    return told(c, { held, what: 'orders' }, core.hold('orders', held))
+    return told(c, { held, what: 'orders' }, core.hold('orders', held, c.get('actor')))
   })
   app.post('/api/bins/:number/hold', async (c) => {
     const bin = binOf(c)
     const { held } = await bodyOf(c, Hold)
-    return told(c, { held, bin }, core.hold(bin, held))
+    return told(c, { held, bin }, core.hold(bin, held, c.get('actor')))
   })
   app.post('/api/operations/:id/settle', async (c) => {
     const id = parse(OperationId, c.req.param('id'), 'id')
     const { happened } = await bodyOf(c, Settle)
-    return told(c, { operation: id, happened }, core.settle(id, happened))
+    return told(c, { operation: id, happened }, core.settle(id, happened, c.get('actor')))
   })
   app.post('/api/stock/count', async (c) => {
     const { location, units } = await bodyOf(c, Count)
-    return told(c, { ...location, counted: units }, core.count(location, units))
+    return told(c, { ...location, counted: units }, core.count(location, units, c.get('actor')))
   })
   app.post('/api/stock/restock', async (c) => {
     const { location, units } = await bodyOf(c, Restock)
-    return told(c, { ...location, restocked: units }, core.restock(location, units))
+    return told(c, { ...location, restocked: units }, core.restock(location, units, c.get('actor')))
   })
   app.post('/api/doors/:door/unlock', async (c) => {
     const door = parse(DoorName, c.req.param('door'), 'door')
     const { for_ms: forMs } = await bodyOf(c, Unlock)
-    return told(c, { door, forMs }, core.unlockDoor(door, forMs))
+    return told(c, { door, forMs }, core.unlockDoor(door, forMs, c.get('actor')))
   })
   app.post('/api/fridges/:number/confirm', async (c) => {
     const fridge = fridgeOf(c)
     await bodyOf(c, Nothing)
-    return told(c, { fridge }, core.confirmFridge(fridge))
+    return told(c, { fridge }, core.confirmFridge(fridge, c.get('actor')))
   })
   app.post('/api/controllers/:id/take-over', async (c) => {
     const id = parse(ControllerId, c.req.param('id'), 'id')
     await bodyOf(c, Nothing)
-    return told(c, { controller: id }, core.takeOverController(id))
+    return told(c, { controller: id }, core.takeOverController(id, c.get('actor')))
   })
   app.post('/api/dead-letters/replay', async (c) => {
     await bodyOf(c, Nothing)
-    return told(c, {}, core.replayDeadLetters(), 'local command: the cloud is asked to tell everything again')
+    return told(c, {}, core.replayDeadLetters(c.get('actor')), 'local command: the cloud is asked to tell everything again')
   })
   app.post('/api/dead-letters/:id/drop', async (c) => {
     const id = parse(LetterId, c.req.param('id'), 'id')
     await bodyOf(c, Nothing)
-    return told(c, { deadLetter: id }, core.dropDeadLetter(id))
+    return told(c, { deadLetter: id }, core.dropDeadLetter(id, c.get('actor')))
   })
 }
 
@@ -129,9 +130,9 @@ export interface CommandOptions {
 /** Commands of bins and fridges, carried out as a person's: the answer waits for the result. */
 export function commandRoutes(app: LocalApp, options: CommandOptions): void {
   async function command(c: LocalContext, body: CommandBody): Promise<Response> {
-    const result = await operate(options, body)
+    const result = await operate(options, body, c.get('actor'))
     const { outcome, reason } = result
-    options.log.info({ ...body, outcome, reason, by: c.get('person') }, 'local command')
+    options.log.info({ ...body, outcome, reason, by: nameOf(c.get('actor')) }, 'local command')
     return moved(c, result)
   }
   for (const [motion, name] of Object.entries(motions))
@@ -164,14 +165,16 @@ const motionsOf = (body: CommandBody): number => (body.name === 'cycle_bin' ? 2 
 function operate(
   { core, clock, motionTimeoutMs }: CommandOptions,
   body: CommandBody,
+  by: LocalActor,
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
     const timeoutMs = motionsOf(body) * motionTimeoutMs
     const cancel = clock.after(timeoutMs, () => reject(new LocalError('timeout')))
-    core.operate(body, (result) => {
+    const onResult = (result: CommandResult): void => {
       cancel()
       resolve(result)
-    })
+    }
+    core.operate(body, onResult, by)
   })
 }
 

@@ -11,7 +11,7 @@ import { actRoutes, type ActOptions, commandRoutes, type CommandOptions } from '
 import { bodyOf, Nothing } from './bodies.ts'
 import { liveState } from './live.ts'
 import { LocalError } from './local-error.ts'
-import { loginRoutes, type LocalApp, type LoginOptions } from './login-routes.ts'
+import { loginRoutes, nameOf, type LocalApp, type LoginOptions } from './login-routes.ts'
 
 /** What the local API does with the hub. */
 export type LocalCore = ActOptions['core'] &
@@ -28,6 +28,7 @@ export type LocalCore = ActOptions['core'] &
     | 'alarms'
     | 'held'
     | 'acceptance'
+    | 'noteRestart'
   >
 
 export interface LocalApiOptions extends LoginOptions, ActOptions, CommandOptions {
@@ -102,7 +103,9 @@ export function createLocalApi(options: LocalApiOptions): LocalApp {
   )
   app.post('/api/restart', async (c) => {
     await bodyOf(c, Nothing)
-    log.info({ by: c.get('person') }, 'a person restarts the service')
+    const by = c.get('actor')
+    log.info({ by: nameOf(by) }, 'a person restarts the service')
+    options.core.noteRestart(by)
     options.restart()
     return c.json({ ok: true }, 202)
   })

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Log } from '../../protocol/model/log.ts'
 import { Refusals } from '../../protocol/model/refusals.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { bodyOf } from './bodies.ts'
 import { Guesses, type GuessLimits } from './guesses.ts'
 import { LocalError } from './local-error.ts'
@@ -28,8 +29,8 @@ export interface LoginOptions {
 
 /** What the routes know of the caller. */
 export interface LocalVariables {
-  /** The name of the person, for the log. */
-  person: string
+  /** Who acts, for the log here and the cloud's audit log. */
+  actor: LocalActor
   /** Whether the caller may still read on. */
   isAllowed: () => boolean
 }
@@ -42,8 +43,10 @@ const Login = z.strictObject({
   name: z.string().trim().min(1).max(60).optional(),
 })
 
+/** Name of a person in the hub's log. */
+export const nameOf = ({ person }: LocalActor): string => person ?? 'shared token'
+
 const SESSIONS = 200
-const SHARED = 'shared token'
 
 /** Login and logout; every route below `/api` that is added after them takes a token, or the login's cookie. */
 export function loginRoutes(app: LocalApp, options: LoginOptions): void {
@@ -76,9 +79,9 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
     const { token, name } = await bodyOf(c, Login)
     const holder = holderOf(c, token)
     if (holder === undefined) return refuse(c)
-    const person = holder.person ?? name ?? SHARED
-    const value = sessions.begin({ credential: holder.credential, person })
-    log.info({ by: person }, 'a person logs in')
+    const actor = { person: holder.person ?? name ?? null, shared_token: holder.person === null }
+    const value = sessions.begin({ credential: holder.credential, actor })
+    log.info({ by: nameOf(actor) }, 'a person logs in')
     c.header('Set-Cookie', cookieHeader(value, Math.floor(options.sessionMs / 1000), isTls(c)))
     return c.json({ ok: true })
   })
@@ -100,14 +103,14 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
     const session = value === undefined ? undefined : sessionOf(value)
     // A browser sends the cookie by itself, also where another site's page asks it to.
     if (session !== undefined && isSameSite(c.req.raw.headers)) {
-      c.set('person', session.person)
+      c.set('actor', session.actor)
       c.set('isAllowed', () => sessionOf(value!) !== undefined)
       return next()
     }
     const bearer = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1]
     const holder = bearer === undefined ? undefined : holderOf(c, bearer)
     if (holder !== undefined) {
-      c.set('person', holder.person ?? SHARED)
+      c.set('actor', { person: holder.person, shared_token: holder.person === null })
       c.set('isAllowed', () => access.ofCredential(holder.credential) !== undefined)
       return next()
     }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { digestOf } from './token.ts'
 
 /** A login at the hub's page. The hub stores digests only: whoever reads the file cannot use a session. */
@@ -7,7 +8,7 @@ const Session = z.object({
   digest: z.string(),
   /** Digest of the token that opened it: the session ends with the token. */
   credential: z.string(),
-  person: z.string(),
+  actor: LocalActor,
   expiresAt: z.number(),
 })
 type Session = z.infer<typeof Session>
@@ -21,7 +22,7 @@ export interface SessionFile {
 
 export interface OpenSession {
   credential: string
-  person: string
+  actor: LocalActor
 }
 
 const VALUE_BYTES = 32
@@ -46,10 +47,10 @@ export class Sessions {
   }
 
   /** Opens a session and returns its value for the cookie. Beyond the most sessions, the oldest one ends. */
-  begin({ credential, person }: OpenSession): string {
+  begin({ credential, actor }: OpenSession): string {
     const value = Buffer.from(this.#runtime.random.bytes(VALUE_BYTES)).toString('base64url')
     const now = this.#runtime.clock.now()
-    const session = { digest: digestOf(value), credential, person, expiresAt: now + this.#lifetimeMs }
+    const session = { digest: digestOf(value), credential, actor, expiresAt: now + this.#lifetimeMs }
     this.#change([...this.#open.filter(({ expiresAt }) => now < expiresAt), session].slice(-this.#most))
     return value
   }

@@ -10,7 +10,8 @@ export interface AcceptanceState {
   /** Why nothing may move for it now; null where it may. */
   hindrance: string | null
   /** The step that is being carried out, and what was seen of it so far. */
-  running: { step: string; seen: string[] } | null
+  /** `following`: how many steps begin by themselves after it. */
+  running: { step: string; seen: string[]; following: number } | null
 }
 
 /** A guided acceptance with all its steps. Instants are cloud time, milliseconds. */
@@ -19,6 +20,8 @@ export interface AcceptanceProtocol {
   by: string
   /** The parts that it is of (`bin 2`); null for the whole hub. */
   parts: string[] | null
+  /** How many rows without a product were left out. */
+  left_out: number
   software: string
   firmware: { controller: string; firmware: string | null }[]
   begun_at: number

@@ -169,17 +169,29 @@ export type State = z.infer<typeof State>
 export const StateEntry = z.object({ kind: z.literal('state'), at, state: State })
 export type StateEntry = z.infer<typeof StateEntry>
 
+/** The person at the hub's page. Hubs of the version before send none of it. */
+export const LocalActor = z.object({
+  /** Name of the person; null if a caller with the shared token gave none. */
+  person: z.string().max(60).nullable().default(null),
+  /** True if the person used the shared token: nobody has verified the name. */
+  shared_token: z.boolean().default(false),
+})
+export type LocalActor = z.infer<typeof LocalActor>
+
 /**
- * Somebody at the hub itself has done something, or tried to. Counts and settlements have entries of their own; this one says
- * that they were made there.
+ * A person did something at the hub itself, or tried to. Counts and settlements have entries of their own; this entry
+ * records who made them there.
  */
-export const LocalEntry = z.object({
+export const LocalEntry = LocalActor.extend({
   kind: z.literal('local'),
   at,
   /** `unlock_door`, `open_bin`, `count_row`, `confirm_fridge`, …: what was asked for. */
   action: z.string().max(64),
   subject: z.string().max(64),
   outcome: z.enum(['executed', 'refused', 'failed', 'unknown']),
+  /** Units in the row before and after a count or a restock. */
+  before: z.int().optional(),
+  after: z.int().optional(),
 })
 export type LocalEntry = z.infer<typeof LocalEntry>
 

@@ -5,7 +5,7 @@ type Ask = (name: string) => (...args: unknown[]) => { ok: true }
 /** The acceptance of a scripted hub: none is under way. What is asked of it `ask` takes down. */
 export const idleAcceptance = (ask: Ask): HubAcceptance => ({
   begin: ask('begin'),
-  beginStep: ask('beginStep'),
+  beginSteps: ask('beginSteps'),
   stop: ask('stop'),
   decide: ask('decide'),
   end: ask('end'),

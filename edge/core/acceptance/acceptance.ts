@@ -1,9 +1,18 @@
 import type { AcceptanceState } from '../../../protocol/model/acceptance.ts'
+import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Context } from '../context.ts'
 import type { HubAcceptance, LocalOutcome, LocalRefusal } from '../hub-core.ts'
-import { addAttempt, beginProtocol, endProtocol, protocolOf, stepsNow } from './protocol.ts'
-import { StepRun } from './step-run.ts'
-import { stepsOf } from './steps.ts'
+import { judge } from './observation.ts'
+import {
+  addAttempt,
+  beginProtocol,
+  endProtocol,
+  protocolOf,
+  stepsNow,
+  unassignedRows,
+} from './protocol.ts'
+import { type Pile, StepRun } from './step-run.ts'
+import { type AcceptanceStep, stepsOf } from './steps.ts'
 
 const no = (reason: LocalRefusal, why?: string): LocalOutcome => ({
   ok: false,
@@ -26,6 +35,8 @@ export interface Acceptance extends HubAcceptance {
 export function createAcceptance(context: () => Context): Acceptance {
   /** A hub that was away does not take up again what moves. */
   let run: StepRun | undefined
+  /** Steps that follow by themselves, each after one that the hub saw as expected. */
+  let following: string[] = []
   let revision = 0
 
   function changed(isTaken: boolean): LocalOutcome {
@@ -34,65 +45,94 @@ export function createAcceptance(context: () => Context): Acceptance {
     return done
   }
 
-  function begin(by: string, parts: readonly string[] | null): LocalOutcome {
+  const begin: Acceptance['begin'] = (name, parts, { by, withUnassignedRows = false } = {}) => {
     const { journal, hardware } = context()
-    const name = by.trim()
     const known = new Set(stepsOf(hardware).map(({ part }) => part))
-    if (name === '' || (parts !== null && (parts.length === 0 || parts.some((part) => !known.has(part)))))
+    if (
+      name.trim() === '' ||
+      (parts !== null && (parts.length === 0 || parts.some((part) => !known.has(part))))
+    )
       return no('invalid')
     if (journal.acceptances.open())
       return no('not_now', 'An acceptance is under way: go on with it, or end it.')
-    return changed(beginProtocol(context(), name, parts))
+    const leftOut = withUnassignedRows ? [] : unassignedRows(context())
+    return changed(beginProtocol(context(), { name: name.trim(), parts, leftOut }, by))
   }
 
-  /** Begins a step. What comes of it is in the protocol when it is over. */
-  function beginStep(stepId: string): LocalOutcome {
+  /** Begins a step, or several one after another. The protocol has the result of each when it is over. */
+  function beginSteps(ids: readonly string[], by?: LocalActor): LocalOutcome {
     const row = context().journal.acceptances.open()
-    const step = row && stepsNow(context(), row).find(({ id }) => id === stepId)
-    if (!step) return no('not_found')
+    const known = row ? stepsNow(context(), row) : []
+    const steps = ids.map((id) => known.find((one) => one.id === id))
+    if (steps.length === 0 || steps.includes(undefined)) return no('not_found')
     if (run) return no('not_now', 'Another step is being carried out.')
-    const hindered = step.moves ? hindrance(context()) : null
+    const hindered = steps.some((step) => step!.moves) ? hindrance(context()) : null
     if (hindered !== null) return no('not_now', hindered)
+    following = ids.slice(1)
+    start(steps[0]!, by)
+    return done
+  }
+
+  /** `pile`: the bin into which the row before dropped its unit, and how many units the steps have dropped there. */
+  function start(step: AcceptanceStep, by: LocalActor | undefined, pile?: Pile): void {
     run = new StepRun(context(), step, {
+      by,
+      pile,
       onSeen: () => revision++,
-      onEnd(observation) {
+      onEnd(observation, nextPile) {
         run = undefined
         addAttempt(context(), step, observation)
         revision++
+        followOn(judge(step.check, observation).agrees, by, nextPile)
       },
     })
     revision++
     run.start()
-    return done
   }
 
+  /** What was not as expected is for the technician: the steps behind it do not begin. */
+  function followOn(agrees: boolean, by: LocalActor | undefined, pile: Pile | undefined): void {
+    const id = following.shift()
+    const row = context().journal.acceptances.open()
+    const step = row && stepsNow(context(), row).find((one) => one.id === id)
+    if (agrees && step && (!step.moves || hindrance(context()) === null)) start(step, by, pile)
+    else following = []
+  }
+
+  /** Ends the step that is carried out, and the steps that would follow it. */
   function stop(): LocalOutcome {
     if (!run) return no('not_found')
+    following = []
     run.stop()
     return done
   }
 
-  /** The technician's word on the last attempt of a step. What the hub saw otherwise needs a remark to be passed. */
-  function decide(stepId: string, verdict: 'passed' | 'failed', remark: string): LocalOutcome {
+  /** The technician's verdict on the last attempt of each step. A pass that the hub did not see needs a remark. */
+  function decide(ids: readonly string[], verdict: 'passed' | 'failed', remark: string): LocalOutcome {
     const { journal, handle } = context()
     const row = journal.acceptances.open()
-    const last = row && journal.acceptances.attempts(row.id).findLast(({ step }) => step === stepId)
-    if (!last) return no('not_found')
-    if (run?.step.id === stepId) return no('not_now', 'The step is being carried out.')
-    if (verdict === 'passed' && last.agrees === 0 && remark.trim() === '')
+    const attempts = row ? journal.acceptances.attempts(row.id) : []
+    const last = ids.map((id) => attempts.findLast(({ step }) => step === id))
+    if (last.length === 0 || last.includes(undefined)) return no('not_found')
+    if (run && ids.includes(run.step.id)) return no('not_now', 'The step is being carried out.')
+    if (verdict === 'passed' && remark.trim() === '' && last.some((attempt) => attempt!.agrees === 0))
       return no(
         'not_now',
         'The hub did not see what was expected: say in a remark why it is passed all the same.',
       )
-    return changed(handle(() => journal.acceptances.decide(verdict, remark.trim(), last.number)))
+    return changed(
+      handle(() => {
+        for (const attempt of last) journal.acceptances.decide(verdict, remark.trim(), attempt!.number)
+      }),
+    )
   }
 
   /** Ends it: the report goes to the cloud with everything else, once, whenever the cloud is there. */
-  function end(): LocalOutcome {
+  function end(by?: LocalActor): LocalOutcome {
     const row = context().journal.acceptances.open()
     if (!row) return no('not_found')
     if (run) return no('not_now', 'A step is being carried out.')
-    return changed(endProtocol(context(), row))
+    return changed(endProtocol(context(), row, by))
   }
 
   function state(): AcceptanceState {
@@ -101,13 +141,19 @@ export function createAcceptance(context: () => Context): Acceptance {
       id: row?.id ?? null,
       revision,
       hindrance: hindrance(context()),
-      running: run ? { step: run.step.id, seen: run.seen.map(({ of, is }) => `${of}: ${is}`) } : null,
+      running: run
+        ? {
+            step: run.step.id,
+            seen: run.seen.map(({ of, is }) => `${of}: ${is}`),
+            following: following.length,
+          }
+        : null,
     }
   }
 
   return {
     begin,
-    beginStep,
+    beginSteps,
     stop,
     decide,
     end,
@@ -122,6 +168,7 @@ export function createAcceptance(context: () => Context): Acceptance {
           ended_at === null || result === null ? [] : [{ id, by, begun_at, ended_at, result }],
         ),
     leave() {
+      following = []
       run?.leave()
       run = undefined
     },

@@ -45,7 +45,10 @@ export function changesOf(before: Readings, now: Readings): Seen[] {
 }
 
 /** The readings of a step's own, in which its success must show, each with what must be seen in turn. */
-function wanted(check: Check, bin?: number): { of: string; turns: readonly string[] }[] {
+function wanted(
+  check: Check,
+  { before, bin }: Pick<Observation, 'before' | 'bin'>,
+): { of: string; turns: readonly string[] }[] {
   switch (check.of) {
     case 'controller':
     case 'temperature':
@@ -67,7 +70,10 @@ function wanted(check: Check, bin?: number): { of: string; turns: readonly strin
     case 'lift':
       return [{ of: readingOf.lift(check.bin), turns: ['up', 'down'] }]
     case 'row':
-      return bin === undefined ? [] : [{ of: readingOf.content(bin), turns: ['something'] }]
+      // The sensor of a bin in which units lie already cannot show one more: the drop sensor alone sees it.
+      return bin === undefined || before.get(readingOf.content(bin)) === 'something'
+        ? []
+        : [{ of: readingOf.content(bin), turns: ['something'] }]
   }
 }
 
@@ -83,7 +89,7 @@ function turnsOf(check: Check, of: string, { before, seen }: Pick<Observation, '
 
 /** Whether all that the step's own sensors have to say has been said: nothing more is waited for. */
 export const isAllSeen = (check: Check, looked: Pick<Observation, 'before' | 'seen' | 'bin'>): boolean =>
-  wanted(check, looked.bin).every(({ of, turns }) => turnsOf(check, of, looked).length >= turns.length)
+  wanted(check, looked).every(({ of, turns }) => turnsOf(check, of, looked).length >= turns.length)
 
 /** What must be so before the hub begins; a sentence that says what is not. */
 export function obstacle(check: Check, readings: Readings): string | undefined {
@@ -116,8 +122,9 @@ export function obstacle(check: Check, readings: Readings): string | undefined {
 }
 
 /** What has changed besides, of the same kind, that the step has not moved: a cable may be in another's place. */
-function strays(check: Check, { seen, bin }: Observation): Seen[] {
-  const own = new Set(wanted(check, bin).map(({ of }) => of))
+function strays(check: Check, observation: Observation): Seen[] {
+  const { seen } = observation
+  const own = new Set(wanted(check, observation).map(({ of }) => of))
   const isAlike = (of: string): boolean => {
     switch (check.of) {
       case 'controller':
@@ -177,7 +184,7 @@ function ownFindings(check: Check, observation: Observation): string[] {
   if (end === 'refused') return []
   if (check.of === 'door' && check.hasSensor && before.get(readingOf.doorway(check.door)) === 'open')
     return ['The sensor said open before: was the door open, or is the sensor inverted?']
-  const found = wanted(check, bin).flatMap(({ of, turns }) => {
+  const found = wanted(check, observation).flatMap(({ of, turns }) => {
     const said = turnsOf(check, of, observation)
     return turns.every((turn, index) => said[index] === turn)
       ? []
@@ -202,7 +209,7 @@ export function observedWords(check: Check, observation: Observation): string {
   if (celsius !== undefined) words.push(`${celsius} °C`)
   if (drops !== undefined) words.push(`the drop sensor saw ${drops} ${drops === 1 ? 'unit' : 'units'} fall`)
   if (bin !== undefined) words.push(`into bin ${bin}`)
-  for (const { of } of wanted(check, bin)) {
+  for (const { of } of wanted(check, observation)) {
     const said = [before.get(of) ?? 'unknown', ...seen.filter((one) => one.of === of).map(({ is }) => is)]
     words.push(`${of} ${said.join(' → ')}`)
   }

@@ -1,8 +1,11 @@
 import type { AcceptanceProtocol, AcceptanceStepWords } from '../../../protocol/model/acceptance.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { locationKey } from '../../../protocol/model/location.ts'
 import { HUB_SUBJECT } from '../../../protocol/model/subject.ts'
 import type { AcceptanceRow, AttemptRow } from '../../journal/acceptances.ts'
+import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Context } from '../context.ts'
+import { reportLocal } from '../local-report.ts'
 import { judge, observedWords, type Observation } from './observation.ts'
 import { NOT_DONE, reportText, resultOf, type Firmware } from './report.ts'
 import { stepsOf, type AcceptanceStep } from './steps.ts'
@@ -13,7 +16,21 @@ const partsOf = ({ parts }: AcceptanceRow): string[] | null =>
 /** The steps of an acceptance that has not ended. */
 export function stepsNow({ hardware }: Context, row: AcceptanceRow): AcceptanceStep[] {
   const parts = partsOf(row)
-  return stepsOf(hardware).filter(({ part }) => parts?.includes(part) ?? true)
+  const leftOut = leftOutOf(row)
+  return stepsOf(hardware).filter(
+    ({ id, part }) => (parts?.includes(part) ?? true) && !leftOut.includes(id),
+  )
+}
+
+const leftOutOf = ({ left_out }: AcceptanceRow): string[] => JSON.parse(left_out) as string[]
+
+/** The steps of rows without a product. A hub whose planogram is empty has none: its rows are all to be tested. */
+export function unassignedRows({ hardware, journal }: Context): string[] {
+  const assigned = new Set(journal.stock.facings().map((facing) => locationKey(facing)))
+  if (assigned.size === 0) return []
+  return stepsOf(hardware).flatMap(({ id, check }) =>
+    check.of === 'row' && !assigned.has(locationKey(check.location)) ? [id] : [],
+  )
 }
 
 const firmwareNow = ({ controllers }: Context): Firmware =>
@@ -42,6 +59,7 @@ export function protocolOf(context: Context, id?: string): AcceptanceProtocol | 
     id: row.id,
     by,
     parts: partsOf(row),
+    left_out: leftOutOf(row).length,
     software,
     firmware: [...firmware],
     begun_at,
@@ -77,17 +95,22 @@ function stepsOfEnded(attempts: readonly AttemptRow[]): AcceptanceStepWords[] {
 }
 
 /** Begins the acceptance of these parts, null for the whole hub. False where the disk is full. */
-export function beginProtocol(context: Context, by: string, parts: readonly string[] | null): boolean {
-  const { journal, runtime, cloud, software, ledger, handle } = context
+export function beginProtocol(
+  context: Context,
+  { name, parts, leftOut }: { name: string; parts: readonly string[] | null; leftOut: readonly string[] },
+  by?: LocalActor,
+): boolean {
+  const { journal, runtime, cloud, software, handle } = context
   return handle(() => {
     journal.acceptances.begin({
       id: uuidv7(runtime),
-      by,
+      by: name,
       parts: parts && JSON.stringify(parts),
+      left_out: JSON.stringify(leftOut),
       software,
       begun_at: cloud.now(),
     })
-    ledger.report({ kind: 'local', action: 'begin_acceptance', subject: HUB_SUBJECT, outcome: 'executed' })
+    reportLocal(context, 'begin_acceptance', HUB_SUBJECT, { by })
   })
 }
 
@@ -114,8 +137,8 @@ function placeOf(context: Context, row: AcceptanceRow, { id, part, title, expect
 }
 
 /** Ends the acceptance: a step that was left out is written down as not done. False where the disk is full. */
-export function endProtocol(context: Context, row: AcceptanceRow): boolean {
-  const { journal, cloud, ledger, handle } = context
+export function endProtocol(context: Context, row: AcceptanceRow, by?: LocalActor): boolean {
+  const { journal, cloud, handle } = context
   const firmware = firmwareNow(context)
   return handle(() => {
     const at = cloud.now()
@@ -132,7 +155,7 @@ export function endProtocol(context: Context, row: AcceptanceRow): boolean {
     const result = resultOf(journal.acceptances.attempts(row.id))
     journal.acceptances.end({ id: row.id, result, firmware: JSON.stringify(firmware), ended_at: at })
     reportAcceptance(context, row.id)
-    ledger.report({ kind: 'local', action: 'end_acceptance', subject: HUB_SUBJECT, outcome: 'executed' })
+    reportLocal(context, 'end_acceptance', HUB_SUBJECT, { by })
   })
 }
 

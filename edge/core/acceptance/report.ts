@@ -36,7 +36,7 @@ export type Firmware = readonly { controller: string; firmware: string | null }[
 
 /** The protocol as people read it anywhere: of each step what was expected, observed, decided and remarked. */
 export function reportText(
-  { by, software }: Pick<AcceptanceRow, 'by' | 'software'>,
+  { by, software, left_out }: Pick<AcceptanceRow, 'by' | 'software' | 'left_out'>,
   firmware: Firmware,
   attempts: readonly AttemptRow[],
 ): string {
@@ -48,6 +48,8 @@ export function reportText(
     `Result: ${resultOf(attempts)}. ${count('passed')} steps passed, ${count('failed')} failed, ${count(null)} not done.`,
     `By ${by}. Software ${software}. Firmware: ${versions}.`,
   ]
+  const leftOut = (JSON.parse(left_out) as string[]).length
+  if (leftOut > 0) lines.push(`${leftOut} rows without a product were left out.`)
   const steps = bySteps(attempts)
   for (const kind of new Set(attempts.toSorted((a, b) => a.position - b.position).map(kindOf))) {
     const alike = steps.filter(([first]) => kindOf(first!) === kind)

@@ -1,20 +1,31 @@
 import type { Cancel } from '../../../protocol/model/runtime.ts'
 import { doorSubject } from '../../../protocol/model/subject.ts'
 import type { CommandResult } from '../../../protocol/mqtt/command.ts'
+import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import { isAvailable, isPrepared, viewBins } from '../bins/bin.ts'
 import { operate } from '../commands.ts'
 import type { Context } from '../context.ts'
 import { readingOf } from '../fridges.ts'
 import type { HubCommand } from '../local-command.ts'
+import { reportLocal } from '../local-report.ts'
 import { changesOf, isAllSeen, obstacle, type Observation, type Readings, type Seen } from './observation.ts'
 import { readingsOf } from './readings.ts'
 import type { AcceptanceStep } from './steps.ts'
 
+/** A bin into which rows have dropped units, and how many: the next row may drop its unit onto them. */
+export interface Pile {
+  bin: number
+  units: number
+}
+
 export interface StepRunEvents {
+  /** The person who asked for the step. */
+  by?: LocalActor | undefined
+  pile?: Pile | undefined
   /** A sensor says something else than before. */
   onSeen(): void
   /** Once: nothing is waited for any more. */
-  onEnd(observation: Observation): void
+  onEnd(observation: Observation, pile: Pile | undefined): void
 }
 
 /** One step that is being carried out, from its beginning until all is seen that belongs to it. It lives in memory alone. */
@@ -107,10 +118,12 @@ export class StepRun {
           this.#command({ name: 'lower_bin', bin: check.bin }, () => this.#finished()),
         )
       case 'row': {
-        const bin = freeBin(this.#context)
+        const { pile } = this.#events
+        const onto = pile !== undefined && hasRoom(this.#context, pile)
+        const bin = onto ? pile.bin : freeBin(this.#context)
         if (bin === undefined) return this.#end('refused', 'no bin is empty and closed, with its lift down')
         this.#bin = bin
-        return this.#command({ name: 'test_dispense', location: check.location, bin }, ({ data }) => {
+        return this.#command({ name: 'test_dispense', location: check.location, bin, onto }, ({ data }) => {
           this.#drops = Number(data?.['drops'] ?? 0)
           this.#finished()
         })
@@ -119,16 +132,10 @@ export class StepRun {
   }
 
   #unlock(door: string): boolean {
-    const { doors, settings, ledger, handle } = this.#context
+    const { doors, settings, handle } = this.#context
     if (!doors.unlock(door, settings.acceptanceStepMs)) return false
-    handle(() =>
-      ledger.report({
-        kind: 'local',
-        action: 'unlock_door',
-        subject: doorSubject(door),
-        outcome: 'executed',
-      }),
-    )
+    const { by } = this.#events
+    handle(() => reportLocal(this.#context, 'unlock_door', doorSubject(door), { by }))
     return true
   }
 
@@ -143,7 +150,7 @@ export class StepRun {
   }
 
   #command(body: HubCommand, onExecuted: (result: CommandResult) => void): void {
-    operate(this.#context, body, (result) => {
+    const onEnd = (result: CommandResult): void => {
       if (this.#isOver) return
       if (result.outcome === 'executed') return onExecuted(result)
       const fault = result.data?.['fault']
@@ -153,7 +160,8 @@ export class StepRun {
         result.outcome,
         typeof fault === 'string' ? fault : (reasons[result.reason ?? ''] ?? result.reason),
       )
-    })
+    }
+    operate(this.#context, body, onEnd, this.#events.by)
   }
 
   /** The hub has done its part: what sensors have to say is waited for, and a moment longer for what they should not say. */
@@ -171,17 +179,26 @@ export class StepRun {
     const seen = [...this.#seen, ...changesOf(this.#last, readingsOf(this.#context))]
     this.#isOver = true
     const celsius = check.of === 'temperature' ? readingOf(this.#context, check.fridge)?.celsius : undefined
-    this.#events.onEnd({
-      before: this.#before,
-      seen,
-      end,
-      why,
-      celsius,
-      bin: this.#bin,
-      drops: this.#drops,
-    })
+    const [bin, drops] = [this.#bin, this.#drops]
+    this.#events.onEnd({ before: this.#before, seen, end, why, celsius, bin, drops }, this.#pile())
+  }
+
+  #pile(): Pile | undefined {
+    const { pile } = this.#events
+    if (this.#bin === undefined) return pile
+    return { bin: this.#bin, units: (pile?.bin === this.#bin ? pile.units : 0) + (this.#drops ?? 0) }
   }
 }
+
+/** Whether one more unit may fall into the bin. */
+const hasRoom = (context: Context, { bin: number, units }: Pile): boolean =>
+  viewBins(context).some(
+    (bin) =>
+      bin.number === number &&
+      units < bin.capacity &&
+      isPrepared(bin) &&
+      isAvailable({ ...bin, enabled: true, occupied: false }),
+  )
 
 const freeBin = (context: Context): number | undefined =>
   viewBins(context).find((bin) => isAvailable({ ...bin, enabled: true }) && isPrepared(bin))?.number

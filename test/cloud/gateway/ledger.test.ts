@@ -253,6 +253,27 @@ test('what people do at a hub itself stands in the audit log', async () => {
   })
 })
 
+test.each([
+  [{ person: 'Ada', shared_token: false }, 'person:Ada', {}],
+  [{ person: 'Ben', shared_token: true }, 'person:Ben', { shared_token: true }],
+  [{ person: null, shared_token: true }, 'hub page', { shared_token: true }],
+])('the audit log has the person and both numbers of a count (%o)', async (by, actor, how) => {
+  const { world, hub } = await connected([])
+  const count = { action: 'count_row', subject: 'row 1/2/3', outcome: 'executed', before: 0, after: 7 }
+  hub.append({ kind: 'local', at: 1000, ...count, ...by })
+  hub.sendEntries()
+  await world.pass(50)
+  const { actor: found, detail } = await world.db.kysely
+    .selectFrom('audit_log')
+    .selectAll()
+    .orderBy('id', 'desc')
+    .executeTakeFirstOrThrow()
+  expect([found, JSON.parse(detail)]).toEqual([
+    actor,
+    { at: '1970-01-01T00:00:01.000Z', before: 0, after: 7, ...how },
+  ])
+})
+
 describe('the telemetry stream', () => {
   test('is lossy: what its sender has overwritten is not waited for', async () => {
     const { world, hub } = await connected([])

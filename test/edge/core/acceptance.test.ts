@@ -26,7 +26,7 @@ function begun(parts: string[] | null = null): HubBench {
 
 /** Does a step, and what people do in it. */
 function take(bench: HubBench, id: string, hands: () => void = () => {}): void {
-  expect([id, bench.core.acceptance.beginStep(id)]).toEqual([id, { ok: true }])
+  expect([id, bench.core.acceptance.beginSteps([id])]).toEqual([id, { ok: true }])
   bench.run(500)
   hands()
   bench.runUntil(() => bench.core.acceptance.state().running === null, 70_000)
@@ -216,9 +216,9 @@ test('a sound hub passes every step, and its report goes to the cloud once', () 
     // Whether locks hold without power only the technician sees.
     const isSeen = id !== 'locks'
     expect([id, last(bench, id)]).toMatchObject([id, { agrees: isSeen }])
-    if (!isSeen) expect(bench.core.acceptance.decide(id, 'passed', '')).toMatchObject({ ok: false })
+    if (!isSeen) expect(bench.core.acceptance.decide([id], 'passed', '')).toMatchObject({ ok: false })
     const remark = isSeen ? '' : 'Each door holds.'
-    expect([id, bench.core.acceptance.decide(id, 'passed', remark)]).toEqual([id, { ok: true }])
+    expect([id, bench.core.acceptance.decide([id], 'passed', remark)]).toEqual([id, { ok: true }])
   }
   emptyBins(bench)
   expect(bench.core.acceptance.end()).toEqual({ ok: true })
@@ -241,14 +241,14 @@ test('a sound hub passes every step, and its report goes to the cloud once', () 
 test('nothing moves while orders are taken or under way, and nothing at all by itself', () => {
   const bench = HubBench.ready()
   bench.core.acceptance.begin('Ann', null)
-  expect(bench.core.acceptance.beginStep('open/1')).toMatchObject({
+  expect(bench.core.acceptance.beginSteps(['open/1'])).toMatchObject({
     ok: false,
     why: expect.stringContaining('stop'),
   })
-  expect(bench.core.acceptance.beginStep('controller/bins')).toEqual({ ok: true })
+  expect(bench.core.acceptance.beginSteps(['controller/bins'])).toEqual({ ok: true })
   bench.core.hold('orders', true)
   bench.queue(1, { 3: 1 })
-  expect(bench.core.acceptance.beginStep('open/1')).toMatchObject({
+  expect(bench.core.acceptance.beginSteps(['open/1'])).toMatchObject({
     ok: false,
     why: 'An order is under way: let it end first.',
   })
@@ -291,14 +291,14 @@ test('an acceptance that was left open keeps no order from its customer', () => 
 test('what the hub did not see is passed with a remark alone, and a failed step can be done again', () => {
   const bench = begun(['bin 1', 'bin 2'])
   const { acceptance } = bench.core
-  expect(acceptance.decide('open/1', 'passed', '')).toMatchObject({ ok: false, reason: 'not_found' })
+  expect(acceptance.decide(['open/1'], 'passed', '')).toMatchObject({ ok: false, reason: 'not_found' })
   const fault = bench.fault('jam_without_motion', 'bin-1')
   take(bench, 'open/1')
-  expect(acceptance.decide('open/1', 'passed', ' ')).toMatchObject({ ok: false, reason: 'not_now' })
-  expect(acceptance.decide('open/1', 'failed', 'it hums')).toEqual({ ok: true })
+  expect(acceptance.decide(['open/1'], 'passed', ' ')).toMatchObject({ ok: false, reason: 'not_now' })
+  expect(acceptance.decide(['open/1'], 'failed', 'it hums')).toEqual({ ok: true })
   bench.room.faults.clear(fault)
   take(bench, 'open/1')
-  expect(acceptance.decide('open/1', 'passed', '')).toEqual({ ok: true })
+  expect(acceptance.decide(['open/1'], 'passed', '')).toEqual({ ok: true })
   expect(stepOf(bench, 'open/1').attempts.map(({ verdict, remark }) => [verdict, remark])).toEqual([
     ['failed', 'it hums'],
     ['passed', ''],
@@ -318,7 +318,7 @@ test('crossed bins are seen by the technician alone, a row wired to its neighbou
   take(bench, 'open/1')
   expect(last(bench, 'open/1')).toMatchObject({ agrees: true })
   expect(bench.room.state().bins.map(({ door }) => door)).toEqual(['closed', 'open'])
-  bench.core.acceptance.decide('open/1', 'failed', 'bin 2 opened')
+  bench.core.acceptance.decide(['open/1'], 'failed', 'bin 2 opened')
   bench.room.faults.clear(crossed)
   bench.run(500)
   take(bench, 'close/2')
@@ -340,8 +340,8 @@ test('an inverted door sensor is found by the hub itself', () => {
 test('it is left and taken up again after a restart; what was being carried out is not', () => {
   const bench = begun()
   take(bench, 'open/1')
-  bench.core.acceptance.decide('open/1', 'passed', 'fine')
-  bench.core.acceptance.beginStep('content/1')
+  bench.core.acceptance.decide(['open/1'], 'passed', 'fine')
+  bench.core.acceptance.beginSteps(['content/1'])
   bench.restart()
   bench.run(3000)
   expect(bench.core.acceptance.state()).toMatchObject({ id: open(bench).id, running: null })
@@ -354,8 +354,8 @@ test('it is left and taken up again after a restart; what was being carried out 
 test('a step that waits for hands is stopped by the technician, and ends by itself', () => {
   const bench = begun()
   take(bench, 'open/1')
-  bench.core.acceptance.beginStep('content/1')
-  expect(bench.core.acceptance.beginStep('lift/2')).toMatchObject({
+  bench.core.acceptance.beginSteps(['content/1'])
+  expect(bench.core.acceptance.beginSteps(['lift/2'])).toMatchObject({
     ok: false,
     why: 'Another step is being carried out.',
   })
@@ -386,6 +386,73 @@ test('a row is tried over a bin that is nobody’s, empty and closed, and never 
   bench.run(10_000)
   expect(results).toEqual(['refused interlock', 'refused interlock', 'executed null'])
   expect(bench.dispenses()).toHaveLength(1)
+})
+
+/** The ids of the steps of rows, in their order. */
+const rowsOf = (bench: HubBench, first = 0, count = 99): string[] =>
+  open(bench)
+    .steps.flatMap(({ id }) => (id.startsWith('row/') ? [id] : []))
+    .slice(first, first + count)
+
+function fill(bench: HubBench, ids: readonly string[]): void {
+  for (const id of ids) {
+    const [cabinet, shelf, row] = id.split('/').slice(1).map(Number)
+    if (bench.shelf(`${cabinet}-${shelf}-${row}`) === 0)
+      bench.room.act({ action: 'restock', target: `cabinet-${cabinet}`, shelf: shelf!, row: row!, units: 1 })
+  }
+}
+
+test('the rows of a shelf run in a chain into one bin, and one verdict passes them', () => {
+  const bench = begun(['cabinet 1'])
+  const ids = rowsOf(bench)
+  expect(ids.length).toBeGreaterThan(1)
+  fill(bench, ids)
+  expect(bench.core.acceptance.beginSteps(ids)).toEqual({ ok: true })
+  expect(bench.core.acceptance.state().running).toMatchObject({ step: ids[0], following: ids.length - 1 })
+  bench.runUntil(() => bench.core.acceptance.state().running === null, 60_000 * ids.length)
+  expect(ids.map((id) => last(bench, id))).toEqual(
+    ids.map(() => expect.objectContaining({ agrees: true, verdict: null }) as unknown),
+  )
+  expect(bench.room.state().bins.map(({ units }) => units)).toEqual([ids.length, 0])
+  expect(bench.core.acceptance.decide(ids, 'passed', '')).toEqual({ ok: true })
+  expect(ids.map((id) => last(bench, id)?.verdict)).toEqual(ids.map(() => 'passed'))
+})
+
+test('a chain ends at the first row that gives nothing, at a stop, and at a restart', () => {
+  const bench = begun(['cabinet 1'])
+  const ids = rowsOf(bench, 0, 3)
+  fill(bench, ids)
+  const { acceptance } = bench.core
+  const fault = bench.fault('jam_without_motion', 'cabinet-1')
+  acceptance.beginSteps(ids)
+  bench.runUntil(() => acceptance.state().running === null, 120_000)
+  expect(ids.map((id) => last(bench, id)?.agrees)).toEqual([false, undefined, undefined])
+  bench.room.faults.clear(fault)
+  acceptance.beginSteps(ids.slice(1))
+  acceptance.stop()
+  bench.run(60_000)
+  expect(last(bench, ids[2]!)).toBeUndefined()
+  expect(acceptance.decide(ids, 'passed', '')).toMatchObject({ ok: false, reason: 'not_found' })
+  expect(acceptance.decide(ids.slice(0, 2), 'passed', '')).toMatchObject({ ok: false, reason: 'not_now' })
+})
+
+test('rows without a product are left out, and the report counts them; an empty planogram leaves out none', () => {
+  const bench = HubBench.ready()
+  const all = stepsOf(bench.hardware).filter(({ id }) => id.startsWith('row/')).length
+  const assigned = bench.core.stock().length
+  expect(assigned).toBeLessThan(all)
+  bench.core.acceptance.begin('Ann', null)
+  expect([rowsOf(bench).length, open(bench).left_out]).toEqual([assigned, all - assigned])
+  bench.core.acceptance.end()
+  expect(bench.entries('maintenance.report')[0]!.description).toContain(
+    `${all - assigned} rows without a product were left out.`,
+  )
+  bench.core.acceptance.begin('Ann', null, { withUnassignedRows: true })
+  expect(rowsOf(bench)).toHaveLength(all)
+  bench.core.acceptance.end()
+  bench.apply({ kind: 'planogram', facings: [] })
+  bench.core.acceptance.begin('Ann', null)
+  expect([rowsOf(bench).length, open(bench).left_out]).toEqual([all, 0])
 })
 
 test('to a cloud that has forgotten it the report is told again, under the same id', () => {

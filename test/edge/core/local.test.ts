@@ -23,6 +23,30 @@ test('what people do at the hub itself is in its ledger, with what it changed', 
   ])
 })
 
+test.each([
+  ['a count down', 'count', 6, 2],
+  ['a count up', 'count', 2, 6],
+  ['a count that confirms the number', 'count', 4, 4],
+  ['a restock', 'restock', 3, 5],
+] as const)('the entry of %s has the person, and the units before and after', (_, kind, before, after) => {
+  const bench = HubBench.ready()
+  const location = { cabinet: 1, shelf: 1, row: 3 }
+  bench.core.count(location, before)
+  const by = { person: 'Ada', shared_token: false }
+  if (kind === 'count') bench.core.count(location, after, by)
+  else bench.core.restock(location, after - before, by)
+  expect(bench.entries('local').at(-1)).toMatchObject({ ...by, before, after, subject: 'row 1/1/3' })
+})
+
+test('a command that a person gave is reported under their name, also after a restart of the hub', () => {
+  const bench = HubBench.ready()
+  const by = { person: 'Ada', shared_token: true }
+  bench.core.operate({ name: 'open_bin', bin: 2 }, () => {}, by)
+  bench.restart()
+  bench.run(10_000)
+  expect(bench.entries('local')).toMatchObject([{ action: 'open_bin', subject: 'bin 2', ...by }])
+})
+
 test('what was refused there changes nothing, and is told only where something was tried', () => {
   const bench = HubBench.ready()
   expect(bench.core.count({ cabinet: 4, shelf: 1, row: 1 }, 5).ok).toBe(false)

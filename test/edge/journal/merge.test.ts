@@ -28,6 +28,8 @@ const alarm = (subject: string, raised: boolean): HubEntry => ({
 })
 const local = (): HubEntry => ({
   kind: 'local',
+  person: null,
+  shared_token: false,
   at: ++time,
   action: 'unlock_door',
   subject: 'door main',

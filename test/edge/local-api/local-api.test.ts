@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createLocalApi, type LocalApiOptions, type LocalCore } from '../../../edge/local-api/local-api.ts'
+import type { Person } from '../../../edge/local-api/people.ts'
+import { digestOf } from '../../../edge/local-api/token.ts'
 import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
 import { openAccess } from '../support/open-access.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
@@ -9,22 +11,30 @@ import { idleAcceptance } from '../../support/idle-acceptance.ts'
 import { fakeRuntime } from '../support/fake-runtime.ts'
 import { demoHub } from '../../support/demo-hub.ts'
 
-const TOKEN = 'a token of this test'
+const TOKEN = 'a-token-of-this-test'
 const OPERATION = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
 const location = { cabinet: 1, shelf: 2, row: 3 }
 
-function bench(changes: Partial<LocalCore> = {}) {
+const isActor = (one: unknown): boolean =>
+  typeof one === 'object' && one !== null && 'shared_token' in one
+
+function bench(changes: Partial<LocalCore> = {}, people: readonly Person[] = []) {
   const runtime = fakeRuntime()
   const asked: unknown[] = []
+  /** Who did what: the hub's function, and the person that it reports. */
+  const actors: [string, unknown][] = []
   const logged: object[] = []
   const ask =
     (name: string) =>
     (...args: unknown[]) => {
-      asked.push([name, ...args])
+      const by = args.find(isActor)
+      if (by !== undefined) actors.push([name, by])
+      asked.push([name, ...args.filter((one) => !isActor(one))])
       return { ok: true } as const
     }
   const core: LocalCore = {
-    operate: (body, reply) => {
+    operate: (body, reply, by) => {
+      actors.push([body.name, by])
       asked.push(['operate', body])
       reply(result('executed', null, { door: 'open', duration_ms: 900 }))
     },
@@ -35,6 +45,7 @@ function bench(changes: Partial<LocalCore> = {}) {
     unlockDoor: ask('unlockDoor'),
     confirmFridge: ask('confirmFridge'),
     takeOverController: ask('takeOverController'),
+    noteRestart: (by) => void actors.push(['noteRestart', by]),
     foreignControllers: () => ['bins'],
     unknownOperations: () => [],
     deadLetters: () => [],
@@ -47,6 +58,10 @@ function bench(changes: Partial<LocalCore> = {}) {
     alarms: () => [{ code: 'bin_fault', subject: 'bin 2', detail: 'open_door jam', raised_at: 1 }],
     acceptance: {
       ...idleAcceptance(ask),
+      begin: (name, parts, how) => {
+        actors.push(['begin', how?.by])
+        return ask('begin')(name, parts, ...(how?.withUnassignedRows ? ['with unassigned rows'] : []))
+      },
       decide: () => ({ ok: false, reason: 'not_now', why: 'Say why.' }),
     },
     stock: () => [
@@ -65,6 +80,8 @@ function bench(changes: Partial<LocalCore> = {}) {
   }
   const ledger = { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }
   const options: LocalApiOptions = {
+    ...openAccess,
+    people: () => people,
     hubId: 1,
     core,
     sync: { state: () => ({ phase: 'waiting', session: null, heardMsAgo: null, ledger }) },
@@ -75,8 +92,7 @@ function bench(changes: Partial<LocalCore> = {}) {
       log: [{ at: 1000, level: 'warn', message: 'alarm', fields: { code: 'bin_fault' } }],
       wire: [{ at: 2000, controller: 'bins', direction: 'out', line: '~0001 PING t=5*465a' }],
     }),
-    token: TOKEN.replaceAll(' ', '-'),
-    ...openAccess,
+    token: TOKEN,
     runtime,
     hardware: demoHub,
     software: 'larder-edge test',
@@ -105,7 +121,7 @@ function bench(changes: Partial<LocalCore> = {}) {
     })
     return { status: response.status, json: (await response.json()) as Record<string, unknown> }
   }
-  return { app, runtime, asked, logged, send }
+  return { app, runtime, asked, actors, logged, send }
 }
 
 function result(
@@ -160,7 +176,7 @@ describe('the local API', () => {
   it('is not called by a name that is not its own, with its token or without', async () => {
     const { app } = bench()
     const ask = async (host: string) =>
-      (await app.request('/', { headers: { host, authorization: `Bearer ${TOKEN.replaceAll(' ', '-')}` } }))
+      (await app.request('/', { headers: { host, authorization: `Bearer ${TOKEN}` } }))
         .status
     expect([
       await ask('evil.example:8081'),
@@ -324,6 +340,53 @@ describe('the local API', () => {
     ])
   })
 
+  it.each([
+    ['a person with a token of their own', { person: 'Ada', shared_token: false }],
+    ['a person who gives a name with the shared token', { person: 'Ben', shared_token: true }],
+    ['a caller who gives the shared token only', { person: null, shared_token: true }],
+  ])('every act of %s is signed', async (_, actor) => {
+    const own = 'a-token-of-ada-alone'
+    const { app, actors } = bench({}, [
+      { name: 'Ada', digest: digestOf(own), created_at: '2026-03-01T00:00:00Z', expires_at: null },
+    ])
+    const { person, shared_token } = actor
+    const login = await app.request('/api/login', {
+      method: 'POST',
+      body: JSON.stringify(
+        shared_token ? { token: TOKEN, ...(person && { name: person }) } : { token: own },
+      ),
+    })
+    const cookie = login.headers.get('set-cookie')!.split(';')[0]!
+    const posts: [path: string, body: object][] = [
+      ['hold/orders', { held: true }],
+      ['bins/2/hold', { held: true }],
+      [`operations/${OPERATION}/settle`, { happened: true }],
+      ['stock/count', { location, units: 3 }],
+      ['stock/restock', { location, units: 1 }],
+      ['doors/main/unlock', {}],
+      ['fridges/1/confirm', {}],
+      ['controllers/bins/take-over', {}],
+      ['dead-letters/replay', {}],
+      ['dead-letters/7/drop', {}],
+      ['bins/1/open', {}],
+      ['bins/1/cycle', {}],
+      ['fridges/1/lock', {}],
+      ['acceptance/begin', { by: 'Ada' }],
+      ['acceptance/step', { step: 'open/1' }],
+      ['acceptance/end', {}],
+      ['restart', {}],
+    ]
+    for (const [path, body] of posts) {
+      const answer = await app.request(`/api/${path}`, {
+        method: 'POST',
+        headers: { cookie },
+        body: JSON.stringify(body),
+      })
+      expect([path, answer.ok]).toEqual([path, true])
+    }
+    expect(actors.map(([, by]) => by)).toEqual(posts.map(() => actor))
+  })
+
   it('takes an acceptance through its steps, and says in words what the hub will not take', async () => {
     const { send, asked } = bench()
     expect(await send('GET', '/api/acceptance')).toEqual({
@@ -332,8 +395,9 @@ describe('the local API', () => {
     })
     for (const [path, body] of [
       ['begin', { by: 'Ann' }],
-      ['begin', { by: 'Ann', parts: ['bin 1'] }],
+      ['begin', { by: 'Ann', parts: ['bin 1'], unassigned_rows: true }],
       ['step', { step: 'open/1' }],
+      ['step', { steps: ['row/1/1/1', 'row/1/1/2'] }],
       ['stop', {}],
       ['end', {}],
     ] as const)
@@ -343,8 +407,9 @@ describe('the local API', () => {
       ])
     expect(asked).toEqual([
       ['begin', 'Ann', null],
-      ['begin', 'Ann', ['bin 1']],
-      ['beginStep', 'open/1'],
+      ['begin', 'Ann', ['bin 1'], 'with unassigned rows'],
+      ['beginSteps', ['open/1']],
+      ['beginSteps', ['row/1/1/1', 'row/1/1/2']],
       ['stop'],
       ['end'],
     ])
@@ -357,6 +422,8 @@ describe('the local API', () => {
     expect(await send('POST', '/api/acceptance/decide', { step: 'open/1', verdict: 'well' })).toMatchObject({
       status: 422,
     })
+    for (const body of [{}, { step: 'open/1', steps: ['open/2'] }, { steps: [] }])
+      expect(await send('POST', '/api/acceptance/step', body)).toMatchObject({ status: 422 })
     expect(await send('GET', `/api/acceptance/${OPERATION}`)).toMatchObject({ status: 404 })
     expect(await send('GET', '/api/acceptance/1')).toMatchObject({ status: 422 })
   })
@@ -364,7 +431,7 @@ describe('the local API', () => {
   it('tells a page that looks on what has changed, and nothing while nothing changes', async () => {
     let held = false
     const { app, runtime } = bench({ held: () => ({ orders: held, bins: [] }) })
-    const headers = { authorization: `Bearer ${TOKEN.replaceAll(' ', '-')}` }
+    const headers = { authorization: `Bearer ${TOKEN}` }
     const reader = (await app.request('/api/live', { headers }))
       .body!.pipeThrough(new TextDecoderStream())
       .getReader()

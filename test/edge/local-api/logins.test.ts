@@ -34,7 +34,7 @@ function logins(changes: Partial<LoginOptions> = {}) {
     addressOf: () => address,
     ...changes,
   })
-  app.get('/api/who', (c) => c.json({ person: c.get('person') }))
+  app.get('/api/who', (c) => c.json({ person: c.get('actor').person ?? 'shared token' }))
   const { clock } = runtime
   app.get('/api/live', (c) => liveState(c, { clock, liveMs: 200, isAllowed: c.get('isAllowed') }, () => ({})))
   const cookieOf = (answer: Response): string => answer.headers.get('set-cookie')!.split(';')[0]!
