@@ -72,6 +72,15 @@ export type LocalRefusal =
 /** `why`: a sentence, where the reason alone does not say enough. */
 export type LocalOutcome = { ok: true } | { ok: false; reason: LocalRefusal; why?: string }
 
+/** How a person entered units. */
+export interface Entered {
+  by?: LocalActor | undefined
+  /** UUID of the entry: the hub books it once, however often the page sends it. */
+  id?: string | undefined
+  /** How long ago the person counted, milliseconds. */
+  ageMs?: number | undefined
+}
+
 /** The hub's guided acceptance by a technician (`acceptance/acceptance.ts`). */
 export interface HubAcceptance {
   /** `parts`: null for the whole hub. Rows without a product are left out, unless the planogram is empty. */
@@ -141,8 +150,8 @@ export interface HubCore {
   restartLedger(reason: string, cloud?: 'ahead'): boolean
   /** Acts of people at the hub; `by` is who did it, for the cloud's audit log. */
   settle(operationId: string, happened: boolean, by?: LocalActor): LocalOutcome
-  restock(location: Location, units: number, by?: LocalActor): LocalOutcome
-  count(location: Location, units: number, by?: LocalActor): LocalOutcome
+  restock(location: Location, units: number, entered?: Entered): LocalOutcome
+  count(location: Location, units: number, entered?: Entered): LocalOutcome
   /** A person has looked at what is in a fridge that was too warm for too long: it is sold again. */
   confirmFridge(fridge: number, by?: LocalActor): LocalOutcome
   /** A person takes a bin, or the taking of orders, out of service at the hub itself, or gives it back. */

@@ -14,6 +14,7 @@ import {
 import type { Context } from './context.ts'
 import { confirmFridge, shutFridges } from './fridges.ts'
 import type {
+  Entered,
   FacingStock,
   HubCore,
   LocalOutcome,
@@ -53,34 +54,46 @@ export function restockByPerson(
   context: Context,
   location: Location,
   units: number,
-  by?: LocalActor,
+  { by, id }: Entered = {},
 ): LocalOutcome {
-  const facing = context.journal.stock.facing(location)
+  const { journal, layout } = context
+  const facing = journal.stock.facing(location)
   if (!facing) return no('not_found')
-  const capacity = context.layout.depthOf(location)
-  const problem = restockProblem(units, { quantity: facing.quantity, capacity })
+  if (id !== undefined && journal.stock.isBooked(id)) return { ok: true }
+  const before = facing.quantity
+  const problem = restockProblem(units, { quantity: before, capacity: layout.depthOf(location) })
   if (problem !== undefined) return invalidQuantity(problem)
   const isTaken = context.handle(() => {
-    restockFacing(context, facing, units)
-    const before = facing.quantity
+    restockFacing(context, facing, units, id)
     reportLocal(context, 'restock_row', rowSubject(location), { by, before, after: before + units })
   })
   return isTaken ? { ok: true } : no('unavailable')
 }
 
+/**
+ * A person counted a row, now or `ageMs` ago: a page without a network sends its counts later. Units that fell or were
+ * added since then are taken into account. A later count of the same row wins.
+ */
 export function countByPerson(
   context: Context,
   location: Location,
   units: number,
-  by?: LocalActor,
+  { by, id, ageMs = 0 }: Entered = {},
 ): LocalOutcome {
-  const facing = context.journal.stock.facing(location)
+  const { journal, layout, cloud } = context
+  const facing = journal.stock.facing(location)
   if (!facing) return no('not_found')
-  const problem = countProblem(units, context.layout.depthOf(location))
+  if (id !== undefined && journal.stock.isBooked(id)) return { ok: true }
+  const problem = countProblem(units, layout.depthOf(location))
   if (problem !== undefined) return invalidQuantity(problem)
+  const countedAt = cloud.now() - ageMs
+  if (ageMs > 0 && journal.stock.isCountedAfter(location, countedAt))
+    return { ok: false, reason: 'not_now', why: 'Somebody has counted this row since then. Count it again.' }
+  const moved = ageMs > 0 ? journal.stock.movedSince(facing.product_id, countedAt, location) : 0
+  const [before, after] = [facing.quantity, Math.max(0, units + moved)]
   const isTaken = context.handle(() => {
-    countFacing(context, facing, units)
-    reportLocal(context, 'count_row', rowSubject(location), { by, before: facing.quantity, after: units })
+    countFacing(context, facing, after, id)
+    reportLocal(context, 'count_row', rowSubject(location), { by, before, after })
   })
   return isTaken ? { ok: true } : no('unavailable')
 }
@@ -96,12 +109,7 @@ export function confirmFridgeByPerson(context: Context, fridge: number, by?: Loc
 }
 
 /** A person lets somebody in. On a full disk doors obey all the same. */
-export function unlockByPerson(
-  context: Context,
-  door: string,
-  forMs: number,
-  by?: LocalActor,
-): LocalOutcome {
+export function unlockByPerson(context: Context, door: string, forMs: number, by?: LocalActor): LocalOutcome {
   if (!context.doors.unlock(door, forMs)) return no('unavailable')
   context.handle(() => reportLocal(context, 'unlock_door', doorSubject(door), { by }))
   return { ok: true }

@@ -105,10 +105,15 @@ function confirmCount({ ledger }: Context, { count_id }: StockCount, facings: re
 }
 
 /** A count of one facing by a person at the hub. */
-export function countFacing(context: Context, facing: FacingRow, units: number): void {
+export function countFacing(
+  context: Context,
+  facing: FacingRow,
+  units: number,
+  id = uuidv7(context.runtime),
+): void {
   const unknown = context.journal.operations.unknown().filter((operation) => isAt(operation, facing))
   settleByCount(context, unknown, facing.quantity - units)
-  bookCount(context, facing, units - facing.quantity, uuidv7(context.runtime))
+  bookCount(context, facing, units - facing.quantity, id)
   endDoubtOf(context, facing)
 }
 
@@ -120,8 +125,12 @@ function endDoubtOf(context: Context, location: Location): void {
 }
 
 /** A person at the hub has added units. */
-export function restockFacing(context: Context, facing: FacingRow, units: number): void {
-  const restock_id = uuidv7(context.runtime)
+export function restockFacing(
+  context: Context,
+  facing: FacingRow,
+  units: number,
+  restock_id = uuidv7(context.runtime),
+): void {
   const changed = change(context, facing, { kind: 'restocked', delta: units, causeId: restock_id })
   context.ledger.report({ kind: 'stock.restocked', ...changed, restock_id })
 }

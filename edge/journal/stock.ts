@@ -83,6 +83,16 @@ export function createStock(store: Store) {
       `SELECT 1 FROM stock_ledger WHERE kind = 'counted' AND cause_id = ? LIMIT 1`,
     ),
   )
+  const isBooked = value(
+    db.prepare<[causeId: string], number>(
+      `SELECT 1 FROM stock_ledger WHERE kind IN ('counted', 'restocked') AND cause_id = ? LIMIT 1`,
+    ),
+  )
+  const countedAfter = value(
+    db.prepare<[Location & { at: number }], number>(
+      `SELECT 1 FROM stock_ledger WHERE ${at} AND at > @at AND kind = 'counted' LIMIT 1`,
+    ),
+  )
   const droppedSince = all(
     db.prepare<[since: number], DropRow>(
       `SELECT cabinet, shelf, row, product_id, delta, cause_id, at FROM stock_ledger
@@ -146,6 +156,11 @@ export function createStock(store: Store) {
       (location === null ? movedSince(productId, at) : movedAt({ ...place(location), productId, at })) ?? 0,
     /** Whether the count is in the books. */
     isCounted: (countId: string): boolean => isCounted(countId) !== undefined,
+    /** Whether what a person entered under this id is in the books. */
+    isBooked: (causeId: string): boolean => isBooked(causeId) !== undefined,
+    /** Whether the place was counted after `at`. */
+    isCountedAfter: (location: Location, at: number): boolean =>
+      countedAfter({ ...place(location), at }) !== undefined,
     /** What fell since then, the oldest first. */
     droppedSince,
     /** Forgets stock, facings and ledger: the store is not the one that they belong to. */

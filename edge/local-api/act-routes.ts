@@ -14,8 +14,16 @@ import { nameOf, type LocalApp, type LocalContext } from './login-routes.ts'
 const units = z.number()
 
 const Settle = z.strictObject({ happened: z.boolean() })
-const Count = z.strictObject({ location: Location, units })
-const Restock = z.strictObject({ location: Location, units })
+/** Makes an entry one that may be sent again: the hub books each id once. */
+const id = z.uuid().optional()
+/** `age_ms`: how long ago the person counted; a page without a network sends its counts later. */
+const Count = z.strictObject({
+  location: Location,
+  units,
+  id,
+  age_ms: z.int().min(0).max(604_800_000).default(0),
+})
+const Restock = z.strictObject({ location: Location, units, id })
 /** `for_ms`: how long the door stays unlocked, milliseconds; the hub's own limit holds besides. */
 const Unlock = z.strictObject({ for_ms: z.int().min(1000).max(86_400_000).default(30_000) })
 const Cycle = z.strictObject({ cycles: z.int().min(1).max(10).default(3) })
@@ -86,12 +94,14 @@ export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
     return told(c, { operation: id, happened }, core.settle(id, happened, c.get('actor')))
   })
   app.post('/api/stock/count', async (c) => {
-    const { location, units } = await bodyOf(c, Count)
-    return told(c, { ...location, counted: units }, core.count(location, units, c.get('actor')))
+    const { location, units, id, age_ms: ageMs } = await bodyOf(c, Count)
+    const outcome = core.count(location, units, { by: c.get('actor'), id, ageMs })
+    return told(c, { ...location, counted: units, ...(ageMs > 0 && { ageMs }) }, outcome)
   })
   app.post('/api/stock/restock', async (c) => {
-    const { location, units } = await bodyOf(c, Restock)
-    return told(c, { ...location, restocked: units }, core.restock(location, units, c.get('actor')))
+    const { location, units, id } = await bodyOf(c, Restock)
+    const outcome = core.restock(location, units, { by: c.get('actor'), id })
+    return told(c, { ...location, restocked: units }, outcome)
   })
   app.post('/api/doors/:door/unlock', async (c) => {
     const door = parse(DoorName, c.req.param('door'), 'door')
@@ -110,7 +120,12 @@ export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
   })
   app.post('/api/dead-letters/replay', async (c) => {
     await bodyOf(c, Nothing)
-    return told(c, {}, core.replayDeadLetters(c.get('actor')), 'local command: the cloud is asked to tell everything again')
+    return told(
+      c,
+      {},
+      core.replayDeadLetters(c.get('actor')),
+      'local command: the cloud is asked to tell everything again',
+    )
   })
   app.post('/api/dead-letters/:id/drop', async (c) => {
     const id = parse(LetterId, c.req.param('id'), 'id')

@@ -7,7 +7,8 @@ export const TOKEN = 'a-token-of-this-test'
 export const OPERATION = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
 const ORDER = '018f3c2a-7b4e-7c1d-9a3b-000000000001'
 
-const isActor = (one: unknown): boolean => typeof one === 'object' && one !== null && 'shared_token' in one
+const isActor = (one: unknown): boolean =>
+  typeof one === 'object' && one !== null && ('shared_token' in one || 'by' in one)
 
 /** A hub that does what it is told and notes it. */
 export function scriptedHub() {

@@ -3,14 +3,7 @@ import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Context } from '../context.ts'
 import type { HubAcceptance, LocalOutcome, LocalRefusal } from '../hub-core.ts'
 import { judge } from './observation.ts'
-import {
-  addAttempt,
-  beginProtocol,
-  endProtocol,
-  protocolOf,
-  stepsNow,
-  unassignedRows,
-} from './protocol.ts'
+import { addAttempt, beginProtocol, endProtocol, protocolOf, stepsNow, unassignedRows } from './protocol.ts'
 import { type Pile, StepRun } from './step-run.ts'
 import { type AcceptanceStep, stepsOf } from './steps.ts'
 

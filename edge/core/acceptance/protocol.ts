@@ -17,9 +17,7 @@ const partsOf = ({ parts }: AcceptanceRow): string[] | null =>
 export function stepsNow({ hardware }: Context, row: AcceptanceRow): AcceptanceStep[] {
   const parts = partsOf(row)
   const leftOut = leftOutOf(row)
-  return stepsOf(hardware).filter(
-    ({ id, part }) => (parts?.includes(part) ?? true) && !leftOut.includes(id),
-  )
+  return stepsOf(hardware).filter(({ id, part }) => (parts?.includes(part) ?? true) && !leftOut.includes(id))
 }
 
 const leftOutOf = ({ left_out }: AcceptanceRow): string[] => JSON.parse(left_out) as string[]

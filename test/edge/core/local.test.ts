@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { stockedFacings } from '../../simulation/hardware.ts'
+import { uuid } from '../../support/uuid.ts'
 import { config, HubBench } from './hub-bench.ts'
 
 test('what people do at the hub itself is in its ledger, with what it changed', () => {
@@ -33,9 +34,55 @@ test.each([
   const location = { cabinet: 1, shelf: 1, row: 3 }
   bench.core.count(location, before)
   const by = { person: 'Ada', shared_token: false }
-  if (kind === 'count') bench.core.count(location, after, by)
-  else bench.core.restock(location, after - before, by)
+  if (kind === 'count') bench.core.count(location, after, { by })
+  else bench.core.restock(location, after - before, { by })
   expect(bench.entries('local').at(-1)).toMatchObject({ ...by, before, after, subject: 'row 1/1/3' })
+})
+
+describe('a count that a page sends later', () => {
+  const row = { cabinet: 1, shelf: 1, row: 3 }
+  const unitsOf = (bench: HubBench) => bench.core.stock().find(({ location }) => location.row === 3)!.quantity
+
+  test.each([
+    [3, 4, 5],
+    [0, 4, 2],
+    [9, 1, 2],
+  ])('keeps what fell since then (%i counted, restock of %i, %i sold)', (counted, added, sold) => {
+    const bench = HubBench.ready()
+    bench.core.count(row, Math.max(counted, sold))
+    bench.run(60_000)
+    const before = unitsOf(bench)
+    bench.room.act({ action: 'restock', target: 'cabinet-1', shelf: 1, row: 3, units: sold })
+    bench.queue(1, { 3: Math.min(sold, before, 2) })
+    bench.run(60_000)
+    const fallen = before - unitsOf(bench)
+    expect(fallen).toBeGreaterThan(0)
+    bench.core.restock(row, added)
+    expect(bench.core.count(row, counted, { ageMs: 90_000 })).toEqual({ ok: true })
+    expect(unitsOf(bench)).toBe(Math.max(0, counted + added - fallen))
+  })
+
+  test('is refused if somebody counted the row after it', () => {
+    const bench = HubBench.ready()
+    bench.run(60_000)
+    bench.core.count(row, 5)
+    expect(bench.core.count(row, 2, { ageMs: 30_000 })).toMatchObject({ ok: false, reason: 'not_now' })
+    expect(unitsOf(bench)).toBe(5)
+    bench.run(60_000)
+    expect(bench.core.count(row, 2, { ageMs: 30_000 })).toEqual({ ok: true })
+  })
+
+  test('is booked once, however often it is sent; a restock too', () => {
+    const bench = HubBench.ready()
+    bench.core.count(row, 1)
+    for (let time = 0; time < 3; time += 1) bench.core.restock(row, 2, { id: uuid(1) })
+    expect(unitsOf(bench)).toBe(3)
+    bench.core.count(row, 6, { id: uuid(2) })
+    bench.core.restock(row, 1)
+    expect(bench.core.count(row, 6, { id: uuid(2) })).toEqual({ ok: true })
+    expect(unitsOf(bench)).toBe(7)
+    expect(bench.entries('stock.restocked')).toHaveLength(2)
+  })
 })
 
 test('a command that a person gave is reported under their name, also after a restart of the hub', () => {

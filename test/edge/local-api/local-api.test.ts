@@ -15,8 +15,9 @@ const TOKEN = 'a-token-of-this-test'
 const OPERATION = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
 const location = { cabinet: 1, shelf: 2, row: 3 }
 
-const isActor = (one: unknown): boolean =>
-  typeof one === 'object' && one !== null && 'shared_token' in one
+const isActor = (one: unknown): boolean => typeof one === 'object' && one !== null && 'shared_token' in one
+const actorIn = (one: unknown): unknown =>
+  isActor(one) ? one : typeof one === 'object' && one !== null && 'by' in one ? one.by : undefined
 
 function bench(changes: Partial<LocalCore> = {}, people: readonly Person[] = []) {
   const runtime = fakeRuntime()
@@ -27,9 +28,9 @@ function bench(changes: Partial<LocalCore> = {}, people: readonly Person[] = [])
   const ask =
     (name: string) =>
     (...args: unknown[]) => {
-      const by = args.find(isActor)
+      const by = args.map(actorIn).find((one) => one !== undefined)
       if (by !== undefined) actors.push([name, by])
-      asked.push([name, ...args.filter((one) => !isActor(one))])
+      asked.push([name, ...args.filter((one) => actorIn(one) === undefined)])
       return { ok: true } as const
     }
   const core: LocalCore = {
@@ -176,8 +177,7 @@ describe('the local API', () => {
   it('is not called by a name that is not its own, with its token or without', async () => {
     const { app } = bench()
     const ask = async (host: string) =>
-      (await app.request('/', { headers: { host, authorization: `Bearer ${TOKEN}` } }))
-        .status
+      (await app.request('/', { headers: { host, authorization: `Bearer ${TOKEN}` } })).status
     expect([
       await ask('evil.example:8081'),
       await ask('hub1.local:8081'),
@@ -352,9 +352,7 @@ describe('the local API', () => {
     const { person, shared_token } = actor
     const login = await app.request('/api/login', {
       method: 'POST',
-      body: JSON.stringify(
-        shared_token ? { token: TOKEN, ...(person && { name: person }) } : { token: own },
-      ),
+      body: JSON.stringify(shared_token ? { token: TOKEN, ...(person && { name: person }) } : { token: own }),
     })
     const cookie = login.headers.get('set-cookie')!.split(';')[0]!
     const posts: [path: string, body: object][] = [
