@@ -98,6 +98,12 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
     const session = sessions.find(value)
     return session && access.ofCredential(session.credential) && session
   }
+  // A page asks it at its start: a 401 would stand in the browser's log as an error.
+  app.get('/api/session', (c) => {
+    const value = getCookie(c, cookieName(isTls(c)))
+    const isOpen = value !== undefined && isSameSite(c.req.raw.headers) && sessionOf(value) !== undefined
+    return c.json({ logged_in: isOpen })
+  })
   const authenticate: MiddlewareHandler<{ Variables: LocalVariables }> = async (c, next) => {
     const value = getCookie(c, cookieName(isTls(c)))
     const session = value === undefined ? undefined : sessionOf(value)

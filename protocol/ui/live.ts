@@ -11,14 +11,23 @@ export interface Live<State> {
 
 /** How long a program that refused the stream is left alone. */
 const RETRY_MS = 1000
+/** How often a page that nobody sees asks for the state, in milliseconds. */
+const HIDDEN_MS = 15_000
+
+export const pause = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    AbortSignal.timeout(ms).addEventListener('abort', () => resolve())
+  })
 
 /**
  * Follows a stream of server-sent events: `state` is the whole, `changes` what has become another (`json-changes.ts`).
- * `others` are called with what further events hold.
+ * `others` are called with what further events hold. `whileHidden`: address of the whole state, asked for now and then while
+ * nobody sees the page, so that its title is true.
  */
 export function follow<State>(
   url: string,
   others: Readonly<Record<string, (data: unknown) => void>> = {},
+  { whileHidden }: { whileHidden?: string } = {},
 ): Live<State> {
   const state = signal<State | null>(null)
   const isConnected = signal(false)
@@ -43,7 +52,7 @@ export function follow<State>(
       // After an answer that is no stream (the program starts, a proxy stands alone) a browser does not connect again.
       if (source !== opened || opened.readyState !== EventSource.CLOSED) return
       shut()
-      AbortSignal.timeout(RETRY_MS).addEventListener('abort', look)
+      void pause(RETRY_MS).then(look)
     })
   }
 
@@ -54,8 +63,26 @@ export function follow<State>(
 
   /** A page that nobody sees follows nothing: a browser has six connections for all that it has open of one program. */
   function look(): void {
-    if (document.hidden || hasEnded) shut()
-    else if (!source) open()
+    if (document.hidden || hasEnded) {
+      shut()
+      if (!hasEnded && whileHidden !== undefined && !isAsking) void askNowAndThen(whileHidden)
+    } else if (!source) open()
+  }
+
+  let isAsking = false
+  async function askNowAndThen(address: string): Promise<void> {
+    isAsking = true
+    for (;;) {
+      await pause(HIDDEN_MS)
+      if (!document.hidden || hasEnded) break
+      try {
+        state.value = await call<State>('GET', address)
+        isConnected.value = true
+      } catch {
+        isConnected.value = false
+      }
+    }
+    isAsking = false
   }
 
   look()

@@ -27,11 +27,43 @@ export interface PictureBin {
 export interface PictureRow {
   shelf: number
   row: number
-  units: number
+  /** Null if nobody knows how many units stand there. */
+  units: number | null
   /** How many units fit; null where nobody says. */
   depth: number | null
+  /** Name of its product; null if the planogram has none for it. */
   product: string | null
   blocked: string | null
+}
+
+/**
+ * What a row is like: `unassigned` has no product and no units, `unknown` has a number that nobody knows, `blocked` is not
+ * for sale, `low` has at most a quarter of what fits.
+ */
+export type RowState = 'unassigned' | 'unknown' | 'blocked' | 'empty' | 'low' | 'stocked'
+
+export function rowState({ units, depth, product, blocked }: PictureRow): RowState {
+  if (product === null && (units === null || units === 0)) return 'unassigned'
+  if (units === null || blocked === 'unknown') return 'unknown'
+  if (blocked !== null) return 'blocked'
+  if (units === 0) return 'empty'
+  return depth !== null && units <= depth / 4 ? 'low' : 'stocked'
+}
+
+/** A row in words: `Row 1/2/3: Cola, 3 of 10`. */
+export function rowWords(cabinet: number, row: PictureRow): string {
+  const place = `Row ${cabinet}/${row.shelf}/${row.row}`
+  const state = rowState(row)
+  if (state === 'unassigned') return `${place}: no product`
+  const units = row.units === null ? 'unknown number' : `${row.units}`
+  const of = row.depth === null ? '' : ` of ${row.depth}`
+  const more =
+    row.blocked === null
+      ? state === 'empty' || state === 'low'
+        ? `, ${state}`
+        : ''
+      : `, not for sale: ${row.blocked}`
+  return `${place}: ${row.product ?? 'no product'}, ${units}${of}${more}`
 }
 
 export interface PictureCabinet {
@@ -87,6 +119,14 @@ export function nameOf(id: string): string {
   return id === 'main' ? 'Main door' : `Controller ${id}`
 }
 
+const rowCounts = [
+  ['empty', 'empty'],
+  ['low', 'low'],
+  ['blocked', 'not for sale'],
+  ['unknown', 'unknown'],
+  ['unassigned', 'without a product'],
+] as const
+
 /** What a device does now, in a sentence that a screen reader speaks. Undefined where the picture has no such device. */
 export function sentenceOf(picture: HubPicture, id: string): string | undefined {
   const bin = picture.bins.find((one) => one.id === id)
@@ -107,10 +147,15 @@ export function sentenceOf(picture: HubPicture, id: string): string | undefined 
   const cabinet = picture.cabinets.find((one) => one.id === id)
   if (cabinet) {
     const rows = cabinet.shelves.flatMap((shelf) => shelf.rows)
-    const units = rows.reduce((sum, row) => sum + row.units, 0)
-    const blocked = rows.filter((row) => row.blocked !== null).length
+    const units = rows.reduce((sum, row) => sum + (row.units ?? 0), 0)
+    const states = rows.map(rowState)
+    const counts = ([state, words]: readonly [RowState, string]): string[] => {
+      const count = states.filter((one) => one === state).length
+      return count === 0 ? [] : [`${count} ${words}`]
+    }
+    const assigned = states.filter((state) => state !== 'unassigned').length
     return withTrouble(
-      `${units} units in ${rows.length} rows${blocked > 0 ? `, ${blocked} not for sale` : ''}`,
+      [`${units} units in ${assigned} rows`, ...rowCounts.flatMap(counts)].join(', '),
       cabinet.trouble,
     )
   }

@@ -1,11 +1,15 @@
 import { Lock, LockOpen } from 'lucide'
+import { signal } from '@preact/signals'
 import { type ComponentChildren, h, type JSX } from 'preact'
-import { type Box, layOut, SHELF } from './picture-layout.ts'
+import { FittedText } from './fitted-text.tsx'
+import { Cabinet, cabinetRows, type RowPlace } from './picture-cabinet.tsx'
+import { deviceByKey } from './picture-keys.ts'
+import { type Box, layOut } from './picture-layout.ts'
+import { Frame, Mark } from './picture-parts.tsx'
 import {
   type HubPicture,
   nameOf,
   type PictureBin,
-  type PictureCabinet,
   type PictureController,
   type PictureDoor,
   type PictureFridge,
@@ -18,12 +22,26 @@ export interface PictureProps {
   columns: number
   /** The device that is looked at. */
   selected: string | null
-  onSelect: (id: string) => void
+  /** `row`: the person touched this row of a cabinet, `2/3`. */
+  onSelect: (id: string, row?: string) => void
 }
 
-/** A hub, drawn: the room and all that stands in it. Each device is a button: pointer, keyboard and screen reader reach it. */
+/** The device to which the tab key leads. */
+const current = signal<string | null>(null)
+
+/** Moves the keyboard to a device of the picture. */
+export function focusDevice(id: string): void {
+  current.value = id
+  document.querySelector<SVGGElement>(`[data-device="${id}"]`)?.focus()
+}
+
+/**
+ * A hub, drawn: the room and all that stands in it. Each device is a button. The tab key reaches the picture once; arrow keys,
+ * Home and End lead from device to device.
+ */
 export function Picture({ picture, columns, selected, onSelect }: PictureProps): JSX.Element {
   const { width, height, inner, room, boxes } = layOut(picture, columns)
+  const tabStop = [current.value, selected].find((id) => id !== null && boxes.has(id)) ?? [...boxes.keys()][0]
   const owner = picture.controllers.find(({ id }) => id === selected)
   const device = (id: string, draw: (box: Box) => ComponentChildren): JSX.Element | null => {
     const box = boxes.get(id)
@@ -36,7 +54,14 @@ export function Picture({ picture, columns, selected, onSelect }: PictureProps):
         label={`${nameOf(id)}: ${sentenceOf(picture, id) ?? ''}`}
         isSelected={selected === id}
         isOwned={owner?.devices.includes(id) ?? false}
+        isTabStop={id === tabStop}
         onSelect={onSelect}
+        onKey={(key) => {
+          const next = deviceByKey(boxes, id, key)
+          if (next !== undefined) focusDevice(next)
+          return next !== undefined
+        }}
+        rows={cabinetRows(picture, id, box)}
       >
         {draw(box)}
       </Device>
@@ -72,11 +97,17 @@ interface DeviceProps {
   label: string
   isSelected: boolean
   isOwned: boolean
-  onSelect: (id: string) => void
+  isTabStop: boolean
+  onSelect: (id: string, row?: string) => void
+  /** Returns whether the key led somewhere. */
+  onKey: (key: string) => boolean
+  /** The rows of a cabinet: a finger reaches each, and a pointer reads its name. */
+  rows: readonly RowPlace[]
   children: ComponentChildren
 }
 
-function Device({ id, box, label, isSelected, isOwned, onSelect, children }: DeviceProps): JSX.Element {
+function Device(props: DeviceProps): JSX.Element {
+  const { id, box, label, isSelected, isOwned, isTabStop, onSelect, onKey, rows, children } = props
   const ring = isSelected
     ? 'stroke-primary'
     : isOwned
@@ -88,16 +119,17 @@ function Device({ id, box, label, isSelected, isOwned, onSelect, children }: Dev
       {/* It lies over the drawing: what is drawn is for the eye, what the button is called says all of it. */}
       <g
         role="button"
-        tabindex={0}
+        tabindex={isTabStop ? 0 : -1}
         aria-label={label}
         aria-pressed={isSelected}
         data-device={id}
         class="group cursor-pointer outline-none"
         onClick={() => onSelect(id)}
+        onFocus={() => void (current.value = id)}
         onKeyDown={(event) => {
-          if (event.key !== 'Enter' && event.key !== ' ') return
+          if (event.key === 'Enter' || event.key === ' ') onSelect(id)
+          else if (!onKey(event.key)) return
           event.preventDefault()
-          onSelect(id)
         }}
       >
         <rect
@@ -110,81 +142,21 @@ function Device({ id, box, label, isSelected, isOwned, onSelect, children }: Dev
           stroke-width="3"
           class={ring}
         />
+        {rows.map(({ key, words, ...place }) => (
+          <rect
+            key={key}
+            {...place}
+            fill="transparent"
+            data-picture-row={key}
+            onClick={(event) => {
+              event.stopPropagation()
+              onSelect(id, key)
+            }}
+          >
+            <title>{words}</title>
+          </rect>
+        ))}
       </g>
-    </>
-  )
-}
-
-const Frame = ({ box, trouble }: { box: Box; trouble: string | null }): JSX.Element => (
-  <rect
-    {...box}
-    rx="6"
-    stroke-width={trouble ? 2.5 : 1.2}
-    class={`fill-base-100 ${trouble ? 'stroke-error' : 'stroke-base-content/30'}`}
-  />
-)
-
-/** A mark for the eye where something is wrong; the label has the words. */
-const Mark = ({ x, y }: { x: number; y: number }): JSX.Element => (
-  <g>
-    <circle cx={x} cy={y} r="8" class="fill-error" />
-    <text x={x} y={y + 4.5} text-anchor="middle" font-size="13" font-weight="700" class="fill-error-content">
-      !
-    </text>
-  </g>
-)
-
-function Cabinet({ cabinet, box }: { cabinet: PictureCabinet; box: Box }): JSX.Element {
-  return (
-    <>
-      <Frame box={box} trouble={cabinet.trouble} />
-      <text x={box.x + 8} y={box.y + 15} font-size="12" font-weight="600" class="fill-base-content">
-        {nameOf(cabinet.id)}
-      </text>
-      {cabinet.shelves.map(({ shelf, rows }, index) => {
-        const y = box.y + 21 + index * SHELF
-        const cell = (box.width - 12) / Math.max(1, rows.length)
-        return (
-          <g key={shelf}>
-            <line
-              x1={box.x + 4}
-              x2={box.x + box.width - 4}
-              y1={y + SHELF - 2}
-              y2={y + SHELF - 2}
-              class="stroke-base-content/30"
-            />
-            {rows.map((row, place) => {
-              const x = box.x + 6 + place * cell
-              const full = row.depth === null ? (row.units > 0 ? 1 : 0) : row.units / row.depth
-              const tall = Math.round(Math.min(1, full) * (SHELF - 5))
-              return (
-                <g key={row.row}>
-                  <rect x={x + 1} y={y + 1} width={cell - 2} height={SHELF - 3} class="fill-base-200" />
-                  <rect
-                    x={x + 1}
-                    y={y + SHELF - 3 - tall}
-                    width={cell - 2}
-                    height={tall}
-                    class={row.blocked ? 'fill-error/50' : 'fill-info/35'}
-                  />
-                  {cell >= 14 && (
-                    <text
-                      x={x + cell / 2}
-                      y={y + SHELF / 2 + 4}
-                      text-anchor="middle"
-                      font-size="11"
-                      class="fill-base-content"
-                    >
-                      {row.blocked ? '✕' : row.units}
-                    </text>
-                  )}
-                </g>
-              )
-            })}
-          </g>
-        )
-      })}
-      {cabinet.trouble && <Mark x={box.x + box.width - 12} y={box.y + 11} />}
     </>
   )
 }
@@ -196,9 +168,9 @@ function Fridge({ fridge, box, width }: { fridge: PictureFridge; box: Box; width
       <text x={box.x + 8} y={box.y + 18} font-size="12" font-weight="600" class="fill-base-content">
         {nameOf(fridge.id)}
       </text>
-      <text x={box.x + 8} y={box.y + 42} font-size="17" class="fill-base-content">
-        {fridge.celsius === null ? '– °C' : `${fridge.celsius.toFixed(1)} °C`}
-      </text>
+      <FittedText x={box.x + 8} y={box.y + 42} size={fridge.celsius === null ? 12 : 17} width={76}>
+        {fridge.celsius === null ? 'unknown °C' : `${fridge.celsius.toFixed(1)} °C`}
+      </FittedText>
       {fridge.trouble && <Mark x={box.x + 74} y={box.y + 14} />}
     </>
   )
@@ -230,9 +202,9 @@ function Door({ door, box, name }: { door: PictureDoor; box: Box; name: string }
           />
         </g>
       </g>
-      <text x={box.x + 24} y={middle + 2} font-size="11" class="fill-base-content">
-        {box.width > 50 ? name : ''}
-      </text>
+      <FittedText x={box.x + 24} y={middle + 2} size={11} width={box.width - 30}>
+        {name}
+      </FittedText>
       {locked !== null && (
         <svg
           x={box.x + 7}
@@ -313,15 +285,30 @@ function Bin({ bin, box }: { bin: PictureBin; box: Box }): JSX.Element {
           class="fill-base-content"
         >
           {part}
-          <tspan x={doorX + 15} dy="12" font-weight="600">
-            {part === 'door' ? door : lift}
-          </tspan>
         </text>
       ))}
+      {[door, lift].map((value, index) => (
+        <FittedText
+          key={index}
+          x={doorX + 15}
+          y={shaft.y + 24 + index * 26}
+          size={10}
+          weight={600}
+          width={box.x + box.width - doorX - 19}
+        >
+          {value}
+        </FittedText>
+      ))}
       {bin.note && (
-        <text x={doorX + 15} y={shaft.y + 66} font-size="10" class="fill-base-content">
-          {bin.note.length > 12 ? `${bin.note.slice(0, 11)}…` : bin.note}
-        </text>
+        <FittedText
+          x={box.x + box.width - (bin.trouble ? 24 : 8)}
+          y={box.y + 15}
+          size={11}
+          width={box.width - (bin.trouble ? 88 : 72)}
+          anchor="end"
+        >
+          {bin.note}
+        </FittedText>
       )}
       {bin.trouble && <Mark x={box.x + box.width - 12} y={box.y + 12} />}
     </>
@@ -348,9 +335,9 @@ function Controller({ controller, box }: { controller: PictureController; box: B
         r="4"
         class={traffic % 2 === 0 ? 'fill-info/30' : 'fill-info'}
       />
-      <text x={box.x + 28} y={box.y + box.height / 2 + 4} font-size="11.5" class="fill-base-content">
-        {id.length > 18 ? `${id.slice(0, 17)}…` : id}
-      </text>
+      <FittedText x={box.x + 28} y={box.y + box.height / 2 + 4} size={11.5} width={box.width - 52}>
+        {id}
+      </FittedText>
     </>
   )
 }

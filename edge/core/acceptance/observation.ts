@@ -171,7 +171,7 @@ function endWords({ end, why }: Observation): string[] {
 }
 
 function ownFindings(check: Check, observation: Observation): string[] {
-  const { before, celsius, bin, drops, end } = observation
+  const { before, celsius, drops, end } = observation
   if (check.of === 'controller') {
     const is = before.get(readingOf.controller(check.controller)) ?? 'not connected'
     return is.startsWith('connected') ? [] : [`It is ${is}.`]

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { AcceptanceStepView } from '../../../protocol/model/acceptance.ts'
-import { chosen, decide, lastOf } from './acceptance-store.ts'
+import { agreed, ahead, chosen, decide, lastOf } from './acceptance-store.ts'
 import { act, running, state } from './store.ts'
 
 /** What the technician has written for the step in hand and not sent. */
@@ -24,11 +24,12 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
     if (wasDecided) first.current?.focus({ preventScroll: true })
     wasDecided = false
   }, [step.id])
-  function carryOut(): void {
+  function carryOut(ids: readonly string[] = [step.id]): void {
     if (isHindered || acceptance.running !== null) return
-    chosen.value = step.id
-    void act(step.title, 'acceptance/step', { step: step.id }, 'quiet')
+    chosen.value = ids.length === 1 ? step.id : null
+    void act(step.title, 'acceptance/step', { steps: ids }, 'quiet')
   }
+  const chain = ahead.value.map(({ id }) => id)
   return (
     <section
       class="card bg-base-100 p-4 grid gap-3 min-w-0"
@@ -50,16 +51,30 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
         aria-disabled={isHindered || acceptance.running !== null}
         aria-busy={isRunning}
         data-carry-out
-        onClick={carryOut}
+        onClick={() => carryOut()}
       >
         {isRunning && <span class="loading loading-spinner loading-sm" aria-hidden="true" />}
         {last ? `Again: ${step.button.toLowerCase()}` : step.button}
       </button>
+      {chain.length > 1 && !isRunning && (
+        <button
+          class="btn aria-disabled:opacity-60"
+          aria-disabled={isHindered || acceptance.running !== null}
+          data-chain={chain.length}
+          onClick={() => carryOut(chain)}
+        >
+          {step.id.startsWith('row/')
+            ? `Turn the ${chain.length} rows of this shelf, one after another`
+            : `Let the hub look at all ${chain.length}, one after another`}
+        </button>
+      )}
+      {agreed.value.length > 1 && acceptance.running === null && <VerdictOfAll />}
       {isRunning && (
         <div class="grid gap-2" data-running>
           <p role="status">
             The hub is at it.{' '}
-            {acceptance.running!.seen.length > 0 && `It saw: ${acceptance.running!.seen.join(', ')}.`}
+            {acceptance.running!.seen.length > 0 && `It saw: ${acceptance.running!.seen.join(', ')}.`}{' '}
+            {acceptance.running!.following > 0 && `${acceptance.running!.following} more follow.`}
           </p>
           <button
             class="btn btn-sm justify-self-start"
@@ -77,6 +92,32 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
   )
 }
 
+/** One verdict for all steps of a chain that the hub saw as expected. */
+function VerdictOfAll(): JSX.Element {
+  const steps = agreed.value
+  return (
+    <div class="grid gap-2 border-t border-base-300 pt-3" data-agreed={steps.length}>
+      <p>
+        <b>As expected: </b>
+        {steps.map(({ title }) => title).join(', ')}. Did you see the same?
+      </p>
+      <button
+        class="btn btn-success"
+        onClick={() => {
+          wasDecided = true
+          void decide(
+            steps.map(({ id }) => id),
+            'passed',
+            '',
+          )
+        }}
+      >
+        All {steps.length} passed
+      </button>
+    </div>
+  )
+}
+
 interface VerdictProps {
   step: AcceptanceStepView
   observed: string
@@ -87,7 +128,7 @@ interface VerdictProps {
 function Verdict({ step, observed, agrees, verdict }: VerdictProps): JSX.Element {
   function say(word: 'passed' | 'failed'): void {
     wasDecided = true
-    void decide(step.id, word, remark.value)
+    void decide([step.id], word, remark.value)
   }
   const needsRemark = !agrees && remark.value.trim() === ''
   return (

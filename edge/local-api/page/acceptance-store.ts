@@ -69,18 +69,43 @@ export async function read(id: string | null): Promise<void> {
   }
 }
 
-export const begin = (by: string, of: readonly string[]): Promise<boolean> => {
+export const begin = (by: string, of: readonly string[], withUnassignedRows: boolean): Promise<boolean> => {
   older.value = null
   chosen.value = null
-  return act('Begin the acceptance', 'acceptance/begin', { by, ...(of.length > 0 && { parts: of }) })
+  return act('Begin the acceptance', 'acceptance/begin', {
+    by,
+    ...(of.length > 0 && { parts: of }),
+    unassigned_rows: withUnassignedRows,
+  })
 }
 
-/** The technician's word on the step in hand; the next one without a verdict follows it. */
-export async function decide(id: string, verdict: 'passed' | 'failed', remark: string): Promise<boolean> {
+/** The steps that can be carried out in a chain: the controllers, or the rows of a shelf. */
+const groupOf = (id: string): string => /^(?:controller|row\/\d+\/\d+)(?=\/)/.exec(id)?.[0] ?? id
+
+/** The steps of the group of the step in hand, as far as they have no verdict. */
+export const group = computed(() => {
+  const inHand = step.value
+  if (!inHand) return []
+  return (current.value?.steps ?? []).filter(
+    (one) => groupOf(one.id) === groupOf(inHand.id) && verdictOf(one) === null,
+  )
+})
+
+/** Those of them that the hub has carried out, and that went as expected. */
+export const agreed = computed(() => group.value.filter((one) => lastOf(one)?.agrees))
+/** Those that were not carried out yet. */
+export const ahead = computed(() => group.value.filter((one) => !lastOf(one)))
+
+/** The technician's verdict on these steps; the next one without a verdict follows them. */
+export async function decide(
+  ids: readonly string[],
+  verdict: 'passed' | 'failed',
+  remark: string,
+): Promise<boolean> {
   const isTaken = await act(
     verdict === 'passed' ? 'Passed' : 'Failed',
     'acceptance/decide',
-    { step: id, verdict, remark },
+    { steps: ids, verdict, remark },
     'quiet',
   )
   if (!isTaken) return false

@@ -66,7 +66,7 @@ function Begin(): JSX.Element {
       onSubmit={(event) => {
         const data = new FormData(event.currentTarget)
         const by = (textsOf(event)['by'] ?? '').trim()
-        void begin(by, data.getAll('part').map(String))
+        void begin(by, data.getAll('part').map(String), data.has('unassigned'))
       }}
     >
       <h2 class="text-lg font-semibold">Accept this hub</h2>
@@ -82,12 +82,15 @@ function Begin(): JSX.Element {
         <summary class="collapse-title font-medium py-3 min-h-0">Of some parts only</summary>
         <div class="collapse-content grid grid-cols-[repeat(auto-fill,minmax(10rem,1fr))] gap-1">
           {parts.value.map((part) => (
-            <label key={part} class="flex items-center gap-2 min-h-9">
+            <label key={part} class="flex items-center gap-2 min-h-11">
               <input type="checkbox" class="checkbox checkbox-sm" name="part" value={part} /> {part}
             </label>
           ))}
         </div>
       </details>
+      <label class="flex items-center gap-2 min-h-11">
+        <input type="checkbox" class="checkbox checkbox-sm" name="unassigned" /> Rows without a product, too
+      </label>
       <button class="btn btn-primary justify-self-start">Begin</button>
     </form>
   )
@@ -123,7 +126,7 @@ function NoneUnderWay(): JSX.Element {
           <ul class="grid gap-1">
             {kept.value.map(({ id, by, ended_at, result }) => (
               <li key={id}>
-                <button class="link text-left" onClick={() => void read(id)}>
+                <button class="link text-left touch" onClick={() => void read(id)}>
                   {new Date(ended_at).toLocaleString()}, {by}: {resultWords[result]}
                 </button>
               </li>
@@ -169,7 +172,7 @@ function StepList({ steps }: { steps: readonly AcceptanceStepView[] }): JSX.Elem
                     return (
                       <li key={one.id}>
                         <button
-                          class={`btn btn-ghost justify-start h-auto min-h-9 py-1 w-full text-left font-normal ${one.id === inHand?.id ? 'bg-base-200' : ''}`}
+                          class={`btn btn-ghost justify-start h-auto min-h-11 py-1 w-full text-left font-normal ${one.id === inHand?.id ? 'bg-base-200' : ''}`}
                           aria-current={one.id === inHand?.id ? 'step' : undefined}
                           data-step={one.id}
                           data-verdict={verdict}
@@ -235,7 +238,7 @@ function End({ steps }: { steps: readonly AcceptanceStepView[] }): JSX.Element {
 }
 
 function UnderWay(): JSX.Element {
-  const { steps, by } = current.value!
+  const { steps, by, left_out: leftOut } = current.value!
   const count = (verdict: string) => steps.filter((one) => verdictOf(one) === verdict).length
   const done = count('passed') + count('failed')
   return (
@@ -250,6 +253,7 @@ function UnderWay(): JSX.Element {
         />
         <p class="text-sm" aria-live="polite">
           {done} of {steps.length} steps: {count('passed')} passed, {count('failed')} failed.
+          {leftOut > 0 && ` ${leftOut} rows without a product are left out.`}
         </p>
       </div>
       <OrdersStopped />

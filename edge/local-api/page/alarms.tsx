@@ -1,114 +1,154 @@
 import { CircleAlert, CircleCheck } from 'lucide'
 import type { JSX } from 'preact'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { act, hardware, productName, selected, state } from './store.ts'
+import { rowKey } from './counts.ts'
 import { sellingObstacle } from './obstacle.ts'
+import { showDevice } from './show.ts'
+import { act, hardware, productName, running, state } from './store.ts'
 import { alarmWords } from './words.ts'
 
-/** The device of the picture that an alarm's subject names: `bin 3` is `bin-3`. */
-function deviceOf(subject: string): string | undefined {
+/** The device of the picture that an alarm's subject names: `bin 3` is `bin-3`; of `row 1/2/3` also the row. */
+function placeOf(subject: string): { device: string; row?: string } | undefined {
   const [kind, name = ''] = subject.split(' ')
-  if (kind === 'row') return `cabinet-${name.split('/')[0]!}`
-  if (kind === 'door') return name
+  if (kind === 'row') return { device: `cabinet-${name.split('/')[0]!}`, row: name }
+  if (kind === 'door') return { device: name }
   if (kind === 'controller')
-    return hardware.value?.controllers.some(({ id }) => id === name) ? name : undefined
-  return name === '' ? undefined : `${kind!}-${name}`
+    return hardware.value?.controllers.some(({ id }) => id === name) ? { device: name } : undefined
+  return name === '' ? undefined : { device: `${kind!}-${name}` }
 }
 
 const since = (at: number): string =>
   new Date(at).toLocaleString([], { dateStyle: 'short', timeStyle: 'short' })
 
+/** Something that a person has to look at, as its card shows it. */
+export interface Incident {
+  key: string
+  title: string
+  remedy: string
+  /** When it began, and what is known besides. */
+  about: string
+  place: { device: string; row?: string } | undefined
+  isWarning: boolean
+  /** The name by which tests and styles know the card. */
+  mark: Readonly<Record<string, string | true>>
+  /** The operation of unknown outcome that the person is asked about. */
+  settles?: { operation: string; device: string }
+}
+
+/** All that a person has to look at, the most urgent first. */
+export function incidentsOf(is: NonNullable<typeof state.value>): Incident[] {
+  const obstacle = sellingObstacle(is)
+  return [
+    ...(obstacle
+      ? [
+          {
+            key: 'obstacle',
+            title: obstacle.text,
+            remedy: obstacle.remedy,
+            about: '',
+            place: undefined,
+            isWarning: obstacle.code === null,
+            mark: { 'data-obstacle': obstacle.code ?? 'stopped' },
+          },
+        ]
+      : []),
+    ...is.alarms.map(({ code, subject, detail, raised_at }): Incident => {
+      const { title, remedy } = alarmWords(code)
+      return {
+        key: `${code} ${subject}`,
+        title: `${subject === 'hub' ? '' : `${subject[0]!.toUpperCase()}${subject.slice(1)}: `}${title}`,
+        remedy,
+        about: `Since ${since(raised_at)}${detail ? `. ${detail}` : ''}`,
+        place: placeOf(subject),
+        isWarning: false,
+        mark: {},
+      }
+    }),
+    ...is.unknown_operations.map((operation): Incident => {
+      const { device, location } = operation
+      const what = location
+        ? `Row ${rowKey(location)}, ${productName(operation.product_id)}`
+        : 'The hub lost sight of it.'
+      return {
+        key: operation.operation_id,
+        title: `${device} ${operation.action.replaceAll('_', ' ')}: did it happen?`,
+        remedy: `${what}${operation.order_number === null ? '' : `, order ${operation.order_number}`}. Since ${since(operation.at)}.`,
+        about: '',
+        place: { device, ...(location && { row: rowKey(location) }) },
+        isWarning: true,
+        mark: { 'data-unknown': true },
+        settles: { operation: operation.operation_id, device },
+      }
+    }),
+  ]
+}
+
 /** What is wrong, why, and what to do about it; and what only a person can say. */
 export function Alarms(): JSX.Element {
-  const { alarms, unknown_operations: unknown } = state.value!
-  const obstacle = sellingObstacle(state.value!)
-  if (alarms.length === 0 && unknown.length === 0 && obstacle === null)
+  const incidents = incidentsOf(state.value!)
+  if (incidents.length === 0)
     return (
       <p class="alert alert-success alert-soft py-2 text-base-content" data-alarms="0">
         <Icon icon={CircleCheck} /> Nothing is wrong.
       </p>
     )
   return (
-    <section aria-label="Alarms" data-alarms={alarms.length}>
+    <section id="alarms" tabindex={-1} aria-label="Alarms" data-alarms={state.value!.alarms.length}>
       <ul class="grid gap-2">
-        {obstacle && (
-          <li
-            class={`card bg-base-100 border-l-4 ${obstacle.code === null ? 'border-warning' : 'border-error'} p-3`}
-            data-obstacle={obstacle.code ?? 'stopped'}
-          >
-            <h2 class="font-semibold flex items-start gap-2">
-              <Icon icon={CircleAlert} class="mt-1" />
-              <span>{obstacle.text}</span>
-            </h2>
-            <p>{obstacle.remedy}</p>
-          </li>
-        )}
-        {alarms.map(({ code, subject, detail, raised_at }) => {
-          const { title, remedy } = alarmWords(code)
-          const device = deviceOf(subject)
-          return (
-            <li key={`${code} ${subject}`} class="card bg-base-100 border-l-4 border-error p-3">
-              <h2 class="font-semibold flex items-start gap-2">
-                <Icon icon={CircleAlert} class="mt-1 text-error" />
-                <span>
-                  {subject === 'hub' ? '' : `${subject[0]!.toUpperCase()}${subject.slice(1)}: `}
-                  {title}
-                </span>
-              </h2>
-              <p>{remedy}</p>
-              <p class="quiet text-sm">
-                Since {since(raised_at)}
-                {detail ? `. ${detail}` : ''}
-              </p>
-              {device && (
-                <button
-                  class="btn btn-sm justify-self-start self-start mt-1"
-                  onClick={() => void (selected.value = device)}
-                >
-                  Show it
-                </button>
-              )}
-            </li>
-          )
-        })}
-        {unknown.map((operation) => (
-          <li
-            key={operation.operation_id}
-            class="card bg-base-100 border-l-4 border-warning p-3"
-            data-unknown
-          >
-            <h2 class="font-semibold">
-              {`${operation.device} ${operation.action.replaceAll('_', ' ')}: did it happen?`}
-            </h2>
-            <p>
-              {operation.location
-                ? `Row ${operation.location.cabinet}/${operation.location.shelf}/${operation.location.row}, ${productName(operation.product_id)}`
-                : 'The hub lost sight of it.'}
-              {operation.order_number === null ? '' : `, order ${operation.order_number}`}. Since{' '}
-              {since(operation.at)}.
-            </p>
-            <div class="flex gap-2 mt-1">
-              {([true, false] as const).map((happened) => (
-                <button
-                  key={String(happened)}
-                  class="btn btn-sm"
-                  onClick={() =>
-                    void act(
-                      `${operation.device}: ${happened ? 'it happened' : 'it did not happen'}`,
-                      `operations/${operation.operation_id}/settle`,
-                      {
-                        happened,
-                      },
-                    )
-                  }
-                >
-                  {happened ? 'Yes, it happened' : 'No'}
-                </button>
-              ))}
-            </div>
-          </li>
+        {incidents.map((incident) => (
+          <Card key={incident.key} incident={incident} />
         ))}
       </ul>
     </section>
+  )
+}
+
+function Card({ incident }: { incident: Incident }): JSX.Element {
+  const { title, remedy, about, place, isWarning, mark, settles } = incident
+  return (
+    <li class={`card bg-base-100 border-l-4 ${isWarning ? 'border-warning' : 'border-error'} p-3`} {...mark}>
+      <h2 class="font-semibold flex items-start gap-2">
+        <Icon icon={CircleAlert} class={`mt-1 ${isWarning ? '' : 'text-error'}`} />
+        <span>{title}</span>
+      </h2>
+      <p>{remedy}</p>
+      {about !== '' && <p class="quiet text-sm">{about}</p>}
+      <div class="flex flex-wrap gap-3 mt-2">
+        {place && (
+          <button
+            class="btn btn-sm"
+            aria-label={`Show it: ${title}`}
+            onClick={() => showDevice(place.device, place.row)}
+          >
+            Show it
+          </button>
+        )}
+        {settles && <Settle {...settles} title={title} />}
+      </div>
+    </li>
+  )
+}
+
+/** A person's word on an operation cannot be taken back. */
+function Settle(props: { operation: string; device: string; title: string }): JSX.Element {
+  const { operation, device, title } = props
+  return (
+    <>
+      {([true, false] as const).map((happened) => {
+        const what = `${device}: ${happened ? 'it happened' : 'it did not happen'}`
+        return (
+          <HoldButton
+            key={String(happened)}
+            class="btn-sm"
+            label={`${happened ? 'Yes, it happened' : 'No'}: ${title}`}
+            isBusy={running.value.has(what)}
+            onHeld={() => void act(what, `operations/${operation}/settle`, { happened })}
+          >
+            {happened ? 'Yes, it happened' : 'No'}
+          </HoldButton>
+        )
+      })}
+    </>
   )
 }

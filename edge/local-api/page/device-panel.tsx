@@ -1,24 +1,34 @@
 import { ArrowLeft } from 'lucide'
 import type { JSX } from 'preact'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { nameOf, sentenceOf } from '../../../protocol/ui/picture-model.ts'
 import { Shelves } from './shelves.tsx'
-import { act, picture, running, selected, state } from './store.ts'
+import { showWholeHub } from './show.ts'
+import { act, picture, running, state } from './store.ts'
 import { readingWords } from './words.ts'
 
 /** A device: what it is, what it does now, and all that may be done with it here. */
 export function DevicePanel({ id }: { id: string }): JSX.Element {
   return (
-    <div class="grid gap-3" key={id}>
-      <button
-        class="btn btn-ghost btn-sm justify-self-start -ml-2"
-        onClick={() => void (selected.value = null)}
-      >
+    <div
+      class="grid gap-3"
+      key={id}
+      onKeyDown={(event) => {
+        if (event.key === 'Escape') showWholeHub()
+      }}
+    >
+      <button class="btn btn-ghost btn-sm justify-self-start -ml-2" onClick={showWholeHub}>
         <Icon icon={ArrowLeft} /> The whole hub
       </button>
       <div>
-        <h2 class="text-lg font-semibold">{nameOf(id)}</h2>
-        <p data-sentence-of={id}>{sentenceOf(picture.value!, id) ?? 'It is not there.'}.</p>
+        <h2 class="text-lg font-semibold" tabindex={-1}>
+          {nameOf(id)}
+        </h2>
+        {/* It has room for its longest words: buttons below do not move. */}
+        <p class="min-h-[3lh]" data-sentence-of={id}>
+          {sentenceOf(picture.value!, id) ?? 'It is not there.'}.
+        </p>
       </div>
       <Acts id={id} />
     </div>
@@ -30,14 +40,36 @@ interface DoProps {
   what: string
   path: string
   body?: object
+  /** The body of the act that takes it back. */
+  undo?: object
+}
+
+/** An act without a way back: it is held, or confirmed. */
+function Held({ device, what, path, body = {} }: DoProps): JSX.Element {
+  const title = `${nameOf(device)}, ${what.toLowerCase()}`
+  return (
+    <HoldButton
+      label={`${nameOf(device)}: ${what}`}
+      isBusy={running.value.has(title)}
+      onHeld={() => void act(title, path, body)}
+    >
+      {what}
+    </HoldButton>
+  )
 }
 
 /** A button for one act; while the hub carries it out it says so. */
-function Do({ device, what, path, body = {} }: DoProps): JSX.Element {
+function Do({ device, what, path, body = {}, undo }: DoProps): JSX.Element {
   const title = `${nameOf(device)}, ${what.toLowerCase()}`
   const isRunning = running.value.has(title)
+  const how = undo && { label: 'Undo', run: () => void act(`Undo: ${title}`, path, undo) }
   return (
-    <button class="btn" aria-busy={isRunning} onClick={() => void (isRunning || act(title, path, body))}>
+    <button
+      class="btn"
+      aria-busy={isRunning}
+      aria-label={`${nameOf(device)}: ${what}`}
+      onClick={() => void (isRunning || act(title, path, body, how ?? 'aloud'))}
+    >
       {isRunning && <span class="loading loading-spinner loading-xs" aria-hidden="true" />}
       {what}
     </button>
@@ -52,8 +84,8 @@ function Acts({ id }: { id: string }): JSX.Element | null {
   if (state.value!.links.some(({ controller }) => controller === id)) return <ControllerActs id={id} />
   return (
     <div class="grid grid-cols-1 gap-2">
-      <Do device={id} what="Unlock for 30 s" path={`doors/${id}/unlock`} body={{ for_ms: 30_000 }} />
-      <Do device={id} what="Unlock for 10 minutes" path={`doors/${id}/unlock`} body={{ for_ms: 600_000 }} />
+      <Held device={id} what="Unlock for 30 s" path={`doors/${id}/unlock`} body={{ for_ms: 30_000 }} />
+      <Held device={id} what="Unlock for 10 minutes" path={`doors/${id}/unlock`} body={{ for_ms: 600_000 }} />
     </div>
   )
 }
@@ -74,6 +106,7 @@ function BinActs({ id, number }: { id: string; number: number }): JSX.Element {
         what={isHeld ? 'Use it again' : 'Do not use it'}
         path={`${at}/hold`}
         body={{ held: !isHeld }}
+        undo={{ held: isHeld }}
       />
     </div>
   )
@@ -86,15 +119,12 @@ function FridgeActs({ id, number }: { id: string; number: number }): JSX.Element
   return (
     <div class="grid grid-cols-1 gap-2">
       {reading && (
-        <p class={reading.celsius === null ? 'bad text-sm' : 'quiet text-sm'} data-reading>
+        <p class={`min-h-[3lh] text-sm ${reading.celsius === null ? 'bad' : 'quiet'}`} data-reading>
           {readingWords(reading)}
         </p>
       )}
-      {fridge?.shutoff && (
-        <Do device={id} what="I have looked at the goods: sell again" path={`fridges/${number}/confirm`} />
-      )}
       {doors.map(({ door }) => (
-        <Do
+        <Held
           key={door}
           device={door}
           what={`Unlock the ${door.replace(/^fridge_\d_/, '')} door for 30 s`}
@@ -104,6 +134,9 @@ function FridgeActs({ id, number }: { id: string; number: number }): JSX.Element
       ))}
       <Do device={id} what="Lock all its doors" path={`fridges/${number}/lock`} />
       <Do device={id} what="Reconnect" path={`fridges/${number}/reconnect`} />
+      {fridge?.shutoff && (
+        <Held device={id} what="I have looked at the goods: sell again" path={`fridges/${number}/confirm`} />
+      )}
     </div>
   )
 }
@@ -117,6 +150,7 @@ function ControllerActs({ id }: { id: string }): JSX.Element {
   const at = bin ? `bins/${bin.bin_number}` : fridge ? `fridges/${fridge.fridge_number}` : undefined
   return (
     <div class="grid gap-2">
+      {at && <Do device={id} what="Reconnect" path={`${at}/reconnect`} />}
       <p class="quiet text-sm break-all">
         Port {link.port}. Firmware {link.firmware ?? 'not known'}
         {link.protocol === null ? '' : `, protocol ${link.protocol}`}. It drives{' '}
@@ -127,9 +161,8 @@ function ControllerActs({ id }: { id: string }): JSX.Element {
           Not connected: {link.reason}.
         </p>
       )}
-      {at && <Do device={id} what="Reconnect" path={`${at}/reconnect`} />}
       {foreign.includes(id) && (
-        <Do
+        <Held
           device={id}
           what="It is a spare part for this hub: use it here"
           path={`controllers/${id}/take-over`}

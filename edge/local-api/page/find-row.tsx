@@ -5,8 +5,9 @@ import { searchText } from '../../../protocol/model/search-text.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { say } from '../../../protocol/ui/notices.tsx'
-import { keyOf, openRow, type Facing } from './shelves.tsx'
-import { selected, state } from './store.ts'
+import { keyOf, type Facing } from './shelves.tsx'
+import { showDevice } from './show.ts'
+import { state } from './store.ts'
 
 /** The browser's own reader of barcodes, where it has one (and the page came over https, or from this machine). */
 declare class BarcodeDetector {
@@ -32,8 +33,7 @@ function rowsOf(sought: string, stock: readonly Facing[]): Facing[] {
 
 function show(row: Facing): void {
   found.value = []
-  selected.value = `cabinet-${row.location.cabinet}`
-  openRow(keyOf(row))
+  showDevice(`cabinet-${row.location.cabinet}`, keyOf(row))
 }
 
 function find(sought: string): void {
@@ -90,7 +90,7 @@ export function FindRow(): JSX.Element {
         <ul class="grid gap-1" aria-label="Rows found">
           {found.value.map((row) => (
             <li key={keyOf(row)}>
-              <button class="link text-left text-sm" onClick={() => show(row)}>
+              <button class="link text-left text-sm touch" onClick={() => show(row)}>
                 Row {keyOf(row)}: {row.name}
               </button>
             </li>

@@ -1,7 +1,9 @@
 import type { JSX } from 'preact'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
+import { NotifyButton } from './announce.tsx'
 import { FindRow } from './find-row.tsx'
 import { RecentView } from './recent-view.tsx'
-import { act, hardware, productName, software, state } from './store.ts'
+import { act, hardware, productName, running, software, state } from './store.ts'
 import { syncWords } from './words.ts'
 
 const phases: Readonly<Record<string, string>> = {
@@ -25,13 +27,13 @@ function DeadLetters(): JSX.Element | null {
             <span class="grow min-w-0 break-words">
               <b>{kind ?? 'an entry'}</b>: {error} <span class="quiet">{new Date(at).toLocaleString()}</span>
             </span>
-            <button
-              class="btn btn-sm"
-              aria-label={`Drop dead letter ${id}`}
-              onClick={() => void act('Drop it', `dead-letters/${id}/drop`)}
+            <HoldButton
+              class="btn-sm"
+              label={`Drop dead letter ${id}`}
+              onHeld={() => void act('Drop it', `dead-letters/${id}/drop`)}
             >
               Drop
-            </button>
+            </HoldButton>
           </li>
         ))}
       </ul>
@@ -42,80 +44,110 @@ function DeadLetters(): JSX.Element | null {
   )
 }
 
-/** The hub as a whole: orders, the cloud, its service. */
-export function HubPanel(): JSX.Element {
-  const { health, held, orders, sync } = state.value!
-  const underWay = orders.filter(({ phase }) => phase in phases)
+/** Sale at the hub: stopped at once, with a way back. */
+function Intake(): JSX.Element {
+  const { health, held } = state.value!
+  const hold = (isHeld: boolean): void => {
+    const what = isHeld ? 'Stop taking orders' : 'Take orders again'
+    const undo = { label: 'Undo', run: () => hold(!isHeld) }
+    void act(what, 'hold/orders', { held: isHeld }, undo)
+  }
   return (
-    <div class="grid gap-3">
-      <h2 class="text-lg font-semibold">Hub {hardware.value?.hubId}</h2>
-      <p data-intake>
+    <div class="grid gap-2">
+      <p class="min-h-[2lh]" data-intake>
         {health.accepting_orders
           ? 'Orders are taken.'
           : held.orders
             ? 'No orders are taken: somebody has stopped them here.'
             : 'No orders are taken: an owner has stopped them, or no bin is in use.'}
       </p>
-      <div class="flex flex-wrap gap-2">
-        <button
-          class={`btn btn-sm ${held.orders ? 'btn-success' : 'btn-warning'}`}
-          onClick={() =>
-            void act(held.orders ? 'Take orders again' : 'Stop taking orders', 'hold/orders', {
-              held: !held.orders,
-            })
-          }
-        >
-          {held.orders ? 'Take orders again' : 'Stop taking orders'}
-        </button>
-        <button
-          class="btn btn-sm"
-          onClick={() => void act('Unlock the main door for 30 s', 'doors/main/unlock', { for_ms: 30_000 })}
-        >
-          Unlock the main door for 30 s
-        </button>
+      <button
+        class={`btn justify-self-start ${held.orders ? 'btn-success' : 'btn-warning'}`}
+        onClick={() => hold(!held.orders)}
+      >
+        {held.orders ? 'Take orders again' : 'Stop taking orders'}
+      </button>
+    </div>
+  )
+}
+
+function MainDoor(): JSX.Element {
+  const what = 'Unlock the main door for 30 s'
+  return (
+    <div class="grid gap-2">
+      <h3 class="font-medium">Main door</h3>
+      <HoldButton
+        class="justify-self-start"
+        isBusy={running.value.has(what)}
+        onHeld={() => void act(what, 'doors/main/unlock', { for_ms: 30_000 })}
+      >
+        {what}
+      </HoldButton>
+    </div>
+  )
+}
+
+function Service(): JSX.Element {
+  return (
+    <details class="collapse collapse-arrow border border-base-300">
+      <summary class="collapse-title font-medium py-3 min-h-0">The service</summary>
+      <div class="collapse-content grid gap-2">
+        <p class="text-sm">{software.value}</p>
+        <p class="quiet text-sm">
+          A restart takes seconds. What runs on controllers runs on, and no order is lost.
+        </p>
+        <HoldButton class="btn-warning justify-self-start" onHeld={() => void act('Restart', 'restart')}>
+          Restart the service
+        </HoldButton>
+        <NotifyButton />
       </div>
+    </details>
+  )
+}
+
+function UnderWay(): JSX.Element {
+  const underWay = state.value!.orders.filter(({ phase }) => phase in phases)
+  return (
+    <div>
+      <h3 class="font-medium">Under way</h3>
+      {underWay.length === 0 && <p class="quiet text-sm">No order.</p>}
+      <ul>
+        {underWay.map((order) => (
+          <li key={order.order_id} class="py-1 border-b border-base-300 text-sm">
+            <b>Order {order.order_number}</b> {phases[order.phase]}
+            {order.bins.length > 0 ? `, bin ${order.bins.join(', ')}` : ''}:{' '}
+            {order.lines
+              .map(
+                ({ product_id, dropped, quantity }) => `${productName(product_id)} ${dropped} of ${quantity}`,
+              )
+              .join(', ')}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+/** The hub as a whole. Lists that grow by themselves stand last, so that no button moves. */
+export function HubPanel(): JSX.Element {
+  return (
+    <div class="grid gap-4">
+      <h2 class="text-lg font-semibold" tabindex={-1}>
+        Hub {hardware.value?.hubId}
+      </h2>
       <FindRow />
-      <a href="#acceptance" class="btn btn-sm justify-self-start">
+      <Intake />
+      <a href="#acceptance" class="btn justify-self-start">
         {state.value!.acceptance.id === null ? 'Accept this hub, step by step' : 'Go on with the acceptance'}
       </a>
-      <div>
-        <h3 class="font-medium">Under way</h3>
-        {underWay.length === 0 && <p class="quiet text-sm">No order.</p>}
-        <ul>
-          {underWay.map((order) => (
-            <li key={order.order_id} class="py-1 border-b border-base-300 text-sm">
-              <b>Order {order.order_number}</b> {phases[order.phase]}
-              {order.bins.length > 0 ? `, bin ${order.bins.join(', ')}` : ''}:{' '}
-              {order.lines
-                .map(
-                  ({ product_id, dropped, quantity }) =>
-                    `${productName(product_id)} ${dropped} of ${quantity}`,
-                )
-                .join(', ')}
-            </li>
-          ))}
-        </ul>
-      </div>
-      <p class="text-sm" data-sync>
-        {syncWords(sync).text}
-      </p>
-      <DeadLetters />
+      <MainDoor />
       <RecentView />
-      <details class="collapse collapse-arrow border border-base-300">
-        <summary class="collapse-title font-medium py-3 min-h-0">The service</summary>
-        <div class="collapse-content grid gap-2">
-          <p class="text-sm">{software.value}</p>
-          <p class="quiet text-sm">
-            A restart takes seconds. What runs on controllers runs on, and no order is lost.
-          </p>
-          <button
-            class="btn btn-sm btn-warning justify-self-start"
-            onClick={() => void act('Restart', 'restart')}
-          >
-            Restart the service
-          </button>
-        </div>
-      </details>
+      <Service />
+      <p class="text-sm" data-sync>
+        {syncWords(state.value!.sync).text}
+      </p>
+      <UnderWay />
+      <DeadLetters />
     </div>
   )
 }

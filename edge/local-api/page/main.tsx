@@ -3,14 +3,20 @@ import { type JSX, render } from 'preact'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { Notices } from '../../../protocol/ui/notices.tsx'
+import { PictureLegend } from '../../../protocol/ui/picture-cabinet.tsx'
 import { Picture } from '../../../protocol/ui/picture.tsx'
+import { keepSteady } from '../../../protocol/ui/steady.ts'
 import { pictureColumns, ThemeButton } from '../../../protocol/ui/theme.tsx'
 import { AcceptanceView } from './acceptance.tsx'
 import { Alarms } from './alarms.tsx'
+import { AlarmBadge, Announcer } from './announce.tsx'
 import { DevicePanel } from './device-panel.tsx'
 import { HubPanel } from './hub-panel.tsx'
+import { keepOffline } from './offline.ts'
+import { showDevice, showWholeHub } from './show.ts'
 import {
   hardware,
+  heardAt,
   isConnected,
   login,
   picture,
@@ -23,10 +29,16 @@ import {
 } from './store.ts'
 import { syncWords } from './words.ts'
 
+/** What the page shows then is old: since when, says the header. */
+function awayWords(): string {
+  const at = heardAt.value
+  return at === null ? 'away' : `away since ${new Date(at).toLocaleTimeString([], { timeStyle: 'short' })}`
+}
+
 function Header(): JSX.Element {
   const sync = state.value && syncWords(state.value.sync)
   return (
-    <header class="print:hidden flex items-center bg-base-100 border-b border-base-300 gap-2 px-3 min-h-14">
+    <header class="print:hidden sticky top-0 z-10 flex items-center bg-base-100 border-b border-base-300 gap-2 px-3 min-h-14">
       <h1 class="text-base font-semibold flex items-center gap-2 grow min-w-0">
         <Icon icon={PackageOpen} /> {hardware.value ? `Hub ${hardware.value.hubId}` : 'Larder hub'}
       </h1>
@@ -35,9 +47,10 @@ function Header(): JSX.Element {
           <span
             class={`status ${!isConnected.value ? 'status-error' : sync?.isGood ? 'status-success' : 'status-warning'}`}
           />
-          {!isConnected.value ? 'away' : sync?.isGood ? 'cloud' : 'no cloud'}
+          {!isConnected.value ? awayWords() : sync?.isGood ? 'cloud' : 'no cloud'}
         </span>
       )}
+      {login.value === 'there' && <AlarmBadge />}
       <ThemeButton />
       {login.value === 'there' && (
         <button class="btn btn-ghost btn-square btn-sm" aria-label="Log out" onClick={() => void signOut()}>
@@ -76,12 +89,10 @@ function Login(): JSX.Element {
   )
 }
 
-function select(id: string): void {
-  selected.value = selected.value === id ? null : id
-  if (selected.value !== null && pictureColumns() === 2)
-    requestAnimationFrame(() =>
-      document.getElementById('device')?.scrollIntoView({ behavior: 'smooth', block: 'nearest' }),
-    )
+/** Touched again, a device is closed; a row of a cabinet is opened for a count. */
+function select(id: string, row?: string): void {
+  if (selected.value === id && row === undefined) return showWholeHub()
+  showDevice(id, row && `${id.slice('cabinet-'.length)}/${row}`)
 }
 
 function Hub(): JSX.Element {
@@ -95,8 +106,9 @@ function Hub(): JSX.Element {
       </div>
       <section class="card bg-base-100 p-3 min-w-0" aria-label="Picture">
         <Picture picture={shown} columns={pictureColumns()} selected={selected.value} onSelect={select} />
+        <PictureLegend />
       </section>
-      <aside id="device" class="card bg-base-100 p-4 min-w-0" aria-label="Device">
+      <aside id="device" class="card bg-base-100 p-4 min-w-0 scroll-mt-16" aria-label="Device">
         {selected.value === null ? <HubPanel /> : <DevicePanel id={selected.value} />}
       </aside>
     </div>
@@ -110,9 +122,13 @@ function Page(): JSX.Element {
       <main class="mx-auto max-w-[110rem] p-3">
         {login.value === 'needed' ? <Login /> : login.value === 'there' ? <Hub /> : null}
       </main>
+      <Announcer />
       <Notices />
     </div>
   )
 }
 
-render(<Page />, document.getElementById('page')!)
+const place = document.getElementById('page')!
+render(<Page />, place)
+keepSteady(place.querySelector('main')!)
+void keepOffline()

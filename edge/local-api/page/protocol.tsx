@@ -12,7 +12,7 @@ const at = (instant: number): string => new Date(instant).toLocaleString()
 
 /** The protocol of an acceptance, as it is printed. */
 export function Protocol({ protocol }: { protocol: AcceptanceProtocol }): JSX.Element {
-  const { by, begun_at, ended_at, software, firmware, result, steps } = protocol
+  const { by, begun_at, ended_at, software, firmware, result, steps, left_out: leftOut } = protocol
   return (
     <div class="grid gap-3 min-w-0" data-protocol={protocol.id}>
       <h2 class="text-lg font-semibold">
@@ -32,6 +32,7 @@ export function Protocol({ protocol }: { protocol: AcceptanceProtocol }): JSX.El
           {firmware.map((one) => `${one.controller} ${one.firmware ?? 'unknown'}`).join(', ')}
         </dd>
       </dl>
+      {leftOut > 0 && <p>{leftOut} rows without a product were left out.</p>}
       <ol class="protocol grid gap-2">
         {steps.map((step) => (
           <li key={step.id} class="border-t border-base-300 pt-2 text-sm break-inside-avoid">

@@ -1,26 +1,19 @@
 import { signal } from '@preact/signals'
-import { Minus, Plus } from 'lucide'
+import { Minus, Plus, Undo2 } from 'lucide'
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { countProblem } from '../../../protocol/model/counting.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { act, state } from './store.ts'
+import { say } from '../../../protocol/ui/notices.tsx'
+import { discardEntry, enterUnits, pending, rowKey, setTyped, typed } from './counts.ts'
+import { heardAt, isConnected, state } from './store.ts'
 
 export type Facing = NonNullable<typeof state.value>['stock'][number]
 
-export const keyOf = ({ location: at }: Facing): string => `${at.cabinet}/${at.shelf}/${at.row}`
+export const keyOf = ({ location }: Facing): string => rowKey(location)
 /** The row that somebody looks for: its shelf is opened, and it waits for a number. */
 const wantedRow = signal<string | null>(null)
 export const openRow = (key: string): void => void (wantedRow.value = key)
-
-/** What somebody has typed and not sent yet, by row. */
-const typed = signal<ReadonlyMap<string, number>>(new Map())
-const setTyped = (key: string, units: number | undefined): void => {
-  const next = new Map(typed.value)
-  if (units === undefined) next.delete(key)
-  else next.set(key, units)
-  typed.value = next
-}
 
 /** What is unfolded is drawn over some frames, and takes no focus before it is seen. */
 function focusWhenShown(input: HTMLInputElement, frames = 60): void {
@@ -30,6 +23,17 @@ function focusWhenShown(input: HTMLInputElement, frames = 60): void {
   input.select()
   input.scrollIntoView({ block: 'center' })
 }
+
+/** The field of the row behind this one, on this shelf or the next: it is opened and waits for a number. */
+function focusNext(input: HTMLInputElement): void {
+  const inputs = [...document.querySelectorAll<HTMLInputElement>('#device [data-row] input')]
+  const next = inputs[inputs.indexOf(input) + 1]
+  if (!next) return input.blur()
+  next.closest('details')!.open = true
+  focusWhenShown(next)
+}
+
+const timeOf = (at: number): string => new Date(at).toLocaleTimeString([], { timeStyle: 'short' })
 
 function Row({ facing }: { facing: Facing }): JSX.Element {
   const { location, product_id, name, quantity, capacity, blocked } = facing
@@ -42,9 +46,11 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
     input.current!.closest('details')!.open = true
     focusWhenShown(input.current!)
   }, [wantedRow.value])
+  const waiting = pending.value.filter((entry) => rowKey(entry.location) === key)
+  const unsent = waiting.filter(({ isLate, problem }) => isLate || problem !== null)
   // What is sold meanwhile changes no number that somebody is about to write over, or to confirm.
   const [held, hold] = useState<number>()
-  const wanted = typed.value.get(key) ?? held ?? quantity
+  const wanted = typed.value.get(key) ?? held ?? expectedOf(quantity, waiting)
   const difference = wanted - quantity
   // An empty field, a negative number or more than the row holds is refused, and never taken for another number.
   const problem = Number.isNaN(wanted) ? 'enter a number' : countProblem(wanted, capacity)
@@ -54,19 +60,30 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
     const from = Number.isNaN(units) ? quantity : units
     setTyped(key, Math.max(0, Math.min(capacity, from + by)))
   }
-  async function send(what: string, path: string, units: number): Promise<void> {
-    await act(`Row ${key}: ${what}`, path, { location, units })
+  function enter(what: 'count' | 'restock', units: number): void {
     setTyped(key, undefined)
     hold(undefined)
+    void enterUnits(what, location, units).then(() => {
+      if (!pending.value.some((entry) => rowKey(entry.location) === key))
+        say(`Row ${key}: ${what === 'count' ? 'counted' : 'added'} ${units}.`)
+    })
+    focusNext(input.current!)
   }
   return (
-    <li class="py-2 border-b border-base-300" data-row={key}>
+    <li class="py-2 border-b border-base-300" data-row={key} data-unsent={unsent.length > 0}>
       <p class="text-sm">
         <b>Row {location.row}</b> · {name ?? `product ${product_id}`} · {quantity} of {capacity} there
+        {!isConnected.value && heardAt.value !== null && ` at ${timeOf(heardAt.value)}`}
         {blocked && <span class="bad"> · not for sale: {blocked}</span>}
       </p>
-      <div
+      <form
         class="flex flex-wrap items-center gap-2 mt-1"
+        aria-label={`Row ${key}`}
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (problem === undefined) enter('count', wanted)
+        }}
         onFocusIn={() => hold(wanted)}
         onFocusOut={({ currentTarget, relatedTarget }) => {
           if (!currentTarget.contains(relatedTarget as Node | null)) hold(undefined)
@@ -74,6 +91,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
       >
         <div class="join">
           <button
+            type="button"
             class="btn join-item btn-square"
             aria-label={`Row ${key}: one less`}
             onClick={() => step(-1)}
@@ -87,12 +105,15 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
             max={capacity}
             aria-invalid={problem !== undefined}
             inputMode="numeric"
+            enterKeyHint="next"
             class="input join-item w-16 text-center"
             aria-label={`Row ${key}: units`}
             value={Number.isNaN(wanted) ? '' : wanted}
+            onFocus={({ currentTarget }) => currentTarget.select()}
             onInput={(event) => setTyped(key, event.currentTarget.valueAsNumber)}
           />
           <button
+            type="button"
             class="btn join-item btn-square"
             aria-label={`Row ${key}: one more`}
             onClick={() => step(1)}
@@ -101,20 +122,55 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
           </button>
         </div>
         <button
-          class="btn"
+          class="btn w-28 px-1"
           disabled={problem !== undefined}
-          onClick={() => void send(`counted ${wanted}`, 'stock/count', wanted)}
+          aria-label={`Row ${key}: Counted ${Number.isNaN(wanted) ? '' : wanted}`}
         >
           Counted {Number.isNaN(wanted) ? '' : wanted}
         </button>
-        {problem !== undefined && <span class="bad text-sm">{problem}</span>}
-        {problem === undefined && difference > 0 && (
-          <button class="btn" onClick={() => void send(`added ${difference}`, 'stock/restock', difference)}>
-            Added {difference}
-          </button>
-        )}
-      </div>
+        <button
+          type="button"
+          class="btn w-24 px-1"
+          disabled={problem !== undefined || difference <= 0}
+          aria-label={`Row ${key}: Added ${difference > 0 ? difference : ''}`}
+          onClick={() => enter('restock', difference)}
+        >
+          Added {difference > 0 ? difference : ''}
+        </button>
+      </form>
+      {/* It has its place also while it is empty: nothing below moves. */}
+      <p class="bad text-sm min-h-5 flex flex-wrap items-center gap-2" data-row-problem>
+        {unsent.length > 0 ? <NotSent entries={unsent} /> : problem}
+      </p>
     </li>
+  )
+}
+
+/** What will be there when the hub has taken what waits. */
+const expectedOf = (quantity: number, waiting: readonly (typeof pending.value)[number][]): number =>
+  waiting.reduce((units, entry) => (entry.what === 'count' ? entry.units : units + entry.units), quantity)
+
+function NotSent({ entries }: { entries: readonly (typeof pending.value)[number][] }): JSX.Element {
+  const words = entries.map(
+    ({ what, units, at }) => `${what === 'count' ? 'counted' : 'added'} ${units} at ${timeOf(at)}`,
+  )
+  const refused = entries.find(({ problem }) => problem !== null)?.problem
+  return (
+    <>
+      <span>
+        {refused === undefined
+          ? `Not sent yet: ${words.join(', ')}.`
+          : `Not taken: ${words.join(', ')}. ${refused}`}
+      </span>
+      <button
+        type="button"
+        class="btn btn-sm"
+        aria-label={`Row ${rowKey(entries[0]!.location)}: discard what was not sent`}
+        onClick={() => discardEntry(entries[0]!.location)}
+      >
+        <Icon icon={Undo2} /> Discard
+      </button>
+    </>
   )
 }
 

@@ -1,7 +1,8 @@
-import { computed, signal } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { call, CallError, follow, type Live } from '../../../protocol/ui/live.ts'
-import { say } from '../../../protocol/ui/notices.tsx'
+import { type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
+import { keep, readKept } from './kept.ts'
 import type { LocalState } from './local-state.ts'
 import { pictureOf } from './picture-of.ts'
 import { causeOf } from './words.ts'
@@ -19,8 +20,16 @@ export const software = signal('')
 export const selected = signal<string | null>(null)
 const live = signal<Live<LocalState> | null>(null)
 
-export const state = computed(() => live.value?.state.value ?? null)
+/** The hub as it was last seen by an earlier load of this page. */
+const seenBefore = signal<LocalState | null>(null)
+
+export const state = computed(() => live.value?.state.value ?? seenBefore.value)
 export const isConnected = computed(() => live.value?.isConnected.value ?? false)
+/** When the state was last heard, by the browser's clock, milliseconds; null before the first time. */
+export const heardAt = signal<number | null>(null)
+effect(() => {
+  if (live.value?.state.value && isConnected.value) heardAt.value = Date.now()
+})
 export const picture = computed(() =>
   hardware.value && state.value ? pictureOf(hardware.value, state.value) : null,
 )
@@ -48,17 +57,39 @@ async function readStorageProblem(): Promise<string | null> {
 
 export async function enter(): Promise<void> {
   try {
+    const { logged_in: isLoggedIn } = await call<{ logged_in: boolean }>('GET', 'api/session')
+    if (!isLoggedIn) return needLogin()
     const answer = await call<{ hardware: HardwareDescription; software: string }>('GET', 'api/hardware')
     hardware.value = answer.hardware
     software.value = answer.software
     login.value = 'there'
-    live.value ??= follow<LocalState>('api/live')
+    followHub()
   } catch (error) {
-    if (error instanceof CallError && error.status === 401) {
-      login.value = 'needed'
-      storageProblem.value = await readStorageProblem()
-    } else say(causeOf(error), true)
+    if (error instanceof CallError && error.status === 401) await needLogin()
+    else if (error instanceof CallError || !enterWithoutNetwork()) say(causeOf(error), true)
   }
+}
+
+async function needLogin(): Promise<void> {
+  login.value = 'needed'
+  storageProblem.value = await readStorageProblem()
+}
+
+function followHub(): void {
+  live.value ??= follow<LocalState>('api/live', {}, { whileHidden: 'api/state' })
+}
+
+/** The hub is not reached: the page shows it as it was last seen, and counts go on. False if it was never seen. */
+function enterWithoutNetwork(): boolean {
+  const { seen } = readKept()
+  if (!seen) return false
+  hardware.value = seen.hardware
+  software.value = seen.software
+  seenBefore.value = seen.state
+  heardAt.value = seen.at
+  login.value = 'there'
+  followHub()
+  return true
 }
 
 export async function signIn(token: string, name = ''): Promise<void> {
@@ -75,23 +106,25 @@ export async function signOut(): Promise<void> {
   await call('POST', 'api/logout')
   live.value?.close()
   live.value = null
+  seenBefore.value = null
+  keep({ seen: null })
   login.value = 'needed'
 }
 
 /**
  * Asks the hub to do something, and says what came of it, the cause in words. False where it was not done.
- * `quiet`: what the page shows anyway is not told where it went well.
+ * `quiet`: what the page shows anyway is not told where it went well. A `NoticeAction` is offered with the notice, to undo it.
  */
 export async function act(
   what: string,
   path: string,
   body: object = {},
-  how: 'aloud' | 'quiet' = 'aloud',
+  how: 'aloud' | 'quiet' | NoticeAction = 'aloud',
 ): Promise<boolean> {
   running.value = new Set([...running.value, what])
   try {
     await call('POST', `api/${path}`, body)
-    if (how === 'aloud') say(`${what}: done.`)
+    if (how !== 'quiet') say(`${what}: done.`, false, how === 'aloud' ? undefined : how)
     return true
   } catch (error) {
     say(`${what}: ${causeOf(error)}`, true)

@@ -1,0 +1,81 @@
+import { effect, signal } from '@preact/signals'
+import { BellRing } from 'lucide'
+import type { JSX } from 'preact'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { say } from '../../../protocol/ui/notices.tsx'
+import { incidentsOf, type Incident } from './alarms.tsx'
+import { showDevice } from './show.ts'
+import { hardware, state } from './store.ts'
+
+/** The last new incidents in words, for screen readers. */
+const announced = signal('')
+let known: ReadonlySet<string> | undefined
+
+/** The window's title counts what a person has to look at; what is new is announced at once, wherever the person looks. */
+effect(() => {
+  const is = state.value
+  if (!is) return
+  const incidents = incidentsOf(is)
+  const name = hardware.value ? `Hub ${hardware.value.hubId}` : 'Larder hub'
+  document.title = incidents.length === 0 ? name : `(${incidents.length}) ${name}`
+  const fresh = known === undefined ? [] : incidents.filter(({ key }) => !known!.has(key))
+  known = new Set(incidents.map(({ key }) => key))
+  if (fresh.length > 0) announce(fresh, name)
+})
+
+function announce(fresh: readonly Incident[], name: string): void {
+  announced.value = fresh.map(({ title }) => title).join('. ')
+  for (const { title, place } of fresh.slice(-2))
+    say(title, true, place && { label: 'Show it', run: () => showDevice(place.device, place.row) })
+  if (!document.hidden || !mayNotify()) return
+  for (const { title, remedy, key } of fresh) {
+    const notification = new Notification(`${name}: ${title}`, { body: remedy, tag: key })
+    notification.addEventListener('click', () => window.focus())
+  }
+}
+
+/** Heard by screen readers as soon as it changes. */
+export const Announcer = (): JSX.Element => (
+  <p class="sr-only" role="alert" data-announced>
+    {announced.value}
+  </p>
+)
+
+/** Browsers know notifications on secure pages only: with TLS, or on the machine itself. */
+const canNotify = (): boolean => isSecureContext && 'Notification' in globalThis
+const mayNotify = (): boolean => canNotify() && Notification.permission === 'granted'
+const isAllowed = signal(mayNotify())
+
+/** Asks for notifications of this browser, for alarms that come while another page is in front. */
+export function NotifyButton(): JSX.Element | null {
+  if (!canNotify() || Notification.permission === 'denied') return null
+  if (isAllowed.value) return <p class="quiet text-sm">This browser notifies you of alarms.</p>
+  return (
+    <button
+      class="btn btn-sm justify-self-start"
+      onClick={() => void Notification.requestPermission().then(() => (isAllowed.value = mayNotify()))}
+    >
+      <Icon icon={BellRing} /> Notify me of alarms in this browser
+    </button>
+  )
+}
+
+/** Number of incidents, as a link to their cards; nothing while nothing is wrong. */
+export function AlarmBadge(): JSX.Element | null {
+  const count = state.value ? incidentsOf(state.value).length : 0
+  if (count === 0) return null
+  return (
+    <button
+      class="btn btn-sm btn-error"
+      aria-label={`${count} ${count === 1 ? 'alarm' : 'alarms'}: show`}
+      data-badge={count}
+      onClick={() => {
+        const section = document.getElementById('alarms')
+        section?.scrollIntoView({ block: 'start' })
+        section?.focus({ preventScroll: true })
+      }}
+    >
+      {count}
+    </button>
+  )
+}

@@ -1,0 +1,96 @@
+import { effect, signal } from '@preact/signals'
+import type { Location } from '../../../protocol/model/location.ts'
+import { call, CallError, pause } from '../../../protocol/ui/live.ts'
+import { keep, readKept } from './kept.ts'
+import { PendingCounts, type PendingCount, type Sent } from './pending-counts.ts'
+import { hardware, isConnected, login, software, state } from './store.ts'
+import { causeOf } from './words.ts'
+
+/** `1/2/3`: cabinet, shelf, row. */
+export const rowKey = ({ cabinet, shelf, row }: Location): string => `${cabinet}/${shelf}/${row}`
+
+/** What somebody has typed and not entered yet, by row. */
+export const typed = signal<ReadonlyMap<string, number>>(new Map(readKept().typed))
+export function setTyped(key: string, units: number | undefined): void {
+  const next = new Map(typed.value)
+  if (units === undefined) next.delete(key)
+  else next.set(key, units)
+  typed.value = next
+  keep({ typed: [...next].filter(([, number]) => !Number.isNaN(number)) })
+}
+
+/** What was entered and the hub has not confirmed. */
+export const pending = signal<readonly PendingCount[]>(readKept().pending)
+
+const counts = new PendingCounts({
+  stored: pending.value,
+  send,
+  now: () => Date.now(),
+  onChange(entries) {
+    pending.value = entries
+    keep({ pending: [...entries] })
+  },
+})
+
+async function send({ id, what, location, units }: PendingCount, ageMs: number): Promise<Sent> {
+  try {
+    await call('POST', `api/stock/${what}`, {
+      location,
+      units,
+      id,
+      ...(what === 'count' && ageMs > AGE_FROM_MS && { age_ms: Math.round(ageMs) }),
+    })
+    return 'confirmed'
+  } catch (error) {
+    // The hub said no: a person has to decide. Everything else may pass.
+    if (error instanceof CallError && (error.status === 409 || error.status === 422 || error.status === 404))
+      return { refused: causeOf(error) }
+    if (error instanceof CallError && error.status === 401) login.value = 'needed'
+    return 'not delivered'
+  }
+}
+
+/** A count that is younger is as good as new. */
+const AGE_FROM_MS = 2000
+const AGAIN_MS = 5000
+
+const newId = (): string => {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
+
+/** Enters a count or a restock: it is kept until the hub confirms it. */
+export function enterUnits(what: 'count' | 'restock', location: Location, units: number): Promise<void> {
+  return counts.enter({ id: newId(), what, location, units })
+}
+
+export const discardEntry = (location: Location): void => counts.discard(location)
+
+/** While something waits it is sent again, at once when the hub is there again. */
+let isTrying = false
+effect(() => {
+  const waits = pending.value.some(({ problem }) => problem === null)
+  if (!waits || login.value !== 'there') return
+  if (isConnected.value) void counts.send()
+  if (!isTrying) void tryAgain()
+})
+async function tryAgain(): Promise<void> {
+  isTrying = true
+  while (pending.value.some(({ problem }) => problem === null)) {
+    await pause(AGAIN_MS)
+    if (login.value === 'there') await counts.send()
+  }
+  isTrying = false
+}
+
+/** The hub as it was last seen is kept for a reload without network, every few seconds at most. */
+let keptAt = -Infinity
+effect(() => {
+  const [is, description] = [state.value, hardware.value]
+  if (!is || !description || !isConnected.value || performance.now() - keptAt < AGAIN_MS) return
+  keptAt = performance.now()
+  keep({ seen: { at: Date.now(), hardware: description, software: software.value, state: is } })
+})

@@ -1,0 +1,47 @@
+/** What is used of a service worker: the library of types is that of windows. */
+interface FetchEvent extends Event {
+  request: Request
+  respondWith(answer: Promise<Response>): void
+}
+interface Worker {
+  addEventListener(type: 'fetch', listener: (event: FetchEvent) => void): void
+  addEventListener(type: 'install' | 'activate', listener: () => void): void
+  skipWaiting(): Promise<void>
+  clients: { claim(): Promise<void> }
+}
+const worker = globalThis as unknown as Worker
+
+/** How long the page itself is waited for before the kept one is shown, in milliseconds. */
+const PATIENCE_MS = 3000
+
+worker.addEventListener('install', () => void worker.skipWaiting())
+worker.addEventListener('activate', () => void worker.clients.claim())
+worker.addEventListener('fetch', (event) => {
+  const { request } = event
+  if (request.method !== 'GET') return
+  const { pathname } = new URL(request.url)
+  if (request.mode === 'navigate' && pathname === '/') event.respondWith(newest(request))
+  // Their names have a hash of their content.
+  else if (/^\/[A-Za-z0-9_-]+\.(?:js|css|svg)$/.test(pathname)) event.respondWith(kept(request))
+})
+
+/** The page as the hub has it now, or as it was kept. */
+async function newest(request: Request): Promise<Response> {
+  const cache = await caches.open('page')
+  try {
+    const answer = await fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) })
+    if (answer.ok) await cache.put('./', answer.clone())
+    return answer
+  } catch {
+    return (await cache.match('./')) ?? Response.error()
+  }
+}
+
+async function kept(request: Request): Promise<Response> {
+  const cache = await caches.open('page')
+  const found = await cache.match(request)
+  if (found) return found
+  const answer = await fetch(request)
+  if (answer.ok) await cache.put(request, answer.clone())
+  return answer
+}

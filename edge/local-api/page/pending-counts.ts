@@ -1,0 +1,91 @@
+import type { Location } from '../../../protocol/model/location.ts'
+
+/** A count or a restock that the hub has not confirmed. */
+export interface PendingCount {
+  /** UUID: the hub books it once, however often it is sent. */
+  id: string
+  what: 'count' | 'restock'
+  location: Location
+  units: number
+  /** When the person entered it: the page's clock, milliseconds since the Unix epoch. */
+  at: number
+  /** Why the hub refused it; null while it waits for the hub. */
+  problem: string | null
+  /** The hub was not reached when it was sent. */
+  isLate: boolean
+}
+
+/** What came of sending one: confirmed, refused for a reason, or not delivered. */
+export type Sent = 'confirmed' | 'not delivered' | { refused: string }
+
+export interface PendingOptions {
+  /** The entries of an earlier load of the page. */
+  stored: readonly PendingCount[]
+  send: (entry: PendingCount, ageMs: number) => Promise<Sent>
+  now: () => number
+  /** Called with the entries after each change: to show and to store them. */
+  onChange: (entries: readonly PendingCount[]) => void
+}
+
+/** Keeps what people entered until the hub has confirmed it, and sends it in the order in which it was entered. */
+export class PendingCounts {
+  readonly #options: PendingOptions
+  #entries: readonly PendingCount[]
+  #sending: Promise<void> | undefined
+
+  constructor(options: PendingOptions) {
+    this.#options = options
+    this.#entries = options.stored
+  }
+
+  get entries(): readonly PendingCount[] {
+    return this.#entries
+  }
+
+  /** Adds an entry and sends what waits. A count replaces what waited for its row. Resolves when sending has ended. */
+  async enter(entry: Omit<PendingCount, 'at' | 'problem' | 'isLate'>): Promise<void> {
+    const { location } = entry
+    const others = this.#entries.filter(
+      (one) => !isSameRow(one.location, location) || (entry.what === 'restock' && one.problem === null),
+    )
+    this.#change([...others, { ...entry, at: this.#options.now(), problem: null, isLate: false }])
+    // What is being sent may have passed the entry already.
+    await this.#sending
+    await this.send()
+  }
+
+  /** Sends what waits for the hub; ends at the first entry that was not delivered. */
+  send(): Promise<void> {
+    this.#sending ??= this.#sendAll().finally(() => (this.#sending = undefined))
+    return this.#sending
+  }
+
+  /** Forgets what waits for a row. */
+  discard(location: Location): void {
+    this.#change(this.#entries.filter((one) => !isSameRow(one.location, location)))
+  }
+
+  async #sendAll(): Promise<void> {
+    for (;;) {
+      const entry = this.#entries.find(({ problem }) => problem === null)
+      if (!entry) return
+      const sent = await this.#options.send(entry, Math.max(0, this.#options.now() - entry.at))
+      const left = this.#entries.flatMap((one) => (one.id === entry.id ? after(one, sent) : [one]))
+      this.#change(left)
+      if (sent === 'not delivered') return
+    }
+  }
+
+  #change(entries: readonly PendingCount[]): void {
+    this.#entries = entries
+    this.#options.onChange(entries)
+  }
+}
+
+function after(entry: PendingCount, sent: Sent): PendingCount[] {
+  if (sent === 'confirmed') return []
+  return [sent === 'not delivered' ? { ...entry, isLate: true } : { ...entry, problem: sent.refused }]
+}
+
+const isSameRow = (one: Location, other: Location): boolean =>
+  one.cabinet === other.cabinet && one.shelf === other.shelf && one.row === other.row

@@ -1,0 +1,59 @@
+import type { JSX } from 'preact'
+
+const FONTS = "ui-sans-serif, system-ui, sans-serif, 'Apple Color Emoji'"
+let pen: CanvasRenderingContext2D | null | undefined
+
+/** Width of a text in the units of the picture. */
+function widthOf(text: string, size: number, weight: number): number {
+  pen ??= document.createElement('canvas').getContext('2d')
+  if (!pen) return text.length * size * 0.65
+  pen.font = `${weight} ${size}px ${FONTS}`
+  return pen.measureText(text).width
+}
+
+/** The text, or as much of its beginning as fits, with an ellipsis. `widthOf` measures a text. */
+export function fit(text: string, width: number, widthOf: (text: string) => number): string {
+  if (widthOf(text) <= width) return text
+  const letters = Array.from(text)
+  let most = letters.length - 1
+  while (most > 0 && widthOf(`${letters.slice(0, most).join('')}…`) > width) most -= 1
+  return most > 0 ? `${letters.slice(0, most).join('')}…` : ''
+}
+
+const fitted = new Map<string, string>()
+
+interface FittedProps {
+  x: number
+  y: number
+  /** The room for the text, in the units of the picture. */
+  width: number
+  size: number
+  weight?: number
+  anchor?: 'start' | 'middle' | 'end'
+  class?: string
+  children: string
+}
+
+/** A text of a picture that never leaves its room. */
+export function FittedText(props: FittedProps): JSX.Element {
+  const { x, y, width, size, weight = 400, anchor = 'start', class: more = '', children } = props
+  const key = `${size} ${weight} ${Math.round(width)} ${children}`
+  let shown = fitted.get(key)
+  if (shown === undefined) {
+    shown = fit(children, width, (text) => widthOf(text, size, weight))
+    if (fitted.size > 500) fitted.clear()
+    fitted.set(key, shown)
+  }
+  return (
+    <text
+      x={x}
+      y={y}
+      font-size={size}
+      font-weight={weight}
+      text-anchor={anchor}
+      class={`fill-base-content ${more}`}
+    >
+      {shown}
+    </text>
+  )
+}
