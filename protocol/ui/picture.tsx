@@ -202,7 +202,7 @@ function Door({ door, box, name }: { door: PictureDoor; box: Box; name: string }
           />
         </g>
       </g>
-      <FittedText x={box.x + 24} y={middle + 2} size={11} width={box.width - 30}>
+      <FittedText x={box.x + 24} y={open ? box.y + 12 : middle + 2} size={11} width={box.width - 30}>
         {name}
       </FittedText>
       {locked !== null && (
