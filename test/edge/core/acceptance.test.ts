@@ -10,68 +10,8 @@ import { stepsOf, type Check } from '../../../edge/core/acceptance/steps.ts'
 import { deviceId } from '../../../protocol/model/hardware.ts'
 import { simulatedHardware } from '../../simulation/hardware.ts'
 import { uuid } from '../../support/uuid.ts'
+import { begun, emptyBins, handsIn, last, makeRoom, open, stepOf, take, useDoor } from './acceptance-bench.ts'
 import { HubBench } from './hub-bench.ts'
-
-const open = (bench: HubBench) => bench.core.acceptance.protocol()!
-const stepOf = (bench: HubBench, id: string) => open(bench).steps.find((step) => step.id === id)!
-const last = (bench: HubBench, id: string) => stepOf(bench, id).attempts.at(-1)
-
-/** A hub whose orders are stopped, and whose acceptance has begun. */
-function begun(parts: string[] | null = null): HubBench {
-  const bench = HubBench.ready()
-  bench.core.hold('orders', true)
-  expect(bench.core.acceptance.begin('Ann', parts)).toEqual({ ok: true })
-  return bench
-}
-
-/** Does a step, and what people do in it. */
-function take(bench: HubBench, id: string, hands: () => void = () => {}): void {
-  expect([id, bench.core.acceptance.beginSteps([id])]).toEqual([id, { ok: true }])
-  bench.run(500)
-  hands()
-  bench.runUntil(() => bench.core.acceptance.state().running === null, 70_000)
-}
-
-function useDoor(bench: HubBench, target: string): void {
-  for (const action of ['open_door', 'close_door'] as const) {
-    expect([target, bench.room.act({ action, target })]).toMatchObject([target, { ok: true }])
-    bench.run(500)
-  }
-}
-
-/** What hands do in each kind of step. */
-function handsIn(bench: HubBench, id: string): () => void {
-  const [kind, name] = id.split('/')
-  if (kind === 'door') return () => useDoor(bench, name!)
-  const device = `bin-${name}`
-  if (kind === 'content')
-    return () => {
-      bench.room.act({ action: 'put_items', target: device })
-      bench.run(500)
-      bench.room.act({ action: 'take_items', target: device })
-    }
-  return () => {}
-}
-
-/** Empties the bins into which rows were tried. */
-function emptyBins(bench: HubBench): void {
-  for (const { bin_number: bin, occupied } of bench.core.health().bins) {
-    if (occupied !== true) continue
-    bench.core.operate({ name: 'open_bin', bin }, () => {})
-    bench.run(3000)
-    bench.takeAll()
-    bench.core.operate({ name: 'close_bin', bin }, () => {})
-    bench.run(3000)
-  }
-}
-
-/** Bins are empty, and a unit stands in the row. */
-function makeRoom(bench: HubBench, id: string): void {
-  emptyBins(bench)
-  const [cabinet, shelf, row] = id.split('/').slice(1).map(Number)
-  if (bench.shelf(`${cabinet}-${shelf}-${row}`) > 0) return
-  bench.room.act({ action: 'restock', target: `cabinet-${cabinet}`, shelf: shelf!, row: row!, units: 1 })
-}
 
 describe('which steps a hub needs', () => {
   const steps = stepsOf(simulatedHardware)
@@ -386,73 +326,6 @@ test('a row is tried over a bin that is nobody’s, empty and closed, and never 
   bench.run(10_000)
   expect(results).toEqual(['refused interlock', 'refused interlock', 'executed null'])
   expect(bench.dispenses()).toHaveLength(1)
-})
-
-/** The ids of the steps of rows, in their order. */
-const rowsOf = (bench: HubBench, first = 0, count = 99): string[] =>
-  open(bench)
-    .steps.flatMap(({ id }) => (id.startsWith('row/') ? [id] : []))
-    .slice(first, first + count)
-
-function fill(bench: HubBench, ids: readonly string[]): void {
-  for (const id of ids) {
-    const [cabinet, shelf, row] = id.split('/').slice(1).map(Number)
-    if (bench.shelf(`${cabinet}-${shelf}-${row}`) === 0)
-      bench.room.act({ action: 'restock', target: `cabinet-${cabinet}`, shelf: shelf!, row: row!, units: 1 })
-  }
-}
-
-test('the rows of a shelf run in a chain into one bin, and one verdict passes them', () => {
-  const bench = begun(['cabinet 1'])
-  const ids = rowsOf(bench)
-  expect(ids.length).toBeGreaterThan(1)
-  fill(bench, ids)
-  expect(bench.core.acceptance.beginSteps(ids)).toEqual({ ok: true })
-  expect(bench.core.acceptance.state().running).toMatchObject({ step: ids[0], following: ids.length - 1 })
-  bench.runUntil(() => bench.core.acceptance.state().running === null, 60_000 * ids.length)
-  expect(ids.map((id) => last(bench, id))).toEqual(
-    ids.map(() => expect.objectContaining({ agrees: true, verdict: null }) as unknown),
-  )
-  expect(bench.room.state().bins.map(({ units }) => units)).toEqual([ids.length, 0])
-  expect(bench.core.acceptance.decide(ids, 'passed', '')).toEqual({ ok: true })
-  expect(ids.map((id) => last(bench, id)?.verdict)).toEqual(ids.map(() => 'passed'))
-})
-
-test('a chain ends at the first row that gives nothing, at a stop, and at a restart', () => {
-  const bench = begun(['cabinet 1'])
-  const ids = rowsOf(bench, 0, 3)
-  fill(bench, ids)
-  const { acceptance } = bench.core
-  const fault = bench.fault('jam_without_motion', 'cabinet-1')
-  acceptance.beginSteps(ids)
-  bench.runUntil(() => acceptance.state().running === null, 120_000)
-  expect(ids.map((id) => last(bench, id)?.agrees)).toEqual([false, undefined, undefined])
-  bench.room.faults.clear(fault)
-  acceptance.beginSteps(ids.slice(1))
-  acceptance.stop()
-  bench.run(60_000)
-  expect(last(bench, ids[2]!)).toBeUndefined()
-  expect(acceptance.decide(ids, 'passed', '')).toMatchObject({ ok: false, reason: 'not_found' })
-  expect(acceptance.decide(ids.slice(0, 2), 'passed', '')).toMatchObject({ ok: false, reason: 'not_now' })
-})
-
-test('rows without a product are left out, and the report counts them; an empty planogram leaves out none', () => {
-  const bench = HubBench.ready()
-  const all = stepsOf(bench.hardware).filter(({ id }) => id.startsWith('row/')).length
-  const assigned = bench.core.stock().length
-  expect(assigned).toBeLessThan(all)
-  bench.core.acceptance.begin('Ann', null)
-  expect([rowsOf(bench).length, open(bench).left_out]).toEqual([assigned, all - assigned])
-  bench.core.acceptance.end()
-  expect(bench.entries('maintenance.report')[0]!.description).toContain(
-    `${all - assigned} rows without a product were left out.`,
-  )
-  bench.core.acceptance.begin('Ann', null, { withUnassignedRows: true })
-  expect(rowsOf(bench)).toHaveLength(all)
-  bench.core.acceptance.end()
-  bench.apply({ kind: 'planogram', facings: [] })
-  bench.core.acceptance.begin('Ann', null)
-  expect([rowsOf(bench).length, open(bench).left_out]).toEqual([all, 0])
 })
 
 test('to a cloud that has forgotten it the report is told again, under the same id', () => {

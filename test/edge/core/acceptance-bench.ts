@@ -1,0 +1,63 @@
+import { expect } from 'vitest'
+import { HubBench } from './hub-bench.ts'
+
+export const open = (bench: HubBench) => bench.core.acceptance.protocol()!
+export const stepOf = (bench: HubBench, id: string) => open(bench).steps.find((step) => step.id === id)!
+export const last = (bench: HubBench, id: string) => stepOf(bench, id).attempts.at(-1)
+
+/** A hub whose orders are stopped, and whose acceptance has begun. */
+export function begun(parts: string[] | null = null): HubBench {
+  const bench = HubBench.ready()
+  bench.core.hold('orders', true)
+  expect(bench.core.acceptance.begin('Ann', parts)).toEqual({ ok: true })
+  return bench
+}
+
+/** Does a step, and what people do in it. */
+export function take(bench: HubBench, id: string, hands: () => void = () => {}): void {
+  expect([id, bench.core.acceptance.beginSteps([id])]).toEqual([id, { ok: true }])
+  bench.run(500)
+  hands()
+  bench.runUntil(() => bench.core.acceptance.state().running === null, 70_000)
+}
+
+export function useDoor(bench: HubBench, target: string): void {
+  for (const action of ['open_door', 'close_door'] as const) {
+    expect([target, bench.room.act({ action, target })]).toMatchObject([target, { ok: true }])
+    bench.run(500)
+  }
+}
+
+/** What hands do in each kind of step. */
+export function handsIn(bench: HubBench, id: string): () => void {
+  const [kind, name] = id.split('/')
+  if (kind === 'door') return () => useDoor(bench, name!)
+  const device = `bin-${name}`
+  if (kind === 'content')
+    return () => {
+      bench.room.act({ action: 'put_items', target: device })
+      bench.run(500)
+      bench.room.act({ action: 'take_items', target: device })
+    }
+  return () => {}
+}
+
+/** Empties the bins into which rows were tried. */
+export function emptyBins(bench: HubBench): void {
+  for (const { bin_number: bin, occupied } of bench.core.health().bins) {
+    if (occupied !== true) continue
+    bench.core.operate({ name: 'open_bin', bin }, () => {})
+    bench.run(3000)
+    bench.takeAll()
+    bench.core.operate({ name: 'close_bin', bin }, () => {})
+    bench.run(3000)
+  }
+}
+
+/** Bins are empty, and a unit stands in the row. */
+export function makeRoom(bench: HubBench, id: string): void {
+  emptyBins(bench)
+  const [cabinet, shelf, row] = id.split('/').slice(1).map(Number)
+  if (bench.shelf(`${cabinet}-${shelf}-${row}`) > 0) return
+  bench.room.act({ action: 'restock', target: `cabinet-${cabinet}`, shelf: shelf!, row: row!, units: 1 })
+}

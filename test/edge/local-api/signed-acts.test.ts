@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { digestOf } from '../../../edge/local-api/token.ts'
+import { bench, location, OPERATION, TOKEN } from '../support/local-api-bench.ts'
+
+test.each([
+  ['a person with a token of their own', { person: 'Ada', shared_token: false }],
+  ['a person who gives a name with the shared token', { person: 'Ben', shared_token: true }],
+  ['a caller who gives the shared token only', { person: null, shared_token: true }],
+])('every act of %s is signed', async (_, actor) => {
+  const own = 'a-token-of-ada-alone'
+  const { app, actors } = bench({}, [
+    { name: 'Ada', digest: digestOf(own), created_at: '2026-03-01T00:00:00Z', expires_at: null },
+  ])
+  const { person, shared_token } = actor
+  const login = await app.request('/api/login', {
+    method: 'POST',
+    body: JSON.stringify(shared_token ? { token: TOKEN, ...(person && { name: person }) } : { token: own }),
+  })
+  const cookie = login.headers.get('set-cookie')!.split(';')[0]!
+  const posts: [path: string, body: object][] = [
+    ['hold/orders', { held: true }],
+    ['bins/2/hold', { held: true }],
+    [`operations/${OPERATION}/settle`, { happened: true }],
+    ['stock/count', { location, units: 3 }],
+    ['stock/restock', { location, units: 1 }],
+    ['doors/main/unlock', {}],
+    ['fridges/1/confirm', {}],
+    ['controllers/bins/take-over', {}],
+    ['dead-letters/replay', {}],
+    ['dead-letters/7/drop', {}],
+    ['bins/1/open', {}],
+    ['bins/1/cycle', {}],
+    ['fridges/1/lock', {}],
+    ['acceptance/begin', { by: 'Ada' }],
+    ['acceptance/step', { step: 'open/1' }],
+    ['acceptance/end', {}],
+    ['restart', {}],
+  ]
+  for (const [path, body] of posts) {
+    const answer = await app.request(`/api/${path}`, {
+      method: 'POST',
+      headers: { cookie },
+      body: JSON.stringify(body),
+    })
+    expect([path, answer.ok]).toEqual([path, true])
+  }
+  expect(actors.map(([, by]) => by)).toEqual(posts.map(() => actor))
+})
