@@ -1,6 +1,7 @@
 import { effect, signal } from '@preact/signals'
 import type { Location } from '../../../protocol/model/location.ts'
 import { call, CallError, pause } from '../../../protocol/ui/live.ts'
+import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { keep, readKept } from './kept.ts'
 import { PendingCounts, type PendingCount, type Sent } from './pending-counts.ts'
 import { hardware, isConnected, login, software, state } from './store.ts'
@@ -25,7 +26,7 @@ export const pending = signal<readonly PendingCount[]>(readKept().pending)
 const counts = new PendingCounts({
   stored: pending.value,
   send,
-  now: () => Date.now(),
+  now: epochMs,
   onChange(entries) {
     pending.value = entries
     keep({ pending: [...entries] })
@@ -92,5 +93,5 @@ effect(() => {
   const [is, description] = [state.value, hardware.value]
   if (!is || !description || !isConnected.value || performance.now() - keptAt < AGAIN_MS) return
   keptAt = performance.now()
-  keep({ seen: { at: Date.now(), hardware: description, software: software.value, state: is } })
+  keep({ seen: { at: epochMs(), hardware: description, software: software.value, state: is } })
 })

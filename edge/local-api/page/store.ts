@@ -1,6 +1,7 @@
 import { computed, effect, signal } from '@preact/signals'
 import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { call, CallError, follow, type Live } from '../../../protocol/ui/live.ts'
+import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
 import { keep, readKept } from './kept.ts'
 import type { LocalState } from './local-state.ts'
@@ -28,7 +29,7 @@ export const isConnected = computed(() => live.value?.isConnected.value ?? false
 /** When the state was last heard, by the browser's clock, milliseconds; null before the first time. */
 export const heardAt = signal<number | null>(null)
 effect(() => {
-  if (live.value?.state.value && isConnected.value) heardAt.value = Date.now()
+  if (live.value?.state.value && isConnected.value) heardAt.value = epochMs()
 })
 export const picture = computed(() =>
   hardware.value && state.value ? pictureOf(hardware.value, state.value) : null,
