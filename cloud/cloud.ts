@@ -340,11 +340,11 @@ const commerceHandlers = (
   services: CommerceServices,
   media: Media,
   orderFeed: OrderFeed,
-  { verifyIdentity, webhookSecret }: CloudOptions,
+  { verifyIdentity, webhookSecret, baseUrl }: CloudOptions,
 ) => {
   const { context, processor } = services
   return {
-    ...productHandlers(context, media),
+    ...productHandlers(context, media, baseUrl),
     ...facingHandlers(context),
     ...inventoryHandlers(context, media),
     ...bannerHandlers(context, media),

@@ -83,11 +83,13 @@ async function logFolder(): Promise<string> {
 export async function openService(
   open: OpenDatabase,
   {
+    baseUrl = 'http://larder.test',
     corsOrigins = [],
     docs = noDocs,
     isDemo = false,
     rates,
   }: {
+    baseUrl?: string
     corsOrigins?: readonly string[]
     docs?: PageAssets
     /** With the embedded issuer, and the owner's key for whoever tries it out. */
@@ -134,7 +136,7 @@ export async function openService(
     poster,
     senders: { ios: toLog, android: toLog, web: toLog, none: toLog },
     facts: { name: 'test', pid: 1, commit: 'unknown', settings: { PORT: 0 }, logFolder: folder },
-    baseUrl: 'http://larder.test',
+    baseUrl,
     docs,
     ...(isDemo && { demoHandlers: demoHandlers(issuer, runtime, key) }),
     corsOrigins,

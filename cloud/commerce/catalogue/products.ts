@@ -5,6 +5,7 @@ import { searchText } from '../../../protocol/model/search-text.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { BoundedMap } from '../../platform/bounded-map.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { pathUnder, type PublicUrl } from '../../platform/public-url.ts'
 import { type HandlerInput, type Handlers, reply } from '../../platform/http/handler.ts'
 import { withImage } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
@@ -22,6 +23,7 @@ type ListInput = HandlerInput<Routes['consumer.products.list']>
 export function productHandlers(
   { db, settings }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
+  publicUrl: PublicUrl,
 ): Handlers<'consumer.products.list' | 'consumer.products.get'> {
   const totals = new FoundTotals(settings.searchTotalsKept)
   return {
@@ -36,7 +38,7 @@ export function productHandlers(
       }
       const { products, total } = await searchProducts(db.kysely, search, totals)
       const shown = products.map((product) => withImage(addressOf, product))
-      const headers = { 'X-Total-Count': String(total), Link: pageLinks(url, query, total) }
+      const headers = { 'X-Total-Count': String(total), Link: pageLinks(publicUrl, url, query, total) }
       return reply(shown, { headers })
     },
     'consumer.products.get': async ({ params }) =>
@@ -44,8 +46,13 @@ export function productHandlers(
   }
 }
 
-/** RFC 8288: where the first, previous, next and last page are. */
-function pageLinks(url: URL, { page, size }: ListInput['query'], total: number): string {
+/** The addresses of the first, previous, next and last page (RFC 8288). */
+function pageLinks(
+  publicUrl: PublicUrl,
+  url: URL,
+  { page, size }: ListInput['query'],
+  total: number,
+): string {
   const last = Math.max(1, Math.ceil(total / size))
   const pages: [string, number][] = [['first', 1]]
   if (page > 1) pages.push(['prev', Math.min(page - 1, last)])
@@ -56,7 +63,7 @@ function pageLinks(url: URL, { page, size }: ListInput['query'], total: number):
     .map(([rel, number]) => {
       target.searchParams.set('page', String(number))
       target.searchParams.set('size', String(size))
-      return `<${target.pathname}${target.search}>; rel="${rel}"`
+      return `<${pathUnder(publicUrl, `${target.pathname}${target.search}`)}>; rel="${rel}"`
     })
     .join(', ')
 }

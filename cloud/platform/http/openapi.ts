@@ -10,6 +10,7 @@ import { errorStatus, type ErrorCode } from '../../../protocol/model/error-codes
 import { testCards } from '../../../protocol/model/test-cards.ts'
 import { VERSION } from '../../../protocol/model/version.ts'
 import { mediaTypes } from '../media/media-type.ts'
+import { addressUnder } from '../public-url.ts'
 import {
   exampleOf,
   nameOf,
@@ -103,7 +104,7 @@ export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId,
       license: { name: 'All rights reserved', identifier: 'LicenseRef-All-rights-reserved' },
       description: words,
     },
-    servers: [{ url: baseUrl }],
+    servers: [{ url: addressUnder(baseUrl, '') }],
     tags: [
       ...Object.entries(audiences).map(([name, description]) => ({ name, description })),
       ...[...new Set(Object.values(routes).map(({ tag }) => tag))]
@@ -204,7 +205,7 @@ function accessOf(route: Route): string {
   return 'scope' in route.auth ? `${credential}, with the scope \`${route.auth.scope}\`.` : `${credential}.`
 }
 
-const callOf = ({ method, path }: Route): string => `\`${method} ${path}\``
+const callOf = (route: Route): string => `\`${route.method} ${mountsOf(route)[0]}\``
 
 const headersIn = (route: Route, status: number): Record<string, JsonSchema> =>
   Object.fromEntries(headersOf(route, status).map((name) => [name, { $ref: `#/components/headers/${name}` }]))

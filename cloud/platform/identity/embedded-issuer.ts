@@ -1,6 +1,7 @@
 import { createLocalJWKSet, SignJWT, type JWTVerifyGetKey } from 'jose'
 import type { DemoRouteId } from '../../../protocol/contract/routes.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { addressUnder } from '../public-url.ts'
 import type { Handlers } from '../http/handler.ts'
 import type { SigningKey } from './signing-key.ts'
 
@@ -49,8 +50,8 @@ export function createEmbeddedIssuer(options: {
       'demo.identity.configuration': () =>
         Promise.resolve({
           issuer,
-          jwks_uri: `${issuer}/.well-known/jwks.json`,
-          token_endpoint: `${issuer}/demo/identity/token`,
+          jwks_uri: addressUnder(issuer, '/.well-known/jwks.json'),
+          token_endpoint: addressUnder(issuer, '/demo/identity/token'),
           response_types_supported: ['token'],
           subject_types_supported: ['public'],
           id_token_signing_alg_values_supported: ['ES256'],

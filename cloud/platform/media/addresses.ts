@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { Clock, Random } from '../../../protocol/model/runtime.ts'
 import { BoundedMap } from '../bounded-map.ts'
+import { addressUnder } from '../public-url.ts'
 import { keptRandom, type Say } from '../settings/kept-file.ts'
 import { JsonText } from '../store/json.ts'
 
@@ -15,7 +16,7 @@ export interface MediaSigner {
 }
 
 export interface SignerOptions {
-  /** As callers know the service, without a slash at its end. */
+  /** As callers know the service. */
   baseUrl: string
   /** Of several, the first signs, and addresses of each are accepted. */
   secret: string | readonly string[]
@@ -42,7 +43,10 @@ export function mediaSigner({ baseUrl, secret: given, lifetimeMs, kept, clock }:
       const before = known.get(key)
       if (before !== undefined) return before
       const expires = String(Math.ceil(((step + 1) * stepMs + lifetimeMs) / 1000))
-      const address = `${baseUrl}/files/${key}?expires=${expires}&signature=${sign(key, expires)}`
+      const address = addressUnder(
+        baseUrl,
+        `/files/${key}?expires=${expires}&signature=${sign(key, expires)}`,
+      )
       known.set(key, address)
       return address
     },

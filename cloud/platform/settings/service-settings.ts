@@ -50,8 +50,14 @@ export const serviceSettings = {
   shutdownTimeoutMs: shutdownTimeout,
   ...metricsSettings,
   PUBLIC_URL: {
-    schema: url(/^https?:\/\/[^/]+.*[^/]$/, 'an http(s) address without a slash at its end').optional(),
-    describe: 'Address by which callers know this service. Default: http://127.0.0.1:<PORT>.',
+    schema: url(
+      /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/,
+      'an http(s) address without user name, query and fragment, such as https://shop.example or https://shop.example/larder',
+    )
+      .transform((address) => address.replace(/\/+$/, ''))
+      .optional(),
+    describe:
+      'Address by which callers know this service, with the path at which a proxy mounts it; the proxy removes that path before it forwards. Default: http://127.0.0.1:<PORT>.',
   },
   HSTS_SUBDOMAINS: {
     schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),

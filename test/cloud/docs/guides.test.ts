@@ -57,19 +57,6 @@ test('the guides name every role, type of event and kind of allowance', () => {
     for (const scope of list!.split(',')) expect(scopes).toContain(scope)
 })
 
-test('every endpoint that a guide names is served', () => {
-  const paths = new Set(
-    Object.keys(description.paths).map((path) => path.replace(/^\/api\/v1/, '').replace(/\/$/, '')),
-  )
-  const wrong = names.flatMap((name) =>
-    [...guide(name).matchAll(/(?:GET|POST|PUT|DELETE)(?:\*\*)? `?(\/[\w/{}-]+)/g)]
-      .map(([, path]) => path!.replace(/\/$/, ''))
-      .filter((path) => !paths.has(path) && !paths.has(path.replace('{id}', '{webhook_id}')))
-      .map((path) => `${name}: ${path}`),
-  )
-  expect(wrong).toEqual([])
-})
-
 test('the page shows each endpoint once, the guides before them, and the visitor’s own ids in its examples', () => {
   const guides = [{ title: 'Webhooks', text: 'How to be told.' }]
   const visitor = { apiKey: 'lk_x', token: 'a', userId: 41, hubId: 2, productId: 7 }

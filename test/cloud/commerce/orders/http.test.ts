@@ -29,7 +29,7 @@ async function shopOverHttp(options: ShopOptions = {}) {
     ...refundHandlers(services),
     ...ownerOrderHandlers(context, testMedia(context)),
     ...paymentHandlers(services, SECRET),
-    ...productHandlers(context, testMedia(context)),
+    ...productHandlers(context, testMedia(context), 'http://larder.test'),
   })
   // The interface makes the hub, and the shop its products; the handlers are known after both.
   const late = new Proxy<Partial<Handlers<RouteId>>>(

@@ -93,7 +93,7 @@ onEachDatabase('images of products', (open) => {
       handlersOf: (context, media) => {
         return {
           ...fileHandlers(context, media, testSigner(context)),
-          ...productHandlers(context, media),
+          ...productHandlers(context, media, 'http://larder.test'),
           ...inventoryHandlers(context, media),
           ...orderHandlers(context, media, () => 1),
           ...ownerOrderHandlers(context, media),
