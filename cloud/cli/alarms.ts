@@ -66,7 +66,7 @@ export const alarmCommands = (runtime: Runtime): CommandLine => ({
         db.transact(async (tx) => {
           const id = options['id'] ?? ''
           const row = await acknowledgeAlarm(tx, contextOf({ db, settings }, runtime), id, 'command line')
-          if (!row) throw new UsageError(`no such alarm: ${id}`)
+          if (!row) throw new Error(`no such alarm: ${id}`)
           const { hub_id: hubId, kind, subject } = row
           const detail = { kind, subject }
           await recordAct(tx.q, runtime, { action: 'alarms.acknowledge', hubId, object: id, detail })

@@ -39,6 +39,8 @@ const silent: Terminal = { print: () => {}, signal: new AbortController().signal
 
 export interface Subcommand {
   options: readonly string[]
+  /** Options without a value. */
+  flags?: readonly string[]
   /** Names of values that are given without an option, in their order. */
   positionals?: readonly string[]
   /** The subcommand returns an array; each of its items is printed on a line of its own. */
@@ -113,17 +115,34 @@ const textOf = (output: unknown, lines: boolean): string =>
     ? (output as unknown[]).map((item) => `${JSON.stringify(item)}\n`).join('')
     : `${JSON.stringify(output, null, 2)}\n`
 
-function parse({ options, positionals: names = [] }: Subcommand, args: string[]): Options {
-  const config = Object.fromEntries([...options, 'config'].map((name) => [name, { type: 'string' as const }]))
+function parse({ options, flags = [], positionals: names = [] }: Subcommand, args: string[]): Options {
+  const declared = {
+    ...Object.fromEntries([...options, 'config'].map((name) => [name, { type: 'string' as const }])),
+    ...Object.fromEntries([...flags, 'json'].map((name) => [name, { type: 'boolean' as const }])),
+  }
   try {
-    const { values, positionals } = parseArgs({ args, options: config, allowPositionals: names.length > 0 })
+    const { values, positionals } = parseArgs({
+      args: withNegatives(args),
+      options: declared,
+      allowPositionals: names.length > 0,
+    })
     if (positionals.length > names.length) throw new UsageError(`unexpected: ${positionals[names.length]}`)
     const named = positionals.map((value, index) => [names[index], value])
-    return { ...(values as Options), ...(Object.fromEntries(named) as Options) }
+    const given = Object.entries(values).map(([name, value]) => [name, value === true ? '' : value])
+    return Object.fromEntries([...given, ...named]) as Options
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error))
   }
 }
+
+/** `--longitude -89.65` becomes `--longitude=-89.65`: a negative number is a value, not an option. */
+const withNegatives = (args: readonly string[]): string[] =>
+  args.reduce<string[]>((joined, arg) => {
+    const before = joined.at(-1)
+    if (/^-\.?\d/.test(arg) && before !== undefined && /^--[a-z][a-z0-9-]*$/.test(before))
+      return [...joined.slice(0, -1), `${before}=${arg}`]
+    return [...joined, arg]
+  }, [])
 
 /** What parts of the service work with, for a command that uses them. It runs no background turns. */
 export const contextOf = (
@@ -138,16 +157,19 @@ export const contextOf = (
   sealer: noSealer,
 })
 
+/** The actor of what operators do by commands. */
+export const COMMAND_LINE = 'command line'
+
 /** Records in the audit log what an operator did. */
 export const recordAct = (
   q: Queries,
   runtime: Runtime,
   { hubId = null, ...act }: Pick<AuditRecord, 'action' | 'object' | 'detail'> & { hubId?: number | null },
-): Promise<void> => appendAudit(q, runtime, { actor: 'command line', result: 'executed', hubId, ...act })
+): Promise<void> => appendAudit(q, runtime, { actor: COMMAND_LINE, result: 'executed', hubId, ...act })
 
 export function required(options: Options, name: string): string {
   const value = options[name]
-  if (value === undefined || value === '') throw new UsageError(`--${name} is needed`)
+  if (value === undefined || value.trim() === '') throw new UsageError(`--${name} is needed`)
   return value
 }
 
@@ -179,11 +201,16 @@ export function hubsOf(options: Options): HubSelection {
   return [...new Set(parts.map(Number))]
 }
 
-/** The one hub that an option names. */
+/** The id that an option names. `whose`: "a hub's". Whether it exists, the command finds out. */
+export function idOf(options: Options, name: string, whose: string): number {
+  const text = required(options, name)
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new UsageError(`not ${whose} id: ${text}`)
+}
+
+/** The one hub that an option names. Throws if it does not exist. */
 export async function hubOf({ q, options }: Pick<Invocation, 'q' | 'options'>): Promise<number> {
-  const text = required(options, 'hub')
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`not a hub's id: ${text}`)
-  const hubId = Number(text)
+  const hubId = idOf(options, 'hub', "a hub's")
   await requireHubs(q, [hubId])
   return hubId
 }
@@ -196,7 +223,7 @@ export async function requireHubs(q: Queries, hubs: HubSelection, ownerId?: numb
     (hub) => !rows.some(({ id, owner_id }) => id === hub && (ownerId === undefined || owner_id === ownerId)),
   )
   if (missing.length > 0)
-    throw new UsageError(`no such hub${ownerId === undefined ? '' : ' of this owner'}: ${missing.join(', ')}`)
+    throw new Error(`no such hub${ownerId === undefined ? '' : ' of this owner'}: ${missing.join(', ')}`)
 }
 
 /** The owner with a name or an id. */

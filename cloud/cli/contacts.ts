@@ -64,7 +64,7 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
             .where('id', '=', id)
             .returningAll()
             .executeTakeFirst()
-          if (!row) throw new UsageError(`no such contact: ${options['id'] ?? ''}`)
+          if (!row) throw new Error(`no such contact: ${options['id'] ?? ''}`)
           const detail = { owner_id: row.owner_id, email: row.email }
           await recordAct(tx.q, runtime, { action: 'contacts.remove', object: `contact-${id}`, detail })
           return { ...viewContact(row), removed: true }

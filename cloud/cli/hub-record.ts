@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
 import { TaxPercent, toMillipercent } from '../commerce/catalogue/tax-rate.ts'
@@ -9,15 +10,56 @@ import { NewHub } from '../operations/hubs/create-hub.ts'
 import { describeHub } from '../operations/hubs/hubs.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
-import { heardHubs } from '../platform/credentials/hub-access.ts'
+import { type HeardHub, heardHubs } from '../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { externalPayments } from '../platform/store/tables/hubs.ts'
 
 /** A hub's record as operators read and change it: `hubs show`, `hubs set`. */
 
-/** A hub with its settings: the fields of `get_hub_info`, and what an operator needs beside them. */
-export async function showHub(context: CloudContext, hubId: number) {
-  const q = context.db.kysely
+/** A hub in the list: what the API reports of it, for operators. */
+interface ListedHub {
+  hub_id: number
+  name: string
+  owner: string
+  hub_status: HubStatus
+  online: boolean
+  last_heartbeat: string | null
+  version: string | null
+  open_alarms: number
+}
+
+/** All hubs, by id. */
+export const listHubs = (context: CloudContext): Promise<ListedHub[]> =>
+  context.db.transact(async ({ q }) => {
+    const hubs = await heardHubs(q).orderBy('hubs.id').execute()
+    const owners = await q.selectFrom('owners').select(['id', 'name']).execute()
+    const names = new Map(owners.map(({ id, name }) => [id, name]))
+    const listed: ListedHub[] = []
+    for (const hub of hubs) listed.push(await listedHub(q, context, hub, names.get(hub.owner_id)!))
+    return listed
+  })
+
+async function listedHub(
+  q: Queries,
+  { runtime, settings }: CloudContext,
+  hub: HeardHub,
+  owner: string,
+): Promise<ListedHub> {
+  const state = await hubState(q, hub.id, runtime.clock.now(), settings.onlineWithinMs)
+  return {
+    hub_id: hub.id,
+    name: hub.name,
+    owner,
+    hub_status: shownHubStatus(hub),
+    online: state.online,
+    last_heartbeat: timestampOrNull(state.lastHeardAt),
+    version: state.software,
+    open_alarms: await countAlarms(q, hub.id),
+  }
+}
+
+/** A hub with its settings: the fields of the list and of `get_hub_info`, and what an operator needs beside them. */
+export async function showHub(q: Queries, context: CloudContext, hubId: number) {
   const hub = await heardHubs(q).where('hubs.id', '=', hubId).executeTakeFirst()
   if (!hub) throw new Error(`no such hub: ${hubId}`)
   const owner = await q
@@ -25,26 +67,44 @@ export async function showHub(context: CloudContext, hubId: number) {
     .select('name')
     .where('id', '=', hub.owner_id)
     .executeTakeFirstOrThrow()
-  const { settings, runtime } = context
-  const { online, lastHeardAt, software } = await hubState(
-    q,
-    hubId,
-    runtime.clock.now(),
-    settings.onlineWithinMs,
-  )
+  const management = await q
+    .selectFrom('hub_management')
+    .select(['host', 'port', 'host_key'])
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
   return {
-    hub_id: hubId,
-    owner: owner.name,
+    ...(await listedHub(q, context, hub, owner.name)),
     ...describeHub(hub),
-    hub_status: shownHubStatus(hub),
     not_selling_reason: await notSellingReason(q, context, hub),
-    online,
-    last_heartbeat: timestampOrNull(lastHeardAt),
-    version: software,
-    open_alarms: await countAlarms(q, hubId),
     tax: hub.tax_millipercent / 1000,
     external_payments: hub.external_payments,
+    retired_at: timestampOrNull(hub.retired_at),
+    desired_version: hub.desired_version,
+    management: management ?? null,
   }
+}
+
+/** Locks a hub that is about to be changed. Throws if there is none, or if it is retired. */
+export async function requireInService(tx: Tx, hubId: number): Promise<{ name: string }> {
+  const hub = await tx
+    .forUpdate(tx.q.selectFrom('hubs').select(['name', 'retired_at']).where('id', '=', hubId))
+    .executeTakeFirst()
+  if (!hub) throw new Error(`no such hub: ${hubId}`)
+  if (hub.retired_at !== null) throw new Error(`hub ${hubId} is retired: nothing of it changes any more`)
+  return hub
+}
+
+/** Stores a hub's hardware description, and what the cloud knows from it. */
+export async function storeHardware(tx: Tx, hubId: number, hardware: HardwareDescription): Promise<void> {
+  await writeLayout(tx, hubId, builtOf(hardware))
+  await tx.q
+    .updateTable('hubs')
+    .set((eb) => ({
+      hardware: JSON.stringify({ ...hardware, hubId }),
+      desired_version: eb('desired_version', '+', 1),
+    }))
+    .where('id', '=', hubId)
+    .execute()
 }
 
 async function countAlarms(q: Queries, hubId: number): Promise<number> {
@@ -59,6 +119,7 @@ async function countAlarms(q: Queries, hubId: number): Promise<number> {
 
 /** The changes that `hubs set` makes; an absent field keeps its value. */
 export const HubChanges = NewHub.pick({
+  name: true,
   street: true,
   city: true,
   state: true,
@@ -78,6 +139,7 @@ export type HubChanges = z.infer<typeof HubChanges>
 
 /** The option of each field. */
 export const changeOptions: Record<keyof HubChanges, string> = {
+  name: 'name',
   street: 'street',
   street2: 'street-2',
   city: 'city',
@@ -112,7 +174,7 @@ export async function changeHub(
   }
   if (Object.keys(columns).length > 0)
     await tx.q.updateTable('hubs').set(columns).where('id', '=', hubId).execute()
-  if (hardware) await writeLayout(tx, hubId, builtOf(hardware))
+  if (hardware) await storeHardware(tx, hubId, hardware)
   // The hub stops or resumes its intake; integrators read its status.
   if (maintenance !== undefined) await setDesired(tx, context, { hubId, change: (before) => before })
 }

@@ -1,83 +1,48 @@
-import { bareHost } from '../../protocol/model/address.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { managementKeyOf, readNamed } from '../platform/settings/config.ts'
+import { readNamed } from '../platform/settings/config.ts'
 import {
   conform,
   contextOf,
   findOwner,
   hubOf,
+  idOf,
   numberOf,
   readJsonFile,
-  recordAct,
   required,
   type CommandLine,
   type Invocation,
   type Options,
 } from './command-line.ts'
-import { changeHub, changeOptions, HubChanges, showHub } from './hub-record.ts'
+import { lifeCommands } from './hub-life.ts'
+import {
+  changeHub,
+  changeOptions,
+  HubChanges,
+  listHubs,
+  requireInService,
+  showHub,
+  storeHardware,
+} from './hub-record.ts'
+import { managementCommands, record } from './hub-management.ts'
+import { hubUsage } from './hub-usage.ts'
+import { createOwner } from './owners.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.ts'
-import { builtOf, writeLayout, type Built } from '../commerce/catalogue/layout.ts'
-import type { Queries, Tx } from '../platform/store/database.ts'
-import { clearAddress, parseHostKey, writeAddress } from '../operations/ssh/addresses.ts'
+import { builtOf, type Built } from '../commerce/catalogue/layout.ts'
+import type { Tx } from '../platform/store/database.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
 import { mosquittoLine } from '../gateway/mosquitto-password.ts'
 import { tryLogin } from '../gateway/try-login.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
-import { endRotation, keptClientKey, rotateClientKey } from '../operations/ssh/remote.ts'
 
-const DEFAULT_PORT = '8083'
-
-const usage = `Usage:
-  npm run hubs -- list
-  npm run hubs -- create --owner NAME | --new-owner NAME --name NAME --street TEXT [--street-2 TEXT] --city TEXT
-      --state TEXT --postal-code TEXT --latitude DEGREES --longitude DEGREES --timezone ZONE [--tax PERCENT] [--hardware FILE]
-  npm run hubs -- show HUB
-  npm run hubs -- set HUB [--external-payments off|customers|everyone] [--maintenance on|off] [--tax PERCENT]
-      [--street TEXT] [--street-2 TEXT] [--city TEXT] [--state TEXT] [--postal-code TEXT] [--latitude DEGREES]
-      [--longitude DEGREES] [--timezone ZONE] [--hardware FILE]
-  npm run hubs -- set-layout HUB --hardware FILE
-  npm run hubs -- renew-password HUB [--overlap HOURS] [--old-password-file FILE [--broker URL]]
-  npm run hubs -- set-management HUB --host HOST [--port ${DEFAULT_PORT}] --host-key KEY
-  npm run hubs -- clear-management HUB
-  npm run hubs -- key | rotate-key | end-key-rotation
-
-create registers a hub, and its owner where that is a new one, and prints its MQTT user and password: the password is stored
-nowhere and never shown again (renew-password makes another). --hardware takes the hub's hardware description (JSON), from which
-its shelves and fridges are known; set-layout reads it anew. The file names the hub by its number, "hubId"; that of a new hub is
-known once create has printed it, which says so where the file has another one. --tax is the sales tax in percent, with at most
-three decimals (8.875; default 0).
-
-show prints a hub with its settings. set changes the settings that are given and prints the hub as show does; if a value is
-invalid, nothing changes. --external-payments says who may claim an order that an integrator is paid for (guide "Your own
-payments"): nobody (off, the default), users with an account (customers), or anonymous users too (everyone).
-
-renew-password prints a new MQTT password. The embedded broker ends the session of the former one within 5 seconds; --overlap keeps
-the former password valid for so many hours (up to 168), so that the hub stays online until its configuration has the new one. An
-external broker (MQTT_URL) accepts the former password until its own password file changes: the command prints the line for that
-file. --old-password-file contains the former password: the command tries it at the broker and reports the result. --broker is
-the address at which hubs reach the broker (default MQTT_URL). Such a trial ends the hub's own connection for a moment.
-
-Where the hubs' management services are (SSH), and by which host key each is known. --host-key takes the public key, or its
-fingerprint (SHA256:…), as \`npm run management -- --host-key\` prints them on the hub: a hub that shows another key is
-refused. key prints the cloud's own public key, for the file AUTHORIZED_KEYS of each hub; it is made where there is none. rotate-key makes a
-new key and keeps the former one beside it: hubs that have either key let the cloud in. Add the new key at each hub, remove the former
-one, then end-key-rotation.`
-
-/** Pinned host keys. */
+/** Hubs, for operators. */
 export const hubCommands = (runtime: Runtime): CommandLine => ({
-  usage,
+  usage: hubUsage,
   subcommands: {
     list: {
       options: [],
-      run: ({ q }) =>
-        q
-          .selectFrom('hubs')
-          .leftJoin('hub_management', 'hub_management.hub_id', 'hubs.id')
-          .select(['hubs.id as hub_id', 'name', 'hub_status', 'host', 'port', 'host_key'])
-          .orderBy('hubs.id')
-          .execute(),
+      run: ({ db, settings }) => listHubs(contextOf({ db, settings }, runtime)),
     },
     create: {
       options: [...Object.values(hubOptions).map(({ option }) => option), 'owner', 'new-owner', 'hardware'],
@@ -90,9 +55,9 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
         const hardware = hardwareIn(options)
         const layout = hardware && builtOf(hardware)
         return db.transact(async (tx) => {
-          const owner = await ownerOf(tx, options)
+          const owner = await ownerOf(tx, runtime, options)
           const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
-          if (layout) await writeLayout(tx, hubId, layout)
+          if (hardware) await storeHardware(tx, hubId, hardware)
           await record(tx.q, runtime, 'hubs.create', hubId, { owner_id: owner.id, name: hub.name })
           return {
             hub_id: hubId,
@@ -117,13 +82,14 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     show: {
       options: ['hub'],
       positionals: ['hub'],
-      run: ({ db, settings, options }) => showHub(contextOf({ db, settings }, runtime), hubIdOf(options)),
+      run: ({ db, settings, options }) =>
+        showHub(db.kysely, contextOf({ db, settings }, runtime), idOf(options, 'hub', "a hub's")),
     },
     set: {
       options: ['hub', 'hardware', ...Object.values(changeOptions)],
       positionals: ['hub'],
       async run({ db, settings, options }) {
-        const hubId = hubIdOf(options)
+        const hubId = idOf(options, 'hub', "a hub's")
         const context = contextOf({ db, settings }, runtime)
         const changes = readChanges(options)
         const hardware = asValue(() => hardwareIn(options))
@@ -131,16 +97,17 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
           throw new UsageError('set needs an option that changes something; --help lists them')
         if (hardware && hardware.hubId !== hubId)
           throw new Error(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
-        await showHub(context, hubId)
-        await db.transact(async (tx) => {
+        return db.transact(async (tx) => {
+          await requireInService(tx, hubId)
           if (hardware) await requireRoom(tx, hubId, builtOf(hardware))
           await changeHub(tx, context, hubId, { changes, hardware })
           const detail = { ...changes, ...(hardware && { hardware: options['hardware'] }) }
           await record(tx.q, runtime, 'hubs.set', hubId, detail)
+          return showHub(tx.q, context, hubId)
         })
-        return showHub(context, hubId)
       },
     },
+    ...lifeCommands(runtime),
     'set-layout': {
       options: ['hub', 'hardware'],
       positionals: ['hub'],
@@ -152,8 +119,9 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
           throw new UsageError(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
         const layout = builtOf(hardware)
         await db.transact(async (tx) => {
+          await requireInService(tx, hubId)
           await requireRoom(tx, hubId, layout)
-          await writeLayout(tx, hubId, layout)
+          await storeHardware(tx, hubId, hardware)
           await record(tx.q, runtime, 'hubs.set_layout', hubId)
         })
         return { hub_id: hubId, shelves: layout.shelves.length, fridges: layout.fridges.length }
@@ -164,48 +132,9 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       positionals: ['hub'],
       run: (invocation) => renew(invocation, runtime),
     },
-    'set-management': {
-      options: ['hub', 'host', 'port', 'host-key'],
-      positionals: ['hub'],
-      async run({ q, db, options, settings }) {
-        const hubId = await hubOf({ q, options })
-        const host = bareHost(required(options, 'host'))
-        const port = portOf(options['port'] ?? DEFAULT_PORT)
-        const hostKey = parseHostKey(required(options, 'host-key'))
-        if (hostKey === undefined)
-          throw new UsageError('--host-key is neither a public key nor a fingerprint (SHA256:…)')
-        const detail = { host, port, host_key: hostKey }
-        await db.transact(async (tx) => {
-          await writeAddress(tx.q, hubId, { host, port, hostKey })
-          await record(tx.q, runtime, 'hubs.set_management', hubId, detail)
-        })
-        const { publicKey } = keptClientKey(managementKeyOf(settings), say)
-        return { hub_id: hubId, ...detail, cloud_key: publicKey }
-      },
-    },
-    'clear-management': {
-      options: ['hub'],
-      positionals: ['hub'],
-      async run({ q, db, options }) {
-        const hubId = await hubOf({ q, options })
-        await db.transact(async (tx) => {
-          if (!(await clearAddress(tx.q, hubId)))
-            throw new UsageError(`hub ${hubId} has no management service`)
-          await record(tx.q, runtime, 'hubs.clear_management', hubId)
-        })
-        return { hub_id: hubId, cleared: true }
-      },
-    },
-    ...managementKeyCommands(runtime),
+    ...managementCommands(runtime),
   },
 })
-
-/** A hub's id as typed. Whether there is such a hub, the command finds out. */
-function hubIdOf(options: Options): number {
-  const text = required(options, 'hub')
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new UsageError(`not a hub's id: ${text}`)
-}
 
 /** Throws a sentence that names the options with an invalid value. */
 function readChanges(options: Options): HubChanges {
@@ -228,32 +157,6 @@ function asValue<T>(read: () => T): T {
     throw error instanceof UsageError ? new Error(error.message, { cause: error }) : error
   }
 }
-
-/** The cloud's key for management services. */
-const managementKeyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
-  key: {
-    options: [],
-    run: ({ settings }) =>
-      Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings), say).publicKey }),
-  },
-  'rotate-key': {
-    options: [],
-    async run({ q, settings }) {
-      const { key, former } = rotateClientKey(managementKeyOf(settings), say)
-      await recordAct(q, runtime, { action: 'hubs.rotate_key', object: 'management-key' })
-      return { cloud_key: key.publicKey, former_key: former.publicKey }
-    },
-  },
-  'end-key-rotation': {
-    options: [],
-    async run({ q, settings }) {
-      const path = managementKeyOf(settings)
-      if (!endRotation(path)) throw new UsageError('there is no rotation to end')
-      await recordAct(q, runtime, { action: 'hubs.end_key_rotation', object: 'management-key' })
-      return { cloud_key: keptClientKey(path, say).publicKey }
-    },
-  },
-})
 
 /** Renews a hub's password, and reports what an external broker still accepts. */
 async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown> {
@@ -291,17 +194,6 @@ async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown>
   }
 }
 
-const say = (sentence: string): void => void process.stderr.write(`${sentence}\n`)
-
-const record = (
-  q: Queries,
-  runtime: Runtime,
-  action: string,
-  hubId: number,
-  detail?: Readonly<Record<string, unknown>>,
-): Promise<void> =>
-  recordAct(q, runtime, { action, hubId, object: `hub-${hubId}`, ...(detail && { detail }) })
-
 /** The option of each field of a new hub. */
 const hubOptions: Record<keyof NewHub, { option: string; isOptional?: true }> = {
   name: { option: 'name' },
@@ -319,7 +211,7 @@ const hubOptions: Record<keyof NewHub, { option: string; isOptional?: true }> = 
 const hardwareIn = ({ hardware }: Options): HardwareDescription | undefined =>
   hardware === undefined ? undefined : readJsonFile(hardware, HardwareDescription)
 
-async function ownerOf(tx: Tx, options: Options): Promise<{ id: number; name: string }> {
+async function ownerOf(tx: Tx, runtime: Runtime, options: Options): Promise<{ id: number; name: string }> {
   const fresh = options['new-owner']
   if ((fresh === undefined) === (options['owner'] === undefined))
     throw new UsageError('one of --owner and --new-owner is needed')
@@ -327,7 +219,7 @@ async function ownerOf(tx: Tx, options: Options): Promise<{ id: number; name: st
   const name = required(options, 'new-owner').trim()
   const known = await tx.q.selectFrom('owners').select('id').where('name', '=', name).executeTakeFirst()
   if (known) throw new UsageError(`there is an owner ${JSON.stringify(name)} already: --owner ${known.id}`)
-  return tx.q.insertInto('owners').values({ name }).returningAll().executeTakeFirstOrThrow()
+  return createOwner(tx.q, runtime, name)
 }
 
 /** Refuses a layout that lacks a row in which the planogram has a product. */
@@ -344,10 +236,4 @@ async function requireRoom(tx: Tx, hubId: number, { shelves }: Built): Promise<v
     throw new UsageError(
       `products stand where the hardware has no row: ${homeless.map(({ product_id, cabinet, shelf, row }) => `${product_id} at ${cabinet}/${shelf}/${row}`).join(', ')}`,
     )
-}
-
-function portOf(text: string): number {
-  const port = Number(text)
-  if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65_535) throw new UsageError(`not a port: ${text}`)
-  return port
 }

@@ -100,8 +100,7 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
       async run({ db, options }) {
         const prefix = prefixGiven(required(options, 'prefix'))
         await db.transact(async (tx) => {
-          if (!(await revokeApiKey(tx.q, runtime, prefix)))
-            throw new UsageError(`no key has the prefix ${prefix}`)
+          if (!(await revokeApiKey(tx.q, runtime, prefix))) throw new Error(`no key has the prefix ${prefix}`)
           await recordAct(tx.q, runtime, { action: 'keys.revoke', object: `key-${prefix}` })
         })
         return { prefix, revoked: true }
@@ -115,7 +114,7 @@ const prefixGiven = (given: string): string => /^lk_([0-9A-Za-z]{8})(_|$)/.exec(
 
 async function keyOf(q: Queries, prefix: string): Promise<ApiKey> {
   const key = (await listApiKeys(q)).find((known) => known.prefix === prefix)
-  if (!key) throw new UsageError(`no key has the prefix ${prefix}`)
+  if (!key) throw new Error(`no key has the prefix ${prefix}`)
   return key
 }
 

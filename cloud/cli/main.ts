@@ -12,6 +12,7 @@ const commands: Readonly<Record<string, (runtime: Runtime) => Promise<CommandLin
   contacts: async (runtime) => (await import('./contacts.ts')).contactCommands(runtime),
   hubs: async (runtime) => (await import('./hubs.ts')).hubCommands(runtime),
   keys: async (runtime) => (await import('./keys.ts')).keyCommands(runtime),
+  owners: async (runtime) => (await import('./owners.ts')).ownerCommands(runtime),
   payments: async (runtime) => (await import('./payments.ts')).paymentCommands(runtime),
   products: async (runtime) => (await import('./products.ts')).productCommands(runtime),
   webhooks: async (runtime) => (await import('./webhooks.ts')).webhookCommands(runtime),

@@ -3,7 +3,6 @@ import { applyPaymentOutcome } from '../commerce/payments/payment-outcome.ts'
 import { closeOrphan, type OrphanedPayment } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
-import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { contextOf, numberOf, recordAct, type CommandLine } from './command-line.ts'
 
@@ -36,7 +35,7 @@ export const paymentCommands = (runtime: Runtime): CommandLine => ({
         const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER)
         return db.transact(async (tx) => {
           const stuck = (await stuckPayments(tx.q)).find((payment) => payment.id === id)
-          if (!stuck) throw new UsageError(`no such payment is stuck: ${options['id'] ?? ''}`)
+          if (!stuck) throw new Error(`no such payment is stuck: ${options['id'] ?? ''}`)
           await applyPaymentOutcome(tx, context, stuck, { status: 'canceled' })
           const { order_id: orderId, ...detail } = stuck
           await recordAct(tx.q, runtime, { action: 'payments.settle', object: `order-${orderId}`, detail })
@@ -54,7 +53,7 @@ async function settleOrphan(tx: Tx, context: CloudContext, ref: string) {
     .where('ref', '=', ref)
     .where('state', '=', 'open')
     .executeTakeFirst()
-  if (!orphan) throw new UsageError(`no such payment is orphaned: ${ref}`)
+  if (!orphan) throw new Error(`no such payment is orphaned: ${ref}`)
   await closeOrphan(tx, context, orphan, 'settled', 'command line')
   return { ...viewOrphan(orphan), settled: true }
 }

@@ -44,7 +44,7 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
         const given = required(options, 'id')
         await db.transact(async (tx) => {
           if (!/^\d+$/.test(given) || !(await revokeRole(tx.q, Number(given))))
-            throw new UsageError(`no role has the id ${given}`)
+            throw new Error(`no role has the id ${given}`)
           await recordAct(tx.q, runtime, { action: 'roles.revoke', object: `role-${given}` })
         })
         return { id: Number(given), revoked: true }

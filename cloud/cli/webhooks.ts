@@ -167,7 +167,7 @@ function typesOf(options: Options): ('*' | EventType)[] {
 async function endpointOf(q: Queries, options: Options): Promise<EndpointRow> {
   const id = options['id'] ?? ''
   const row = await q.selectFrom('webhook_endpoints').selectAll().where('id', '=', id).executeTakeFirst()
-  if (!row) throw new UsageError(`no such webhook: ${id}`)
+  if (!row) throw new Error(`no such webhook: ${id}`)
   return row
 }
 

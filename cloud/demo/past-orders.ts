@@ -105,6 +105,7 @@ function addOrder(
     uuid: uuidv7(runtime),
     user_id: userId,
     hub_id: seeded.hub.id,
+    owner_id: seeded.hub.ownerId,
     processing_status: OrderStatus.COMPLETED,
     payment_status: 'completed',
     currency: 'USD',

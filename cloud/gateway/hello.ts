@@ -30,7 +30,9 @@ export async function answerHellos(
     const sessions = await readSessions(tx.q, idsOf(sorted))
     for (const { hubId } of sorted)
       if (!sessions.has(hubId))
-        refusals.note('hub_message', `hub-${hubId}`, { why: 'no such hub in this database' })
+        refusals.note('hub_message', `hub-${hubId}`, {
+          why: 'no such hub in this database, or it is retired',
+        })
     const known = sorted.filter(({ hubId }) => sessions.has(hubId))
     if (known.length === 0) return new Map()
     const held = await leases.takeByHellos(tx, known)
@@ -87,6 +89,7 @@ async function readSessions(q: Queries, hubIds: readonly number[]): Promise<Map<
     .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
     .select(['hubs.id', 'hub_sessions.session'])
     .where('hubs.id', 'in', hubIds)
+    .where('hubs.retired_at', 'is', null)
     .execute()
   return new Map(rows.map(({ id, session }) => [id, session]))
 }

@@ -20,10 +20,15 @@ export interface HubLogin {
   digest: string
 }
 
+/** A retired hub has no login. */
+const inService = (q: Queries) =>
+  q
+    .selectFrom('hubs')
+    .select(['id', 'mqtt_password_digest', 'former_passwords'])
+    .where('retired_at', 'is', null)
+
 /** On SQLite this statement waits for no transaction. */
-const passwordsOf = statement((q, hub: { hubId: number }) =>
-  q.selectFrom('hubs').select(['mqtt_password_digest', 'former_passwords']).where('id', '=', hub.hubId),
-)
+const passwordsOf = statement((q, hub: { hubId: number }) => inService(q).where('id', '=', hub.hubId))
 
 /** Whether a password is the current one, or a former one within its overlap. */
 const isValid = (
@@ -64,7 +69,7 @@ export async function endedLogins<T extends HubLogin>(
   logins: readonly T[],
 ): Promise<T[]> {
   if (logins.length === 0) return []
-  const rows = await q.selectFrom('hubs').select(['id', 'mqtt_password_digest', 'former_passwords']).execute()
+  const rows = await inService(q).execute()
   const byHub = new Map(rows.map((row) => [row.id, row]))
   return logins.filter(({ hubId, digest }) => {
     const hub = byHub.get(hubId)

@@ -131,12 +131,13 @@ const updateHealth = statement(
       .returning('hub_id'),
 )
 
-/** O §2, `hub_status`, of which the first holds: never heard of, in maintenance, taking no orders, in service. */
+/** O §2, `hub_status`, of which the first holds: retired, never heard of, in maintenance, taking no orders, in service. */
 export function shownHubStatus(hub: {
   hub_status: HubStatus
   accepting_orders: 0 | 1
   last_heard_at: number | null
 }): HubStatus {
+  if (hub.hub_status === 'retired') return 'retired'
   if (hub.last_heard_at === null) return 'inactive'
   return hub.hub_status === 'active' && hub.accepting_orders === 0 ? 'paused' : hub.hub_status
 }

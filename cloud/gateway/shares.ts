@@ -48,7 +48,7 @@ interface Listening {
   granted: Promise<boolean>
 }
 
-const allHubs = statement((q: Queries) => q.selectFrom('hubs').select('id'))
+const allHubs = statement((q: Queries) => q.selectFrom('hubs').select('id').where('retired_at', 'is', null))
 
 /**
  * Which hubs this process hears and serves (SPEC §7): all, where it is alone with its broker; else its share of them, by

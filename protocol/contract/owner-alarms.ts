@@ -77,6 +77,7 @@ export const ownerAlarmRoutes = defineRoutes(
         cursor: Cursor,
       }),
       hub: 'hub_id',
+      formerOwners: true,
       response: z.object({
         data: z.array(Alarm).describe('Alarms, newest first.'),
         next_cursor: NextCursor,

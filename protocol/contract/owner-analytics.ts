@@ -57,6 +57,7 @@ const shared = {
   auth: { kind: 'api', scope: 'analytics:read' },
   rate: 'standard',
   hub: 'hub_id',
+  formerOwners: true,
   tag: 'Analytics',
 } as const
 const query = z.object({ hub_id: HubId })

@@ -57,6 +57,7 @@ export const ownerEventRoutes = defineRoutes(
         limit: Limit,
       }),
       hub: 'hub_id',
+      formerOwners: true,
       response: z.object({
         data: z.array(Event).describe('Events, oldest first.'),
         next_cursor: z
@@ -76,6 +77,7 @@ export const ownerEventRoutes = defineRoutes(
       at: 'GET /owners/events/stream',
       query: z.object(filters),
       hub: 'hub_id',
+      formerOwners: true,
       response: z.instanceof(ReadableStream<Uint8Array>),
       message: Event,
       produces: 'text/event-stream',

@@ -12,6 +12,7 @@ export const HubStatus = namedEnum(
     paused: 'the hub takes no new orders.',
     maintenance: 'the hub is in maintenance.',
     inactive: 'the hub was never connected.',
+    retired: 'the hub is out of service for good.',
   },
 )
 export type HubStatus = z.infer<typeof HubStatus>
@@ -306,6 +307,7 @@ export const ownerHubRoutes = defineRoutes(
         to: Timestamp.optional().describe('End of the time range (UTC, exclusive). If it is left out: now.'),
       }),
       hub: 'hub_id',
+      formerOwners: true,
       errors: ['fridge_not_found'],
       response: z.array(TemperatureSpan),
       alsoProduces: 'text/csv',

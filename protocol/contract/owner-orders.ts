@@ -91,6 +91,7 @@ export const ownerOrderRoutes = defineRoutes(
           ),
       }),
       hub: 'hub_id',
+      formerOwners: true,
       response: z.object({
         data: z.array(OwnerOrder).describe('Orders, newest first.'),
         next_cursor: NextNumberCursor,

@@ -57,6 +57,8 @@ export interface Route {
   openEnded?: true
   /** The query or path parameter that names a hub to which an `api` credential needs access, where it is there. */
   hub?: string
+  /** An owner from whom the hub was moved reads the books of that owner's own time here. */
+  formerOwners?: true
   /** Error codes beyond those that follow from the other fields. */
   errors?: readonly ErrorCode[]
   /**

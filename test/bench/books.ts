@@ -35,9 +35,9 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
   const statements = [
     sql`insert into users (id, is_anonymous, created_at, updated_at)
       ${numbers(users)} select i, 0, 0, 0 from n`,
-    sql`insert into orders (id, uuid, user_id, hub_id, processing_status, payment_status, currency, total_price_original,
+    sql`insert into orders (id, uuid, user_id, hub_id, owner_id, processing_status, payment_status, currency, total_price_original,
         total_price_discounted, tax_total, total, version, open_when_ready, bins, created_at, updated_at, queued_at)
-      ${numbers(orders)} select i, '018f0000-0000-7000-8000-' || cast(100000000000 + i as text), 1 + (i * 7919) % ${users}, 1, 60, 'completed', 'USD', 600, 500, 40, 540, 1, 0, '[1]',
+      ${numbers(orders)} select i, '018f0000-0000-7000-8000-' || cast(100000000000 + i as text), 1 + (i * 7919) % ${users}, 1, 1, 60, 'completed', 'USD', 600, 500, 40, 540, 1, 0, '[1]',
         ${at}, ${at}, ${at} from n`,
     ...Array.from(
       { length: lines },

@@ -84,7 +84,14 @@ const lockCalendars = statement((q, { orderIds }: { orderIds: readonly number[] 
     q
       .selectFrom('orders')
       .innerJoin('sales_calendars as c', 'c.hub_id', 'orders.hub_id')
-      .select(['orders.id', 'orders.hub_id', 'orders.user_id', 'orders.queued_at', 'c.timezone'])
+      .select([
+        'orders.id',
+        'orders.hub_id',
+        'orders.owner_id',
+        'orders.user_id',
+        'orders.queued_at',
+        'c.timezone',
+      ])
       .where('orders.id', 'in', numbersIn(q, orderIds)),
     'c',
   ),
@@ -101,13 +108,20 @@ interface Rows<T> {
 }
 
 const saleColumns = {
-  ...({ order_id: 'int', hub_id: 'int', user_id: 'int', sold_at: 'int', day: 'text' } as const),
+  ...({
+    order_id: 'int',
+    hub_id: 'int',
+    owner_id: 'int',
+    user_id: 'int',
+    sold_at: 'int',
+    day: 'text',
+  } as const),
   ...({ units: 'int', revenue: 'int', lines: 'text' } as const),
 }
 const upsertSales = statement(
   (_, { rows }: Rows<Selectable<Tables['sales']>>, { kind }) => sql`
-    insert into sales (order_id, hub_id, user_id, sold_at, day, units, revenue, lines)
-    select order_id, hub_id, user_id, sold_at, day, units, revenue, lines
+    insert into sales (order_id, hub_id, owner_id, user_id, sold_at, day, units, revenue, lines)
+    select order_id, hub_id, owner_id, user_id, sold_at, day, units, revenue, lines
     from ${recordset(kind, saleColumns, rows)} where true
     on conflict (order_id) do update set
       user_id = excluded.user_id, sold_at = excluded.sold_at, day = excluded.day,
@@ -133,13 +147,19 @@ async function addCustomers(tx: Tx, changes: readonly CustomerChange[]): Promise
   return won
 }
 
-const customerColumns = { hub_id: 'int', period: 'text', user_id: 'int', orders: 'int' } as const
+const customerColumns = {
+  hub_id: 'int',
+  owner_id: 'int',
+  period: 'text',
+  user_id: 'int',
+  orders: 'int',
+} as const
 const upsertCustomers = statement(
   (_, { rows }: Rows<CustomerChange>, { kind }) => sql<CustomerChange>`
-    insert into sales_customers (hub_id, period, user_id, orders)
-    select hub_id, period, user_id, orders from ${recordset(kind, customerColumns, rows)} where true
-    on conflict (hub_id, period, user_id) do update set orders = sales_customers.orders + excluded.orders
-    returning hub_id, period, user_id, orders`,
+    insert into sales_customers (hub_id, owner_id, period, user_id, orders)
+    select hub_id, owner_id, period, user_id, orders from ${recordset(kind, customerColumns, rows)} where true
+    on conflict (hub_id, owner_id, period, user_id) do update set orders = sales_customers.orders + excluded.orders
+    returning hub_id, owner_id, period, user_id, orders`,
 )
 
 async function addTotals(
@@ -161,15 +181,15 @@ async function addTotals(
 }
 
 const totalsColumns = {
-  ...({ hub_id: 'int', period: 'text', product_id: 'int' } as const),
+  ...({ hub_id: 'int', owner_id: 'int', period: 'text', product_id: 'int' } as const),
   ...({ orders: 'int', units: 'int', revenue: 'int', cost: 'int', customers: 'int' } as const),
 }
 const upsertTotals = statement(
   (_, { rows }: Rows<Selectable<Tables['sales_totals']>>, { kind }) => sql`
-    insert into sales_totals (hub_id, period, product_id, orders, units, revenue, cost, customers)
-    select hub_id, period, product_id, orders, units, revenue, cost, customers
+    insert into sales_totals (hub_id, owner_id, period, product_id, orders, units, revenue, cost, customers)
+    select hub_id, owner_id, period, product_id, orders, units, revenue, cost, customers
     from ${recordset(kind, totalsColumns, rows)} where true
-    on conflict (hub_id, period, product_id) do update set
+    on conflict (hub_id, owner_id, period, product_id) do update set
       orders = sales_totals.orders + excluded.orders,
       units = sales_totals.units + excluded.units,
       revenue = sales_totals.revenue + excluded.revenue,
@@ -181,18 +201,27 @@ async function addHours(tx: Tx, changes: readonly HoursChange[]): Promise<void> 
   if (changes.length > 0) await upsertHours(tx.q, { rows: changes })
 }
 
-const hoursColumns = { hub_id: 'int', hour: 'int', orders: 'int', units: 'int', revenue: 'int' } as const
+const hoursColumns = {
+  ...({ hub_id: 'int', owner_id: 'int', hour: 'int' } as const),
+  ...({ orders: 'int', units: 'int', revenue: 'int' } as const),
+}
 const upsertHours = statement(
   (_, { rows }: Rows<HoursChange>, { kind }) => sql`
-    insert into sales_hours (hub_id, hour, orders, units, revenue)
-    select hub_id, hour, orders, units, revenue from ${recordset(kind, hoursColumns, rows)} where true
-    on conflict (hub_id, hour) do update set
+    insert into sales_hours (hub_id, owner_id, hour, orders, units, revenue)
+    select hub_id, owner_id, hour, orders, units, revenue from ${recordset(kind, hoursColumns, rows)} where true
+    on conflict (hub_id, owner_id, hour) do update set
       orders = sales_hours.orders + excluded.orders,
       units = sales_hours.units + excluded.units,
       revenue = sales_hours.revenue + excluded.revenue`,
 )
 
-const periodKey = ({ hub_id, period }: { hub_id: number; period: string }): string => `${hub_id} ${period}`
+/** The hub under one of its owners. */
+interface Book {
+  hub_id: number
+  owner_id: number
+}
+const bookKey = ({ hub_id, owner_id }: Book): string => `${hub_id} ${owner_id}`
+const periodKey = (row: Book & { period: string }): string => `${bookKey(row)} ${row.period}`
 const customerKey = (row: CustomerChange): string => `${periodKey(row)} ${row.user_id}`
 
 type TotalsChange = Omit<Selectable<Tables['sales_totals']>, 'customers'>
@@ -218,32 +247,26 @@ function changesBetween(before: readonly Sale[], after: readonly Sale[]): SalesC
     customers: sorted(customers).filter(({ orders }) => orders !== 0),
   }
 
-  function addSale(sign: 1 | -1, { hubId, userId, at, day, lines }: Sale): void {
+  function addSale(sign: 1 | -1, { hubId, ownerId, userId, at, day, lines }: Sale): void {
+    const book: Book = { hub_id: hubId, owner_id: ownerId }
     const month = monthOf(day)
     const { units, revenue, cost } = sumOf(lines)
     for (const period of [ALL, month, day])
-      countTotals(sign, { hubId, period, productId: WHOLE_HUB }, [units, revenue, cost])
-    countHour(sign, { hub_id: hubId, hour: hourOf(at), orders: 1, units, revenue })
+      countTotals(sign, { ...book, period, product_id: WHOLE_HUB }, [units, revenue, cost])
+    countHour(sign, { ...book, hour: hourOf(at), orders: 1, units, revenue })
     for (const [productId, ...figures] of lines)
-      for (const period of [ALL, month]) countTotals(sign, { hubId, period, productId }, figures)
-    for (const period of [ALL, month]) countCustomer(sign, hubId, period, userId)
+      for (const period of [ALL, month])
+        countTotals(sign, { ...book, period, product_id: productId }, figures)
+    for (const period of [ALL, month]) countCustomer(sign, { ...book, period, user_id: userId })
   }
 
   function countTotals(
     sign: 1 | -1,
-    { hubId, period, productId }: { hubId: number; period: string; productId: number },
+    of: Pick<TotalsChange, keyof Book | 'period' | 'product_id'>,
     [units, revenue, cost]: Figures,
   ): void {
-    const key = `${hubId} ${period} ${productId}`
-    const row = totals.get(key) ?? {
-      hub_id: hubId,
-      period,
-      product_id: productId,
-      orders: 0,
-      units: 0,
-      revenue: 0,
-      cost: 0,
-    }
+    const key = `${periodKey(of)} ${of.product_id}`
+    const row = totals.get(key) ?? { ...of, orders: 0, units: 0, revenue: 0, cost: 0 }
     row.orders += sign
     row.units += sign * units
     row.revenue += sign * revenue
@@ -251,18 +274,19 @@ function changesBetween(before: readonly Sale[], after: readonly Sale[]): SalesC
     totals.set(key, row)
   }
 
-  function countHour(sign: 1 | -1, { hub_id, hour, ...figures }: HoursChange): void {
-    const key = `${hub_id} ${hour}`
-    const row = hours.get(key) ?? { hub_id, hour, orders: 0, units: 0, revenue: 0 }
+  function countHour(sign: 1 | -1, { hub_id, owner_id, hour, ...figures }: HoursChange): void {
+    const of = { hub_id, owner_id, hour }
+    const key = `${bookKey(of)} ${hour}`
+    const row = hours.get(key) ?? { ...of, orders: 0, units: 0, revenue: 0 }
     row.orders += sign * figures.orders
     row.units += sign * figures.units
     row.revenue += sign * figures.revenue
     hours.set(key, row)
   }
 
-  function countCustomer(sign: 1 | -1, hubId: number, period: string, userId: number): void {
-    const key = `${hubId} ${period} ${userId}`
-    const row = customers.get(key) ?? { hub_id: hubId, period, user_id: userId, orders: 0 }
+  function countCustomer(sign: 1 | -1, of: Omit<CustomerChange, 'orders'>): void {
+    const key = `${periodKey(of)} ${of.user_id}`
+    const row = customers.get(key) ?? { ...of, orders: 0 }
     row.orders += sign
     customers.set(key, row)
   }

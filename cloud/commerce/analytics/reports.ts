@@ -11,6 +11,7 @@ import {
 } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import type { Route } from '../../../protocol/contract/route.ts'
 import { reply, type HandlerInput, type Handlers } from '../../platform/http/handler.ts'
 import { imageUrl } from '../../platform/media/addresses.ts'
@@ -18,7 +19,7 @@ import type { Media } from '../../platform/media/media.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { ALL, WHOLE_HUB } from './sale.ts'
-import { addUp, periodOf, readTotals, salesOverview } from './totals.ts'
+import { addUp, type Book, periodOf, readTotals, salesOverview } from './totals.ts'
 
 type AnalyticsRoute = `owner.analytics.${
   | 'gross_revenue'
@@ -42,48 +43,70 @@ export function analyticsHandlers(
 ): Handlers<AnalyticsRoute> {
   const q = db.kysely
 
-  const calendarOf = (hubId: number): Promise<{ id: number; timezone: string }> =>
-    q.selectFrom('hubs').select(['id', 'timezone']).where('id', '=', hubId).executeTakeFirstOrThrow()
-
-  async function scopeOf({ hub_id }: { hub_id: number }): Promise<Scope> {
-    const { timezone } = await calendarOf(hub_id)
-    return { hubId: hub_id, today: localDay(timezone, runtime.clock.now()) }
+  /** The hub's book of the caller's owner; for callers without an owner that of the present owner. */
+  async function bookOf(hubId: number, { ownerId }: Pick<OwnerCredential, 'ownerId'>): Promise<HubBook> {
+    const hub = await q
+      .selectFrom('hubs')
+      .select(['owner_id', 'timezone'])
+      .where('id', '=', hubId)
+      .executeTakeFirstOrThrow()
+    const isCurrent = ownerId === null || ownerId === hub.owner_id
+    return { hubId, ownerId: ownerId ?? hub.owner_id, timezone: hub.timezone, isCurrent }
   }
-  const allTime = async (hubId: number) => (await readTotals(q, hubId, [ALL]))(ALL)
+
+  async function scopeOf(input: Input): Promise<Scope> {
+    const book = await bookOf(input.query.hub_id, input.credential)
+    return { ...book, today: localDay(book.timezone, runtime.clock.now()) }
+  }
+  const allTime = async ({ query, credential }: Input) =>
+    (await readTotals(q, await bookOf(query.hub_id, credential), [ALL]))(ALL)
 
   const handlers: Handlers<AnalyticsRoute> = {
-    async 'owner.analytics.gross_revenue'({ query }) {
-      const { hub_id, timeframe } = query
-      if (timeframe === undefined) return { gross_revenue: (await allTime(hub_id)).revenue }
-      const { parts } = periodOf[timeframe]((await scopeOf(query)).today)
-      const totals = await readTotals(q, hub_id, parts)
+    async 'owner.analytics.gross_revenue'(input) {
+      const { timeframe } = input.query
+      if (timeframe === undefined) return { gross_revenue: (await allTime(input)).revenue }
+      const scope = await scopeOf(input)
+      const { parts } = periodOf[timeframe](scope.today)
+      const totals = await readTotals(q, scope, parts)
       return { gross_revenue: addUp(parts.map(totals)).revenue }
     },
-    'owner.analytics.total_orders': async ({ query }) => ({
-      total_orders: (await allTime(query.hub_id)).orders,
+    'owner.analytics.total_orders': async (input) => ({ total_orders: (await allTime(input)).orders }),
+    async 'owner.analytics.total_products'({ query, credential }) {
+      const { isCurrent } = await bookOf(query.hub_id, credential)
+      return { total_products: isCurrent ? await countProducts(q, query.hub_id) : 0 }
+    },
+    'owner.analytics.total_customers': async (input) => ({
+      total_customers: (await allTime(input)).customers,
     }),
-    'owner.analytics.total_products': async ({ query }) => ({
-      total_products: await countProducts(q, query.hub_id),
-    }),
-    'owner.analytics.total_customers': async ({ query }) => ({
-      total_customers: (await allTime(query.hub_id)).customers,
-    }),
-    async 'owner.analytics.top_products'({ query }) {
-      const sold = await topProducts(q, query.hub_id, settings.topProducts)
+    async 'owner.analytics.top_products'({ query, credential }) {
+      const sold = await topProducts(q, await bookOf(query.hub_id, credential), settings.topProducts)
       return sold.map(([name, units, image]) => [name, units, imageUrl(addressOf, image)])
     },
-    'owner.analytics.top_categories': ({ params }) => topCategories(q, params.hub_id),
-    'owner.analytics.weekly_sales': async ({ query }) => weeklySales(q, await scopeOf(query)),
-    'owner.analytics.earnings': async ({ query }) => earnings(q, await scopeOf(query)),
-    'owner.analytics.customer_growth': async ({ query }) => customerGrowth(q, await scopeOf(query)),
-    'owner.analytics.monthly_comparison': async ({ query }) => monthlyComparison(q, await scopeOf(query)),
-    'owner.analytics.overview': async ({ query }) =>
-      salesOverview(q, await calendarOf(query.hub_id), runtime.clock.now()),
-    'owner.analytics.net_profit': async ({ query }) => netProfit(q, await scopeOf(query)),
-    'owner.analytics.product_months': async ({ query }) =>
-      productMonths(q, await scopeOf(query), query.product_upc),
+    'owner.analytics.top_categories': async ({ params, credential }) =>
+      topCategories(q, await bookOf(params.hub_id, credential)),
+    'owner.analytics.weekly_sales': async (input) => weeklySales(q, await scopeOf(input)),
+    'owner.analytics.earnings': async (input) => earnings(q, await scopeOf(input)),
+    'owner.analytics.customer_growth': async (input) => customerGrowth(q, await scopeOf(input)),
+    'owner.analytics.monthly_comparison': async (input) => monthlyComparison(q, await scopeOf(input)),
+    'owner.analytics.overview': async ({ query, credential }) =>
+      salesOverview(q, await bookOf(query.hub_id, credential), runtime.clock.now()),
+    'owner.analytics.net_profit': async (input) => netProfit(q, await scopeOf(input)),
+    'owner.analytics.product_months': async (input) =>
+      productMonths(q, await scopeOf(input), input.query.product_upc),
   }
   return sayingIncomplete(q, handlers)
+}
+
+/** What most reports read of a request. */
+interface Input {
+  query: { hub_id: number }
+  credential: Pick<OwnerCredential, 'ownerId'>
+}
+
+interface HubBook extends Book {
+  timezone: string
+  /** Whether the book is still written. */
+  isCurrent: boolean
 }
 
 /** Says so while a hub's summaries are being made anew: its figures are too low until then. */
@@ -117,19 +140,18 @@ function sayingIncomplete(q: Queries, handlers: Handlers<AnalyticsRoute>): Handl
 const MONTHS_SHOWN = 12
 const CATEGORIES_SHOWN = 100
 
-/** What the reports are of: a hub, on a day of its calendar. */
-interface Scope {
-  hubId: number
+/** What the reports are of: a hub's book, on a day of the hub's calendar. */
+interface Scope extends Book {
   today: Day
 }
 
 /** Name, units and image of the products that sold most. */
 async function topProducts(
   q: Queries,
-  hubId: number,
+  book: Book,
   limit: number,
 ): Promise<[name: string, units: number, image: string][]> {
-  const rows = await soldProducts(q, hubId)
+  const rows = await soldProducts(q, book)
     .select(['p.name', 't.units', 'p.image_url'])
     .where('t.units', '>', 0)
     .orderBy('t.units', 'desc')
@@ -142,9 +164,9 @@ async function topProducts(
 
 async function topCategories(
   q: Queries,
-  hubId: number,
+  book: Book,
 ): Promise<{ name: string; revenue_cents: number; units_sold: number }[]> {
-  return soldProducts(q, hubId)
+  return soldProducts(q, book)
     .innerJoin('categories as c', 'c.id', 'p.category_id')
     .select((eb) => [
       'c.name',
@@ -161,25 +183,26 @@ async function topCategories(
 }
 
 /** As many rows as the hub has had products. */
-const soldProducts = (q: Queries, hubId: number) =>
+const soldProducts = (q: Queries, { hubId, ownerId }: Book) =>
   q
     .selectFrom('sales_totals as t')
     .innerJoin('products as p', 'p.id', 't.product_id')
     .where('t.hub_id', '=', hubId)
+    .where('t.owner_id', '=', ownerId)
     .where('t.period', '=', sql.lit(ALL))
     .where('t.product_id', '>', sql.lit(WHOLE_HUB))
 
 /** Revenue of each day of the current week. */
-async function weeklySales(q: Queries, { hubId, today }: Scope): Promise<[string, number][]> {
+async function weeklySales(q: Queries, { today, ...book }: Scope): Promise<[string, number][]> {
   const week = weekOf(today)
-  const totals = await readTotals(q, hubId, week)
+  const totals = await readTotals(q, book, week)
   return week.map((day, index) => [weekdays[index]!, totals(day).revenue])
 }
 
 /** The months of the current year up to now, with what they brought and cost. */
-async function earnings(q: Queries, { hubId, today }: Scope) {
+async function earnings(q: Queries, { today, ...book }: Scope) {
   const months = monthsToDate(today)
-  const totals = await readTotals(q, hubId, months)
+  const totals = await readTotals(q, book, months)
   const monthly_data = months.map((month) => {
     const { revenue, cost } = totals(month)
     return { month, total_earnings: revenue, total_cost: cost, total_profit: revenue - cost }
@@ -192,9 +215,9 @@ async function earnings(q: Queries, { hubId, today }: Scope) {
   }
 }
 
-async function customerGrowth(q: Queries, { hubId, today }: Scope) {
+async function customerGrowth(q: Queries, { today, ...book }: Scope) {
   const months = monthsToDate(today)
-  const totals = await readTotals(q, hubId, months)
+  const totals = await readTotals(q, book, months)
   return {
     customer_growth: months.map((month) => ({ month, unique_customers: totals(month).customers })),
   }
@@ -203,33 +226,33 @@ async function customerGrowth(q: Queries, { hubId, today }: Scope) {
 const monthsToDate = (today: Day): string[] =>
   monthsOf(yearOf(today)).filter((month) => month <= monthOf(today))
 
-async function monthlyComparison(q: Queries, { hubId, today }: Scope) {
+async function monthlyComparison(q: Queries, { today, ...book }: Scope) {
   const current = monthsOf(yearOf(today))
   const previous = monthsOf(yearOf(today) - 1)
-  const totals = await readTotals(q, hubId, [...current, ...previous])
+  const totals = await readTotals(q, book, [...current, ...previous])
   const revenue = (month: string): number => totals(month).revenue
   return { current_year: current.map(revenue), previous_year: previous.map(revenue) }
 }
 
-async function netProfit(q: Queries, { hubId, today }: Scope) {
+async function netProfit(q: Queries, { today, ...book }: Scope) {
   const month = monthOf(today)
-  const { revenue, cost } = (await readTotals(q, hubId, [month]))(month)
+  const { revenue, cost } = (await readTotals(q, book, [month]))(month)
   return { gross_revenue: revenue, cost_of_goods: cost, net_profit: revenue - cost }
 }
 
 /** The last twelve months of a product, the current one among them. Throws `product_not_found`. */
-async function productMonths(q: Queries, { hubId, today }: Scope, upc: string) {
+async function productMonths(q: Queries, { today, ...book }: Scope, upc: string) {
   const product = await q
     .selectFrom('products')
     .select(['id', 'upc', 'name'])
-    .where('hub_id', '=', hubId)
+    .where('hub_id', '=', book.hubId)
     .where('upc', '=', upc.padStart(12, '0'))
     .executeTakeFirst()
   if (!product) throw new ApiError('product_not_found')
   const months = Array.from({ length: MONTHS_SHOWN }, (_, index) =>
     addMonths(monthOf(today), index + 1 - MONTHS_SHOWN),
   )
-  const totals = await readTotals(q, hubId, months, product.id)
+  const totals = await readTotals(q, book, months, product.id)
   return {
     product_upc: product.upc,
     product_name: product.name,

@@ -26,6 +26,8 @@ import { unitShare } from '../catalogue/pricing.ts'
 export interface Sale {
   orderId: number
   hubId: number
+  /** The hub's owner at the sale. */
+  ownerId: number
   userId: number
   /** When it was paid. */
   at: number
@@ -100,7 +102,10 @@ export interface SalesOfOrders {
 }
 
 /** An order as its hub's calendar has it. */
-export type SoldOrder = Pick<Selectable<Tables['orders']>, 'id' | 'hub_id' | 'user_id' | 'queued_at'> & {
+export type SoldOrder = Pick<
+  Selectable<Tables['orders']>,
+  'id' | 'hub_id' | 'owner_id' | 'user_id' | 'queued_at'
+> & {
   timezone: string
 }
 
@@ -137,6 +142,7 @@ export function salesOf(orders: readonly SoldOrder[], books: SaleBooks): SalesOf
           {
             orderId: order.id,
             hubId: order.hub_id,
+            ownerId: order.owner_id!,
             userId: order.user_id,
             at: order.queued_at!,
             day: localDay(order.timezone, order.queued_at!),
@@ -150,6 +156,7 @@ export function salesOf(orders: readonly SoldOrder[], books: SaleBooks): SalesOf
         {
           orderId: row.order_id,
           hubId: row.hub_id,
+          ownerId: row.owner_id,
           userId: row.user_id,
           at: row.sold_at,
           day: row.day,
@@ -160,10 +167,10 @@ export function salesOf(orders: readonly SoldOrder[], books: SaleBooks): SalesOf
   }
 }
 
-export function rowOf({ orderId, hubId, userId, at, day, lines }: Sale): SaleRow {
+export function rowOf({ orderId, hubId, ownerId, userId, at, day, lines }: Sale): SaleRow {
   const { units, revenue } = sumOf(lines)
-  const row = { order_id: orderId, hub_id: hubId, user_id: userId, sold_at: at, day, units, revenue }
-  return { ...row, lines: JSON.stringify(lines) }
+  const book = { order_id: orderId, hub_id: hubId, owner_id: ownerId }
+  return { ...book, user_id: userId, sold_at: at, day, units, revenue, lines: JSON.stringify(lines) }
 }
 
 /** All of a sale's lines together. */

@@ -29,10 +29,16 @@ interface Totals {
 
 const nothing: Totals = { orders: 0, units: 0, revenue: 0, cost: 0, customers: 0 }
 
+/** Sales of a hub under one of its owners. */
+export interface Book {
+  hubId: number
+  ownerId: number
+}
+
 /** The totals of periods (days, months, `all`) of a hub or one of its products; nothing where nothing was sold. */
 export async function readTotals(
   q: Queries,
-  hubId: number,
+  { hubId, ownerId }: Book,
   periods: readonly string[],
   productId = WHOLE_HUB,
 ): Promise<(period: string) => Totals> {
@@ -40,6 +46,7 @@ export async function readTotals(
     .selectFrom('sales_totals')
     .select(['period', 'orders', 'units', 'revenue', 'cost', 'customers'])
     .where('hub_id', '=', hubId)
+    .where('owner_id', '=', ownerId)
     .where('period', 'in', periods)
     .where('product_id', '=', productId)
     .execute()
@@ -120,8 +127,7 @@ function stretchOfMonth(month: Month, number: number): Stretch {
   return last === undefined ? { parts: [month], last: null } : { parts: days.slice(0, number - 1), last }
 }
 
-interface SoldBetween {
-  hubId: number
+interface SoldBetween extends Book {
   from: number
   wholeFrom: number
   wholeTo: number
@@ -129,18 +135,20 @@ interface SoldBetween {
 }
 
 /** Whole hours, and what was sold before and after them: however much a day sells, these are few rows. */
-const soldBetween = statement((q, { hubId, from, wholeFrom, wholeTo, to }: SoldBetween) => {
+const soldBetween = statement((q, { hubId, ownerId, from, wholeFrom, wholeTo, to }: SoldBetween) => {
   const sales = (since: number, until: number) =>
     q
       .selectFrom('sales')
       .select((eb) => [eb.lit(1).as('orders'), 'units', 'revenue'])
       .where('hub_id', '=', hubId)
+      .where('owner_id', '=', ownerId)
       .where('sold_at', '>=', since)
       .where('sold_at', '<', until)
   const hours = q
     .selectFrom('sales_hours')
     .select(['orders', 'units', 'revenue'])
     .where('hub_id', '=', hubId)
+    .where('owner_id', '=', ownerId)
     .where('hour', '>=', wholeFrom)
     .where('hour', '<', wholeTo)
   return q
@@ -153,16 +161,15 @@ const soldBetween = statement((q, { hubId, from, wholeFrom, wholeTo, to }: SoldB
 })
 
 /** What a hub sold from one instant up to another. */
-async function sumBetween(q: Queries, hubId: number, from: number, to: number): Promise<Sums> {
+async function sumBetween(q: Queries, book: Book, from: number, to: number): Promise<Sums> {
   const [wholeFrom, wholeTo] = [hourOf(from - 1) + HOUR_MS, hourOf(to)]
   const isWithinAnHour = wholeFrom > wholeTo
   const hours = isWithinAnHour ? { wholeFrom: to, wholeTo: to } : { wholeFrom, wholeTo }
-  const [sums] = await soldBetween(q, { hubId, from, to, ...hours })
+  const [sums] = await soldBetween(q, { ...book, from, to, ...hours })
   return sums!
 }
 
-interface Hub {
-  id: number
+interface Hub extends Book {
   timezone: string
 }
 
@@ -175,7 +182,7 @@ export async function salesOverview(q: Queries, hub: Hub, now: number): Promise<
     before: stretchBefore[timeframe](today),
   }))
   const parts = periods.flatMap(({ current, before }) => [...current.parts, ...before.parts])
-  const totals = await readTotals(q, hub.id, [...new Set(parts)])
+  const totals = await readTotals(q, hub, [...new Set(parts)])
   const described: [Timeframe, SalesOverview['daily']][] = []
   for (const { timeframe, current, before } of periods) {
     const days = before.parts.map(totals)
@@ -184,7 +191,7 @@ export async function salesOverview(q: Queries, hub: Hub, now: number): Promise<
     described.push([timeframe, describe(hub.timezone, current, sums)])
   }
   return {
-    hub_id: hub.id,
+    hub_id: hub.hubId,
     timezone: hub.timezone,
     generated_at: timestamp(now),
     ...(Object.fromEntries(described) as Pick<SalesOverview, Timeframe>),
@@ -192,10 +199,10 @@ export async function salesOverview(q: Queries, hub: Hub, now: number): Promise<
 }
 
 /** What a hub sold on a day until its clock showed a later time than it does now. */
-function sumOfDay(q: Queries, { id, timezone }: Hub, day: Day, now: number): Promise<Sums> {
+function sumOfDay(q: Queries, { timezone, ...book }: Hub, day: Day, now: number): Promise<Sums> {
   const from = startOfDay(timezone, day)
   const to = instantOf(timezone, day, timeOfDay(timezone, now) + 1)
-  return sumBetween(q, id, from, Math.min(to, startOfDay(timezone, addDays(day, 1))))
+  return sumBetween(q, book, from, Math.min(to, startOfDay(timezone, addDays(day, 1))))
 }
 
 function describe(

@@ -43,7 +43,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
     if (!stored) throw new ApiError('deal_not_found')
     const hub = await q
       .selectFrom('hubs')
-      .select(['id', 'owner_id', 'timezone'])
+      .select(['id', 'owner_id', 'owned_since', 'timezone'])
       .where('id', '=', stored.row.hub_id)
       .executeTakeFirstOrThrow()
     if (!reachesHub(credential, hub)) throw new ApiError('deal_not_found')
@@ -141,7 +141,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
 
     async 'owner.deals.redemptions'({ params, query, credential }) {
       const { stored, hub } = await requireDeal(credential, params.deal_id)
-      return redemptionHistory(context, stored, hub.timezone, query)
+      return redemptionHistory(context, stored, hub, query)
     },
   }
 }

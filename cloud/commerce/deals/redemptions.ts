@@ -92,7 +92,7 @@ export async function announce(
 export async function completeRedemptions(
   tx: Tx,
   context: CloudContext,
-  order: { id: number; hub_id: number },
+  order: { id: number; hub_id: number; owner_id: number | null },
 ): Promise<void> {
   const now = context.runtime.clock.now()
   const completed = await tx.q
@@ -107,6 +107,7 @@ export async function completeRedemptions(
     appendEvent(tx, context, {
       type: 'deal.redeemed',
       hubId: order.hub_id,
+      ...(order.owner_id !== null && { ownerId: order.owner_id }),
       data: { ...viewRedemption(row, now), deal_id: row.deal_id },
     })
 }
@@ -269,7 +270,7 @@ async function counts(
 export async function redemptionHistory(
   { db, runtime }: CloudContext,
   { row, constraints }: StoredDeal,
-  timezone: string,
+  { timezone, owned_since }: { timezone: string; owned_since: number },
   { limit, cursor }: { limit: number; cursor: number | null },
 ): Promise<DealRedemptions> {
   const q = db.kysely
@@ -288,6 +289,8 @@ export async function redemptionHistory(
     .selectFrom('deal_redemptions')
     .selectAll()
     .where('deal_id', '=', row.id)
+    // Redemptions under a former owner of the hub are that owner's.
+    .where('redeemed_at', '>=', owned_since)
     .orderBy('id', 'desc')
     .limit(limit + 1)
   if (cursor !== null) page = page.where('id', '<', cursor)

@@ -113,6 +113,7 @@ export async function priceForPayment(
   const uuid = uuidv7(context.runtime)
   const changes = {
     uuid,
+    owner_id: cart.hub.owner_id,
     touched_at: context.runtime.clock.now(),
     total_price_original: priced.totalOriginal,
     total_price_discounted: priced.totalDiscounted,

@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
+import { requireHub } from '../../platform/credentials/hub-access.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { reply, type Handlers } from '../../platform/http/handler.ts'
 import { jsonWithImages, withImages } from '../../platform/media/addresses.ts'
@@ -132,9 +133,10 @@ export const ownerOrderHandlers = (
   { db, settings }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
 ): Handlers<'owner.orders.list'> => ({
-  async 'owner.orders.list'({ query }) {
+  async 'owner.orders.list'({ query, credential }) {
     const page = await orderHistory(db.kysely, {
       hubId: query.hub_id,
+      ownerId: credential.ownerId ?? (await requireHub(db.kysely, credential, query.hub_id)).owner_id,
       limit: query.limit,
       cursor: query.cursor,
       search: query.search,

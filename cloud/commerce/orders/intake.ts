@@ -21,6 +21,7 @@ const sellingHubs = (q: Queries) =>
     .selectFrom('hubs')
     .select([
       'id',
+      'owner_id',
       'hub_status',
       'accepting_orders',
       'disabled_bins',

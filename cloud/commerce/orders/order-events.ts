@@ -46,6 +46,7 @@ export function tellOfOrder(tx: Tx, context: CloudContext, order: OrderRow, type
   appendEvent(tx, context, {
     type,
     hubId: order.hub_id,
+    ...(order.owner_id !== null && { ownerId: order.owner_id }),
     data: () => viewStation(tx.q, context, station),
   })
 }

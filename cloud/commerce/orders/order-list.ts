@@ -69,6 +69,8 @@ const sortKeys = {
 
 interface HistoryPage {
   hubId: number
+  /** The owner at the sale. */
+  ownerId: number
   /** 1–100. */
   limit: number
   /** The last order's id of the page before. */
@@ -82,7 +84,10 @@ type OrderColumns = Record<Exclude<keyof OwnerOrder, 'order_items'>, Expression<
 type ItemColumns = Record<keyof OwnerOrder['order_items'][number], Expression<unknown>>
 
 /** Orders and their items, both as JSON (O §2), newest first, below an id. */
-function page(q: Queries, { hubId, below, limit }: { hubId: number; below: number; limit: number }) {
+interface WantedPage extends Pick<HistoryPage, 'hubId' | 'ownerId' | 'limit'> {
+  below: number
+}
+function page(q: Queries, { hubId, ownerId, below, limit }: WantedPage) {
   const json = jsonOf(q)
   const ref = (name: string) => sql.ref(name)
   const item = json.object({
@@ -108,6 +113,7 @@ function page(q: Queries, { hubId, below, limit }: { hubId: number; below: numbe
   return q
     .selectFrom('orders')
     .where('hub_id', '=', hubId)
+    .where('owner_id', '=', ownerId)
     .where('total', 'is not', null)
     .where('id', '<', below)
     .orderBy('id', 'desc')
@@ -116,7 +122,7 @@ function page(q: Queries, { hubId, below, limit }: { hubId: number; below: numbe
 }
 const anyPage = statement(page)
 /** Of certain orders. */
-const pageOf = statement((q, wanted: Parameters<typeof page>[1] & { ids: readonly number[] }) =>
+const pageOf = statement((q, wanted: WantedPage & { ids: readonly number[] }) =>
   page(q, wanted).where('id', 'in', numbersIn(q, wanted.ids)),
 )
 
@@ -126,11 +132,11 @@ const pageOf = statement((q, wanted: Parameters<typeof page>[1] & { ids: readonl
  */
 export async function orderHistory(
   q: Queries,
-  { hubId, limit, cursor, search, searchNames }: HistoryPage,
+  { hubId, ownerId, limit, cursor, search, searchNames }: HistoryPage,
 ): Promise<JsonText<{ data: OwnerOrder[]; next_cursor: number | null; has_more: boolean }>> {
-  if (cursor !== null) await requireCursor(q, hubId, cursor)
+  if (cursor !== null) await requireCursor(q, { hubId, ownerId, cursor })
   // One more than is shown tells whether there are more.
-  const wanted = { hubId, below: cursor ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
+  const wanted = { hubId, ownerId, below: cursor ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
   const rows =
     search === null || searchText(search) === ''
       ? await anyPage(q, wanted)
@@ -147,19 +153,39 @@ export async function orderHistory(
 const withItems = ({ body, items }: { body: string; items: string }): string =>
   `${body.slice(0, body.lastIndexOf('}'))},"order_items":${items}}`
 
-const knownCursor = statement((q, { hubId, cursor }: { hubId: number; cursor: number }) =>
-  q.selectFrom('orders').select('id').where('id', '=', cursor).where('hub_id', '=', hubId),
+interface Cursor extends Pick<HistoryPage, 'hubId' | 'ownerId'> {
+  cursor: number
+}
+const knownCursor = statement((q, { hubId, ownerId, cursor }: Cursor) =>
+  q
+    .selectFrom('orders')
+    .select('id')
+    .where('id', '=', cursor)
+    .where('hub_id', '=', hubId)
+    .where('owner_id', '=', ownerId),
 )
 
-async function requireCursor(q: Queries, hubId: number, cursor: number): Promise<void> {
-  const [known] = await knownCursor(q, { hubId, cursor })
+async function requireCursor(q: Queries, at: Cursor): Promise<void> {
+  const [known] = await knownCursor(q, at)
   if (!known) throw new ApiError('invalid_cursor')
 }
 
+const lastOrder = statement((q, { hubId, ownerId }: Pick<HistoryPage, 'hubId' | 'ownerId'>) =>
+  q
+    .selectFrom('orders')
+    .select('id')
+    .where('hub_id', '=', hubId)
+    .where('owner_id', '=', ownerId)
+    .orderBy('id', 'desc')
+    .limit(1),
+)
+
 /** By an exact order id, a part of an item's name in any case and with or without accents, or the beginning of a UPC. */
-async function found(q: Queries, wanted: NameSearch) {
+async function found(q: Queries, wanted: NameSearch & WantedPage) {
   const { search, ...bounds } = wanted
-  const ids = await ordersNamed(q, wanted)
+  const [last] = await lastOrder(q, wanted)
+  // A former owner's orders come before the newest ones of the hub.
+  const ids = await ordersNamed(q, { ...wanted, below: Math.min(wanted.below, (last?.id ?? 0) + 1) })
   if (/^\d{1,9}$/.test(search)) ids.push(Number(search))
   return ids.length === 0 ? [] : pageOf(q, { ...bounds, ids })
 }

@@ -10,6 +10,7 @@ export type ItemRow = Selectable<Tables['order_items']>
 
 /** What a checkout freezes of an order, as it is in a cart. */
 export const unfrozenOrder = {
+  owner_id: null,
   total_price_original: null,
   total_price_discounted: null,
   tax_total: null,

@@ -2,6 +2,7 @@ import type { Selectable } from 'kysely'
 import { clearAlarm, everyOwner, raiseAlarm, type Whereabouts } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { ownerAt } from '../../platform/credentials/hub-access.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -174,11 +175,10 @@ async function refund(
   return status === 'failed' ? (failureReason ?? 'refused') : null
 }
 
-/** The owner of the hub that the payment was for; all owners if that is not known. */
-async function placesOf(tx: Tx, { hub_id }: OrphanedPayment): Promise<Whereabouts[]> {
-  if (hub_id === null) return everyOwner(tx)
-  const hub = await tx.q.selectFrom('hubs').select('owner_id').where('id', '=', hub_id).executeTakeFirst()
-  return hub ? [{ ownerId: hub.owner_id }] : everyOwner(tx)
+/** The owner of the hub at the time of the payment; all owners if that is not known. */
+async function placesOf(tx: Tx, { hub_id, paid_at }: OrphanedPayment): Promise<Whereabouts[]> {
+  const ownerId = hub_id === null ? undefined : await ownerAt(tx.q, hub_id, paid_at)
+  return ownerId === undefined ? everyOwner(tx) : [{ ownerId }]
 }
 
 const incidentOf = (place: Whereabouts, { ref }: OrphanedPayment) =>

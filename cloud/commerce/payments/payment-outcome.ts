@@ -135,5 +135,11 @@ async function tellOfStuck(tx: Tx, context: CloudContext, order: OrderRow): Prom
   const incident = { hubId: order.hub_id, kind: 'payment_stuck', subject: `order ${order.id}` } as const
   if (!stuck) return clearAlarm(tx, context, incident)
   const { id: payment_id, stuck_at, ...details } = stuck
-  await raiseAlarm(tx, context, { ...incident, details: { payment_id, ...details }, since: stuck_at! })
+  const soldBy = order.owner_id
+  await raiseAlarm(tx, context, {
+    ...incident,
+    soldBy,
+    details: { payment_id, ...details },
+    since: stuck_at!,
+  })
 }

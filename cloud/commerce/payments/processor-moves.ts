@@ -166,6 +166,7 @@ async function tellOfUnknown(
   const dispute = disputeOf({ hubId: order.hub_id }, `order ${order.id}`, ref)
   await raiseAlarm(tx, context, {
     ...dispute,
+    soldBy: order.owner_id,
     detail: reason ?? '',
     details: { processor_ref: ref, amount, reason },
   })

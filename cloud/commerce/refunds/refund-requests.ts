@@ -1,5 +1,5 @@
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachesHub } from '../../platform/credentials/hub-access.ts'
+import { reachesHub, readOwner } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { CommerceServices } from '../services.ts'
 import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
@@ -39,13 +39,9 @@ export function refundHandlers(
     asked: readonly (number | null)[],
   ) => ({
     orderId,
-    mayTouch: async (hubId: number) => {
-      const hub = await db.kysely
-        .selectFrom('hubs')
-        .select(['id', 'owner_id'])
-        .where('id', '=', hubId)
-        .executeTakeFirstOrThrow()
-      return reachesHub(credential, hub)
+    async mayTouch({ hub_id: id, owner_id }: OrderRow) {
+      const hub = owner_id === null ? await readOwner(db.kysely, id) : { id, owner_id }
+      return hub !== undefined && reachesHub(credential, hub)
     },
     actor: credential.actor,
     requestKey: key === undefined ? undefined : `${credential.actor} ${JSON.stringify(asked)} ${key}`,
@@ -161,8 +157,8 @@ async function taxLeft(tx: Tx, orderId: number): Promise<number> {
 
 export interface RefundRequest {
   orderId: number
-  /** Whether the caller may touch orders of a hub; of others an order is not found. */
-  mayTouch: (hubId: number) => Promise<boolean>
+  /** Whether the caller may refund an order; another order is not found. */
+  mayTouch: (order: OrderRow) => Promise<boolean>
   actor: string
   /** Names the request and what it asks for: made again within a day, it goes on with the refund that it made before. */
   requestKey?: string | undefined
@@ -194,7 +190,7 @@ export async function requestRefund(
     .selectAll()
     .where('id', '=', request.orderId)
     .executeTakeFirst()
-  if (!order || !(await request.mayTouch(order.hub_id))) throw new ApiError('order_not_found')
+  if (!order || !(await request.mayTouch(order))) throw new ApiError('order_not_found')
   // Made before, it has taken its units from the hub already.
   const known = await db.transact((tx) => findMade(tx, services.context, order, request, plan))
   const id = known?.id ?? (await cancelFirst(services, order, request, plan))

@@ -281,6 +281,7 @@ async function tellOfFailed(
   if (failed)
     await raiseAlarm(tx, context, {
       ...incident,
+      soldBy: order.owner_id,
       detail: failed.failure_reason ?? '',
       details: { refund_id: failed.id, amount: failed.amount, reason: failed.failure_reason },
     })

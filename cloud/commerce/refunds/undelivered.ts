@@ -59,6 +59,27 @@ export async function cancelQueued(
   return refund
 }
 
+/**
+ * The hub of an order is retired: nobody collects the order. It ends where it stands, and all of its money goes back, also
+ * for units that lie in a bin.
+ */
+export async function endRetired(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  by: Pick<NewRefund, 'actor'>,
+): Promise<void> {
+  if (order.processing_status === OrderStatus.QUEUED) await cancelOrder(tx, context, order, by)
+  else {
+    const step = await moveOrder(tx, context, order, 'hub_failed', { failure_reason: 'hub_retired' })
+    if (step.kind !== 'moved') return
+    await releaseReservations(tx, order.id)
+    await releaseRedemptions(tx, order.id)
+    await refundRest(tx, context, order, by)
+  }
+  await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
+}
+
 /** The order ended before READY: what is not known to have dropped goes back, stock and money. */
 export async function endUndelivered(
   tx: Tx,

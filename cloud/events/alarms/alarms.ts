@@ -46,13 +46,18 @@ export type Raised = Incident & {
   since?: number
   /** If the alarm is open already, its message and details become these. */
   refreshes?: true
+  /**
+   * The owner at the sale, if the alarm is about a paid order: a hub may have another owner by now, or be retired.
+   * Null: the order was never frozen.
+   */
+  soldBy?: number | null
 }
 
 /** Due work of an alarm that time changes: its id. */
-const WORK = 'alarm'
+export const WORK = 'alarm'
 
 /** Only a silent hub becomes worse with time. */
-const worsens = ({ kind, severity }: Pick<AlarmRow, 'kind' | 'severity'>): boolean =>
+export const worsens = ({ kind, severity }: Pick<AlarmRow, 'kind' | 'severity'>): boolean =>
   kind === 'hub_silent' && severity === 'warning'
 
 /** A fact holds. Tells of it where that is news. */
@@ -69,7 +74,9 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   const owner = await ownerOf(tx, raised)
   if (owner === undefined) return
   if (!(await hasPlace(tx, context, raised))) return
-  const isBack = last !== undefined && last.cleared_at > now - context.settings.alarmFlapMs
+  // A former owner's alarm does not come back under another owner.
+  const isBack =
+    last !== undefined && last.owner_id === owner && last.cleared_at > now - context.settings.alarmFlapMs
   const row = isBack
     ? await reopen(tx, last, { message, details: JSON.stringify(details) })
     : await tx.q
@@ -231,7 +238,7 @@ function quietMs({ settings }: CloudContext, { kind, is_flapping, count }: Alarm
   }
 }
 
-async function end(tx: Tx, context: CloudContext, { id }: AlarmRow): Promise<void> {
+export async function end(tx: Tx, context: CloudContext, { id }: AlarmRow): Promise<void> {
   const now = context.runtime.clock.now()
   const row = await tx.q
     .updateTable('alarms')
@@ -331,7 +338,7 @@ function lookAt(context: CloudContext, id: string): Promise<Outcome> {
   })
 }
 
-function tell(
+export function tell(
   tx: Tx,
   context: CloudContext,
   row: AlarmRow,
@@ -363,14 +370,16 @@ const incidentOf = ({ incident, subject }: Pick<Standing, 'incident' | 'subject'
 const keyOf = (of: Incident): string =>
   `${'hubId' in of ? `hub ${of.hubId}` : `owner ${of.ownerId}`} ${of.kind} ${incidentOf(of)}`
 
-async function ownerOf(tx: Tx, where: Whereabouts): Promise<number | undefined> {
-  if ('ownerId' in where) return where.ownerId
+/** Whose alarm it is; undefined if it is nobody's: a retired hub has no alarms but those about its sales. */
+async function ownerOf(tx: Tx, raised: Raised): Promise<number | undefined> {
+  if ('ownerId' in raised) return raised.ownerId
+  if (raised.soldBy !== undefined && raised.soldBy !== null) return raised.soldBy
   const hub = await tx.q
     .selectFrom('hubs')
-    .select('owner_id')
-    .where('id', '=', where.hubId)
+    .select(['owner_id', 'retired_at'])
+    .where('id', '=', raised.hubId)
     .executeTakeFirst()
-  return hub?.owner_id
+  return hub?.retired_at === null ? hub.owner_id : undefined
 }
 
 /** Under its lock: two that find it coming and going wait for one another. */

@@ -57,7 +57,7 @@ export async function requireHubs(
   credential: OwnerCredential,
   asked: readonly number[],
 ): Promise<{ ownerId: number; hubIds: readonly number[] }> {
-  for (const hubId of asked) await requireReach((id) => readOwner(q, id), credential, hubId)
+  for (const hubId of asked) await requireReach(q, (id) => readOwner(q, id), credential, hubId)
   const isLimited = credential.hubs !== '*' || credential.ownerId === null
   if (credential.ownerId !== null && !isLimited) return { ownerId: credential.ownerId, hubIds: asked }
   const reached = await reachableHubs(q, credential)

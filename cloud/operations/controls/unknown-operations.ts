@@ -99,7 +99,14 @@ function rows(q: Queries, credential?: Pick<OwnerCredential, 'ownerId' | 'hubs'>
   const { ownerId, hubs } = credential
   if (ownerId !== null)
     found = found.where('o.hub_id', 'in', (eb) =>
-      eb.selectFrom('hubs').select('hubs.id').where('hubs.owner_id', '=', ownerId),
+      eb
+        .selectFrom('hubs')
+        .select('hubs.id')
+        .where('hubs.owner_id', '=', ownerId)
+        // Of a hub that was moved its new owner sees what is still unknown, and what happened since.
+        .where((row) =>
+          row.or([row('o.settled_at', 'is', null), row('hubs.owned_since', '<=', row.ref('o.started_at'))]),
+        ),
     )
   if (hubs !== '*') found = found.where('o.hub_id', 'in', hubs.length > 0 ? hubs : [0])
   return found

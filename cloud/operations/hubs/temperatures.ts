@@ -1,5 +1,6 @@
 import type { TemperatureSpan } from '../../../protocol/contract/owner-hubs.ts'
 import { DAY_MS } from '../../../protocol/model/program-settings.ts'
+import { readTenures, within } from '../../platform/credentials/hub-access.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -13,7 +14,8 @@ const MAX_DAYS = 31
 export const temperatureHandlers = (context: CloudContext): Handlers<'owner.hubs.temperatures'> => ({
   async 'owner.hubs.temperatures'(request) {
     const { db, runtime } = context
-    const { query } = request
+    const { query, credential } = request
+    const tenures = await readTenures(db.kysely, credential, query.hub_id)
     const now = runtime.clock.now()
     const to = query.to === undefined ? now + 1 : Date.parse(query.to)
     const from = query.from === undefined ? Math.min(to, now) - DAY_MS : Date.parse(query.from)
@@ -26,6 +28,7 @@ export const temperatureHandlers = (context: CloudContext): Handlers<'owner.hubs
       .where('hub_id', '=', query.hub_id)
       .where('at', '>=', from)
       .where('at', '<', to)
+      .where(within('at', tenures))
     if (query.fridge !== undefined) rows = rows.where('fridge', '=', query.fridge)
     const found = await rows.orderBy('at').orderBy('fridge').execute()
     if (found.length === 0 && query.fridge !== undefined)

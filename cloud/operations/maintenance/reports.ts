@@ -12,7 +12,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachableHubs, reachesHub } from '../../platform/credentials/hub-access.ts'
+import { mayReadBooks, type OwnedHub, reachesHub, readOwner } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { nextNumber, type Media } from '../../platform/media/media.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
@@ -26,19 +26,19 @@ export function maintenanceHandlers(
   const q = context.db.kysely
 
   /** Here no access to a hub is `unauthorized`, whether there is such a hub or not. */
-  async function requireHub(credential: OwnerCredential, hubId: number): Promise<void> {
-    const hub = await q
-      .selectFrom('hubs')
-      .select(['id', 'owner_id'])
-      .where('id', '=', hubId)
-      .executeTakeFirst()
-    if (!hub || !reachesHub(credential, hub)) throw new ApiError('unauthorized')
+  async function requireHub(
+    credential: OwnerCredential,
+    hubId: number,
+    reaches: (hub: OwnedHub) => boolean | Promise<boolean>,
+  ): Promise<void> {
+    const hub = await readOwner(q, hubId)
+    if (!hub || !(await reaches(hub))) throw new ApiError('unauthorized')
   }
 
   return {
     async 'owner.maintenance.create'({ form, credential }) {
       const { formData } = form.fields
-      await requireHub(credential, formData.hubId)
+      await requireHub(credential, formData.hubId, (hub) => reachesHub(credential, hub))
       const id = await form.number()
       await fileReport(context, media, { id, form: formData, files: form.files })
       const { hub_id, service_type, created_at, media_assets } = await readReport(q, media, id)
@@ -51,9 +51,14 @@ export function maintenanceHandlers(
 
     async 'owner.maintenance.list'({ query: { hub_id, page, per_page }, credential }) {
       const named = hub_id === null || hub_id === '' ? undefined : Number(hub_id)
-      if (named !== undefined) await requireHub(credential, named)
-      const hubIds = named === undefined ? (await reachableHubs(q, credential)).map(({ id }) => id) : [named]
-      const { logs, total } = await listReports(q, media, { hubIds, page, perPage: per_page })
+      if (named !== undefined) await requireHub(credential, named, (hub) => mayReadBooks(q, credential, hub))
+      const found = visibleReports(q, credential)
+      const { logs, total } = await listReports(
+        q,
+        media,
+        named === undefined ? found : found.where('maintenance_reports.hub_id', '=', named),
+        { page, perPage: per_page },
+      )
       return { logs, total, page, per_page }
     },
 
@@ -61,13 +66,17 @@ export function maintenanceHandlers(
       const row = await q
         .selectFrom('maintenance_reports')
         .innerJoin('hubs', 'hubs.id', 'maintenance_reports.hub_id')
-        .select(['hubs.id', 'hubs.owner_id'])
+        .select(['maintenance_reports.hub_id as id', 'maintenance_reports.owner_id'])
+        .select('hubs.owner_id as present_owner')
         .where('maintenance_reports.id', '=', log_id)
         .executeTakeFirst()
+      const isSeen =
+        row &&
+        reachesHub(credential, row) &&
+        (credential.ownerId !== null || row.owner_id === row.present_owner)
       // Of the same owner, but at a hub that the key was not given; what is another's is not there at all.
-      if (row && !reachesHub(credential, row) && row.owner_id === credential.ownerId)
-        throw new ApiError('unauthorized')
-      if (!row || !reachesHub(credential, row)) throw new ApiError('not_found', 'No such maintenance report.')
+      if (row && !isSeen && row.owner_id === credential.ownerId) throw new ApiError('unauthorized')
+      if (!isSeen) throw new ApiError('not_found', 'No such maintenance report.')
       return readReport(q, media, log_id)
     },
   }
@@ -105,6 +114,7 @@ async function fileReport(
       .values({
         id,
         hub_id: form.hubId,
+        owner_id: (await readOwner(tx.q, form.hubId))!.owner_id,
         name: form.name,
         service_type: form.serviceType,
         hub_tested: form.hubTested ?? null,
@@ -150,26 +160,29 @@ async function fileReport(
 /** Without an offset it is UTC. */
 const instantOf = (text: string): number => Date.parse(/(Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`)
 
-interface ReportPage {
-  hubIds: readonly number[]
-  page: number
-  perPage: number
+/** Reports that a credential reads: those of its owner; without an owner those of each hub's present owner. */
+function visibleReports(q: Queries, { hubs, ownerId }: OwnerCredential) {
+  let found = q.selectFrom('maintenance_reports').innerJoin('hubs', 'hubs.id', 'maintenance_reports.hub_id')
+  found =
+    ownerId === null
+      ? found.whereRef('maintenance_reports.owner_id', '=', 'hubs.owner_id')
+      : found.where('maintenance_reports.owner_id', '=', ownerId)
+  return hubs === '*' ? found : found.where('maintenance_reports.hub_id', 'in', hubs.length > 0 ? hubs : [0])
 }
 
-/** Reports of hubs, newest first. */
+/** Reports, newest first. */
 async function listReports(
   q: Queries,
   media: Media,
-  { hubIds, page, perPage }: ReportPage,
+  found: ReturnType<typeof visibleReports>,
+  { page, perPage }: { page: number; perPage: number },
 ): Promise<{ logs: MaintenanceReport[]; total: number }> {
-  if (hubIds.length === 0) return { logs: [], total: 0 }
-  const found = q.selectFrom('maintenance_reports').where('hub_id', 'in', hubIds)
   const { total } = await found
     .select(({ fn }) => fn.countAll<number | bigint | string>().as('total'))
     .executeTakeFirstOrThrow()
   const rows = await found
-    .selectAll()
-    .orderBy('id', 'desc')
+    .selectAll('maintenance_reports')
+    .orderBy('maintenance_reports.id', 'desc')
     .limit(perPage)
     .offset((page - 1) * perPage)
     .execute()
@@ -225,6 +238,7 @@ export async function applyMaintenanceEntry(
     .values({
       id: await nextNumber(tx.q, 'maintenance'),
       hub_id: hubId,
+      owner_id: (await readOwner(tx.q, hubId))!.owner_id,
       name: entry.name,
       service_type: entry.service_type,
       hub_tested: entry.hub_tested,

@@ -7,7 +7,7 @@ import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import type { Credential, IdentityCredential } from '../credentials/credential.ts'
 import { keyIn } from '../credentials/explain.ts'
-import { requireReach, type OwnedHub } from '../credentials/hub-access.ts'
+import { requireBooks, requireReach, type OwnedHub } from '../credentials/hub-access.ts'
 import {
   actorAt,
   type Authenticated,
@@ -238,7 +238,10 @@ async function authorize(
   { params, query }: ParsedParts,
 ): Promise<Credential> {
   const hub = route.hub === undefined ? undefined : (query?.[route.hub] ?? params?.[route.hub])
-  if (credential.kind === 'api' && hub !== undefined) await requireReach(readHub, credential, hub as number)
+  if (credential.kind === 'api' && hub !== undefined) {
+    if (route.formerOwners) await requireBooks(context.db.kysely, readHub, credential, hub as number)
+    else await requireReach(context.db.kysely, readHub, credential, hub as number)
+  }
   if (route.auth.kind !== 'user') return credential
   const identity = credential as IdentityCredential
   const [user] = await userBehind(context.db.kysely, { identity: identity.identity })

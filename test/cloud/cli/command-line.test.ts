@@ -107,7 +107,8 @@ test('what is wrong is said in words, and nothing is done', async () => {
   ]
   for (const [command, words] of cases) {
     const { exitCode, stdout, stderr } = await command()
-    expect([exitCode, stdout]).toEqual([2, ''])
+    const isUnknownId = /no such hub|no key has|no role has/.test(words.source)
+    expect([exitCode, stdout]).toEqual([isUnknownId ? 1 : 2, ''])
     expect(stderr).toMatch(words)
   }
   expect(json(await keys('list'))).toEqual(before)

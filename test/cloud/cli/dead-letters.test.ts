@@ -98,7 +98,6 @@ test.each([
   [['replay'], 'ids are needed, or --hub'],
   [['drop', '1', '--hub', '1'], 'ids are needed, or --hub'],
   [['drop', '1,x'], 'ids are whole numbers separated by commas: 1,x'],
-  [['replay', '--hub', '99'], 'no such hub: 99'],
   [['list', '--limit', '0'], '--limit must be a whole number from 1 to 10000: 0'],
 ])('%j is refused in words', async (args, words) => {
   const { exitCode, stderr } = await run(...args)

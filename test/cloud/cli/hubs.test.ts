@@ -4,6 +4,8 @@ import ssh2 from 'ssh2'
 import { expect, test } from 'vitest'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../cloud/cli/hubs.ts'
+import { ownerCommands } from '../../../cloud/cli/owners.ts'
+import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { readClientKeys } from '../../../cloud/operations/ssh/remote.ts'
 import { fingerprintOf } from '../../../protocol/management/ssh.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
@@ -40,10 +42,10 @@ test('a hub is told where its management is, by its public key or its fingerprin
   )
   expect(again).toEqual({ ...first, host: '192.0.2.1', port: 22 })
   expect(json(await hubs('key'))).toEqual({ cloud_key: first['cloud_key'] })
-  expect(json(await hubs('list'))).toMatchObject([
-    { hub_id: 1, name: 'Hub 1', host: '192.0.2.1', port: 22, host_key: fingerprint },
-    { hub_id: 2, host: null, port: null, host_key: null },
-  ])
+  expect(json(await hubs('show', '1'))).toMatchObject({
+    management: { host: '192.0.2.1', port: 22, host_key: fingerprint },
+  })
+  expect(json(await hubs('show', '2'))).toMatchObject({ management: null })
 
   expect(json(await hubs('clear-management', '1'))).toEqual({ hub_id: 1, cleared: true })
   expect(await hubs('clear-management', '1')).toMatchObject({ exitCode: 2 })
@@ -57,7 +59,6 @@ test('a hub is told where its management is, by its public key or its fingerprin
 })
 
 test.each([
-  [['set-management', '9', '--host', 'h', '--host-key', fingerprint], /no such hub: 9/],
   [['set-management', 'x', '--host', 'h', '--host-key', fingerprint], /not a hub/],
   [['set-management', '1', '--host-key', fingerprint], /--host is needed/],
   [['set-management', '1', '--host', 'h'], /--host-key is needed/],
@@ -187,4 +188,114 @@ test('the key for management services is rotated with the former one beside it, 
   expect(json(await hubs('end-key-rotation'))).toEqual({ cloud_key: rotated['cloud_key'] })
   expect(readClientKeys(keyFile)).toHaveLength(1)
   expect((await hubs('end-key-rotation')).exitCode).toBe(2)
+})
+
+const owners = (...args: string[]) => runCommandLine(ownerCommands(stillRuntime()), args, environment)
+const audited = async (action: string) => {
+  const rows = await db.kysely.selectFrom('audit_log').selectAll().where('action', '=', action).execute()
+  return rows.map(({ hub_id, object, detail }) => ({ hub_id, object, detail: JSON.parse(detail) as unknown }))
+}
+
+test('owners are listed, created and renamed; a name exists once', async () => {
+  const created = json(await owners('create', '--name', 'Three'))
+  expect(created).toEqual({
+    owner_id: 3,
+    name: 'Three',
+    hub_ids: [],
+    created_at: expect.stringMatching(/^\d{4}-/) as string,
+  })
+  expect(json(await owners('rename', '3', '--name', 'Fourth'))).toEqual({ ...created, name: 'Fourth' })
+  expect(json(await owners('rename', '3', '--name', 'Fourth'))).toEqual({ ...created, name: 'Fourth' })
+  expect(json(await owners('list'))).toMatchObject([
+    { owner_id: 1, name: 'One' },
+    { owner_id: 2, name: 'Two' },
+    { owner_id: 3, name: 'Fourth', hub_ids: [] },
+  ])
+  for (const [args, exit, why] of [
+    [['create', '--name', 'One'], 1, /the name exists: owner 1/],
+    [['rename', '3', '--name', 'Two'], 1, /the name exists/],
+    [['rename', '99', '--name', 'Nine'], 1, /no such owner: 99/],
+    [['create'], 2, /--name is needed/],
+    [['create', '--name', ' '], 2, /--name is needed/],
+    [['rename', 'x', '--name', 'Nine'], 2, /not an owner's id/],
+  ] as const) {
+    const { exitCode, stderr } = await owners(...args)
+    expect([args, exitCode]).toEqual([args, exit])
+    expect(stderr).toMatch(why)
+  }
+  expect(await audited('owners.rename')).toEqual([
+    { hub_id: null, object: 'owner-3', detail: { from: 'Three', to: 'Fourth' } },
+  ])
+})
+
+test('a hub is renamed, moved and retired once, and each change is audited', async () => {
+  expect(json(await hubs('rename', '2', '--name', 'Lobby'))).toMatchObject({ hub_id: 2, name: 'Lobby' })
+  expect(await hubs('rename', '2', '--name', '')).toMatchObject({ exitCode: 2 })
+  expect(await hubs('rename', '99', '--name', 'x')).toMatchObject({ exitCode: 1 })
+  expect(json(await hubs('move', '2', '--owner', 'One'))).toEqual({
+    hub_id: 2,
+    from_owner: 'Two',
+    to_owner: 'One',
+    moved_at: expect.stringMatching(/^\d{4}-/) as string,
+  })
+  expect(await hubs('move', '2', '--owner', 'One')).toMatchObject({
+    exitCode: 1,
+    stderr: 'error: hub 2 already belongs to this owner\n',
+  })
+  expect(await hubs('move', '2')).toMatchObject({ exitCode: 2 })
+  expect(await hubs('move', '99', '--owner', 'One')).toMatchObject({ exitCode: 1 })
+  expect(json(await hubs('list'))).toMatchObject([
+    { hub_id: 1, owner: 'One', hub_status: 'inactive', online: false, last_heartbeat: null, version: null },
+    { hub_id: 2, name: 'Lobby', owner: 'One', open_alarms: 0 },
+    { hub_id: 3 },
+  ])
+  const retired = json(await hubs('retire', '2'))
+  expect(retired).toMatchObject({ hub_id: 2, secrets_erased: false })
+  expect(json(await hubs('retire', '2', '--force'))).toEqual(retired)
+  expect(json(await hubs('show', '2'))).toMatchObject({ hub_status: 'retired' })
+  for (const args of [
+    ['set', '2', '--maintenance', 'off'],
+    ['rename', '2', '--name', 'Again'],
+    ['move', '2', '--owner', 'Two'],
+  ])
+    expect(await hubs(...args)).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('is retired') as string,
+    })
+  expect(await hubs('retire', '99')).toMatchObject({ exitCode: 1 })
+  expect(await audited('hubs.move')).toEqual([
+    { hub_id: 2, object: 'hub-2', detail: { from_owner: 'Two', to_owner: 'One', roles: [] } },
+  ])
+  expect(await audited('hubs.retire')).toHaveLength(1)
+})
+
+test('the whole hardware description is stored and exported, without secrets', async () => {
+  const demo = JSON.parse(readFileSync('simulator/hardware/demo-hub.json', 'utf8')) as object
+  const file = join(folder, 'whole.json')
+  writeFileSync(file, JSON.stringify({ ...demo, hubId: 1 }))
+  json(await hubs('set', '1', '--hardware', file))
+  const exported = json(await hubs('export', '1'))
+  expect(exported).toMatchObject({ hub_id: 1, settings: {}, mqtt_ca: null })
+  expect(exported['mqtt_url']).toBe('mqtt://127.0.0.1:18830')
+  expect(HardwareDescription.parse(exported['hardware'])).toEqual(
+    HardwareDescription.parse({ ...demo, hubId: 1 }),
+  )
+  expect(exported['desired_version']).toBeGreaterThan(1)
+  const to = join(folder, 'card')
+  json(await hubs('export', '1', '--to', to))
+  expect(JSON.parse(readFileSync(join(to, 'hardware.json'), 'utf8'))).toEqual(exported['hardware'])
+  expect(JSON.parse(readFileSync(join(to, 'hub.json'), 'utf8'))).toEqual({
+    MQTT_URL: 'mqtt://127.0.0.1:18830',
+    HARDWARE: 'hardware.json',
+  })
+  const external = { ...environment, MQTT_URL: 'mqtt://cloud:secret@broker.example:1883' }
+  const other = await runCommandLine(hubCommands(stillRuntime()), ['export', '2'], external)
+  expect(json(other)).toMatchObject({ hardware: null, mqtt_url: 'mqtt://broker.example:1883' })
+  expect(await hubs('export', '99')).toMatchObject({ exitCode: 1 })
+})
+
+test('a negative number is the value of the option before it', async () => {
+  expect(json(await hubs('set', '1', '--longitude', '-89.65', '--latitude', '-3'))).toMatchObject({
+    geojson_location: { coordinates: [-89.65, -3] },
+  })
 })

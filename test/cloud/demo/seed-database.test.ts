@@ -125,6 +125,7 @@ onEachDatabase('the demo’s data', (open) => {
     const { clock } = runtime
     const first = await orderHistory(db.kysely, {
       hubId: 1,
+      ownerId: 1,
       limit: 5,
       cursor: null,
       search: null,

@@ -8,10 +8,12 @@ export type ExternalPayments = (typeof externalPayments)[number]
 
 /** Hubs, whose they are, and how they are built. */
 export const hubTables = {
-  owners: defineTable({ id, name: text }),
+  owners: defineTable({ id, name: text, created_at: instant.fixed.default(0) }),
   hubs: defineTable({
     id,
-    owner_id: int.references('owners').fixed,
+    owner_id: int.references('owners'),
+    /** When its present owner got it; 0 of the first owner. */
+    owned_since: instant.default(0),
     name: text,
     street_address_1: text,
     street_address_2: text.nullable,
@@ -22,6 +24,8 @@ export const hubTables = {
     latitude: real,
     timezone: text,
     hub_status: oneOf(HubStatus.options),
+    /** When it was retired: it has no login, no sale and no alarm, and keeps its books. */
+    retired_at: instant.nullable,
     mqtt_password_digest: text,
     /** Former passwords that an overlap keeps valid (`FormerPassword`), as JSON; null without one. */
     former_passwords: text.nullable,
@@ -40,8 +44,22 @@ export const hubTables = {
      * active. By chance: a database that was put back gives no number out a second time.
      */
     catalogue_version: int.default(0),
+    /** The hardware description that the operator gave, as JSON: it can be exported if a card is lost. */
+    hardware: text.nullable,
+    /** Counts the changes of its hardware description. */
+    desired_version: int.default(1),
     created_at: instant.fixed,
   }).index('hubs_by_owner', ['owner_id']),
+  /** Owners that a hub had before, and when: they keep the books of that time. */
+  former_owners: defineTable({
+    hub_id: int.references('hubs').fixed,
+    owner_id: int.references('owners').fixed,
+    since: instant.fixed,
+    /** Exclusive. */
+    until: instant.fixed,
+  })
+    .primaryKey('hub_id', 'until')
+    .index('former_owners_by_owner', ['owner_id']),
   /** Layout (O §2): what shelves a hub's cabinets have, and how many rows these. The cloud owns it. */
   hub_shelves: defineTable({
     hub_id: int.references('hubs'),

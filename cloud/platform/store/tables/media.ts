@@ -19,6 +19,8 @@ export const mediaTables = {
   maintenance_reports: defineTable({
     id: int.primaryKey.fixed,
     hub_id: int.references('hubs').fixed,
+    /** The hub's owner when it was filed. */
+    owner_id: int.references('owners').fixed,
     name: text.fixed,
     service_type: text.fixed,
     hub_tested: text.nullable.fixed,
@@ -34,7 +36,7 @@ export const mediaTables = {
     /** Of one that was made at the hub itself: the hub's own id of it, by which it is kept once. */
     hub_report_id: text.nullable.fixed,
   })
-    .index('maintenance_reports_by_hub', ['hub_id', 'id'])
+    .index('maintenance_reports_by_hub', ['hub_id', 'owner_id', 'id'])
     .unique('hub_id', 'hub_report_id'),
   maintenance_media: defineTable({
     report_id: int.references('maintenance_reports').fixed,

@@ -13,6 +13,8 @@ export const orderTables = {
     uuid: text.unique,
     user_id: int.references('users'),
     hub_id: int.references('hubs').fixed,
+    /** The owner of the hub at checkout: these books stay with that owner when the hub is moved. Null in a cart. */
+    owner_id: int.references('owners').nullable,
     processing_status: oneOf(Object.values(OrderStatus)),
     /** Derived by `orders/payment-status.ts` from payments and refunds, and by nothing else (I6). */
     payment_status: oneOf(PaymentStatus.options),

@@ -15,7 +15,7 @@ const NOTHING = { orders: 0, units: 0, revenue: 0, cost: 0, customers: 0 }
 /** What the summaries say of the hub's whole time; they must agree with a recount too. */
 async function counted({ context }: Shop, productId = WHOLE_HUB) {
   expect(await differences(context.db)).toEqual([])
-  return (await readTotals(context.db.kysely, 1, [ALL], productId))(ALL)
+  return (await readTotals(context.db.kysely, { hubId: 1, ownerId: 1 }, [ALL], productId))(ALL)
 }
 
 /** Product 1 costs 250, product 2 199 less 10 %: 179. Each is bought for 100; tax is 8.25 %. */

@@ -64,6 +64,7 @@ onEachDatabase('orders with deals', (open) => {
     expect(await redemptionsOf(shop)).toHaveLength(1)
     const history = await orderHistory(shop.context.db.kysely, {
       hubId: 1,
+      ownerId: 1,
       limit: 1,
       cursor: null,
       search: null,

@@ -319,7 +319,7 @@ onEachDatabase('the order history', (open) => {
     const seen: number[] = []
     let cursor: number | null = null
     do {
-      const wanted = { hubId: 1, limit: 3, cursor, search: null, searchNames: 10 }
+      const wanted = { hubId: 1, ownerId: 1, limit: 3, cursor, search: null, searchNames: 10 }
       const page = (await orderHistory(shop.context.db.kysely, wanted)).read() as {
         data: { id: number }[]
         has_more: boolean
@@ -332,6 +332,7 @@ onEachDatabase('the order history', (open) => {
     expect(seen).toEqual(ids.toReversed())
     const strange = orderHistory(shop.context.db.kysely, {
       hubId: 2,
+      ownerId: 2,
       limit: 3,
       cursor: ids[0]!,
       search: null,
@@ -347,6 +348,7 @@ onEachDatabase('the order history', (open) => {
     const find = async (search: string) => {
       const page = await orderHistory(shop.context.db.kysely, {
         hubId: 1,
+        ownerId: 1,
         limit: 20,
         cursor: null,
         search,

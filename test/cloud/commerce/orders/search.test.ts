@@ -27,6 +27,7 @@ async function writeOrders(db: CloudDatabase, orders: readonly (readonly Line[])
         uuid: `order-${index + 1}`,
         user_id: 1,
         hub_id: HUB,
+        owner_id: 1,
         processing_status: 60,
         payment_status: 'completed',
         currency: 'USD',
@@ -92,7 +93,9 @@ onEachDatabase('a search in the orders of a hub', (open) => {
       options: { limit?: number; cursor?: number | null; names?: number },
     ) => {
       const { limit = 100, cursor = null, names = 1000 } = options
-      return (await orderHistory(db.kysely, { hubId: HUB, limit, cursor, search, searchNames: names })).read()
+      return (
+        await orderHistory(db.kysely, { hubId: HUB, ownerId: 1, limit, cursor, search, searchNames: names })
+      ).read()
     }
     return { shop, db, page }
   }

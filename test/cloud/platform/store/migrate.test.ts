@@ -47,7 +47,7 @@ onEachDatabase('migrations', (open) => {
       name: '0002-nicknames',
       statements: () => ['alter table owners add column nickname text'],
     }
-    const declared = { ...tables, owners: defineTable({ id, name: text, nickname: text.nullable }) }
+    const declared = { ...tables, owners: defineTable({ ...tables.owners.columns, nickname: text.nullable }) }
     const old = await openWithoutTables()
     await old.migrate()
     const before = await schemaOf(old)
@@ -86,7 +86,10 @@ onEachDatabase('migrations', (open) => {
     expect({ schema: await schemaOf(db), migrations: await applied(db) }).toEqual(before)
   })
 
-  const searchable = { ...tables, owners: defineTable({ id, name: text }).index('owners_by_name', ['name']) }
+  const searchable = {
+    ...tables,
+    owners: defineTable(tables.owners.columns).index('owners_by_name', ['name']),
+  }
   const byName: NumberedMigration = {
     name: '0002-owners-by-name',
     statements: () => [],

@@ -141,6 +141,7 @@ async function insertOrder(tx: Tx, sale: DrawnSale, status: OrderStatus): Promis
       uuid: randomUUID(),
       user_id: sale.user,
       hub_id: HUB,
+      owner_id: 1,
       processing_status: status,
       payment_status: 'unpaid',
       currency: 'USD',

@@ -1,0 +1,81 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { callableHost } from '../../protocol/model/address.ts'
+import type { Queries } from '../platform/store/database.ts'
+import type { Invocation } from './command-line.ts'
+
+/** What a new card or board of a hub needs, without secrets. */
+export interface ExportedHub {
+  hub_id: number
+  /** As it was given to the cloud; null if it never was. */
+  hardware: HardwareDescription | null
+  /** Settings of the hub that the cloud keeps. */
+  settings: Readonly<Record<string, string>>
+  desired_version: number
+  mqtt_url: string
+  /** PEM; null if the system's authorities are used. */
+  mqtt_ca: string | null
+}
+
+/** Throws if there is no such hub. */
+export async function exportHub(
+  q: Queries,
+  settings: Invocation['settings'],
+  hubId: number,
+): Promise<ExportedHub> {
+  const hub = await q
+    .selectFrom('hubs')
+    .select(['hardware', 'desired_version'])
+    .where('id', '=', hubId)
+    .executeTakeFirst()
+  if (!hub) throw new Error(`no such hub: ${hubId}`)
+  return {
+    hub_id: hubId,
+    hardware: hub.hardware === null ? null : (JSON.parse(hub.hardware) as HardwareDescription),
+    settings: {},
+    desired_version: hub.desired_version,
+    mqtt_url: brokerOf(settings),
+    mqtt_ca: settings.MQTT_CA === undefined ? null : readFileSync(settings.MQTT_CA, 'utf8'),
+  }
+}
+
+/** The broker's address for hubs. An external one is shown without user and password. */
+function brokerOf({
+  MQTT_URL,
+  MQTT_CERT,
+  MQTT_HOST,
+  MQTT_PORT,
+  HOST,
+  PUBLIC_URL,
+}: Invocation['settings']): string {
+  const [external] = MQTT_URL ?? []
+  if (external !== undefined) {
+    const url = new URL(external)
+    url.username = ''
+    url.password = ''
+    return url.href
+  }
+  const host = PUBLIC_URL === undefined ? callableHost(MQTT_HOST ?? HOST) : new URL(PUBLIC_URL).hostname
+  return `${MQTT_CERT === undefined ? 'mqtt' : 'mqtts'}://${host}:${MQTT_PORT}`
+}
+
+/** Writes `hub.json` and `hardware.json` into a folder, and `mqtt-ca.pem` if there is one. Returns their paths. */
+export function writeExport(
+  { hub_id, hardware, settings, desired_version, mqtt_url, mqtt_ca }: ExportedHub,
+  folder: string,
+): { hub_id: number; desired_version: number; files: string[] } {
+  mkdirSync(folder, { recursive: true })
+  const files: string[] = []
+  const write = (name: string, text: string): void => {
+    const path = join(folder, name)
+    writeFileSync(path, text)
+    files.push(path)
+  }
+  const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+  const ca = mqtt_ca === null ? {} : { MQTT_CA: 'mqtt-ca.pem' }
+  write('hub.json', json({ MQTT_URL: mqtt_url, ...ca, HARDWARE: 'hardware.json', ...settings }))
+  if (hardware !== null) write('hardware.json', json(hardware))
+  if (mqtt_ca !== null) write('mqtt-ca.pem', mqtt_ca)
+  return { hub_id, desired_version, files }
+}

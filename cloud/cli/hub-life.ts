@@ -1,0 +1,78 @@
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { moveHub, retireHub } from '../operations/hubs/hand-over.ts'
+import { timestamp } from '../platform/calendar/timestamps.ts'
+import { COMMAND_LINE, contextOf, findOwner, idOf, required, type CommandLine } from './command-line.ts'
+import { exportHub, writeExport } from './hub-export.ts'
+import { record, say } from './hub-management.ts'
+import { changeHub, requireInService, showHub } from './hub-record.ts'
+
+/** A hub's name, its owner, its end, and what a new card of it needs. */
+export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+  rename: {
+    options: ['hub', 'name'],
+    positionals: ['hub'],
+    run({ db, settings, options }) {
+      const hubId = idOf(options, 'hub', "a hub's")
+      const name = required(options, 'name')
+      const context = contextOf({ db, settings }, runtime)
+      return db.transact(async (tx) => {
+        const before = await requireInService(tx, hubId)
+        await changeHub(tx, context, hubId, { changes: { name: name.trim() }, hardware: undefined })
+        await record(tx.q, runtime, 'hubs.rename', hubId, { from: before.name, to: name.trim() })
+        return showHub(tx.q, context, hubId)
+      })
+    },
+  },
+  move: {
+    options: ['hub', 'owner'],
+    positionals: ['hub'],
+    async run({ db, settings, options }) {
+      const hubId = idOf(options, 'hub', "a hub's")
+      const given = required(options, 'owner')
+      const context = contextOf({ db, settings }, runtime)
+      const { roles, ...moved } = await db.transact(async (tx) => {
+        const { owner: from } = await showHub(tx.q, context, hubId)
+        const to = await findOwner(tx.q, given)
+        const { movedAt, roles: taken } = await moveHub(tx, context, { hubId, newOwner: to.id })
+        const detail = { from_owner: from, to_owner: to.name, roles: taken }
+        await record(tx.q, runtime, 'hubs.move', hubId, detail)
+        const moved_at = timestamp(movedAt)
+        return { hub_id: hubId, from_owner: from, to_owner: to.name, moved_at, roles: taken }
+      })
+      if (roles.length > 0)
+        say(`These identities had a role at hub ${hubId} and lost it: ${roles.join(', ')}`)
+      return moved
+    },
+  },
+  retire: {
+    options: ['hub'],
+    flags: ['force'],
+    positionals: ['hub'],
+    run({ db, settings, options }) {
+      const hubId = idOf(options, 'hub', "a hub's")
+      const force = options['force'] !== undefined
+      const context = contextOf({ db, settings }, runtime)
+      return db.transact(async (tx) => {
+        const before = await tx.q
+          .selectFrom('hubs')
+          .select('retired_at')
+          .where('id', '=', hubId)
+          .executeTakeFirst()
+        const { retiredAt, orders } = await retireHub(tx, context, { hubId, force, actor: COMMAND_LINE })
+        if (before?.retired_at === null)
+          await record(tx.q, runtime, 'hubs.retire', hubId, orders.length > 0 ? { orders } : undefined)
+        return { hub_id: hubId, retired_at: timestamp(retiredAt), secrets_erased: false }
+      })
+    },
+  },
+  export: {
+    options: ['hub', 'to'],
+    positionals: ['hub'],
+    async run({ q, settings, options }) {
+      const hubId = idOf(options, 'hub', "a hub's")
+      const exported = await exportHub(q, settings, hubId)
+      const folder = options['to']
+      return folder === undefined ? exported : writeExport(exported, required(options, 'to'))
+    },
+  },
+})

@@ -1,0 +1,91 @@
+import { bareHost } from '../../protocol/model/address.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { clearAddress, parseHostKey, writeAddress } from '../operations/ssh/addresses.ts'
+import { endRotation, keptClientKey, rotateClientKey } from '../operations/ssh/remote.ts'
+import { managementKeyOf } from '../platform/settings/config.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
+import type { Queries } from '../platform/store/database.ts'
+import { hubOf, recordAct, required, type CommandLine } from './command-line.ts'
+
+export const DEFAULT_PORT = '8083'
+
+/** Where the hubs' management services are (SSH), and by which host key each is known. */
+export const managementCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+  'set-management': {
+    options: ['hub', 'host', 'port', 'host-key'],
+    positionals: ['hub'],
+    async run({ q, db, options, settings }) {
+      const hubId = await hubOf({ q, options })
+      const host = bareHost(required(options, 'host'))
+      const port = portOf(options['port'] ?? DEFAULT_PORT)
+      const hostKey = parseHostKey(required(options, 'host-key'))
+      if (hostKey === undefined)
+        throw new UsageError('--host-key is neither a public key nor a fingerprint (SHA256:…)')
+      const detail = { host, port, host_key: hostKey }
+      await db.transact(async (tx) => {
+        await writeAddress(tx.q, hubId, { host, port, hostKey })
+        await record(tx.q, runtime, 'hubs.set_management', hubId, detail)
+      })
+      const { publicKey } = keptClientKey(managementKeyOf(settings), say)
+      return { hub_id: hubId, ...detail, cloud_key: publicKey }
+    },
+  },
+  'clear-management': {
+    options: ['hub'],
+    positionals: ['hub'],
+    async run({ q, db, options }) {
+      const hubId = await hubOf({ q, options })
+      await db.transact(async (tx) => {
+        if (!(await clearAddress(tx.q, hubId))) throw new UsageError(`hub ${hubId} has no management service`)
+        await record(tx.q, runtime, 'hubs.clear_management', hubId)
+      })
+      return { hub_id: hubId, cleared: true }
+    },
+  },
+  ...keyCommands(runtime),
+})
+
+/** The cloud's key for management services. */
+const keyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+  key: {
+    options: [],
+    run: ({ settings }) =>
+      Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings), say).publicKey }),
+  },
+  'rotate-key': {
+    options: [],
+    async run({ q, settings }) {
+      const { key, former } = rotateClientKey(managementKeyOf(settings), say)
+      await recordAct(q, runtime, { action: 'hubs.rotate_key', object: 'management-key' })
+      return { cloud_key: key.publicKey, former_key: former.publicKey }
+    },
+  },
+  'end-key-rotation': {
+    options: [],
+    async run({ q, settings }) {
+      const path = managementKeyOf(settings)
+      if (!endRotation(path)) throw new UsageError('there is no rotation to end')
+      await recordAct(q, runtime, { action: 'hubs.end_key_rotation', object: 'management-key' })
+      return { cloud_key: keptClientKey(path, say).publicKey }
+    },
+  },
+})
+
+/** For people: stdout is for the output. */
+export const say = (sentence: string): void => void process.stderr.write(`${sentence}\n`)
+
+/** Records in the audit log what an operator did to a hub. */
+export const record = (
+  q: Queries,
+  runtime: Runtime,
+  action: string,
+  hubId: number,
+  detail?: Readonly<Record<string, unknown>>,
+): Promise<void> =>
+  recordAct(q, runtime, { action, hubId, object: `hub-${hubId}`, ...(detail && { detail }) })
+
+function portOf(text: string): number {
+  const port = Number(text)
+  if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65_535) throw new UsageError(`not a port: ${text}`)
+  return port
+}

@@ -1,0 +1,56 @@
+import type { AlarmKindName } from '../../../protocol/model/alarms.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { end, tell, WORK, worsens } from './alarms.ts'
+
+/** Alarms about sales, which stay with the owner at the sale. */
+const aboutSales: ReadonlySet<AlarmKindName> = new Set([
+  'order_overdue',
+  'payment_stuck',
+  'refund_failed',
+  'payment_disputed',
+  'payment_orphaned',
+])
+
+/**
+ * A hub goes to another owner, or to none (`newOwner` null: it is retired). Its alarms end for the former owner, and the new
+ * owner gets those that are open. Alarms about sales stay as they are.
+ */
+export async function handOverAlarms(
+  tx: Tx,
+  context: CloudContext,
+  { hubId, newOwner }: { hubId: number; newOwner: number | null },
+): Promise<void> {
+  const open = await tx
+    .forUpdate(
+      tx.q
+        .selectFrom('alarms')
+        .selectAll()
+        .where('hub_id', '=', hubId)
+        .where('cleared_at', 'is', null)
+        .orderBy('seq'),
+    )
+    .execute()
+  for (const row of open.filter(({ kind }) => !aboutSales.has(kind))) {
+    await end(tx, context, row)
+    if (newOwner === null) continue
+    const { seq: _, ...same } = row
+    const passed = await tx.q
+      .insertInto('alarms')
+      .values({
+        ...same,
+        id: `alm_${uuidv7(context.runtime)}`,
+        owner_id: newOwner,
+        count: 1,
+        acknowledged_at: null,
+        acknowledged_by: null,
+      })
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    tell(tx, context, passed, 'alarm.raised')
+    if (passed.quiet_since !== null || worsens(passed))
+      await schedule(tx, WORK, passed.id, context.runtime.clock.now())
+  }
+}

@@ -1,0 +1,169 @@
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { randomHex } from '../../../protocol/model/ids.ts'
+import { lockOrder } from '../../commerce/orders/order-rows.ts'
+import { endRetired } from '../../commerce/refunds/undelivered.ts'
+import { handOverAlarms } from '../../events/alarms/hand-over-alarms.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { digestOf } from '../../platform/credentials/secrets.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { setDesired } from '../controls/configuration.ts'
+import { tellOfHub } from './hub-events.ts'
+
+/**
+ * A hub goes to another owner, or out of service. Its books stay where they are: orders, figures, events, alarms and reports
+ * have the owner of their time.
+ */
+
+interface LockedHub {
+  owner_id: number
+  owned_since: number
+  retired_at: number | null
+  created_at: number
+}
+
+/** Checkouts lock the same row: none of them is under way after this, and none begins before the transaction ends. */
+async function lockHub(tx: Tx, hubId: number): Promise<LockedHub> {
+  const hub = await tx
+    .forUpdate(
+      tx.q
+        .selectFrom('hubs')
+        .select(['owner_id', 'owned_since', 'retired_at', 'created_at'])
+        .where('id', '=', hubId),
+    )
+    .executeTakeFirst()
+  if (!hub) throw new Error(`no such hub: ${hubId}`)
+  return hub
+}
+
+/** Ids of orders that are being paid, prepared or collected. */
+async function ordersInFlight(tx: Tx, hubId: number): Promise<number[]> {
+  const rows = await tx.q
+    .selectFrom('orders')
+    .select('id')
+    .where('hub_id', '=', hubId)
+    .where('processing_status', '>=', OrderStatus.PENDING_PAYMENT)
+    .where('processing_status', '<=', OrderStatus.COLLECTING)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+const inFlight = (hubId: number, orders: readonly number[], remedy: string): Error => {
+  const named = orders.slice(0, 10).join(', ') + (orders.length > 10 ? ', …' : '')
+  return new Error(
+    `hub ${hubId} has ${orders.length} unfinished order${orders.length === 1 ? '' : 's'} (${named}): ${remedy}`,
+  )
+}
+
+/**
+ * Gives a hub to another owner. Roles that name the hub lose it: their persons work for the former owner. Throws if an order
+ * is unfinished, if the hub is retired or if it already belongs to that owner.
+ */
+export async function moveHub(
+  tx: Tx,
+  context: CloudContext,
+  { hubId, newOwner }: { hubId: number; newOwner: number },
+): Promise<{ fromOwner: number; movedAt: number; roles: string[] }> {
+  const hub = await lockHub(tx, hubId)
+  if (hub.retired_at !== null) throw new Error(`hub ${hubId} is retired: it stays with its last owner`)
+  if (hub.owner_id === newOwner) throw new Error(`hub ${hubId} already belongs to this owner`)
+  const orders = await ordersInFlight(tx, hubId)
+  if (orders.length > 0) throw inFlight(hubId, orders, 'move it when they have ended')
+  const movedAt = context.runtime.clock.now()
+  await tx.q
+    .insertInto('former_owners')
+    .values({ hub_id: hubId, owner_id: hub.owner_id, since: hub.owned_since, until: movedAt })
+    .execute()
+  await tx.q
+    .updateTable('hubs')
+    .set({ owner_id: newOwner, owned_since: movedAt })
+    .where('id', '=', hubId)
+    .execute()
+  await handOverAlarms(tx, context, { hubId, newOwner })
+  return { fromOwner: hub.owner_id, movedAt, roles: await takeFromRoles(tx, hubId) }
+}
+
+/** Removes a hub from the roles that name it. Returns the identities that had such a role. */
+async function takeFromRoles(tx: Tx, hubId: number): Promise<string[]> {
+  const roles = await tx.q.selectFrom('roles').selectAll().where('hubs', '<>', '"*"').orderBy('id').execute()
+  const changed: string[] = []
+  for (const { id, identity, role, hubs, created_at } of roles) {
+    const before = JSON.parse(hubs) as number[]
+    if (!before.includes(hubId)) continue
+    const left = before.filter((each) => each !== hubId)
+    await tx.q.deleteFrom('roles').where('id', '=', id).execute()
+    if (left.length > 0)
+      await tx.q
+        .insertInto('roles')
+        .values({ id, identity, role, hubs: JSON.stringify(left), created_at })
+        .execute()
+    changed.push(identity)
+  }
+  return changed
+}
+
+/**
+ * Takes a hub out of service for good: no login, no sale, no alarm. Its books stay readable. A second time nothing changes.
+ * With unfinished orders it throws, unless `force`: then they end, and all of their money is refunded.
+ */
+export async function retireHub(
+  tx: Tx,
+  context: CloudContext,
+  { hubId, force, actor }: { hubId: number; force: boolean; actor: string },
+): Promise<{ retiredAt: number; orders: number[] }> {
+  const hub = await lockHub(tx, hubId)
+  if (hub.retired_at !== null) return { retiredAt: hub.retired_at, orders: [] }
+  const orders = await ordersInFlight(tx, hubId)
+  if (orders.length > 0 && !force)
+    throw inFlight(hubId, orders, 'wait for their end, or cancel and refund them with --force')
+  const retiredAt = context.runtime.clock.now()
+  for (const orderId of orders) await endOrder(tx, context, orderId, { actor, now: retiredAt })
+  await setDesired(tx, context, { hubId, change: (before) => ({ ...before, acceptingOrders: false }) })
+  await tx.q
+    .updateTable('hubs')
+    .set({
+      hub_status: 'retired',
+      retired_at: retiredAt,
+      // Nobody knows this password.
+      mqtt_password_digest: digestOf(randomHex(context.runtime.random, 16)),
+      former_passwords: null,
+    })
+    .where('id', '=', hubId)
+    .execute()
+  await tx.q
+    .updateTable('hub_sessions')
+    .set({ is_connected: 0, has_left: 1 })
+    .where('hub_id', '=', hubId)
+    .execute()
+  await tellOfHub(tx, context, hubId)
+  await handOverAlarms(tx, context, { hubId, newOwner: null })
+  return { retiredAt, orders }
+}
+
+async function endOrder(
+  tx: Tx,
+  context: CloudContext,
+  orderId: number,
+  { actor, now }: { actor: string; now: number },
+): Promise<void> {
+  const order = await lockOrder(tx, orderId)
+  if (!order) return
+  if (order.processing_status !== OrderStatus.PENDING_PAYMENT)
+    return endRetired(tx, context, order, { actor })
+  // The service cancels the payment at its processor. If it was paid meanwhile, the money goes back.
+  const payments = await tx.q
+    .updateTable('payments')
+    .set({ is_refused: 1, hold_until: now })
+    .where('order_id', '=', orderId)
+    .where('status', 'in', PAYMENT_UNDER_WAY)
+    .returning('id')
+    .execute()
+  await schedule(
+    tx,
+    'payment',
+    payments.map(({ id }) => id),
+    now,
+  )
+}
