@@ -1,5 +1,5 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { moveHub, retireHub } from '../operations/hubs/hand-over.ts'
+import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { COMMAND_LINE, contextOf, findOwner, idOf, required, type CommandLine } from './command-line.ts'
 import { exportHub, writeExport } from './hub-export.ts'

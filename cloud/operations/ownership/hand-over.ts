@@ -9,7 +9,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { setDesired } from '../controls/configuration.ts'
-import { tellOfHub } from './hub-events.ts'
+import { tellOfHub } from '../hubs/hub-events.ts'
 
 /**
  * A hub goes to another owner, or out of service. Its books stay where they are: orders, figures, events, alarms and reports
