@@ -3,12 +3,18 @@ import { parseArgs } from 'node:util'
 import type { z } from 'zod'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'
+import { refusedExposures } from '../../protocol/model/exposure.ts'
 import { helpText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { appendAudit, type AuditRecord } from '../platform/audit/audit.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { HubSelection } from '../platform/credentials/api-keys.ts'
-import { cloudSettings, databaseUrlOf, readConfigFile } from '../platform/settings/config.ts'
+import {
+  cloudSettings,
+  databaseExposure,
+  databaseUrlOf,
+  readConfigFile,
+} from '../platform/settings/config.ts'
 import { storeSettings } from '../platform/settings/service-settings.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
@@ -82,6 +88,8 @@ export async function runCommandLine(
     const result = readSettings(cloudSettings, environment, readConfigFile(config))
     if (!result.ok) throw new UsageError(result.problems.join('; '))
     const { settings } = result
+    const inClear = refusedExposures([databaseExposure(settings.DATABASE_URL)], settings.ALLOW_INSECURE)
+    if (inClear.length > 0) throw new UsageError(inClear.join('; '))
     const db = await openStore(databaseUrlOf(settings))
     try {
       const output = await subcommand.run({ options, q: db.kysely, db, settings, terminal })

@@ -8,6 +8,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
+import { hostsInClear, postgresAddress } from '../store/postgres-url.ts'
 import { serviceSettings, type storeSettings } from './service-settings.ts'
 import { databaseSettings, httpSettings } from './settings.ts'
 import { gatewaySettings } from './gateway-settings.ts'
@@ -88,6 +89,18 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
   ]
 }
 
+/** A database on another machine that is called in clear, or may be. */
+export const databaseExposure = (databaseUrl: string | undefined) =>
+  ({
+    name: 'plain-database',
+    problems: databaseUrl?.startsWith('postgres')
+      ? hostsInClear(postgresAddress(databaseUrl)).map(
+          (host) =>
+            `DATABASE_URL: ${host} may be called in clear: add sslmode=verify-full, or sslmode=require if its certificate cannot be verified`,
+        )
+      : [],
+  }) as const satisfies Exposure<string>
+
 /** What is for trying, and what goes in clear, where others than this machine reach it. */
 function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
   const {
@@ -143,6 +156,7 @@ function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
         ...(MQTT_URL ?? []).map((url) => inClear('MQTT_URL', url)),
       ],
     },
+    databaseExposure(settings.DATABASE_URL),
   ] as const satisfies readonly Exposure<string>[]
 }
 

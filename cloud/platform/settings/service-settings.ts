@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { allowInsecure } from '../../../protocol/model/exposure.ts'
 import { metricsSettings } from '../../../protocol/model/metrics-settings.ts'
 import { BrokerUrls } from '../../../protocol/mqtt/brokers.ts'
+import { readPostgresUrl } from '../store/postgres-url.ts'
 import { shutdownTimeout } from '../../../protocol/model/stopping.ts'
 import {
   hostText,
@@ -32,9 +33,14 @@ export const storeSettings = {
   },
   DATABASE_URL: {
     secret: true,
-    schema: url(/^(sqlite:.|postgres(ql)?:\/\/)/, 'sqlite:PATH or postgres://…').optional(),
+    schema: url(/^(sqlite:.|postgres(ql)?:\/\/)/, 'sqlite:PATH or postgres://…')
+      .superRefine((text, context) => {
+        const read = text.startsWith('postgres') ? readPostgresUrl(text) : undefined
+        if (read && !read.ok) context.addIssue({ code: 'custom', message: read.problem })
+      })
+      .optional(),
     describe:
-      'sqlite:PATH or postgres://…; several processes may share a PostgreSQL. Default: sqlite:<DATA_DIR>/larder.sqlite.',
+      'Address of the database: sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=… as libpq defines it, also with several hosts; several processes may share a PostgreSQL. Default: sqlite:<DATA_DIR>/larder.sqlite.',
   },
 } satisfies SettingsTable
 
@@ -43,8 +49,8 @@ export const serviceSettings = {
   ...storeSettings,
   HOST: hostText('Address that HTTP listens on.', '127.0.0.1'),
   ALLOW_INSECURE: allowInsecure(
-    ['embedded-issuer', 'sandbox', 'plain-http', 'plain-mqtt'],
-    'What to allow though others than this machine reach it, separated by commas: embedded-issuer (anybody is anybody), sandbox (nobody pays), plain-http (keys and tokens in clear, unless a proxy that encrypts is the only one to reach HOST), plain-mqtt (passwords of hubs in clear). Without it the service does not start so; production refuses the first two always.',
+    ['embedded-issuer', 'sandbox', 'plain-http', 'plain-mqtt', 'plain-database'],
+    'What to allow though others than this machine reach it, separated by commas: embedded-issuer (anybody is anybody), sandbox (nobody pays), plain-http (keys and tokens in clear, unless a proxy that encrypts is the only one to reach HOST), plain-mqtt (passwords of hubs in clear), plain-database (a DATABASE_URL on another machine without TLS). Without it the service does not start so; production refuses the first two always.',
   ),
   PORT: port(8080, 'Port of HTTP; 0 takes any free one.'),
   shutdownTimeoutMs: shutdownTimeout,

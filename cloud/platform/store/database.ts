@@ -5,7 +5,9 @@ import { locksOf, type Locks } from './locks.ts'
 import { migrate } from './migrate.ts'
 import type { DatabaseKind } from './table.ts'
 import { defaultDatabaseSettings, type DatabaseSettings, type PoolSettings } from '../settings/settings.ts'
+import { refuseSharedSessions } from './pooler.ts'
 import { openPostgres, type PoolState } from './postgres.ts'
+import { PostgresServers } from './postgres-servers.ts'
 import type { Tables } from './schema.ts'
 import { createSignal, type Signal } from './signal.ts'
 import { openSqlite, type SqliteOptions } from './sqlite.ts'
@@ -46,7 +48,7 @@ export interface CloudDatabase {
   kind: DatabaseKind
   /** The same database on the connections of another use. It opens as that of requests. */
   for(use: DatabaseUse): CloudDatabase
-  /** Whether it answers: asked on a connection of its own, so that it says nothing of how busy the others are. */
+  /** Rejects unless the server answers and accepts writes. It has a connection of its own: busy pools do not count. */
   ping(): Promise<void>
   /** How the connections of each use fare; none where there is but one. */
   connections(): Readonly<Record<string, PoolState>>
@@ -78,8 +80,14 @@ const MAX_ATTEMPTS = 20
 
 /** Whether the server is there: nobody waits for it longer. */
 const PING: PoolSettings = { connections: 1, waitMs: 1000, lockMs: 1000, statementMs: 1000 }
+/** Fails with the code of a refused write, so that the connection is dropped and the next one looks for another server. */
+const PING_STATEMENT = `do $$ begin
+  if current_setting('transaction_read_only')::boolean then
+    raise read_only_sql_transaction using message = 'the server accepts no writes';
+  end if;
+end $$`
 /** The schema is made and changed however long it takes; of several processes the others wait. */
-const MIGRATION: PoolSettings = { connections: 1, waitMs: 10_000, lockMs: 0, statementMs: 0 }
+const MIGRATION: PoolSettings = { connections: 2, waitMs: 10_000, lockMs: 0, statementMs: 0 }
 
 /** Opens the cloud's database; the schema is brought up to date by `migrate`. */
 export function openDatabase({
@@ -104,7 +112,7 @@ export function openDatabase({
     kind,
     for: (use) => views[use],
     async ping() {
-      await sql`select 1`.execute(server.ping)
+      await server.ping()
     },
     connections: server.states,
     migrate: () => server.migrate((kysely) => migrate(kysely, kind)),
@@ -153,7 +161,7 @@ interface Connections {
 }
 
 interface Server extends Record<DatabaseUse, Connections> {
-  ping: Queries
+  ping: () => Promise<unknown>
   states: CloudDatabase['connections']
   migrate(work: (kysely: Queries) => Promise<void>): Promise<void>
   close: () => Promise<void>
@@ -169,7 +177,7 @@ function oneConnection(dialect: Dialect, through: Through): Server {
     requests: all,
     gateway: all,
     background: all,
-    ping: kysely,
+    ping: () => sql`select 1`.execute(kysely),
     states: () => ({}),
     migrate: (work) => work(kysely),
     close: () => kysely.destroy(),
@@ -178,8 +186,9 @@ function oneConnection(dialect: Dialect, through: Through): Server {
 
 /** Nothing is connected to before it is used. */
 function openPools(url: string, log: Log, settings: DatabaseSettings, through: Through): Server {
+  const servers = new PostgresServers(url)
   const open = (pool: PoolSettings) => {
-    const { dialect, state } = openPostgres(url, log, pool)
+    const { dialect, state } = openPostgres(servers, log, pool)
     return { kysely: new Kysely<Tables>({ dialect: through(dialect) }), state }
   }
   const ping = open(PING).kysely
@@ -191,11 +200,13 @@ function openPools(url: string, log: Log, settings: DatabaseSettings, through: T
     requests: { statements: reads.kysely, transactions: writes.kysely },
     gateway: alone(gateway),
     background: alone(background),
-    ping,
+    ping: () => sql.raw(PING_STATEMENT).execute(ping),
     states: () => Object.fromEntries(Object.entries(pools).map(([name, { state }]) => [name, state()])),
     async migrate(work) {
       const { kysely } = open(MIGRATION)
       try {
+        await kysely.connection().execute((db) => sql`select 1`.execute(db))
+        if (servers.isPooled) await refuseSharedSessions(kysely)
         await work(kysely)
       } finally {
         await kysely.destroy()

@@ -1,24 +1,40 @@
 import { PartUnavailable } from '../unavailable.ts'
+import { UsageError } from '../settings/usage-error.ts'
 import { SchemaRefused } from './schema-check.ts'
+import { readPostgresUrl, serverName } from './postgres-url.ts'
 
-/** PostgreSQL's classes of states in which it is not the statement's fault: the connection, resources, the operator, I/O. */
-const POSTGRES_CLASSES = ['08', '53', '57', '58']
-/** It has become a standby, it gave up waiting for a lock, its files are damaged. */
-const POSTGRES_CODES = ['25006', '55P03', 'XX001', 'XX002']
-/** Of the system, where a server is away. */
-const SYSTEM_CODES = [
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EPIPE',
-  'ETIMEDOUT',
-]
+/**
+ * The database is out of reach, or refuses to serve. Every error of a connection becomes one, whatever its code: a list of
+ * known codes is never complete. `code` is the code of the cause, if it has one.
+ */
+export class DatabaseUnavailable extends Error {
+  override readonly name = 'DatabaseUnavailable'
+  readonly code: string | undefined
+
+  constructor(message: string, cause?: unknown, code?: string) {
+    super(message, { cause })
+    this.code = code ?? (cause instanceof Error ? codeOf(cause) || undefined : undefined)
+  }
+}
+
+/**
+ * PostgreSQL's classes of states that are not the statement's fault: the connection, authorization, transactions that block
+ * each other (after all attempts), resources, the operator, I/O.
+ */
+const POSTGRES_CLASSES = ['08', '28', '40', '53', '57', '58']
+/**
+ * A read-only server, a lock timeout, an idle transaction that was ended, damaged files, and prepared statements that are gone
+ * or foreign, as behind a pooler in transaction mode.
+ */
+const POSTGRES_CODES = ['25006', '55P03', '25P03', '25P04', 'XX001', 'XX002', '26000', '42P05']
+/** A fatal error ends the connection; the statement is not its cause. */
+const FATAL = ['FATAL', 'PANIC']
 /** The disk is full, cannot be read or written, another process holds the file too long, the file is damaged. */
-const SQLITE = /^SQLITE_(FULL|IOERR|BUSY|CANTOPEN|READONLY|CORRUPT|NOTADB)/
-/** What `pg` says without a code. */
+const SQLITE = /^SQLITE_(FULL|IOERR|BUSY|CANTOPEN|READONLY|CORRUPT|NOTADB|PERM|NOLFS|PROTOCOL|NOMEM)/
+
+/** Any error of the system: connections, addresses, files, descriptors, memory. */
+const SYSTEM = /^(E[A-Z0-9]+|EAI_[A-Z]+)$/
+/** Errors of `pg` that have no code. */
 const ENDED =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying|timeout expired|Query read timeout)/
 
@@ -27,17 +43,18 @@ const codeOf = (error: Error): string => ('code' in error && typeof error.code =
 /** Whether the database or another part is out of reach, or cannot store anything now: the call may succeed later. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  if (error instanceof PartUnavailable) return true
+  if (error instanceof PartUnavailable || error instanceof DatabaseUnavailable) return true
   const code = codeOf(error)
   if (code === '') return ENDED.test(error.message)
-  if (SQLITE.test(code) || SYSTEM_CODES.includes(code) || POSTGRES_CODES.includes(code)) return true
+  if (SQLITE.test(code) || SYSTEM.test(code) || POSTGRES_CODES.includes(code)) return true
+  if ('severity' in error && FATAL.includes(String(error.severity))) return true
   return code.length === 5 && POSTGRES_CLASSES.includes(code.slice(0, 2))
 }
 
 /** Whether a statement has waited too long for what others have locked: another row may be free. */
 export const isLockedOut = (error: unknown): boolean => error instanceof Error && codeOf(error) === '55P03'
 
-type Outage = 'full' | 'damaged' | 'locked' | 'silent' | 'away'
+type Outage = 'full' | 'damaged' | 'locked' | 'silent' | 'readOnly' | 'blocked' | 'away'
 
 /** What each means to an operator. */
 const sentences: Record<Outage, string> = {
@@ -45,6 +62,8 @@ const sentences: Record<Outage, string> = {
   damaged: 'the database is damaged: stop the service and put a backup in its place',
   locked: 'others keep the database locked: calls that need what they have locked are answered 503',
   silent: 'the database does not answer in time: calls are answered 503 until it does',
+  readOnly: 'the database accepts no writes: calls are answered 503 until it does',
+  blocked: 'transactions of the database fail against each other: those calls are answered 503',
   away: 'the database is out of reach: calls are answered 503 until it is back',
 }
 
@@ -53,7 +72,10 @@ function outageOf(error: Error): Outage {
   if (code === 'SQLITE_FULL' || code === '53100') return 'full'
   if (/^(SQLITE_(CORRUPT|NOTADB)|XX00[12]$)/.test(code)) return 'damaged'
   if (code.startsWith('SQLITE_BUSY') || code === '55P03') return 'locked'
-  if (code === '57014' || /^(timeout|Query read timeout)/.test(error.message)) return 'silent'
+  if (code === '25006' || code.startsWith('SQLITE_READONLY')) return 'readOnly'
+  if (code.startsWith('40')) return 'blocked'
+  if (code === '57014' || /^(timeout|Query read timeout|Connection terminated due to)/.test(error.message))
+    return 'silent'
   return 'away'
 }
 
@@ -64,25 +86,29 @@ export function outageInWords(error: unknown): { sentence: string; reason: strin
   return { sentence: sentences[outageOf(error)], reason: reasonOf(error) }
 }
 
-/** What an operator is told where the database cannot be opened at the start; undefined for faults of our own. */
+/**
+ * Why the database cannot be opened at the start, in a sentence for the operator; undefined for faults of our own. Whatever
+ * the database itself answers at the start is the operator's: missing rights, a wrong password, another schema.
+ */
 export function storeProblem(error: unknown, databaseUrl: string): string | undefined {
-  const isTold = error instanceof SchemaRefused || isOutage(error)
-  if (!isTold || !(error instanceof Error)) return undefined
+  if (error instanceof UsageError) return error.message
+  if (!(error instanceof Error)) return undefined
+  if (!(error instanceof SchemaRefused || isOutage(error) || 'severity' in error)) return undefined
   const where = placeOf(databaseUrl)
   return outageOf(error) === 'damaged'
     ? `DATABASE_URL: ${where} is damaged (${error.message}): put a backup of it in its place, without -wal and -shm beside it`
     : `DATABASE_URL: ${where} cannot be used: ${reasonOf(error)}`
 }
 
-/** A database as operators know it: its file, or its server. */
-export const placeOf = (databaseUrl: string): string =>
-  databaseUrl.startsWith('sqlite:') ? databaseUrl.slice('sqlite:'.length) : hostOf(databaseUrl)
+/** A database as operators know it: its file, or its servers, without user and password. */
+export function placeOf(databaseUrl: string): string {
+  if (databaseUrl.startsWith('sqlite:')) return databaseUrl.slice('sqlite:'.length)
+  const read = readPostgresUrl(databaseUrl)
+  return read.ok ? read.address.servers.map(serverName).join(', ') : 'the database'
+}
 
-/** Of a name with several addresses, why each was out of reach. */
-const reasonOf = (error: Error): string =>
+/** The message of an error; of one that collects several, the message of each. */
+export const reasonOf = (error: Error): string =>
   error instanceof AggregateError
-    ? error.errors.map((each) => (each instanceof Error ? each.message : String(each))).join('; ')
+    ? error.errors.map((each) => (each instanceof Error ? reasonOf(each) : String(each))).join('; ')
     : error.message
-
-/** Without user and password. */
-const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : 'the database')

@@ -6,10 +6,19 @@ import {
   type PostgresPoolClient,
   type PostgresQueryResult,
 } from 'kysely'
-import type { CustomTypesConfig, Pool, PoolClient, PoolConfig } from 'pg'
+import type { ClientConfig, CustomTypesConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { PoolSettings } from '../settings/settings.ts'
 import { GatheringSocket } from './gathering-socket.ts'
+import { DatabaseUnavailable, reasonOf } from './outage.ts'
+import {
+  READ_ONLY,
+  refusedSession,
+  sessionQuery,
+  type PostgresServers,
+  type SessionFacts,
+  type Way,
+} from './postgres-servers.ts'
 
 /** Connections to a server for one use of them, and how that use fares. */
 export interface PostgresConnections {
@@ -29,11 +38,14 @@ export interface PoolState {
   refused: number
 }
 
-/** What `pg` says where an answer does not come: the server is silent, and what becomes of the statement nobody knows. */
+/** The error of `pg` if an answer does not come: whether the statement was run is unknown. */
 const SILENT = 'Query read timeout'
-/** What `pg` says where no connection came free, and where none could be made in time. */
-const NO_CONNECTION =
-  /^(timeout exceeded when trying to connect|Connection terminated due to connection timeout)/
+/** The error of the pool if all connections are in use. */
+const NONE_FREE = 'timeout exceeded when trying to connect'
+/** The error of the pool if a server does not answer. */
+const NOT_MADE = 'Connection terminated due to connection timeout'
+/** The error of `pg` if a server has no TLS: of `sslmode=prefer` the way in clear is tried next. */
+const NO_TLS = 'The server does not support SSL connections'
 /** The server gives up a statement by itself (never where the setting is 0); only one that does not answer at all is given up here, so much later. */
 const SILENCE_GRACE_MS = 1000
 const KEEP_ALIVE_MS = 10_000
@@ -42,19 +54,21 @@ const KEEP_ALIVE_MS = 10_000
  * PostgreSQL. Nothing waits without end: for a connection, for a lock, for a statement, or for a server that has fallen
  * silent. The driver is loaded with the first query: a command line on SQLite has no use for it.
  */
-export function openPostgres(url: string, log: Log, settings: PoolSettings): PostgresConnections {
+export function openPostgres(
+  servers: PostgresServers,
+  log: Log,
+  settings: PoolSettings,
+): PostgresConnections {
   let pool: Pool | undefined
   let refused = 0
   async function open(): Promise<PostgresPool> {
-    const opened = (pool = await openPool(url, log, settings))
+    const opened = (pool = await openPool(servers, log, settings))
     return {
       async connect() {
-        try {
-          return careful(await opened.connect())
-        } catch (error) {
-          if (error instanceof Error && NO_CONNECTION.test(error.message)) refused += 1
-          throw error
-        }
+        const connected = await connectTo(opened, servers)
+        if (!(connected instanceof Error)) return careful(connected)
+        if (connected.message === NONE_FREE || connected.message === NOT_MADE) refused += 1
+        throw connected
       },
       end: () => opened.end(),
     }
@@ -68,9 +82,30 @@ export function openPostgres(url: string, log: Log, settings: PoolSettings): Pos
   }
 }
 
+/** A connection of the pool, by each way to a server in turn; else why there is none. */
+async function connectTo(pool: Pool, servers: PostgresServers): Promise<PoolClient | Error> {
+  const failures: Error[] = []
+  for (let attempt = 0; attempt < servers.count; attempt += 1)
+    try {
+      return await pool.connect()
+    } catch (error) {
+      failures.push(unavailable(error))
+      if (failures.at(-1)!.message === NONE_FREE) break
+    }
+  if (failures.length === 1) return failures[0]!
+  const reasons = [...new Set(failures.map(({ message }) => message))]
+  const telling = reasons.filter((text) => !text.endsWith(NO_TLS))
+  return new DatabaseUnavailable((telling.length > 0 ? telling : reasons).join('; '), failures.at(-1))
+}
+
+const unavailable = (error: unknown): DatabaseUnavailable => {
+  if (error instanceof DatabaseUnavailable) return error
+  return new DatabaseUnavailable(error instanceof Error ? reasonOf(error) : String(error), error)
+}
+
 const NO_POOL = { totalCount: 0, idleCount: 0, waitingCount: 0 }
 
-async function openPool(url: string, log: Log, settings: PoolSettings): Promise<Pool> {
+async function openPool(servers: PostgresServers, log: Log, settings: PoolSettings): Promise<Pool> {
   const { default: pg } = await import('pg')
   const { INT8, NUMERIC } = pg.types.builtins
   // Everything of ours is below 2^53, sums included, so that its 64-bit integers are plain numbers here.
@@ -80,31 +115,80 @@ async function openPool(url: string, log: Log, settings: PoolSettings): Promise<
         ? Number
         : (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
   }
+  // A connection may break at any time: a restart, a failover, an administrator. Who has it at that moment gets the error by
+  // the query under way; who has it and waits for something else gets it by the next one. An event without a listener would
+  // end the process.
+  const ended = (err: Error): void => log.warn({ err }, 'a connection to the database has ended')
+
+  /** A connection to the server whose turn it is. It is connected when its session is set up and found to be of use. */
+  class Session extends pg.Client {
+    hasEnded = false
+    readonly #way: Way
+    /** Why it cannot be configured; the pool expects errors from `connect` only. */
+    readonly #problem: DatabaseUnavailable | undefined
+
+    constructor(config: PoolConfig) {
+      const way = servers.current
+      const { config: its, problem } = configured(() => servers.configOf(way))
+      super({ ...config, ...its })
+      this.#way = way
+      this.#problem = problem
+    }
+
+    override connect(): Promise<Session>
+    override connect(done: (error: Error | null, client?: Session) => void): void
+    override connect(done?: (error: Error | null, client?: Session) => void): Promise<Session> | void {
+      const connected = this.#open().catch((error: unknown) => {
+        servers.failed(this.#way)
+        throw servers.named(unavailable(error), this.#way)
+      })
+      if (!done) return connected
+      connected.then((client) => done(null, client), done)
+    }
+
+    async #open(): Promise<Session> {
+      if (this.#problem) throw this.#problem
+      await super.connect()
+      this.on('error', (err) => {
+        this.hasEnded = true
+        ended(err)
+      })
+      const idleMs = settings.statementMs === 0 ? 0 : 2 * settings.statementMs + KEEP_ALIVE_MS
+      const results: unknown = await this.query(sessionQuery({ ...settings, idleMs }))
+      const facts = (results as { rows: SessionFacts[] }[]).at(-1)!.rows[0]!
+      const { processID } = this as unknown as { processID: number | null }
+      servers.isPooled = facts.pid !== processID
+      const refusal = refusedSession(facts, this.#way.server)
+      if (!refusal) return this
+      this.end().catch(() => {})
+      throw refusal
+    }
+  }
+
   // What a transaction asks at once goes out at once; the server does it in that order, one after the other.
   const pool = new pg.Pool({
-    connectionString: url,
+    Client: Session as unknown as NonNullable<PoolConfig['Client']>,
     types: plainNumbers,
     pipeline: true,
     stream: () => new GatheringSocket(),
     ...boundsOf(settings),
   })
-  // A connection may break at any time: a restart, a failover, an administrator. Who has it at that moment gets the error by
-  // the query under way; who has it and waits for something else gets it by the next one. An event without a listener would
-  // end the process.
-  const ended = (err: Error): void => log.warn({ err }, 'a connection to the database has ended')
-  pool.on('connect', (client) => client.on('error', ended))
   pool.on('error', () => {})
   return pool
 }
 
-const boundsOf = ({ connections, waitMs, lockMs, statementMs }: PoolSettings): PoolConfig => ({
+function configured(work: () => ClientConfig): { config?: ClientConfig; problem?: DatabaseUnavailable } {
+  try {
+    return { config: work() }
+  } catch (error) {
+    return { problem: unavailable(error) }
+  }
+}
+
+const boundsOf = ({ connections, waitMs, statementMs }: PoolSettings): PoolConfig => ({
   max: connections,
   connectionTimeoutMillis: waitMs,
-  lock_timeout: lockMs,
-  statement_timeout: statementMs,
   query_timeout: statementMs === 0 ? 0 : statementMs + SILENCE_GRACE_MS,
-  // A process that is stopped or cut off within a transaction does not keep others from what it has locked.
-  idle_in_transaction_session_timeout: 2 * statementMs + KEEP_ALIVE_MS,
   keepAlive: true,
   keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
 })
@@ -119,6 +203,9 @@ export function nameStatement(text: string): void {
 
 /** What goes out together with the beginning of a transaction: outside of one it would change nothing. */
 const ONLY_READS = /^\s*select\b/i
+
+/** Codes after which a connection is dropped: its server accepts no writes, or a pooler gives its statements to others. */
+const USELESS = [READ_ONLY, '26000', '42P05']
 
 /**
  * A connection on which an answer has not come is not used again: that answer would be taken for the next one's. Of what is
@@ -169,9 +256,13 @@ function careful(client: PoolClient): PostgresPoolClient {
       cause = undefined
       return result as PostgresQueryResult<unknown>
     } catch (error) {
-      // What could not be undone would be somebody else's transaction.
-      if (text === 'rollback' || (error as Error).message === SILENT) broken = error as Error
-      throw (cause ??= error as Error)
+      const failure = (client as PoolClient & { hasEnded: boolean }).hasEnded
+        ? unavailable(error)
+        : (error as Error & { code?: string })
+      // What could not be undone would be somebody else's transaction. Another server may accept writes.
+      if (text === 'rollback' || failure.message === SILENT || USELESS.includes(failure.code ?? ''))
+        broken = failure
+      throw (cause ??= failure)
     }
   }
   return { query: query as PostgresPoolClient['query'], release: () => client.release(broken) }

@@ -1,0 +1,163 @@
+import { readFileSync } from 'node:fs'
+import { checkServerIdentity, type ConnectionOptions } from 'node:tls'
+import type { ClientConfig } from 'pg'
+import { DatabaseUnavailable } from './outage.ts'
+import {
+  isSocket,
+  postgresAddress,
+  serverName,
+  type PostgresAddress,
+  type PostgresServer,
+} from './postgres-url.ts'
+
+/** One way to a server: in clear or by TLS. */
+export interface Way {
+  server: PostgresServer
+  isEncrypted: boolean
+}
+
+/**
+ * The servers of a `DATABASE_URL`, shared by all pools of the process. New connections go to the server that accepted the last
+ * one. If it fails or accepts no writes, the next server of the list has its turn. `sslmode` allow and prefer have two ways to
+ * each server.
+ */
+export class PostgresServers {
+  readonly #address: PostgresAddress
+  readonly #ways: readonly Way[]
+  #current = 0
+  /** Whether a connection pooler stands between: then the server's process id is not the one that the connection was given. */
+  isPooled = false
+
+  /** Throws a `UsageError` if the address is malformed. */
+  constructor(url: string) {
+    this.#address = postgresAddress(url)
+    this.#ways = this.#address.servers.flatMap((server) => waysTo(server, this.#address))
+  }
+
+  /** How many ways a connection tries before it fails. */
+  get count(): number {
+    return this.#ways.length
+  }
+
+  get current(): Way {
+    return this.#ways[this.#current]!
+  }
+
+  /** The next connection tries another way, unless another connection has found one meanwhile. */
+  failed(way: Way): void {
+    if (way === this.current) this.#current = (this.#current + 1) % this.#ways.length
+  }
+
+  /** If there are several servers, each reason names its own. */
+  named(error: DatabaseUnavailable, { server }: Way): DatabaseUnavailable {
+    const name = serverName(server)
+    if (this.#address.servers.length === 1 || error.message.includes(name)) return error
+    return new DatabaseUnavailable(`${name}: ${error.message}`, error)
+  }
+
+  /** How `pg` connects to a server. Reads the files of certificates, so a renewed file needs no restart. */
+  configOf({ server, isEncrypted }: Way): ClientConfig {
+    const { user, password, database, applicationName, options, isDirectTls } = this.#address
+    return {
+      host: server.host,
+      port: server.port,
+      ...(user !== undefined && { user }),
+      ...(password !== undefined && { password }),
+      ...(database !== undefined && { database }),
+      ...(options !== undefined && { options }),
+      application_name: applicationName,
+      ssl: isEncrypted && tlsOf(server, this.#address),
+      ...(isEncrypted && isDirectTls && { sslnegotiation: 'direct' as const }),
+    }
+  }
+}
+
+function waysTo(server: PostgresServer, { sslMode }: PostgresAddress): Way[] {
+  const [clear, encrypted] = [false, true].map((isEncrypted): Way => ({ server, isEncrypted }))
+  // libpq ignores `sslmode` on unix sockets, too.
+  if (isSocket(server) || sslMode === 'disable') return [clear!]
+  if (sslMode === 'allow') return [clear!, encrypted!]
+  return sslMode === 'prefer' ? [encrypted!, clear!] : [encrypted!]
+}
+
+/**
+ * The TLS options of a mode. As in libpq, a root certificate has the chain verified in every mode, and only `verify-full`
+ * compares the host. Without a root certificate `verify-full` trusts the authorities of Node.
+ */
+function tlsOf({ host }: PostgresServer, address: PostgresAddress): ConnectionOptions {
+  const { sslMode, rootCertificate: root, certificate, key, keyPassphrase } = address
+  return {
+    rejectUnauthorized: root !== undefined || sslMode === 'verify-full',
+    ...(root !== undefined && root !== 'system' && { ca: fileOf('sslrootcert', root) }),
+    ...(certificate !== undefined && { cert: fileOf('sslcert', certificate) }),
+    ...(key !== undefined && { key: fileOf('sslkey', key) }),
+    ...(keyPassphrase !== undefined && { passphrase: keyPassphrase }),
+    checkServerIdentity: (_name, peer) =>
+      sslMode === 'verify-full' ? checkServerIdentity(host, peer) : undefined,
+  }
+}
+
+function fileOf(parameter: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    const { code = String(error) } = error as NodeJS.ErrnoException
+    throw new DatabaseUnavailable(`its ${parameter} ${path} cannot be read (${code})`, error)
+  }
+}
+
+export interface SessionLimits {
+  lockMs: number
+  statementMs: number
+  /** How long a transaction may be idle. 0: without end. */
+  idleMs: number
+}
+
+/**
+ * What each session sets before it is used, and what it reports. The product relies on no default of the server, the database
+ * or the role. These are statements, because PgBouncer refuses most startup parameters. Zero is no limit.
+ */
+export const sessionQuery = ({ lockMs, statementMs, idleMs }: SessionLimits): string =>
+  [
+    `set client_encoding = 'UTF8'`,
+    'set standard_conforming_strings = on',
+    `set datestyle = 'ISO, MDY'`,
+    `set timezone = 'UTC'`,
+    `set bytea_output = 'hex'`,
+    'set extra_float_digits = 1',
+    `set default_transaction_isolation = 'read committed'`,
+    `set lock_timeout = ${lockMs}`,
+    `set statement_timeout = ${statementMs}`,
+    `set idle_in_transaction_session_timeout = ${idleMs}`,
+    // An answered call must survive a crash of the server.
+    `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,
+    `select current_setting('transaction_read_only') = 'on' as "isReadOnly",
+       current_setting('server_encoding') as encoding,
+       current_database() as database, pg_backend_pid() as pid`,
+  ].join(';\n')
+
+export interface SessionFacts {
+  isReadOnly: boolean
+  encoding: string
+  database: string
+  pid: number
+}
+
+/** Why a session is of no use to the service; undefined if it is. */
+export function refusedSession(facts: SessionFacts, server: PostgresServer): Error | undefined {
+  const { isReadOnly, encoding, database } = facts
+  if (encoding !== 'UTF8')
+    return new DatabaseUnavailable(
+      `the database ${JSON.stringify(database)} has the encoding ${encoding}, and the service needs UTF8: create the database with encoding 'UTF8' and template template0`,
+    )
+  if (isReadOnly)
+    return new DatabaseUnavailable(
+      `${serverName(server)} accepts no writes: it is a standby, or default_transaction_read_only is on`,
+      undefined,
+      READ_ONLY,
+    )
+  return undefined
+}
+
+/** PostgreSQL's code for a write that a read-only transaction attempts. */
+export const READ_ONLY = '25006'
