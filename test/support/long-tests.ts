@@ -23,6 +23,8 @@ export const long: readonly string[] = [
   'test/process/management/over-ssh.test.ts',
   'test/process/stopping.test.ts',
   'test/process/database-fails.test.ts',
+  'test/process/postgres-server.test.ts',
+  'test/process/pgbouncer.test.ts',
   'test/process/two-clouds.test.ts',
 ]
 

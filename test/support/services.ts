@@ -6,6 +6,9 @@ import { test, type TestFunction } from 'vitest'
 import { sysfsAvailability } from '../../simulator/mounts/gpio/mounted-command.ts'
 import { onPath } from './on-path.ts'
 
+const withoutPostgres = (): string | undefined =>
+  process.env['TEST_POSTGRES_URL'] ? undefined : 'TEST_POSTGRES_URL is not set'
+
 /** What a test may need beyond Node. Each says why it cannot be had here, or nothing where it can. */
 const services = {
   /** `/dev/fuse` and a mount namespace. */
@@ -24,7 +27,9 @@ const services = {
     return mounted.status === 0 ? undefined : `no tmpfs can be mounted: ${mounted.stderr?.trim() ?? ''}`
   },
   /** A server of its own, made by `.ci/run`, in which databases may be created. */
-  postgres: () => (process.env['TEST_POSTGRES_URL'] ? undefined : 'TEST_POSTGRES_URL is not set'),
+  postgres: withoutPostgres,
+  /** In front of the server of `postgres`. */
+  pgbouncer: () => (onPath('pgbouncer') ? withoutPostgres() : 'pgbouncer is not installed'),
   mosquitto: () => (onPath('mosquitto') ? undefined : 'mosquitto is not installed'),
   /** For the example of a controller's firmware. */
   python3: () => (onPath('python3') ? undefined : 'python3 is not installed'),

@@ -8,7 +8,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
-import { hostsInClear, postgresAddress } from '../store/postgres-url.ts'
+import { hostsInClear, postgresAddress } from './postgres-url.ts'
 import { serviceSettings, type storeSettings } from './service-settings.ts'
 import { databaseSettings, httpSettings } from './settings.ts'
 import { gatewaySettings } from './gateway-settings.ts'

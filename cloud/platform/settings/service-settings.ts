@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { allowInsecure } from '../../../protocol/model/exposure.ts'
 import { metricsSettings } from '../../../protocol/model/metrics-settings.ts'
 import { BrokerUrls } from '../../../protocol/mqtt/brokers.ts'
-import { readPostgresUrl } from '../store/postgres-url.ts'
+import { readPostgresUrl } from './postgres-url.ts'
 import { shutdownTimeout } from '../../../protocol/model/stopping.ts'
 import {
   hostText,

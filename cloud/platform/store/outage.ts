@@ -1,7 +1,7 @@
 import { PartUnavailable } from '../unavailable.ts'
 import { UsageError } from '../settings/usage-error.ts'
 import { SchemaRefused } from './schema-check.ts'
-import { readPostgresUrl, serverName } from './postgres-url.ts'
+import { readPostgresUrl, serverName } from '../settings/postgres-url.ts'
 
 /**
  * The database is out of reach, or refuses to serve. Every error of a connection becomes one, whatever its code: a list of
@@ -23,8 +23,8 @@ export class DatabaseUnavailable extends Error {
  */
 const POSTGRES_CLASSES = ['08', '28', '40', '53', '57', '58']
 /**
- * A read-only server, a lock timeout, an idle transaction that was ended, damaged files, and prepared statements that are gone
- * or foreign, as behind a pooler in transaction mode.
+ * A read-only server, a lock timeout, an ended idle transaction, damaged files. A pooler in transaction mode loses prepared
+ * statements (26000) or mixes them up (42P05).
  */
 const POSTGRES_CODES = ['25006', '55P03', '25P03', '25P04', 'XX001', 'XX002', '26000', '42P05']
 /** A fatal error ends the connection; the statement is not its cause. */
@@ -51,7 +51,7 @@ export function isOutage(error: unknown): boolean {
   return code.length === 5 && POSTGRES_CLASSES.includes(code.slice(0, 2))
 }
 
-/** Whether a statement has waited too long for what others have locked: another row may be free. */
+/** Whether a statement waited too long for a lock: another row may be free. */
 export const isLockedOut = (error: unknown): boolean => error instanceof Error && codeOf(error) === '55P03'
 
 type Outage = 'full' | 'damaged' | 'locked' | 'silent' | 'readOnly' | 'blocked' | 'away'

@@ -16,7 +16,19 @@ const pidOf = async (session: Kysely<Tables>): Promise<number> =>
  * connection gets the process that the first one has just given back, or the first one gets another process.
  */
 export async function refuseSharedSessions(kysely: Kysely<Tables>): Promise<void> {
-  const areShared = await kysely.connection().execute((first) =>
+  const found = await areShared(kysely).catch((error: unknown) =>
+    error instanceof DatabaseUnavailable ? error.message : Promise.reject(error as Error),
+  )
+  if (found === false) return
+  // In statement mode PgBouncer ends a connection that begins a transaction.
+  const why = found === true ? 'gives its sessions to others between transactions' : `ended one (${found})`
+  throw new DatabaseUnavailable(
+    `a connection pooler stands between and ${why}, as PgBouncer does in transaction mode: set pool_mode = session for this database, or name the server itself`,
+  )
+}
+
+const areShared = (kysely: Kysely<Tables>): Promise<boolean> =>
+  kysely.connection().execute((first) =>
     kysely.connection().execute(async (second) => {
       for (let attempt = 0; attempt < TRIES; attempt += 1) {
         const [mine, again] = [await pidOf(first), await pidOf(first)]
@@ -28,8 +40,3 @@ export async function refuseSharedSessions(kysely: Kysely<Tables>): Promise<void
       return false
     }),
   )
-  if (areShared)
-    throw new DatabaseUnavailable(
-      'a connection pooler in transaction mode stands between, and the service needs sessions of its own: set pool_mode = session for this database in PgBouncer, or name the server itself',
-    )
-}

@@ -8,7 +8,7 @@ import {
   serverName,
   type PostgresAddress,
   type PostgresServer,
-} from './postgres-url.ts'
+} from '../settings/postgres-url.ts'
 
 /** One way to a server: in clear or by TLS. */
 export interface Way {
@@ -25,7 +25,7 @@ export class PostgresServers {
   readonly #address: PostgresAddress
   readonly #ways: readonly Way[]
   #current = 0
-  /** Whether a connection pooler stands between: then the server's process id is not the one that the connection was given. */
+  /** Whether there is a connection pooler: the server reports another process id than the start of the connection did. */
   isPooled = false
 
   /** Throws a `UsageError` if the address is malformed. */
@@ -43,7 +43,7 @@ export class PostgresServers {
     return this.#ways[this.#current]!
   }
 
-  /** The next connection tries another way, unless another connection has found one meanwhile. */
+  /** The next connection tries another way, unless another connection has changed the way already. */
   failed(way: Way): void {
     if (way === this.current) this.#current = (this.#current + 1) % this.#ways.length
   }
@@ -114,7 +114,7 @@ export interface SessionLimits {
 }
 
 /**
- * What each session sets before it is used, and what it reports. The product relies on no default of the server, the database
+ * Statements that set up a session, and report on it. The product relies on no default of the server, the database
  * or the role. These are statements, because PgBouncer refuses most startup parameters. Zero is no limit.
  */
 export const sessionQuery = ({ lockMs, statementMs, idleMs }: SessionLimits): string =>

@@ -29,12 +29,12 @@ export interface PostgresConnections {
 export interface PoolState {
   /** The most connections that there may be. */
   size: number
-  /** Connections that somebody has. */
+  /** Connections in use. */
   busy: number
   idle: number
   /** Callers that wait for one. */
   waiting: number
-  /** Callers that were given none in time, since the start. */
+  /** Callers that got no connection in time, since the start. */
   refused: number
 }
 
@@ -46,7 +46,7 @@ const NONE_FREE = 'timeout exceeded when trying to connect'
 const NOT_MADE = 'Connection terminated due to connection timeout'
 /** The error of `pg` if a server has no TLS: of `sslmode=prefer` the way in clear is tried next. */
 const NO_TLS = 'The server does not support SSL connections'
-/** The server gives up a statement by itself (never where the setting is 0); only one that does not answer at all is given up here, so much later. */
+/** The server cancels a statement at its limit. The client gives up this much later, when the server does not answer at all. */
 const SILENCE_GRACE_MS = 1000
 const KEEP_ALIVE_MS = 10_000
 
@@ -84,7 +84,7 @@ export function openPostgres(
 
 /** A connection of the pool, by each way to a server in turn; else why there is none. */
 async function connectTo(pool: Pool, servers: PostgresServers): Promise<PoolClient | Error> {
-  const failures: Error[] = []
+  const failures: DatabaseUnavailable[] = []
   for (let attempt = 0; attempt < servers.count; attempt += 1)
     try {
       return await pool.connect()
@@ -93,9 +93,12 @@ async function connectTo(pool: Pool, servers: PostgresServers): Promise<PoolClie
       if (failures.at(-1)!.message === NONE_FREE) break
     }
   if (failures.length === 1) return failures[0]!
-  const reasons = [...new Set(failures.map(({ message }) => message))]
-  const telling = reasons.filter((text) => !text.endsWith(NO_TLS))
-  return new DatabaseUnavailable((telling.length > 0 ? telling : reasons).join('; '), failures.at(-1))
+  const telling = failures.filter(({ message }) => !message.endsWith(NO_TLS))
+  const told = telling.length > 0 ? telling : failures
+  return new DatabaseUnavailable(
+    [...new Set(told.map(({ message }) => message))].join('; '),
+    told.find(({ code }) => code === READ_ONLY) ?? told.at(-1),
+  )
 }
 
 const unavailable = (error: unknown): DatabaseUnavailable => {
@@ -115,12 +118,10 @@ async function openPool(servers: PostgresServers, log: Log, settings: PoolSettin
         ? Number
         : (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
   }
-  // A connection may break at any time: a restart, a failover, an administrator. Who has it at that moment gets the error by
-  // the query under way; who has it and waits for something else gets it by the next one. An event without a listener would
-  // end the process.
-  const ended = (err: Error): void => log.warn({ err }, 'a connection to the database has ended')
-
-  /** A connection to the server whose turn it is. It is connected when its session is set up and found to be of use. */
+  /**
+   * A connection to the present server. It counts as connected once its session is set up and checked. It may break
+   * at any time: a restart, a failover, an administrator. The query under way gets the error, else the next query.
+   */
   class Session extends pg.Client {
     hasEnded = false
     readonly #way: Way
@@ -133,6 +134,12 @@ async function openPool(servers: PostgresServers, log: Log, settings: PoolSettin
       super({ ...config, ...its })
       this.#way = way
       this.#problem = problem
+      // From the start: the server may end a session in the packet that accepts it, and an event without a listener would
+      // end the process.
+      this.on('error', (err) => {
+        this.hasEnded = true
+        log.warn({ err }, 'a connection to the database has ended')
+      })
     }
 
     override connect(): Promise<Session>
@@ -149,10 +156,6 @@ async function openPool(servers: PostgresServers, log: Log, settings: PoolSettin
     async #open(): Promise<Session> {
       if (this.#problem) throw this.#problem
       await super.connect()
-      this.on('error', (err) => {
-        this.hasEnded = true
-        ended(err)
-      })
       const idleMs = settings.statementMs === 0 ? 0 : 2 * settings.statementMs + KEEP_ALIVE_MS
       const results: unknown = await this.query(sessionQuery({ ...settings, idleMs }))
       const facts = (results as { rows: SessionFacts[] }[]).at(-1)!.rows[0]!
@@ -165,7 +168,7 @@ async function openPool(servers: PostgresServers, log: Log, settings: PoolSettin
     }
   }
 
-  // What a transaction asks at once goes out at once; the server does it in that order, one after the other.
+  // Statements that a transaction issues together leave together; the server runs them in their order.
   const pool = new pg.Pool({
     Client: Session as unknown as NonNullable<PoolConfig['Client']>,
     types: plainNumbers,
@@ -193,27 +196,27 @@ const boundsOf = ({ connections, waitMs, statementMs }: PoolSettings): PoolConfi
   keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
 })
 
-/** Of statements that are run again and again: each connection has the server parse them once. */
+/** Names of frequent statements: the server parses each of them once per connection. */
 const names = new Map<string, string>()
 
-/** Has the server keep a statement of this text, of which there are few, for each connection that runs it. */
+/** Makes the server keep the statement for each connection that runs it. For few texts only. */
 export function nameStatement(text: string): void {
   if (!names.has(text)) names.set(text, `s${names.size}`)
 }
 
-/** What goes out together with the beginning of a transaction: outside of one it would change nothing. */
+/** A read may leave together with `begin`: outside of a transaction it would change nothing. */
 const ONLY_READS = /^\s*select\b/i
 
 /** Codes after which a connection is dropped: its server accepts no writes, or a pooler gives its statements to others. */
 const USELESS = [READ_ONLY, '26000', '42P05']
 
 /**
- * A connection on which an answer has not come is not used again: that answer would be taken for the next one's. Of what is
- * asked at once all fails for the reason of what failed first, and so does the commit of it. What goes on beside that once its
- * transaction is undone asks nothing more: it would be committed by itself.
+ * A connection is dropped if an answer did not come: the next statement would get that answer. If one of several statements
+ * fails, all later ones and the commit fail with the first error. After the rollback the transaction issues nothing more,
+ * because the server would commit it on its own.
  *
- * The beginning of a transaction goes out with what is read first in it; what writes waits until it has begun, and whatever
- * is asked behind that, too.
+ * `begin` leaves together with the first reads. The first write waits until the server has begun, and so does every statement
+ * after it.
  */
 function careful(client: PoolClient): PostgresPoolClient {
   /** Why it is not used again. */
@@ -251,7 +254,7 @@ function careful(client: PoolClient): PostgresPoolClient {
     try {
       const result = await client.query({ text, values: [...values], name: names.get(text) })
       if (broken) throw broken
-      // So the server answers a commit of what has failed, without an error.
+      // The server answers a commit of a failed transaction so, without an error.
       if (text === 'commit' && result.command === 'ROLLBACK') throw new Error('the transaction has failed')
       cause = undefined
       return result as PostgresQueryResult<unknown>
@@ -259,7 +262,7 @@ function careful(client: PoolClient): PostgresPoolClient {
       const failure = (client as PoolClient & { hasEnded: boolean }).hasEnded
         ? unavailable(error)
         : (error as Error & { code?: string })
-      // What could not be undone would be somebody else's transaction. Another server may accept writes.
+      // A transaction that is not rolled back would go on in the next use. After a refused write another server may accept it.
       if (text === 'rollback' || failure.message === SILENT || USELESS.includes(failure.code ?? ''))
         broken = failure
       throw (cause ??= failure)
@@ -270,7 +273,7 @@ function careful(client: PoolClient): PostgresPoolClient {
 
 const NOTHING: PostgresQueryResult<never> = { command: 'SELECT', rowCount: 0, rows: [] }
 
-/** A connection that has ended has undone its transaction already; why it ended is what the caller must hear. */
+/** If a connection ends, the server rolls back. The caller must get the first error, not the error of the rollback. */
 class PatientDriver extends PostgresDriver {
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     await super.rollbackTransaction(connection).catch(() => {})

@@ -15,6 +15,8 @@ export interface TestDatabase {
 
 /** A server of one's own. */
 export interface TestServer extends TestDatabase {
+  /** The folder of its unix socket and of its data. */
+  data: string
   /** SIGINT ends its connections and shuts it down, SIGKILL is a crash. It is started again by itself. */
   signal(name: 'SIGINT' | 'SIGKILL'): void
   /** As SIGINT does, but it stays away until `start`, which resolves when it answers. */
@@ -34,27 +36,65 @@ export async function createPostgresDatabase(serverUrl: string, runtime: Runtime
   }
 }
 
-/** Starts a PostgreSQL of its own, with its log in `folder`. Root cannot run one: it is the user postgres then. */
+/** Root cannot run a PostgreSQL: it is the user postgres then. */
+export const asPostgres = (): string[] =>
+  process.getuid?.() === 0 ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--init-groups'] : []
+
+/** A folder of the user who runs the server. */
+export function postgresFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-postgres-'))
+  if (process.getuid?.() === 0) execFileSync('chown', ['postgres', folder])
+  return folder
+}
+
+/**
+ * Starts a PostgreSQL of its own, with its log in `folder`. `settings` are those of the server. `prepare` changes files of its
+ * data before the start. `standbyOf`: it replicates another such server.
+ */
 export async function startPostgres(options: {
   folder: string
   port: number
   runtime: Runtime
+  settings?: readonly string[]
+  prepare?: (data: string) => void
+  standbyOf?: TestServer
 }): Promise<TestServer> {
-  const { folder, port, runtime } = options
+  const { folder, port, runtime, standbyOf } = options
   const programs = postgresPrograms()
-  const data = mkdtempSync(join(tmpdir(), 'larder-postgres-'))
-  const isRoot = process.getuid?.() === 0
-  if (isRoot) execFileSync('chown', ['postgres', data])
-  const asUser = isRoot ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--init-groups'] : []
-  const [first, ...rest] = [...asUser, join(programs, 'initdb'), '-D', data, '-U', 'larder', '-A', 'trust']
-  execFileSync(first, [...rest, '-E', 'UTF8', '--locale=C', '--no-sync'], { stdio: 'ignore', cwd: '/' })
-  const settings = [`listen_addresses=127.0.0.1`, `unix_socket_directories=${data}`, 'max_connections=100']
+  const data = postgresFolder()
+  const run = (program: string, ...rest: string[]): void => {
+    const [first, ...more] = [...asPostgres(), join(programs, program), '-D', data, ...rest]
+    execFileSync(first!, more, { stdio: 'ignore', cwd: '/' })
+  }
+  if (standbyOf) {
+    run(
+      'pg_basebackup',
+      '-R',
+      '-c',
+      'fast',
+      '--no-sync',
+      '-h',
+      standbyOf.data,
+      '-p',
+      new URL(standbyOf.url).port,
+      '-U',
+      'larder',
+    )
+    execFileSync('chmod', ['700', data])
+  } else run('initdb', '-U', 'larder', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync')
+  options.prepare?.(data)
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${data}`,
+    'max_connections=100',
+    ...(options.settings ?? []),
+  ]
   const server = createSupervisor({
     programs: [
       {
         name: 'postgres',
         command: [
-          ...asUser,
+          ...asPostgres(),
           join(programs, 'postgres'),
           '-D',
           data,
@@ -63,7 +103,7 @@ export async function startPostgres(options: {
           ...settings.flatMap((setting) => ['-c', setting]),
         ],
         environment: {},
-        logFile: join(folder, 'postgres.log'),
+        logFile: join(folder, `postgres-${port}.log`),
       },
     ],
     runtime,
@@ -72,14 +112,18 @@ export async function startPostgres(options: {
   })
   server.start()
   const url = `postgres://larder@127.0.0.1:${port}/postgres`
-  await untilItAnswers(url, runtime)
-  const database = await createPostgresDatabase(url, runtime)
+  const socket = `postgres://larder@localhost:${port}/postgres?host=${data}`
+  await untilItAnswers(socket, runtime)
+  const database = standbyOf
+    ? { url: databaseAt(url, new URL(standbyOf.url).pathname.slice(1)) }
+    : { url: databaseAt(url, new URL((await createPostgresDatabase(socket, runtime)).url).pathname.slice(1)) }
   const signal: TestServer['signal'] = (name) => {
     const { pid } = server.stateOf('postgres')
     if (pid !== null) process.kill(pid, name)
   }
   return {
     url: database.url,
+    data,
     signal,
     async stop() {
       const halted = server.halt('postgres', KILL_AFTER_MS)
@@ -89,7 +133,7 @@ export async function startPostgres(options: {
     },
     async start() {
       server.resume('postgres')
-      await untilItAnswers(url, runtime)
+      await untilItAnswers(socket, runtime)
     },
     async remove() {
       await server.stop()

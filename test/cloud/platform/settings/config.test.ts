@@ -145,6 +145,9 @@ test('keys and passwords do not leave the machine in clear unless it is named', 
     [{ MQTT_URL: 'mqtt://larder-cloud:x@broker.example' }, 'MQTT_URL plain-mqtt'],
     [{ MQTT_URL: 'mqtts://u:p@a.example,mqtt://u:p@b.example' }, 'MQTT_URL plain-mqtt'],
     [{ MQTT_HOST: '0.0.0.0' }, 'MQTT_HOST plain-mqtt'],
+    [{ DATABASE_URL: 'postgres://u:p@db.example/larder' }, 'DATABASE_URL plain-database'],
+    [{ DATABASE_URL: 'postgres://u:p@127.0.0.1,10.0.0.2/larder' }, 'DATABASE_URL plain-database'],
+    [{ DATABASE_URL: 'postgres://u:p@[2001:db8::1]/a?sslmode=prefer' }, 'DATABASE_URL plain-database'],
   ] as const) {
     expect(problemsOf(env).map(named)).toEqual([what])
     expect(problemsOf({ ...env, ALLOW_INSECURE: what.split(' ')[1]! })).toEqual([])
@@ -158,6 +161,29 @@ test('keys and passwords do not leave the machine in clear unless it is named', 
   ])
   expect(problemsOf({ MQTT_HOST: '0.0.0.0', MQTT_CERT: 'c.pem', MQTT_KEY: 'k.pem' })).toEqual([])
   expect(problemsOf({ MQTT_CERT: 'c.pem' })).toEqual(['MQTT_CERT: it and MQTT_KEY must be set together'])
+})
+
+test('a database on this machine, or behind TLS, needs no permission', () => {
+  for (const place of [
+    '127.0.0.1/larder',
+    '[::1]/larder',
+    'localhost/larder?host=/var/run/postgresql',
+    'db.example/larder?sslmode=require',
+    'h1,h2/larder?sslmode=verify-full&target_session_attrs=primary',
+  ])
+    expect(problemsOf({ DATABASE_URL: `postgres://u:p@${place}` })).toEqual([])
+})
+
+test('a malformed DATABASE_URL is one problem that names the setting and not the password', () => {
+  for (const url of [
+    'postgres://u:w0rd@ss/x@h/db',
+    'postgres://u:w0rd@h:x/db',
+    'postgres://u:w0rd@h/db?sslmode=on',
+  ]) {
+    const problems = problemsOf({ DATABASE_URL: url })
+    expect(problems).toEqual([expect.stringMatching(/^DATABASE_URL \(environment\): \S/)])
+    expect(problems.join()).not.toContain('w0rd')
+  }
 })
 
 test('production takes on neither play money nor an issuer that believes everybody, whatever is named', () => {

@@ -1,5 +1,5 @@
 import { isLoopback } from '../../../protocol/model/exposure.ts'
-import { UsageError } from '../settings/usage-error.ts'
+import { UsageError } from './usage-error.ts'
 
 /** The modes of libpq (PostgreSQL manual, "SSL Support"), the weakest first. */
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
@@ -18,7 +18,7 @@ export interface PostgresAddress {
   password: string | undefined
   database: string | undefined
   sslMode: SslMode
-  /** File of the authorities to trust; `system` for those of Node; undefined: none is checked below `verify-full`. */
+  /** File of the authorities to trust, or `system` for the authorities of Node. */
   rootCertificate: string | undefined
   /** Files of the client's certificate and its key. */
   certificate: string | undefined
@@ -111,7 +111,7 @@ function addressOf(text: string): PostgresAddress {
   }
 }
 
-/** libpq takes what stands before the first @ for user and password, unless a / comes first. */
+/** As in libpq, user and password end at the first @, unless a / comes first. */
 function withoutUser(text: string): { userInfo?: string; rest: string } {
   const end = /[@/]/.exec(text)
   return end?.[0] === '@'
