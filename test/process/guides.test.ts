@@ -8,6 +8,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { commandOf } from '../support/programs.ts'
 import { onPath } from '../support/on-path.ts'
+import { recordingProxy, type RecordedCall, type RecordingProxy } from '../support/recording-proxy.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const guides = join(root, 'cloud/docs/guides')
@@ -25,6 +26,8 @@ function samplesOf(guide: string, language: string): string {
 
 let demo: ChildProcess
 let words: Record<string, string>
+/** Between the samples and the demo: the cloud's and the simulator's. */
+let proxies: RecordingProxy[] = []
 
 const freePort = (): Promise<number> =>
   new Promise((done) => {
@@ -50,10 +53,12 @@ beforeAll(async () => {
   const { base_url, owner, simulator_url } = JSON.parse(
     readFileSync(join(folder, 'data/demo.json'), 'utf8'),
   ) as { base_url: string; simulator_url: string; owner: { api_key: string } }
-  words = { base_url, simulator_url, api_key: owner.api_key }
+  proxies = await Promise.all([recordingProxy(base_url), recordingProxy(simulator_url)])
+  words = { base_url: proxies[0]!.url, simulator_url: proxies[1]!.url, api_key: owner.api_key }
 }, 300_000)
 
 afterAll(async () => {
+  await Promise.all(proxies.map((proxy) => proxy.close()))
   demo.kill('SIGTERM')
   await new Promise((done) => (demo.exitCode === null ? demo.once('exit', done) : done(undefined)))
   rmSync(folder, { recursive: true })
@@ -72,6 +77,16 @@ async function runSamples(language: 'sh' | 'js' | 'python', text: string): Promi
   if (language === 'python') return (await run('python3', [file], { timeout: 60_000 })).stdout
   return (await run(process.execPath, [file], { timeout: 60_000 })).stdout
 }
+
+/** Every status that the samples state: `# Expected status: 200 or 201.` */
+const statedIn = (samples: string): number[] =>
+  distinct(
+    [...samples.matchAll(/^(?:#|\/\/) Expected status: ([\d, or]+)\.$/gm)].flatMap(([, list]) =>
+      list!.match(/\d{3}/g)!.map(Number),
+    ),
+  )
+const statusesOf = (calls: readonly RecordedCall[]): number[] => distinct(calls.map(({ status }) => status))
+const distinct = (numbers: readonly number[]): number[] => [...new Set(numbers)].toSorted((a, b) => a - b)
 
 /** What the samples of each guide come to. */
 const expected: Record<string, Partial<Record<'sh' | 'js' | 'python', readonly RegExp[]>>> = {
@@ -115,8 +130,13 @@ for (const [name, languages] of Object.entries(expected))
     test.runIf(available[language])(
       `${name}: its samples (${language}) do what they say`,
       async () => {
-        const printed = await runSamples(language, filled(samplesOf(name, language)))
+        for (const proxy of proxies) proxy.take()
+        const samples = samplesOf(name, language)
+        const printed = await runSamples(language, filled(samples))
         for (const answer of answers) expect(printed).toMatch(answer)
+        const calls = proxies.flatMap((proxy) => proxy.take())
+        expect(calls.length).toBeGreaterThan(0)
+        expect([calls, statusesOf(calls)]).toEqual([calls, statedIn(samples)])
       },
       90_000,
     )
