@@ -1,20 +1,24 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildClient } from '../../cloud/packaging/client-package.ts'
+import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { listen } from '../../cloud/platform/http/listen.ts'
 import { defaultHttpSettings } from '../../cloud/platform/settings/settings.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import type * as Larder from '../../protocol/client/client.ts'
+import { scopes } from '../../protocol/model/scopes.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { emptySqlite } from '../cloud/support/database.ts'
 import { openService } from '../contract/service.ts'
 import { inChromium } from '../support/chromium.ts'
+import { recordingProxy } from '../support/recording-proxy.ts'
 import { service } from '../support/services.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -25,6 +29,10 @@ const examples = join(scratch, 'examples')
 /** What a page loads; and the whole package, most of which are the types of all endpoints. */
 const CODE_BYTES = 10_000
 const PACKED_BYTES = 25_000
+
+/** The samples of the client's README, as somebody pastes them. */
+const readme = readFileSync(join(root, 'protocol/client/README.md'), 'utf8')
+const samples = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, text]) => text!)
 
 const run = (program: string, args: string[], cwd: string): string =>
   execFileSync(program, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
@@ -44,6 +52,8 @@ beforeAll(() => {
     const text = readFileSync(join(source, name), 'utf8')
     writeFileSync(join(examples, name), inScratch(text))
   }
+  for (const [index, sample] of samples.entries())
+    writeFileSync(join(examples, `readme-${index + 1}.ts`), sample)
 }, 120_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -100,7 +110,37 @@ test('in a strict project of its own the examples compile, and wrong calls do no
   }
   writeFileSync(join(scratch, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['examples'] }))
   run(join(root, 'node_modules/.bin/tsc'), ['--project', '.'], scratch)
-  expect(readdirSync(join(scratch, 'compiled'))).toContain('till.js')
+  expect(readdirSync(join(scratch, 'compiled'))).toEqual(
+    expect.arrayContaining(['till.js', ...samples.map((_, index) => `readme-${index + 1}.js`)]),
+  )
+}, 60_000)
+
+test('the samples of the README run against a service, and each call has the status that the sample states', async () => {
+  expect(samples.length).toBeGreaterThan(1)
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  const { cloud, shop, tokenOf } = await openService(() => Promise.resolve(db))
+  const request = { name: 'readme', ownerId: 1, scopes, hubs: '*', expiresAt: null } as const
+  const { key } = await issueApiKey(shop.context.db.kysely, shop.context.runtime, request)
+  const token = await tokenOf('ada')
+  const address = { host: '127.0.0.1', port: 0, runtime: systemRuntime(), bounds: defaultHttpSettings }
+  const server = await listen(cloud.app, address)
+  const proxy = await recordingProxy(`http://127.0.0.1:${server.port}`)
+  try {
+    for (const index of samples.keys()) {
+      const file = join(scratch, 'compiled', `readme-${index + 1}.js`)
+      const text = readFileSync(file, 'utf8')
+      const filled = text.replaceAll('https://api.example', proxy.url).replaceAll('lk_…', key)
+      writeFileSync(file, filled.replaceAll('eyJ…', token))
+      await promisify(execFile)(process.execPath, [file])
+      const stated = /Expected status: ([\d, or]+)\./.exec(samples[index]!)?.[1]?.match(/\d{3}/g) ?? []
+      const statuses = proxy.take().map(({ status }) => String(status))
+      expect([index, [...new Set(statuses)].toSorted()]).toEqual([index, stated.toSorted()])
+    }
+  } finally {
+    await proxy.close()
+    await server.close(0)
+    await cloud.stop()
+  }
 }, 60_000)
 
 const shopPage = `<!doctype html><title>A shop</title><link rel="icon" href="data:,">
