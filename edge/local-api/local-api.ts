@@ -89,7 +89,7 @@ export function createLocalApi(options: LocalApiOptions): LocalApp {
     }),
   )
 
-  loginRoutes(app, options)
+  loginRoutes(app, { ...options, storage: () => options.core.health().storage })
   app.get('/api/state', (c) => c.json(stateOf(options)))
   app.get('/api/hardware', (c) => c.json({ hardware: options.hardware, software: options.software }))
   app.get('/api/recent', (c) => c.json(options.recent()))

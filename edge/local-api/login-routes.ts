@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Log } from '../../protocol/model/log.ts'
 import { Refusals } from '../../protocol/model/refusals.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { storageSentence, storageText, type StorageFault } from '../../protocol/model/storage.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { bodyOf } from './bodies.ts'
 import { Guesses, type GuessLimits } from './guesses.ts'
@@ -21,6 +22,8 @@ export interface LoginOptions {
   /** How long a login lasts. */
   sessionMs: number
   guesses: GuessLimits
+  /** Why the hub cannot use its storage; undefined while it works. The page states it before the login. */
+  storage?: () => StorageFault | undefined
   runtime: Runtime
   log: Log
   /** Where a request comes from. */
@@ -102,7 +105,9 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   app.get('/api/session', (c) => {
     const value = getCookie(c, cookieName(isTls(c)))
     const isOpen = value !== undefined && isSameSite(c.req.raw.headers) && sessionOf(value) !== undefined
-    return c.json({ logged_in: isOpen })
+    const fault = options.storage?.()
+    const storage = fault && { message: storageSentence(fault), remedy: storageText(fault.reason).remedy }
+    return c.json({ logged_in: isOpen, ...(storage && { storage }) })
   })
   const authenticate: MiddlewareHandler<{ Variables: LocalVariables }> = async (c, next) => {
     const value = getCookie(c, cookieName(isTls(c)))

@@ -1,4 +1,5 @@
 import type { JSX } from 'preact'
+import { fit } from './fit.ts'
 
 const FONTS = "ui-sans-serif, system-ui, sans-serif, 'Apple Color Emoji'"
 let pen: CanvasRenderingContext2D | null | undefined
@@ -9,15 +10,6 @@ function widthOf(text: string, size: number, weight: number): number {
   if (!pen) return text.length * size * 0.65
   pen.font = `${weight} ${size}px ${FONTS}`
   return pen.measureText(text).width
-}
-
-/** The text, or as much of its beginning as fits, with an ellipsis. `widthOf` measures a text. */
-export function fit(text: string, width: number, widthOf: (text: string) => number): string {
-  if (widthOf(text) <= width) return text
-  const letters = Array.from(text)
-  let most = letters.length - 1
-  while (most > 0 && widthOf(`${letters.slice(0, most).join('')}…`) > width) most -= 1
-  return most > 0 ? `${letters.slice(0, most).join('')}…` : ''
 }
 
 const fitted = new Map<string, string>()

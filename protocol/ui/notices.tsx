@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import { CircleAlert, CircleCheck, X } from 'lucide'
 import type { JSX } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { Icon } from './icon.tsx'
 
 /** What a person may do about a notice, on a button in it. */
@@ -39,29 +39,35 @@ export async function attempt(what: string, work: () => Promise<unknown>): Promi
   }
 }
 
+/** Where the pointer was last, in pixels from the top of the window. */
+let pointerY = 0
+addEventListener('pointermove', ({ clientY }) => (pointerY = clientY), { capture: true, passive: true })
+addEventListener('pointerdown', ({ clientY }) => (pointerY = clientY), { capture: true, passive: true })
+
+/** Whether the person works in the lower half of the window: by what has the focus, or else by the pointer. */
+function isBelow(): boolean {
+  const focused = document.activeElement
+  if (!focused || focused === document.body) return pointerY > innerHeight / 2
+  const { top, bottom } = focused.getBoundingClientRect()
+  return (bottom < 0 || top > innerHeight ? pointerY : (top + bottom) / 2) > innerHeight / 2
+}
+
 /**
- * Notices lie over the bottom of the page and let fingers through, so that nothing moves when one comes. The page gets as
- * much room below as they cover, and what has the focus is scrolled out from under them.
+ * Notices lie over the page and let fingers through, so that nothing moves when one comes. They stand in the half of the
+ * window in which nobody works, and the page has room below for what they cover.
  */
 export function Notices(): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    const { style } = document.documentElement
-    const uncover = (): void => {
-      const height = box.current?.offsetHeight ?? 0
-      style.setProperty('--notices', `${notices.value.length === 0 ? 0 : height}px`)
-      if (notices.value.length === 0) return
-      const focused = document.activeElement
-      if (!focused || focused === document.body || box.current?.contains(focused)) return
-      const hidden = focused.getBoundingClientRect().bottom - (innerHeight - height)
-      if (hidden > 0 && hidden < innerHeight) scrollBy({ top: hidden + 8, behavior: 'instant' })
-    }
-    uncover()
+  const [isOnTop, setOnTop] = useState(false)
+  useLayoutEffect(() => {
+    setOnTop(isBelow())
+    const height = notices.value.length === 0 ? 0 : (box.current?.offsetHeight ?? 0)
+    document.documentElement.style.setProperty('--notices', `${height}px`)
   }, [notices.value])
   return (
     <div
       ref={box}
-      class="print:hidden fixed bottom-0 right-0 z-20 p-3 flex flex-col gap-2 w-full max-w-md pointer-events-none empty:hidden"
+      class={`print:hidden fixed right-0 z-20 p-3 flex flex-col gap-2 w-full max-w-md pointer-events-none ${isOnTop ? 'top-14' : 'bottom-0'}`}
       role="status"
     >
       {notices.value.map(({ id, text, isBad, action }) => (

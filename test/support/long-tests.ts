@@ -14,6 +14,7 @@ export const long: readonly string[] = [
   'test/process/crowds.test.ts',
   'test/process/proxies.test.ts',
   'test/browser/hub-page.test.ts',
+  'test/browser/hub-page-people.test.ts',
   'test/process/storage-fails.test.ts',
   'test/process/cut-off.test.ts',
   'test/browser/docs.test.ts',

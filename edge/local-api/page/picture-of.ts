@@ -9,6 +9,8 @@ export function pictureOf({ controllers }: HardwareDescription, state: LocalStat
     const order = orders.find(({ order_id }) => order_id === id)
     return order ? `order ${order.order_number}` : null
   }
+  // A hub that lost its journal has no number of a row before somebody counts it.
+  const isStockLost = state.alarms.some(({ code }) => code === 'journal_lost')
   const devices = controllers.flatMap((controller) => controller.devices)
   const door = (id: string): PictureDoor | null => {
     const found = health.doors.find((one) => one.door === id)
@@ -44,8 +46,8 @@ export function pictureOf({ controllers }: HardwareDescription, state: LocalStat
             return {
               shelf,
               row: index + 1,
-              units: facing?.quantity ?? 0,
-              depth,
+              units: facing === undefined ? 0 : facing.quantity === 0 && isStockLost ? null : facing.quantity,
+              depth: facing?.capacity ?? depth,
               product: facing ? (facing.name ?? `product ${facing.product_id}`) : null,
               blocked: facing?.blocked ?? null,
             }

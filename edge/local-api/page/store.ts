@@ -45,35 +45,25 @@ export const running = signal<ReadonlySet<string>>(new Set())
 /** Why the hub cannot use its storage: shown before the login too, as the token may be on the same card. */
 export const storageProblem = signal<string | null>(null)
 
-async function readStorageProblem(): Promise<string | null> {
-  try {
-    const { storage } = (await (await fetch('health')).json()) as {
-      storage?: { message: string; remedy: string }
-    }
-    return storage ? `${storage.message}. ${storage.remedy}` : null
-  } catch {
-    return null
-  }
+interface Session {
+  logged_in: boolean
+  storage?: { message: string; remedy: string }
 }
 
 export async function enter(): Promise<void> {
   try {
-    const { logged_in: isLoggedIn } = await call<{ logged_in: boolean }>('GET', 'api/session')
-    if (!isLoggedIn) return needLogin()
+    const { logged_in: isLoggedIn, storage } = await call<Session>('GET', 'api/session')
+    storageProblem.value = storage ? `${storage.message}. ${storage.remedy}` : null
+    if (!isLoggedIn) return void (login.value = 'needed')
     const answer = await call<{ hardware: HardwareDescription; software: string }>('GET', 'api/hardware')
     hardware.value = answer.hardware
     software.value = answer.software
     login.value = 'there'
     followHub()
   } catch (error) {
-    if (error instanceof CallError && error.status === 401) await needLogin()
+    if (error instanceof CallError && error.status === 401) login.value = 'needed'
     else if (error instanceof CallError || !enterWithoutNetwork()) say(causeOf(error), true)
   }
-}
-
-async function needLogin(): Promise<void> {
-  login.value = 'needed'
-  storageProblem.value = await readStorageProblem()
 }
 
 function followHub(): void {

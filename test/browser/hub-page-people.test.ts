@@ -1,0 +1,311 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { seriousProblems } from '../support/browser.ts'
+import { missing, service } from '../support/services.ts'
+import { scriptedHub } from './scripted-hub.ts'
+import { hold, press, select, serveHub, type ServedHub } from './served-hub.ts'
+
+const browserTest = service('chromium')
+let served: ServedHub
+let hub: ReturnType<typeof scriptedHub>
+
+beforeAll(async () => {
+  if (missing('chromium') === undefined) served = await serveHub()
+}, 120_000)
+beforeEach(() => {
+  hub = scriptedHub()
+  if (missing('chromium') === undefined) served.hub = hub
+})
+afterAll(() => served?.close())
+
+const focused = (page: Page): Promise<string> =>
+  page.evaluate(
+    '(document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent).trim()',
+  )
+const alarm = (code: string, subject: string) => ({
+  code,
+  subject,
+  detail: 'test',
+  raised_at: Date.UTC(2026, 2, 1),
+})
+const countOf = (location: object, units: number) => ['count', location, units]
+
+describe('a person at the hub’s page', () => {
+  browserTest('“Show it” leads to the device, and to the row of an alarm, on a telephone', async () => {
+    hub.state.alarms = [alarm('row_blocked', 'row 2/3/4'), alarm('bin_fault', 'bin 3')]
+    const { page } = await served.visit()
+    await page.getByRole('button', { name: 'Show it: Row 2/3/4' }).click()
+    await expect.poll(() => focused(page)).toBe('Row 2/3/4: units')
+    expect(await page.locator('[data-row="2/3/4"]').isVisible()).toBe(true)
+    await page.getByRole('button', { name: 'Show it: Bin 3' }).click()
+    await expect.poll(() => focused(page)).toBe('Bin 3')
+    const { y, height } = (await page.locator('[data-sentence-of="bin-3"]').boundingBox())!
+    expect(y).toBeGreaterThan(0)
+    expect(y + height).toBeLessThan(900)
+  })
+
+  browserTest('a touched row of the picture is opened, and its name is known', async () => {
+    const { page } = await served.visit()
+    const row = page.locator('[data-device="cabinet-3"] [data-picture-row="2/1"]')
+    expect(await row.locator('title').textContent()).toBe('Row 3/2/1: Snack 320, 6 of 12')
+    await row.click()
+    await expect.poll(() => focused(page)).toBe('Row 3/2/1: units')
+  })
+
+  browserTest('Enter counts a row and leads to the next one; the buttons keep their places', async () => {
+    const { page } = await served.visit()
+    await page.locator('[data-device="cabinet-2"] [data-picture-row="1/1"]').click()
+    const places = () =>
+      page
+        .locator('[data-row="2/1/1"] button')
+        .evaluateAll((all) => all.map((one) => (one as unknown as { offsetLeft: number }).offsetLeft))
+    await expect.poll(() => focused(page)).toBe('Row 2/1/1: units')
+    const before = await places()
+    await page.keyboard.type('10')
+    expect(await places()).toEqual(before)
+    await page.keyboard.press('Enter')
+    await expect.poll(() => focused(page)).toBe('Row 2/1/2: units')
+    await page.keyboard.type('0')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => focused(page)).toBe('Row 2/1/3: units')
+    expect(hub.asked).toEqual([
+      countOf({ cabinet: 2, shelf: 1, row: 1 }, 10),
+      countOf({ cabinet: 2, shelf: 1, row: 2 }, 0),
+    ])
+    // The last row of a shelf leads to the next shelf.
+    await page.getByLabel('Row 2/1/6: units').focus()
+    await page.keyboard.press('Enter')
+    await expect.poll(() => focused(page)).toBe('Row 2/2/1: units')
+  })
+
+  browserTest(
+    'counts without network are kept, shown as not sent, survive a reload, and are sent when the hub is there',
+    async () => {
+      const { page } = await served.visit()
+      const row = page.locator('[data-row="2/1/1"]')
+      await page.evaluate('navigator.serviceWorker.ready.then(() => undefined)')
+      await expect
+        .poll(() => page.evaluate('caches.open("page").then((c) => c.keys()).then((k) => k.length)'))
+        .toBeGreaterThan(2)
+      await page.waitForTimeout(500)
+      await page.locator('[data-device="cabinet-2"] [data-picture-row="1/1"]').click()
+      await expect.poll(() => focused(page)).toBe('Row 2/1/1: units')
+      await page.context().setOffline(true)
+      await page.keyboard.type('7')
+      await page.keyboard.press('Enter')
+      await page.keyboard.type('9')
+      await page.keyboard.press('Enter')
+      await row.getByText('Not sent yet: counted 7').waitFor()
+      expect(await row.getByLabel('units').inputValue()).toBe('7')
+      await page.reload()
+      await page.waitForSelector('[data-device="bin-1"]')
+      await page.waitForSelector('[data-connected=false]:has-text("away since")')
+      await page.locator('[data-device="cabinet-2"] [data-picture-row="1/1"]').click()
+      await row.getByText('Not sent yet: counted 7').waitFor()
+      await page.getByLabel('Row 2/1/3: units').fill('4')
+      expect(hub.asked).toEqual([])
+      await page.context().setOffline(false)
+      await expect.poll(() => hub.asked.length, { timeout: 20_000 }).toBe(2)
+      expect(hub.asked).toEqual([
+        countOf({ cabinet: 2, shelf: 1, row: 1 }, 7),
+        countOf({ cabinet: 2, shelf: 1, row: 2 }, 9),
+      ])
+      await row.getByText('Not sent yet').waitFor({ state: 'detached' })
+      expect(await page.getByLabel('Row 2/1/3: units').inputValue()).toBe('4')
+    },
+    60_000,
+  )
+
+  browserTest(
+    'a touch unlocks no door and restarts nothing; holding does, and two key presses do',
+    async () => {
+      const { page } = await served.visit()
+      await press(page, 'Stop taking orders')
+      await page.getByRole('button', { name: 'Undo' }).click()
+      await expect
+        .poll(() => hub.asked)
+        .toEqual([
+          ['hold', 'orders', true],
+          ['hold', 'orders', false],
+        ])
+      hub.asked.length = 0
+      const unlock = page.locator('#device button.hold:has-text("Unlock the main door")')
+      const size = await unlock.boundingBox()
+      await unlock.click()
+      await unlock.click({ delay: 500 })
+      await page.waitForTimeout(700)
+      expect(hub.asked).toEqual([])
+      expect(await unlock.textContent()).toContain('Hold for 1 second')
+      expect(await unlock.boundingBox()).toEqual(size)
+      await unlock.focus()
+      await page.keyboard.press('Enter')
+      await page.waitForTimeout(300)
+      expect(hub.asked).toEqual([])
+      await page.keyboard.press('Enter')
+      await expect.poll(() => hub.asked).toEqual([['unlockDoor', 'main', 30_000]])
+      await hold(page, 'Unlock the main door for 30 s')
+      await expect.poll(() => hub.asked.length).toBe(2)
+    },
+  )
+
+  browserTest('whatever is touched on a telephone is 44 pixels high', async () => {
+    const { page } = await served.visit()
+    const low = (): Promise<string[]> =>
+      page.$$eval(
+        'button, a[href], input, select, summary, [role=button], label:has(input[type=checkbox])',
+        (all) =>
+          (
+            all as unknown as {
+              checkVisibility(): boolean
+              getBoundingClientRect(): { height: number }
+              outerHTML: string
+              matches(s: string): boolean
+            }[]
+          )
+            .filter((one) => one.checkVisibility() && !one.matches('.sr-only, input[type=checkbox]'))
+            .filter((one) => one.getBoundingClientRect().height < 44)
+            .map((one) => `${one.getBoundingClientRect().height} ${one.outerHTML.slice(0, 120)}`),
+      )
+    for (const device of ['', 'bin-2', 'fridge-1', 'main', 'cabinets-left', 'cabinet-1']) {
+      if (device) await select(page, device)
+      if (device === 'cabinet-1') await page.click('[data-shelf="1"] summary')
+      await page.$$eval('#device > div > details', (all) => {
+        for (const one of all as unknown as { open: boolean }[]) one.open = true
+      })
+      await page.waitForTimeout(400)
+      expect([device, await low()]).toEqual([device, []])
+    }
+  })
+
+  browserTest('the picture is one stop of the tab key; arrows, Enter and Esc lead through it', async () => {
+    const { page } = await served.visit({ width: 1400 })
+    const stops: string[] = []
+    for (let presses = 0; presses < 12; presses += 1) {
+      await page.keyboard.press('Tab')
+      stops.push(await focused(page))
+      if (stops.at(-1)!.startsWith('Cabinet 1')) break
+    }
+    expect(stops.at(-1)).toMatch(/^Cabinet 1: /)
+    await page.keyboard.press('ArrowRight')
+    expect(await focused(page)).toMatch(/^Cabinet 2: /)
+    await page.keyboard.press('End')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowDown')
+    expect(await focused(page)).toMatch(/^Fridge 1/)
+    await page.keyboard.press('ArrowDown')
+    expect(await focused(page)).toMatch(/^Bin 1: /)
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => focused(page)).toBe('Bin 2')
+    await page.keyboard.press('Tab')
+    expect(await focused(page)).toBe('Bin 2: Open')
+    await page.keyboard.press('Escape')
+    await expect.poll(() => focused(page)).toMatch(/^Bin 2: /)
+    await page.keyboard.press('Tab')
+    expect(await focused(page)).not.toMatch(/^Bin 3|^Main door/)
+    const names = await page.$$eval('#device button', (all) =>
+      all.map((one) => one.getAttribute('aria-label') ?? one.textContent),
+    )
+    expect(new Set(names).size).toBe(names.length)
+  })
+
+  browserTest(
+    'a new alarm is announced: title, live region, badge and a notice that leads to it',
+    async () => {
+      hub.state.alarms = []
+      const { page } = await served.visit()
+      const others = Number(await page.locator('[data-badge]').getAttribute('data-badge'))
+      expect(await page.locator('[data-announced]').textContent()).toBe('')
+      expect(await page.title()).toBe(`(${others}) Hub 1`)
+      hub.state.alarms = [alarm('door_forced', 'door main')]
+      await page.waitForSelector('[role=alert]:has-text("Door main")', { state: 'attached' })
+      expect(await page.title()).toBe(`(${others + 1}) Hub 1`)
+      await page.click('[data-notice=bad] button:has-text("Show it")')
+      await page.waitForSelector('[data-sentence-of="main"]')
+    },
+  )
+
+  for (const width of [390, 1400])
+    browserTest(
+      `at ${width} pixels nothing that is touched moves when the last unit is sold, or alarms come and go`,
+      async () => {
+        hub.state.alarms = []
+        const { page } = await served.visit({ width })
+        await page.locator('[data-device="cabinet-2"] [data-picture-row="1/2"]').click()
+        const more = page.getByLabel('Row 2/1/2: one more')
+        await expect.poll(() => focused(page)).toBe('Row 2/1/2: units')
+        await page.waitForTimeout(300)
+        const { x, y } = (await more.boundingBox())!
+        await page.mouse.move(x + 10, y + 10)
+        const moved = async (): Promise<number> => Math.round((await more.boundingBox())!.y - y)
+        const stock = hub.state.stock
+        for (let time = 0; time < 3; time += 1) {
+          hub.state.stock = stock.map((facing) => ({ ...facing, quantity: 0 }))
+          await page.waitForSelector('[data-obstacle]')
+          expect([time, 'all sold', await moved()]).toEqual([time, 'all sold', 0])
+          hub.state.alarms = [alarm('door_forced', 'door main'), alarm('fridge_warm', 'fridge 1')]
+          await page.waitForSelector('[data-alarms="2"]')
+          expect([time, 'alarms', await moved()]).toEqual([time, 'alarms', 0])
+          hub.state.stock = stock
+          await page.waitForSelector('[data-obstacle]', { state: 'detached' })
+          hub.state.alarms = []
+          await page.waitForSelector('[data-alarms="0"]')
+          expect([time, 'over', await moved()]).toEqual([time, 'over', 0])
+        }
+      },
+    )
+
+  browserTest(
+    'the login leaves no error in the browser’s log, and the chosen tab shows in forced colours',
+    async () => {
+      const { page, problems } = await served.browser.open(served.url, { width: 390 })
+      await page.waitForSelector('input[name=token]')
+      expect(problems).toEqual([])
+      const opened = await served.visit()
+      await opened.page.emulateMedia({ forcedColors: 'active' })
+      await opened.page.click('summary:has-text("Log and wire")')
+      const colour = (name: string): Promise<string> =>
+        opened.page
+          .locator(`#device button:text-is("${name}")`)
+          .evaluate(
+            (one) =>
+              (
+                globalThis as unknown as { getComputedStyle(of: unknown): { backgroundColor: string } }
+              ).getComputedStyle(one).backgroundColor,
+          )
+      expect(await colour('Log')).not.toBe(await colour('Wire'))
+      expect(await seriousProblems(opened.page)).toEqual([])
+    },
+  )
+
+  for (const width of [390, 768, 2560])
+    browserTest(`at ${width} pixels long order numbers and names stay within their frames`, async () => {
+      const orders = hub.core.orders
+      hub.core.orders = () => orders().map((order) => ({ ...order, order_number: 999_979 }))
+      const { page } = await served.visit({ width })
+      await page.waitForSelector('text=/order 999979/')
+      const crossing = await page.$$eval('svg[data-columns] text', (all) => {
+        type Shape = { getBoundingClientRect(): { left: number; right: number; top: number; bottom: number } }
+        type Text = Shape & {
+          textContent: string
+          ownerDocument: { querySelectorAll(s: string): Iterable<Shape> }
+        }
+        return (all as unknown as Text[]).flatMap((text) => {
+          const one = text.getBoundingClientRect()
+          if (text.textContent === '') return []
+          const frames = [...text.ownerDocument.querySelectorAll('[data-device] > rect:first-child')]
+          const holds = frames.some((frame) => {
+            const box = frame.getBoundingClientRect()
+            return (
+              one.left >= box.left &&
+              one.right <= box.right &&
+              one.top >= box.top - 2 &&
+              one.bottom <= box.bottom + 2
+            )
+          })
+          return holds ? [] : [text.textContent]
+        })
+      })
+      expect(crossing).toEqual([])
+    })
+})

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { PendingCounts, type PendingCount, type Sent } from '../../../edge/local-api/page/pending-counts.ts'
+
+const at = (row: number) => ({ cabinet: 1, shelf: 2, row })
+const entry = (id: string, row: number, units: number, what: PendingCount['what'] = 'count') => ({
+  id,
+  what,
+  location: at(row),
+  units,
+})
+
+/** A page whose network a test switches. */
+function page(stored: readonly PendingCount[] = []) {
+  let now = 1_000_000
+  const world = {
+    isThere: true,
+    refused: new Map<string, string>(),
+    sent: [] as string[],
+    shown: stored,
+    pass: (ms: number) => void (now += ms),
+  }
+  const counts = new PendingCounts({
+    stored,
+    now: () => now,
+    send: ({ id }, ageMs): Promise<Sent> => {
+      if (!world.isThere) return Promise.resolve('not delivered')
+      const refusal = world.refused.get(id)
+      if (refusal !== undefined) return Promise.resolve({ refused: refusal })
+      world.sent.push(`${id} ${ageMs}`)
+      return Promise.resolve('confirmed')
+    },
+    onChange: (entries) => void (world.shown = entries),
+  })
+  return { counts, world }
+}
+
+test('a count that the hub confirms is forgotten', async () => {
+  const { counts, world } = page()
+  await counts.enter(entry('a', 1, 7))
+  expect([world.sent, world.shown]).toEqual([['a 0'], []])
+})
+
+test('counts without network wait in their order, and are sent with their age', async () => {
+  const { counts, world } = page()
+  world.isThere = false
+  await counts.enter(entry('a', 1, 7))
+  world.pass(30_000)
+  await counts.enter(entry('b', 2, 4, 'restock'))
+  expect(world.shown.map(({ id, isLate }) => [id, isLate])).toEqual([
+    ['a', true],
+    ['b', false],
+  ])
+  world.pass(30_000)
+  world.isThere = true
+  await counts.send()
+  expect([world.sent, world.shown]).toEqual([['a 60000', 'b 30000'], []])
+})
+
+test('a later count of a row replaces what waits for it; a restock is added to it', async () => {
+  const { counts, world } = page()
+  world.isThere = false
+  await counts.enter(entry('a', 1, 7))
+  await counts.enter(entry('b', 1, 2, 'restock'))
+  expect(world.shown.map(({ id }) => id)).toEqual(['a', 'b'])
+  await counts.enter(entry('c', 1, 8))
+  expect(world.shown.map(({ id }) => id)).toEqual(['c'])
+  counts.discard(at(1))
+  expect(world.shown).toEqual([])
+})
+
+test('what the hub refuses stays with the reason, and does not hold up others', async () => {
+  const { counts, world } = page()
+  world.refused.set('a', 'counted since')
+  await counts.enter(entry('a', 1, 7))
+  await counts.enter(entry('b', 2, 3))
+  expect(world.shown).toMatchObject([{ id: 'a', problem: 'counted since' }])
+  expect(world.sent).toEqual(['b 0'])
+  await counts.enter(entry('c', 1, 6))
+  expect([world.sent, world.shown]).toEqual([['b 0', 'c 0'], []])
+})
+
+test('what an earlier load of the page left is sent', async () => {
+  const { counts, world } = page([{ ...entry('a', 1, 7), at: 940_000, problem: null, isLate: true }])
+  await Promise.all([counts.send(), counts.send()])
+  expect(world.sent).toEqual(['a 60000'])
+})
