@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Hono } from 'hono'
 import { callableHost } from '../protocol/model/address.ts'
+import { BUILD } from '../protocol/build.ts'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
@@ -29,7 +30,6 @@ import {
   type CloudConfig,
 } from './platform/settings/config.ts'
 import { createCloud, type Cloud } from './cloud.ts'
-import { commitOf } from './platform/settings/commit.ts'
 import type { CloudContext } from './platform/context.ts'
 import { openSealer } from './platform/store/open-sealer.ts'
 import { keptStoreSecret } from './platform/store/sealer.ts'
@@ -280,7 +280,7 @@ async function main(): Promise<void> {
     facts: {
       name: `cloud@${hostname()}`,
       pid: process.pid,
-      commit: commitOf(import.meta.dirname),
+      commit: BUILD?.commit ?? 'unknown',
       settings: config.shown,
       logFolder,
       ...(broker && { brokerClients: () => broker.clientCount() }),

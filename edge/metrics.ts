@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
-import { VERSION } from '../protocol/model/version.ts'
+import { PRODUCT_VERSION } from '../protocol/build.ts'
 import { storageReasons } from '../protocol/model/storage.ts'
 import type { Store } from './journal/store.ts'
 import type { Serving } from './serving.ts'
@@ -36,7 +36,10 @@ export function createHubMetrics({
     new Gauge({ name, help, labelNames, registers })
   const counter = <const L extends string>(name: string, help: string, ...labelNames: L[]) =>
     new Counter({ name, help, labelNames, registers })
-  gauge('larder_build_info', 'Always 1; its label says what runs.', 'version').set({ version: VERSION }, 1)
+  gauge('larder_build_info', 'Always 1; its label says what runs.', 'version').set(
+    { version: PRODUCT_VERSION },
+    1,
+  )
   const orders = gauge('larder_hub_orders', 'Orders that are at the hub, by what it does with them.', 'phase')
   const unknown = gauge(
     'larder_hub_unknown_operations',

@@ -7,7 +7,7 @@ import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import type { Clock, Runtime } from '../protocol/model/runtime.ts'
 import { storageSentence, storageText, type StorageFault } from '../protocol/model/storage.ts'
-import { VERSION } from '../protocol/model/version.ts'
+import { PRODUCT_VERSION } from '../protocol/build.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import type { EdgeConfig } from './config.ts'
@@ -66,7 +66,7 @@ export interface Resident extends Pick<HubMetricsOptions, 'hub' | 'store'> {
 export function createResident(options: ResidentOptions): Resident {
   const { config, runtime, log, recent, gpio, openTransport, notify, watchdogMs } = options
   const { hardware } = config
-  const software = `larder-edge ${VERSION}`
+  const software = `larder-edge ${PRODUCT_VERSION}`
   const tokens = tokenKeeper(config, runtime, log)
   let lock: StoreLock | undefined = options.lock instanceof StorageError ? undefined : options.lock
   let answering: Serving | undefined

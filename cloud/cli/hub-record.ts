@@ -53,7 +53,8 @@ async function listedHub(
     hub_status: shownHubStatus(hub),
     online: state.online,
     last_heartbeat: timestampOrNull(state.lastHeardAt),
-    version: state.software,
+    // Hubs report `larder-edge VERSION`.
+    version: state.software?.replace(/^larder-edge /, '') ?? null,
     open_alarms: await countAlarms(q, hub.id),
   }
 }

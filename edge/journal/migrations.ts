@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3'
-import { VERSION } from '../../protocol/model/version.ts'
+import { PRODUCT_VERSION } from '../../protocol/build.ts'
 import { judgeJournal, storeSchema, type Migration } from './journal-schema.ts'
 
 /**
@@ -13,7 +13,7 @@ export function migrate(db: Database, migrations: readonly Migration[], hubId?: 
     if (index < done) continue
     db.transaction(() => {
       db.exec(migration.sql)
-      storeSchema(db, migrations.slice(0, index + 1), { hubId, software: VERSION })
+      storeSchema(db, migrations.slice(0, index + 1), { hubId, software: PRODUCT_VERSION })
       db.pragma(`user_version = ${index + 1}`)
     }).immediate()
   }

@@ -13,6 +13,8 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import type { Progress } from '../../protocol/model/progress.ts'
 import { debianArchitecture, filesBelow, makeDebianPackage, placeSystemFiles, sizeOf } from './debian.ts'
+import { checkedOut } from '../../protocol/build.ts'
+import { versionOf } from '../../protocol/model/build-time.ts'
 import { writeBuildFile } from './build-file.ts'
 import { bundlePrograms, isNative } from './bundle.ts'
 import { copyLicences, copyPackage, nameOf, productionFolders } from './dependencies.ts'
@@ -41,7 +43,7 @@ export interface BuildOptions {
  */
 export async function buildPackage({ root, name, out, progress }: BuildOptions): Promise<BuiltPackage> {
   const manifest = readManifest(root, name)
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  const version = versionOf(checkedOut(root))
   const line = Number(process.versions.node.split('.')[0])
   const work = mkdtempSync(join(tmpdir(), 'larder-package-'))
   try {

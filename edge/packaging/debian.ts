@@ -53,14 +53,7 @@ export function makeDebianPackage(
   const { name, summary, about, groups, folder, units, configuration, recommends } = manifest
   const debian = join(tree, 'DEBIAN')
   const installedKiB = Math.ceil(sizeOf(tree) / 1024)
-  const depends = [
-    `nodejs (>= ${line})`,
-    `nodejs (<< ${line + 1})`,
-    `libc6 (>= ${newestGlibc(tree)})`,
-    'libstdc++6',
-    'passwd',
-    'util-linux',
-  ]
+  const depends = [`libc6 (>= ${newestGlibc(tree)})`, 'libstdc++6', 'passwd', 'util-linux']
   const control = [
     `Package: ${name}`,
     `Version: ${version}`,
@@ -70,7 +63,8 @@ export function makeDebianPackage(
     'Priority: optional',
     `Installed-Size: ${installedKiB}`,
     `Depends: ${depends.join(', ')}`,
-    ...(recommends.length > 0 ? [`Recommends: ${recommends.join(', ')}`] : []),
+    // Not a dependency: a system that replaces its Node must not remove a hub's service.
+    `Recommends: ${[`nodejs (>= ${line})`, ...recommends].join(', ')}`,
     `Description: ${summary}`,
     ` ${about}`,
     '',
@@ -80,6 +74,7 @@ export function makeDebianPackage(
   writeFileSync(join(debian, 'conffiles'), `${Object.keys(configuration).join('\n')}\n`)
   const values: Record<string, string> = {
     FOLDER: folder,
+    LINE: String(line),
     GROUPS: groups.join(' '),
     UNITS: units.map((unit) => unit.split('/').at(-1)!).join(' '),
     CONFIGURATION: Object.keys(configuration).join(' '),

@@ -9,7 +9,7 @@ if (process.versions.modules !== made.abi) {
       process.versions.node +
       ': install Node ' +
       made.line +
-      ', or the package that was made for this Node.\n',
+      ' (https://nodejs.org), or the package that was made for this Node.\n',
   )
   process.exit(1)
 }

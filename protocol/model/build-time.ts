@@ -4,18 +4,42 @@ export const BUILD_FILE = 'build.json'
 /** How far above a program's folder it lies. */
 const LEVELS = 2
 
-/**
- * When the commit was made that a program was built from, in milliseconds since the Unix epoch: no earlier than this is the
- * present, whatever a board's clock shows. 0 where nothing says so. `folder`: of the program; `read`: the text of a file.
- */
-export function buildTimeOf(folder: string, read: (path: string) => string): number {
+/** What a program was built from. */
+export interface Build {
+  /** Full hash. */
+  commit: string
+  /** When the commit was made; milliseconds since the Unix epoch. */
+  committedAt: number
+}
+
+/** The build file beside a program, or some folders above it; undefined without one. `folder`: of the program; `read`: the text of a file. */
+export function readBuild(folder: string, read: (path: string) => string): Build | undefined {
   for (let level = 0; level <= LEVELS; level += 1)
     try {
       const path = `${folder}/${'../'.repeat(level)}${BUILD_FILE}`
-      const { committed_at: at } = JSON.parse(read(path)) as { committed_at?: unknown }
-      return typeof at === 'string' && Number.isFinite(Date.parse(at)) ? Date.parse(at) : 0
+      const { commit, committed_at: at } = JSON.parse(read(path)) as Record<string, unknown>
+      const committedAt = typeof at === 'string' ? Date.parse(at) : NaN
+      if (!Number.isFinite(committedAt)) return undefined
+      return { commit: typeof commit === 'string' ? commit : 'unknown', committedAt }
     } catch {
       // Not here, or not readable: perhaps a folder above.
     }
-  return 0
+  return undefined
+}
+
+/**
+ * When the commit was made that a program was built from, in milliseconds since the Unix epoch: no earlier than this is the
+ * present, whatever a board's clock shows. 0 if it is unknown.
+ */
+export const buildTimeOf = (folder: string, read: (path: string) => string): number =>
+  readBuild(folder, read)?.committedAt ?? 0
+
+const SHORT_COMMIT = 7
+
+/** `YYYY.M.D+<short commit>`, by the UTC date of the commit; `0.0.0+unknown` if the commit is unknown. */
+export function versionOf(build: Build | undefined): string {
+  if (!build) return '0.0.0+unknown'
+  const date = new Date(build.committedAt)
+  const day = [date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate()].join('.')
+  return `${day}+${build.commit.slice(0, SHORT_COMMIT)}`
 }

@@ -1,5 +1,14 @@
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, vi } from 'vitest'
@@ -109,7 +118,9 @@ inPackages('a hub’s programs are a few files, and native packages alone stand 
 describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
   inPackages('says what it needs, and keeps its configuration from everybody else', () => {
     const line = Number(process.versions.node.split('.')[0])
-    expect(control(name, 'Depends')).toContain(`nodejs (>= ${line}), nodejs (<< ${line + 1})`)
+    expect(control(name, 'Recommends')).toContain(`nodejs (>= ${line})`)
+    expect(control(name, 'Depends')).not.toContain('nodejs')
+    expect(control(name, 'Version')).toMatch(/^\d{4}\.\d{1,2}\.\d{1,2}\+[0-9a-f]{7}$/)
     expect(control(name, 'Depends')).toMatch(/libc6 \(>= 2\.\d+\)/)
     const configuration = execFileSync('dpkg-deb', ['--info', debianOf(name), 'conffiles'], {
       encoding: 'utf8',
@@ -152,13 +163,27 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
     expect(help.stdout).toMatch(
       name === 'hub' ? /\n {2}edge .*\n {2}management / : /\n {2}cloud .*\n {2}keys /,
     )
-    expect(larder(name, '--version').stdout).toMatch(/^larder-(hub|cloud) \d+\.\d+\.\d+ for Node \d+\n$/)
+    expect(larder(name, '--version').stdout).toMatch(
+      /^larder-(hub|cloud) \d{4}\.\d+\.\d+\+[0-9a-f]{7} for Node \d+\n$/,
+    )
     expect(larder(name, 'nonsense')).toEqual({
       status: 2,
       stdout: '',
       stderr: `larder: no such command: nonsense\n\n${help.stdout}`,
     })
     expect(larder(name)).toEqual({ status: 2, stdout: '', stderr: help.stdout })
+  })
+
+  inPackages('says in a sentence that Node is missing', () => {
+    const shell = join(folder, `shell-${name}`)
+    mkdirSync(shell)
+    for (const tool of ['sh', 'dirname', 'readlink', 'cat', 'id', 'tr'])
+      symlinkSync(execFileSync('which', [tool], { encoding: 'utf8' }).trim(), join(shell, tool))
+    const { status, stderr } = spawnSync(command(name), [name === 'hub' ? 'edge' : 'cloud'], {
+      encoding: 'utf8',
+      env: { PATH: shell },
+    })
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^larder: Node is missing\. Install .*\n$/)])
   })
 
   inPackages('refuses a Node that it was not made for', () => {

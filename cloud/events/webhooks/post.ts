@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { Agent, request as requestHttp, type ClientRequest, type IncomingMessage } from 'node:http'
 import { Agent as TlsAgent, request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
+import { PRODUCT_VERSION } from '../../../protocol/build.ts'
 import { bareHost } from '../../../protocol/model/address.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { isLocalName, isPublic } from './public-address.ts'
@@ -111,7 +112,7 @@ export function createPoster(options: PosterOptions): Poster {
         headers: {
           'Content-Type': 'application/json',
           'Content-Length': Buffer.byteLength(body),
-          'User-Agent': 'Larder-Webhooks/1',
+          'User-Agent': `Larder-Webhooks/${PRODUCT_VERSION}`,
           ...headers,
         },
       })

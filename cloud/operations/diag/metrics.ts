@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Served } from '../../platform/http/app.ts'
-import { SERVICE_VERSION } from '../../platform/http/openapi.ts'
+import { PRODUCT_VERSION } from '../../../protocol/build.ts'
 import type { ProcessFacts } from './system-info.ts'
 
 /** What is measured is told to Prometheus; names follow its conventions (prometheus.io/docs/practices/naming). */
@@ -59,7 +59,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     registers,
   })
   const build = gauge('larder_build_info', 'Always 1; its labels say what runs.', 'version', 'commit')
-  build.set({ version: SERVICE_VERSION, commit: options.commit }, 1)
+  build.set({ version: PRODUCT_VERSION, commit: options.commit }, 1)
   const ofProcess = processGauges(registers, options)
   const ofBooks = bookGauges(registers, options.context)
   return {

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { type SystemInfo, taskNames, type WorkerStatus } from '../../../protocol/contract/diag.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { SERVICE_VERSION } from '../../platform/http/openapi.ts'
+import { PRODUCT_VERSION } from '../../../protocol/build.ts'
 import type { CloudDatabase } from '../../platform/store/database.ts'
 import { SCHEMA_VERSION } from '../../platform/store/migrate.ts'
 import { WORKER_TIMEOUT_MS } from '../../platform/work/workers.ts'
@@ -42,7 +42,7 @@ export async function systemInfo(
     .executeTakeFirstOrThrow()
   const { connected, clients } = facts.broker()
   return {
-    version: SERVICE_VERSION,
+    version: PRODUCT_VERSION,
     commit: facts.commit,
     node_version: process.version,
     os: {

@@ -1,5 +1,6 @@
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
+import { PRODUCT_VERSION } from '../../../protocol/build.ts'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
@@ -134,7 +135,10 @@ async function discoverKeys(issuer: string): Promise<string> {
 }
 
 async function fetchJson(url: string): Promise<unknown> {
-  const answer = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
+  const answer = await fetch(url, {
+    headers: { 'User-Agent': `Larder/${PRODUCT_VERSION}` },
+    signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
+  })
   if (!answer.ok) throw new Error(`${url} answered ${answer.status}`)
   return answer.json()
 }

@@ -1,5 +1,5 @@
 import { DEFAULT_MIGRATION_TABLE, Migrator, sql, type Kysely, type Migration } from 'kysely'
-import { VERSION } from '../../../protocol/model/version.ts'
+import { PRODUCT_VERSION } from '../../../protocol/build.ts'
 import {
   createSchemaTable,
   digestOf,
@@ -127,7 +127,7 @@ async function storeSchema(
   const digests = JSON.stringify(tableDigests(rows, Object.keys(declared)))
   await sql`delete from ${sql.table(SCHEMA_TABLE)}`.execute(db)
   await sql`insert into ${sql.table(SCHEMA_TABLE)} (id, declared, tables, software)
-    values (1, ${digestOf(first)}, ${digests}, ${VERSION})`.execute(db)
+    values (1, ${digestOf(first)}, ${digests}, ${PRODUCT_VERSION})`.execute(db)
 }
 
 function migrationsFor(kind: DatabaseKind, versions: Versions): Record<string, Migration> {
