@@ -1,3 +1,4 @@
+import { alarmKinds } from '../../protocol/model/alarms.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { acknowledgeAlarm, viewAlarm } from '../events/alarms/alarms.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
@@ -5,13 +6,18 @@ import type { Queries } from '../platform/store/database.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { contextOf, findOwner, hubOf, numberOf, recordAct, type CommandLine } from './command-line.ts'
 
+/** The kinds that an acknowledgement ends. */
+const endedByPeople = Object.entries(alarmKinds)
+  .filter(([, { ends }]) => ends === 'when_acknowledged' || ends === 'at_once_or_acknowledged')
+  .map(([kind]) => kind)
+
 const usage = `Usage:
   npm run alarms -- list [--owner NAME] [--hub ID] [--state open|cleared|all] [--limit N]
   npm run alarms -- acknowledge ID
 
-What people have to look at, newest first; \`list\` shows those that are open, 100 of them. \`acknowledge\` says that somebody
-has taken note: the alarm stays open until the problem is resolved. Each has the name of its hub and when the hub was last heard
-(\`last_contact\`), and what to do (\`remedy\`). Prints JSON.`
+Alarms, the newest first; \`list\` prints at most 100 open ones. \`acknowledge\` records that somebody has taken note. An alarm of
+a state stays open until the problem is resolved. An alarm of an incident ends with it: ${endedByPeople.join(', ')}.
+Each alarm has the name of its hub, the hub's last contact (\`last_contact\`) and what to do (\`remedy\`). Prints JSON.`
 
 /** What they are called, and when they were last heard. */
 const hubsById = (q: Queries, ids: readonly number[]) =>

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { z } from 'zod'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
@@ -18,7 +18,7 @@ import {
 import { storeSettings } from '../platform/settings/service-settings.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
-import { storeProblem } from '../platform/store/outage.ts'
+import { placeOf, storeProblem } from '../platform/store/outage.ts'
 import { noSealer } from '../platform/store/sealer.ts'
 
 /** Options of a subcommand, as typed; all take a value. */
@@ -37,6 +37,8 @@ export interface Invocation {
 export interface Terminal {
   /** Prints at once. */
   print: (text: string) => void
+  /** Prints a note for people, apart from the output. */
+  warn?: (text: string) => void
   /** Somebody wants it to end. */
   signal: AbortSignal
 }
@@ -49,6 +51,11 @@ export interface Subcommand {
   flags?: readonly string[]
   /** Names of values that are given without an option, in their order. */
   positionals?: readonly string[]
+  /**
+   * `creates`: the subcommand may be the first act of an installation, and creates the database if there is none. `none`: it uses
+   * no database, and gets an empty one in memory.
+   */
+  store?: 'creates' | 'none'
   /** The subcommand returns an array; each of its items is printed on a line of its own. */
   lines?: true
   /** Whether what is printed says that something failed: exit code 1. */
@@ -90,7 +97,7 @@ export async function runCommandLine(
     const { settings } = result
     const inClear = refusedExposures([databaseExposure(settings.DATABASE_URL)], settings.ALLOW_INSECURE)
     if (inClear.length > 0) throw new UsageError(inClear.join('; '))
-    const db = await openStore(databaseUrlOf(settings))
+    const db = await openStore(databaseUrlOf(settings), subcommand.store, terminal.warn)
     try {
       const output = await subcommand.run({ options, q: db.kysely, db, settings, terminal })
       if (output === undefined) return { exitCode: 0, stdout: '', stderr: '' }
@@ -105,17 +112,34 @@ export async function runCommandLine(
   }
 }
 
-/** Throws a sentence where the database cannot be opened or reached. */
-async function openStore(url: string): Promise<CloudDatabase> {
+/**
+ * Throws a sentence if the database cannot be opened or reached. A command that creates no database gets an empty one in memory
+ * if there is none: an operator who forgot DATABASE_URL would leave a file that looks like the installation's.
+ */
+async function openStore(url: string, use: Subcommand['store'], warn: Terminal['warn']) {
+  if (use === 'none') return emptyStore()
+  const file = /^sqlite:(?!:memory:)(.*)/.exec(url)?.[1]
   try {
     // A command may take its time: nobody waits for it but the operator.
-    const db = openDatabase({ url }).for('background')
-    await db.migrate()
-    return db
+    const isAbsent = use !== 'creates' && file !== undefined && !existsSync(file)
+    const db = isAbsent ? undefined : openDatabase({ url }).for('background')
+    if (db && (use === 'creates' || !(await db.isEmpty()))) {
+      await db.migrate()
+      return db
+    }
+    await db?.close()
+    warn?.(`DATABASE_URL: ${placeOf(url)} is no database of Larder yet, and this command creates none\n`)
+    return await emptyStore()
   } catch (error) {
     const problem = storeProblem(error, url)
     throw problem === undefined ? error : new Error(problem, { cause: error })
   }
+}
+
+async function emptyStore(): Promise<CloudDatabase> {
+  const db = openDatabase({ url: 'sqlite::memory:' })
+  await db.migrate()
+  return db
 }
 
 const textOf = (output: unknown, lines: boolean): string =>

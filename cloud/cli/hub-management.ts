@@ -48,6 +48,7 @@ export const managementCommands = (runtime: Runtime): CommandLine['subcommands']
 /** The cloud's key for management services. */
 const keyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   key: {
+    store: 'none',
     options: [],
     run: ({ settings }) =>
       Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings), say).publicKey }),

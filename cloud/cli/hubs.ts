@@ -45,6 +45,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       run: ({ db, settings }) => listHubs(contextOf({ db, settings }, runtime)),
     },
     create: {
+      store: 'creates',
       options: [...Object.values(hubOptions).map(({ option }) => option), 'owner', 'new-owner', 'hardware'],
       async run({ options, db, settings }) {
         const given = Object.entries(hubOptions).flatMap(([field, { option, isOptional }]) => {

@@ -26,6 +26,7 @@ if (command) {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopped.abort())
   const outcome = await runCommandLine(await command(systemRuntime()), args, process.env, {
     print: (line) => void process.stdout.write(line),
+    warn: (line) => void process.stderr.write(line),
     signal: stopped.signal,
   })
   process.stdout.write(outcome.stdout)

@@ -16,6 +16,7 @@ export const ownerCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     list: { options: [], run: ({ q }) => showOwners(q) },
     create: {
+      store: 'creates',
       options: ['name'],
       run: ({ db, options }) =>
         db.transact(async (tx) => {

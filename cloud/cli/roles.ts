@@ -17,6 +17,7 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
   usage,
   subcommands: {
     grant: {
+      store: 'creates',
       options: ['identity', 'role', 'hubs'],
       async run({ q, db, options }) {
         const identity = required(options, 'identity')

@@ -2,7 +2,7 @@ import { Kysely, sql, type Dialect, type Transaction } from 'kysely'
 import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import { locksOf, type Locks } from './locks.ts'
-import { migrate } from './migrate.ts'
+import { hasNoTables, migrate } from './migrate.ts'
 import type { DatabaseKind } from './table.ts'
 import { defaultDatabaseSettings, type DatabaseSettings, type PoolSettings } from '../settings/settings.ts'
 import { refuseSharedSessions } from './pooler.ts'
@@ -53,6 +53,8 @@ export interface CloudDatabase {
   /** How the connections of each use fare; none where there is but one. */
   connections(): Readonly<Record<string, PoolState>>
   migrate(): Promise<void>
+  /** Whether no build has made its tables here yet. */
+  isEmpty(): Promise<boolean>
   /** `work` may run more than once (see `isRetryable`): it must have no effect but its queries and `afterCommit`. */
   transact<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** Calls `listener` with a hub's id whenever a transaction of this process has added to its outbox. Returns an undo. */
@@ -116,6 +118,7 @@ export function openDatabase({
     },
     connections: server.states,
     migrate: () => server.migrate((kysely) => migrate(kysely, kind)),
+    isEmpty: () => hasNoTables(statements, kind),
     async transact(work) {
       for (let attempt = 1; ; attempt += 1)
         try {

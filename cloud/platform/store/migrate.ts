@@ -99,17 +99,26 @@ export const storedQuery = `select declared, tables, software from ${SCHEMA_TABL
 export const lateIndexes = (numbered: readonly NumberedMigration[] = numberedMigrations): string[] =>
   numbered.flatMap(({ concurrently = [] }) => concurrently)
 
+/** Whether no build has made its tables in this database yet. */
+export const hasNoTables = (kysely: Kysely<Tables>, kind: DatabaseKind): Promise<boolean> =>
+  lacksTable(kysely, kind, DEFAULT_MIGRATION_TABLE)
+
+async function lacksTable(kysely: Kysely<Tables>, kind: DatabaseKind, name: string): Promise<boolean> {
+  const query =
+    kind === 'sqlite'
+      ? `select count(*) as stored from sqlite_master where name = '${name}'`
+      : `select count(*)::int as stored from pg_class where oid = to_regclass('${name}')`
+  const { rows } = await sql.raw<{ stored: number }>(query).execute(kysely)
+  return Number(rows[0]?.stored) === 0
+}
+
 async function compareSchema(kysely: Kysely<Tables>, kind: DatabaseKind, versions: Versions): Promise<void> {
   const rows = async <R>(query: string): Promise<R[]> => (await sql.raw<R>(query).execute(kysely)).rows
-  const [has] = await rows<{ stored: string | number | null }>(
-    kind === 'sqlite'
-      ? `select count(*) as stored from sqlite_master where name = '${SCHEMA_TABLE}'`
-      : `select count(*)::int as stored from pg_class where oid = to_regclass('${SCHEMA_TABLE}')`,
-  )
+  const isUnknown = await lacksTable(kysely, kind, SCHEMA_TABLE)
   judgeSchema(
     {
       migrations: (await rows<{ name: string }>(migrationsQuery)).map(({ name }) => name),
-      stored: Number(has?.stored) > 0 ? (await rows<StoredSchema>(storedQuery))[0] : undefined,
+      stored: isUnknown ? undefined : (await rows<StoredSchema>(storedQuery))[0],
       facts: await rows<SchemaFact>(factsQuery(kind, lateIndexes(versions.numbered))),
     },
     expectedSchema(kind, versions),

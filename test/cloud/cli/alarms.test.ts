@@ -3,6 +3,7 @@ import { alarmCommands } from '../../../cloud/cli/alarms.ts'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { contactCommands } from '../../../cloud/cli/contacts.ts'
 import { raiseAlarm } from '../../../cloud/events/alarms/alarms.ts'
+import { alarmKinds } from '../../../protocol/model/alarms.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { testContext } from '../support/context.ts'
 import { cloudFolder } from './cloud-folder.ts'
@@ -37,6 +38,14 @@ test('open alarms are listed, newest first, of an owner or a hub, with what to d
   expect(json(await alarms('list', '--owner', 'One'))[0]!['remedy']).toMatch(/count the row/)
   expect(json(await alarms('list', '--state', 'cleared'))).toEqual([])
   expect(refusal(await alarms('list', '--state', 'some'))).toMatch(/open, cleared or all/)
+})
+
+test('the help names the kinds that an acknowledgement ends, and no others', async () => {
+  const { stdout } = await alarms('--help')
+  for (const [kind, { ends }] of Object.entries(alarmKinds)) {
+    const isNamed = new RegExp(`\\b${kind}\\b`).test(stdout)
+    expect([kind, isNamed]).toEqual([kind, /acknowledged$/.test(ends)])
+  }
 })
 
 test('an alarm is acknowledged, once, and the audit log has it', async () => {

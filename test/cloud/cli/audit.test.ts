@@ -42,6 +42,7 @@ onEachDatabase('the audit log', (open) => {
   test('tells who did what to what, when, and what came of it, oldest first', async () => {
     const db = await open()
     const runtime = stillRuntime()
+    await db.migrate()
     const began = await fill(db, runtime)
     const [first, ...rest] = await listAudit(db.kysely, all)
     expect(first).toEqual({
@@ -83,6 +84,7 @@ test('the command line prints each record as JSON on a line of its own, and says
     expect(await audit('list')).toEqual({ exitCode: 0, stdout: '', stderr: '' })
     const runtime = stillRuntime()
     const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+    await db.migrate()
     const began = await fill(db, runtime)
     await db.close()
     const since = new Date(began + 3000).toISOString()

@@ -1,7 +1,8 @@
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../cloud/cli/hubs.ts'
 import { keyCommands } from '../../../cloud/cli/keys.ts'
@@ -19,6 +20,45 @@ const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
   expect([exitCode, stderr]).toEqual([0, ''])
   return JSON.parse(stdout)
 }
+
+test('a command that reads, or that names what is absent, creates no database and leaves a note', async () => {
+  const empty = mkdtempSync(join(tmpdir(), 'larder-empty-'))
+  onTestFinished(() => rmSync(empty, { recursive: true }))
+  const at = { DATA_DIR: join(empty, 'data') }
+  const notes: string[] = []
+  const terminal = {
+    print: () => {},
+    warn: (text: string) => void notes.push(text),
+    signal: new AbortController().signal,
+  }
+  for (const [commands, ...args] of [
+    [hubCommands(runtime), 'list'],
+    [hubCommands(runtime), 'show', '1'],
+    [keyCommands(runtime), 'list'],
+    [keyCommands(runtime), 'revoke', 'abcdefgh'],
+    [roleCommands(runtime), 'list'],
+  ] as const)
+    await runCommandLine(commands, args, at, terminal)
+  expect(readdirSync(empty)).toEqual([])
+  expect(notes).toHaveLength(5)
+  for (const note of notes)
+    expect(note).toMatch(/^DATABASE_URL: \S+larder\.sqlite is no database of Larder yet/)
+  // The first act of an installation.
+  await runCommandLine(roleCommands(runtime), ['grant', '--identity', 'a', '--role', 'technician', '--hubs', '*'], at, terminal)
+  expect(readdirSync(at.DATA_DIR)).toContain('larder.sqlite')
+  expect(json(await runCommandLine(roleCommands(runtime), ['list'], at, terminal))).toHaveLength(1)
+  expect(notes).toHaveLength(5)
+})
+
+test('a database on another machine in clear is refused by commands, too', async () => {
+  const url = 'postgres://u:secret@db.example/larder'
+  const outcome = await runCommandLine(keyCommands(runtime), ['list'], { DATABASE_URL: url })
+  expect(outcome).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('ALLOW_INSECURE=plain-database'),
+  })
+  expect(outcome.stderr).not.toContain('secret')
+})
 
 test('a key is created, listed without its secret, and revoked', async () => {
   const args = ['--owner', 'One', '--name', 'till', '--scopes', 'orders:write,hubs:read', '--hubs', '1']

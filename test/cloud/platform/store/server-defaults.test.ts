@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { runCommandLine } from '../../../../cloud/cli/command-line.ts'
+import { hubCommands } from '../../../../cloud/cli/hubs.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { isOutage, outageInWords, storeProblem } from '../../../../cloud/platform/store/outage.ts'
 import { defaultDatabaseSettings } from '../../../../cloud/platform/settings/settings.ts'
@@ -211,6 +213,17 @@ service('postgres')(
     expect(await problemOf(stranger.href)).toMatch(/^DATABASE_URL: .*permission denied for schema public$/)
   },
 )
+
+service('postgres')('a command that reads makes no tables in a database that has none', async () => {
+  const url = await databaseWith()
+  const read = () => runCommandLine(hubCommands(runtime), ['list'], { DATABASE_URL: url })
+  expect(await read()).toMatchObject({ exitCode: 0, stdout: '[]\n' })
+  const db = opened(url)
+  const tables = sql<{
+    count: number
+  }>`select count(*) from pg_class where relnamespace = 'public'::regnamespace`
+  expect((await tables.execute(db.kysely)).rows).toEqual([{ count: 0 }])
+})
 
 describe.skipIf(missing('postgres') !== undefined)('databases of another encoding', () => {
   const names = ['LATIN1', 'SQL_ASCII', 'EUC_JP'].map((encoding) => ({
