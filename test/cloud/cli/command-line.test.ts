@@ -44,7 +44,12 @@ test('a command that reads, or that names what is absent, creates no database an
   for (const note of notes)
     expect(note).toMatch(/^DATABASE_URL: \S+larder\.sqlite is no database of Larder yet/)
   // The first act of an installation.
-  await runCommandLine(roleCommands(runtime), ['grant', '--identity', 'a', '--role', 'technician', '--hubs', '*'], at, terminal)
+  await runCommandLine(
+    roleCommands(runtime),
+    ['grant', '--identity', 'a', '--role', 'technician', '--hubs', '*'],
+    at,
+    terminal,
+  )
   expect(readdirSync(at.DATA_DIR)).toContain('larder.sqlite')
   expect(json(await runCommandLine(roleCommands(runtime), ['list'], at, terminal))).toHaveLength(1)
   expect(notes).toHaveLength(5)
