@@ -143,6 +143,8 @@ test('every endpoint that a guide, a README, an error, an alarm or the descripti
   const texts: [string, string][] = [
     ...[
       ...pagesIn('cloud/docs/guides'),
+      ...pagesIn('cloud/docs/operating'),
+
       'README.md',
       'cloud/README.md',
       'protocol/contract/CHANGELOG.md',

@@ -16,6 +16,7 @@ export const long: readonly string[] = [
   'test/browser/hub-page.test.ts',
   'test/browser/hub-page-people.test.ts',
   'test/process/storage-fails.test.ts',
+  'test/process/operating.test.ts',
   'test/process/cut-off.test.ts',
   'test/browser/docs.test.ts',
   'test/process/package.test.ts',

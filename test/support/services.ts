@@ -31,6 +31,14 @@ const services = {
   /** In front of the server of `postgres`. */
   pgbouncer: () => (onPath('pgbouncer') ? withoutPostgres() : 'pgbouncer is not installed'),
   mosquitto: () => (onPath('mosquitto') ? undefined : 'mosquitto is not installed'),
+  /** The programs that the operating pages call. */
+  operating: () => {
+    const absent = ['sqlite3', 'curl', 'openssl', 'mosquitto_passwd', 'tar', 'sha256sum'].filter(
+      (program) => !onPath(program),
+    )
+    return absent.length > 0 ? `${absent.join(', ')} not installed` : undefined
+  },
+  pgDump: () => (onPath('pg_dump') && onPath('pg_restore') ? withoutPostgres() : 'pg_dump is not installed'),
   /** For the example of a controller's firmware. */
   python3: () => (onPath('python3') ? undefined : 'python3 is not installed'),
   openssl: () => (onPath('openssl') ? undefined : 'openssl is not installed'),

@@ -1,5 +1,7 @@
-/** One guide: a title, and Markdown below it. */
+/** One page: a title, and Markdown below it. */
 export interface Guide {
+  /** Its readers: callers of the API, or operators. */
+  group: 'Guides' | 'Operating'
   title: string
   text: string
 }
@@ -64,7 +66,13 @@ export function documentOf(
       })),
       ...tags.filter(({ name }) => subjects.has(name)),
     ],
-    'x-tagGroups': [{ name: 'Guides', tags: guides.map(({ title }) => nameOf(title)) }, ...groupsOf(paths)],
+    'x-tagGroups': [
+      ...(['Guides', 'Operating'] as const).map((name) => ({
+        name,
+        tags: guides.filter(({ group }) => group === name).map(({ title }) => nameOf(title)),
+      })),
+      ...groupsOf(paths),
+    ],
     paths: Object.fromEntries(shown),
   }
 }
@@ -82,16 +90,19 @@ function groupsOf(paths: Description['paths']): { name: string; tags: string[] }
 /** Some guides are called like a group of endpoints. */
 const nameOf = (title: string): string => `guide ${title}`
 
-/** The first thing to be read: a newcomer wants a sale, not limits of text. */
+/** Links to every page: callers start with a sale, operators with the installation. */
 function whereToBegin(guides: readonly Guide[]): string {
-  const [first, ...others] = guides.map(
-    ({ title }) =>
-      `[${title}](#tag/${nameOf(title)
-        .toLowerCase()
-        .replaceAll(/[^a-z ]/g, '')
-        .replaceAll(' ', '-')})`,
-  )
-  return `Begin with **${first}**. Then: ${others.join(' · ')}.`
+  const linkTo = ({ title }: Guide): string =>
+    `[${title}](#tag/${nameOf(title)
+      .toLowerCase()
+      .replaceAll(/[^a-z ]/g, '')
+      .replaceAll(' ', '-')})`
+  const [first, ...others] = guides.filter(({ group }) => group === 'Guides').map(linkTo)
+  const operating = guides.filter(({ group }) => group === 'Operating').map(linkTo)
+  return [
+    `Begin with **${first}**. Then: ${others.join(' · ')}.`,
+    ...(operating.length > 0 ? [`For operators: ${operating.join(' · ')}.`] : []),
+  ].join('\n\n')
 }
 
 /** An operation with the visitor's own ids in its examples. */

@@ -5,10 +5,16 @@ import type { Description, Guide } from './document.ts'
 import { limitsTable } from './limits-table.ts'
 import orders from './orders.svg'
 
-/** By name; each begins with its title. */
-const files = import.meta.glob<string>('../guides/*.md', { query: '?raw', import: 'default', eager: true })
+/** Pages for callers, by name. Each begins with its title. */
+const guides = import.meta.glob<string>('../guides/*.md', { query: '?raw', import: 'default', eager: true })
+/** Pages for operators, by name. */
+const operating = import.meta.glob<string>('../operating/*.md', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+})
 
-/** In the order in which they are read, as the names say. */
+/** The pages of both groups, in the order of their names. */
 export function guidesFor(
   description: Description,
   known: { baseUrl: string; apiKey: string | undefined },
@@ -23,13 +29,15 @@ export function guidesFor(
     simulator_url: 'http://127.0.0.1:8082',
     changes: changes.replace(/^# .*\n/, '').replaceAll(/^#/gm, '##'),
   }
-  return Object.keys(files)
-    .toSorted()
-    .map((name) => {
-      const text = files[name]!.replaceAll(/\{\{(\w+)\}\}/g, (_, word: string) => words[word]!)
-      const [first = ''] = text.split('\n', 1)
-      return { title: first.replace(/^# /, ''), text: text.slice(first.length).trim() }
-    })
+  const pagesOf = (group: Guide['group'], files: Readonly<Record<string, string>>): Guide[] =>
+    Object.keys(files)
+      .toSorted()
+      .map((name) => {
+        const text = files[name]!.replaceAll(/\{\{(\w+)\}\}/g, (_, word: string) => words[word]!)
+        const [first = ''] = text.split('\n', 1)
+        return { group, title: first.replace(/^# /, ''), text: text.slice(first.length).trim() }
+      })
+  return [...pagesOf('Guides', guides), ...pagesOf('Operating', operating)]
 }
 
 const cardsTable = (): string =>

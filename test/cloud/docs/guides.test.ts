@@ -14,6 +14,7 @@ import { eventTypes } from '../../../protocol/model/event-types.ts'
 
 const docs = resolve(import.meta.dirname, '../../../cloud/docs')
 const names = readdirSync(join(docs, 'guides')).toSorted()
+const operating = readdirSync(join(docs, 'operating')).toSorted()
 const guide = (part: string): string => {
   const name = names.find((each) => each.includes(part))!
   return readFileSync(join(docs, 'guides', name), 'utf8')
@@ -25,6 +26,11 @@ test('there is a guide for each thing that whoever calls has to know, each with 
     'first-sale credentials idempotency paging errors limits orders own-payments webhooks events testing going-live identity-providers changes',
   )
   for (const name of names) expect(guide(name)).toMatch(/^# [A-Z]/)
+  expect(operating.map((name) => name.replace(/^\d\d-|\.md$/g, '')).join(' ')).toBe(
+    'install configure watch back-up-and-restore replace-a-board rotate-secrets silent-hub money brokers',
+  )
+  for (const name of operating)
+    expect(readFileSync(join(docs, 'operating', name), 'utf8')).toMatch(/^# [A-Z]/)
 })
 
 test('the guide on errors has every code with its cause and its cure', () => {
@@ -58,7 +64,10 @@ test('the guides name every role, type of event and kind of allowance', () => {
 })
 
 test('the page shows each endpoint once, the guides before them, and the visitor’s own ids in its examples', () => {
-  const guides = [{ title: 'Webhooks', text: 'How to be told.' }]
+  const guides = [
+    { group: 'Guides', title: 'Webhooks', text: 'How to be told.' },
+    { group: 'Operating', title: 'Watch', text: 'Each day.' },
+  ] as const
   const visitor = { apiKey: 'lk_x', token: 'a', userId: 41, hubId: 2, productId: 7 }
   const shown = documentOf(description, guides, {
     baseUrl: 'http://here',
@@ -70,6 +79,7 @@ test('the page shows each endpoint once, the guides before them, and the visitor
   expect(shown.tags[0]).toMatchObject({ 'x-displayName': 'Webhooks', description: 'How to be told.' })
   expect(shown['x-tagGroups'].map(({ name }) => name)).toEqual([
     'Guides',
+    'Operating',
     'Owner API',
     'Customer API',
     'Service',

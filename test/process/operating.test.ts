@@ -1,0 +1,220 @@
+import { spawn } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { cloudSettings } from '../../cloud/platform/settings/config.ts'
+import { alarmKindNames } from '../../protocol/model/alarms.ts'
+import { settingsIn } from '../../protocol/model/program-settings.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { commandOf } from '../support/programs.ts'
+import { service } from '../support/services.ts'
+import { createPostgresDatabase } from './chaos/postgres.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const pages = join(root, 'cloud/docs/operating')
+const names = readdirSync(pages).toSorted()
+const textOf = (name: string): string => readFileSync(join(pages, name), 'utf8')
+
+/** A block of commands of a page. */
+interface Block {
+  page: string
+  commands: string
+}
+const blocks: Block[] = names.flatMap((page) =>
+  [...textOf(page).matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].map(([, commands]) => ({
+    page,
+    commands: commands!,
+  })),
+)
+
+let folder: string
+let port: number
+const at = (...parts: string[]): string => join(folder, ...parts)
+
+const freePort = (): Promise<number> =>
+  new Promise((done) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port: found } = server.address() as AddressInfo
+      server.close(() => done(found))
+    })
+  })
+
+interface Manifest {
+  commands: [name: string, program: string, flags: string, configuration: string, about: string][]
+}
+
+/** The folders of a machine below the test's own. */
+const places: Readonly<Record<string, string>> = {
+  '/etc/larder': 'etc',
+  '/var/lib/larder': 'var',
+  '/var/backups/larder': 'backups',
+}
+
+const placed = (text: string): string =>
+  Object.entries(places)
+    .reduce((sum, [place, own]) => sum.replaceAll(place, at(own)), text)
+    .replaceAll('127.0.0.1:8080', `127.0.0.1:${port}`)
+
+/**
+ * The programs that the pages call. Ours run as they are, and the unit `larder-cloud` is a real cloud. Programs that change the
+ * machine (packages, editors, owners of files) only report that they were called.
+ */
+function layOut(): void {
+  for (const name of ['bin', 'etc', 'var', 'backups']) mkdirSync(at(name))
+  mkdirSync(at('var/cloud'))
+  const script = (name: string, text: string) =>
+    writeFileSync(at('bin', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+  const calls = ['cloud/packaging/cloud.json', 'edge/packaging/hub.json'].flatMap((path) =>
+    (JSON.parse(readFileSync(join(root, path), 'utf8')) as Manifest).commands.map(
+      ([name, program, , configuration]) => {
+        const [file, subcommand = ''] = program.split(':')
+        const command = commandOf(file!.replace(/\.js$/, '')).join(' ')
+        return `${name}) shift; exec ${command} ${subcommand} "$@" --config ${placed(configuration)} ;;`
+      },
+    ),
+  )
+  script('larder', `case "$1" in\n${calls.join('\n')}\nesac\necho "no such command: $1" >&2; exit 2`)
+  for (const name of ['apt-get', 'npm', 'journalctl', 'editor', 'chown']) script(name, 'exit 0')
+  // As another user, and with owners that are not of this machine: the same without.
+  script('runuser', 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+  script('install', 'for last; do :; done; mkdir -p "$last" && chmod 0700 "$last"')
+  const pid = at('cloud.pid')
+  script(
+    'systemctl',
+    `case "$*" in
+*"start larder-cloud")
+  larder cloud > ${at('cloud.log')} 2>&1 &
+  echo $! > ${pid}
+  for try in $(seq 300); do curl -fs http://127.0.0.1:${port}/readyz > /dev/null && exit 0; sleep 0.1; done
+  cat ${at('cloud.log')}; exit 1 ;;
+"stop larder-cloud")
+  kill $(cat ${pid}); while kill -0 $(cat ${pid}) 2> /dev/null; do sleep 0.1; done; rm ${pid} ;;
+esac`,
+  )
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-operating-'))
+  port = await freePort()
+  layOut()
+  const settings = {
+    DATA_DIR: at('var/cloud'),
+    PORT: port,
+    MQTT_PORT: await freePort(),
+    STORE_SECRET: 'a secret of the store for this test only',
+    MEDIA_SECRET: 'a secret of the media for this test only',
+  }
+  writeFileSync(at('etc/cloud.json'), JSON.stringify(settings))
+  for (const name of ['hub', 'management'])
+    copyFileSync(join(root, `edge/packaging/etc/${name}.json`), at(`etc/${name}.json`))
+  copyFileSync(join(root, 'simulator/hardware/demo-hub.json'), at('etc/hardware.json'))
+}, 60_000)
+
+afterAll(async () => {
+  if (existsSync(at('cloud.pid'))) await run('systemctl stop larder-cloud')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Runs commands in a shell that ends at the first one that fails. */
+function run(
+  commands: string,
+  more: Record<string, string> = {},
+): Promise<{ status: number; output: string }> {
+  return new Promise((done) => {
+    const env = {
+      PATH: `${at('bin')}:${process.env['PATH']}`,
+      STORE: at('var/hub.sqlite'),
+      HARDWARE: at('etc/hardware.json'),
+      AUTHORIZED_KEYS: at('etc/authorized_keys'),
+      ...more,
+    }
+    const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', placed(commands)], { cwd: folder, env })
+    let output = ''
+    for (const stream of [shell.stdout, shell.stderr])
+      stream.setEncoding('utf8').on('data', (chunk: string) => (output += chunk))
+    shell.once('exit', (status) => done({ status: status ?? -1, output }))
+  })
+}
+
+const isOfPostgres = ({ commands }: Block): boolean => /\bpg_(dump|restore)\b/.test(commands)
+
+service('operating')(
+  'every command of the operating pages succeeds, in order; the backup that they make brings back what was lost',
+  async () => {
+    let isLost = false
+    for (const block of blocks.filter((each) => !isOfPostgres(each))) {
+      if (block.commands.includes('systemctl stop larder-cloud')) {
+        // Lost after the backup: the restored service must have it again, and not what came later.
+        expect(
+          (
+            await run(
+              'larder keys create --owner "Springfield Vending" --name later --scopes hubs:read --hubs 1',
+            )
+          ).status,
+        ).toBe(0)
+        isLost = true
+      }
+      const { status, output } = await run(block.commands)
+      expect([block.page, block.commands, output, status]).toEqual([block.page, block.commands, output, 0])
+      if (isLost && block.commands.includes('systemctl start larder-cloud')) {
+        expect((await run('larder hubs list')).output).toContain('Central Station')
+        const keys = await run('larder keys list')
+        expect(keys.output).toContain('"till"')
+        expect(keys.output).not.toContain('"later"')
+      }
+    }
+    expect(isLost).toBe(true)
+  },
+  240_000,
+)
+
+service('pgDump')(
+  'the commands for PostgreSQL make a backup, check it, and restore it over a database that has changed',
+  async () => {
+    const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, systemRuntime())
+    const env = { DATABASE_URL: database.url, DATA_DIR: at('var/postgres') }
+    const list = async () => (await run('larder owners list', env)).output
+    try {
+      expect((await run('larder owners create --name Kept', env)).status).toBe(0)
+      const own = blocks.filter(isOfPostgres)
+      expect(own).toHaveLength(3)
+      for (const [index, { page, commands }] of own.entries()) {
+        if (index === 2) await run('larder owners create --name Later', env)
+        const { status, output } = await run(commands, env)
+        expect([page, commands, output, status]).toEqual([page, commands, output, 0])
+      }
+      expect(await list()).toContain('Kept')
+      expect(await list()).not.toContain('Later')
+    } finally {
+      await database.remove()
+    }
+  },
+  120_000,
+)
+
+test('the operating pages name settings, alarms and pages that exist', () => {
+  const settings = new Set(settingsIn(cloudSettings).keys())
+  const [, example = '{}'] = /^```json\n([\s\S]*?)^```$/m.exec(textOf('02-configure.md')) ?? []
+  const named = Object.keys(JSON.parse(example) as object)
+  expect(named.filter((name) => !settings.has(name))).toEqual([])
+  const kinds = new Set<string>(alarmKindNames)
+  const titles = new Set(names.map((name) => /^# (.*)$/m.exec(textOf(name))![1]!))
+  for (const name of names) {
+    const text = textOf(name)
+    for (const [, kind] of text.matchAll(/`((?:payment|hub|refund|order|stream|journal|identity)_[a-z]+)`/g))
+      if (!/_(id|url)$/.test(kind!)) expect([name, kind, kinds.has(kind!)]).toEqual([name, kind, true])
+    for (const [, title] of text.matchAll(/page \*([^*]+)\*/g))
+      expect([name, title, titles.has(title!)]).toEqual([name, title, true])
+  }
+})
