@@ -15,9 +15,9 @@ import { silentLog } from '../../../protocol/model/log.ts'
  * that this test prints. From the first release on, a change needs a step of its own; a released line never changes.
  */
 const pinned: Record<string, string> = {
-  business: 'cee2e76c14b779a9',
+  business: '761fb9813bf5c726',
   streams: 'a027bdb137da5693',
-  acceptances: '682c2bd04cfe55cd',
+  acceptances: 'd434470dd732b67b',
   products: 'e4e43a0fdf44cc9f',
 }
 
