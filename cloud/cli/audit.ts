@@ -1,13 +1,21 @@
-import { listAudit } from '../platform/audit/audit.ts'
-import { numberOf, timeOf, type CommandLine } from './command-line.ts'
+import { auditColumns, auditCsvLine, listAudit, type AuditFilter } from '../platform/audit/audit.ts'
+import { csvLine } from '../platform/csv.ts'
+import type { Queries } from '../platform/store/database.ts'
+import { findOwner, numberOf, timeOf, type CommandLine, type Invocation } from './command-line.ts'
 
 const usage = `Usage:
-  npm run audit -- list [--hub N] [--since TIME] [--until TIME] [--action NAME] [--actor NAME] [--object NAME] [--limit N]
+  larder audit list [--hub ID] [--owner NAME] [--since TIME] [--until TIME] [--action NAME] [--actor NAME] [--object NAME]
+      [--limit N] [--cursor ID] [--csv]
 
 What was done to hardware, money, prices and credentials: who asked for it, and what came of it. Prints the newest records
-that match, oldest first, each as JSON on a line of its own.
+that match, oldest first, each as JSON on a line of its own. If there are older ones, a line on stderr names the --cursor
+that continues the list.
+
+--owner selects the records of the owner's hubs, in the time in which they were the owner's, and of the owner's keys.
 --since and --until take an ISO 8601 time. --action takes a whole name (controls.open_bin) or the beginning of names that
-ends in a dot (controls.). --actor: key:PREFIX, identity:SUB, and the like. --limit: 1 to 10000; 100 where it is not given.`
+ends in a dot (controls.). --actor: key:PREFIX, identity:SUB, and the like. --limit: 1 to 10000 (default 100).
+--cursor prints records before this id. --csv prints CSV with a header row: all matching records, newest first, if --limit
+is absent. Text cells that begin with = + - @ get an apostrophe.`
 
 const STANDARD_LIMIT = 100
 const MAX_LIMIT = 10_000
@@ -17,18 +25,53 @@ export const auditCommands: CommandLine = {
   usage,
   subcommands: {
     list: {
-      options: ['hub', 'since', 'until', 'action', 'actor', 'object', 'limit'],
+      options: ['hub', 'owner', 'since', 'until', 'action', 'actor', 'object', 'limit', 'cursor'],
+      flags: ['csv'],
       lines: true,
-      run: ({ q, options }) =>
-        listAudit(q, {
-          hubId: numberOf(options, 'hub', 1, Number.MAX_SAFE_INTEGER),
-          since: timeOf(options, 'since'),
-          until: timeOf(options, 'until'),
-          action: options['action'],
-          actor: options['actor'],
-          object: options['object'],
-          limit: numberOf(options, 'limit', 1, MAX_LIMIT) ?? STANDARD_LIMIT,
-        }),
+      run: list,
     },
   },
+}
+
+async function list({ q, options, terminal }: Invocation): Promise<unknown> {
+  const limit = numberOf(options, 'limit', 1, MAX_LIMIT)
+  const filter: AuditFilter = {
+    hubId: numberOf(options, 'hub', 1, Number.MAX_SAFE_INTEGER),
+    ownerId: options['owner'] === undefined ? undefined : (await findOwner(q, options['owner'])).id,
+    since: timeOf(options, 'since'),
+    until: timeOf(options, 'until'),
+    action: options['action'],
+    actor: options['actor'],
+    object: options['object'],
+    before: numberOf(options, 'cursor', 1, Number.MAX_SAFE_INTEGER),
+    limit: limit ?? STANDARD_LIMIT,
+  }
+  if (options['csv'] !== undefined) {
+    terminal.print(csvLine([...auditColumns]))
+    await printPages(q, filter, limit ?? Infinity, terminal.print)
+    return undefined
+  }
+  // One more than is shown tells whether there are more.
+  const found = await listAudit(q, { ...filter, limit: filter.limit + 1 })
+  const shown = found.slice(-filter.limit)
+  if (found.length > shown.length) terminal.warn?.(`Older records: --cursor ${shown[0]!.id}\n`)
+  return shown
+}
+
+/** Prints records page by page, newest first: the log may be larger than the memory. */
+async function printPages(
+  q: Queries,
+  filter: AuditFilter,
+  atMost: number,
+  print: (text: string) => void,
+): Promise<void> {
+  let before = filter.before
+  for (let left = atMost; left > 0;) {
+    const limit = Math.min(left, 1000)
+    const page = await listAudit(q, { ...filter, before, limit })
+    print(page.toReversed().map(auditCsvLine).join(''))
+    left -= page.length
+    if (page.length < limit) return
+    before = page[0]!.id
+  }
 }

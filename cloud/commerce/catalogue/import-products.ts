@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { Location, locationKey } from '../../../protocol/model/location.ts'
 import { isUpc } from '../../../protocol/model/upc.ts'
 import { enqueue } from '../../gateway/outbox.ts'
-import { appendAudits, type AuditRecord } from '../../platform/audit/audit.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { UsageError } from '../../platform/settings/usage-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -95,16 +95,11 @@ export async function importProducts(
   onProgress: (done: number) => void = () => {},
 ): Promise<Imported> {
   const { db, runtime } = context
-  const audited = (productId: number, detail: Readonly<Record<string, unknown>>): AuditRecord => ({
-    actor,
-    action: 'products.import',
-    hubId,
-    object: `product-${productId}`,
-    result: 'executed',
-    detail,
+  // Before anything is written. An import that is cut off is in the log, too.
+  await db.transact(async (tx) => {
+    await requirePlaces(tx, hubId, entries)
+    await recordImport(tx, context, { hubId, entries, actor })
   })
-  // Before anything is written.
-  await db.transact((tx) => requirePlaces(tx, hubId, entries))
   const ids = new Map<ProductEntry, number>()
   let updated = 0
   for (const batch of batchesOf(entries)) {
@@ -122,11 +117,6 @@ export async function importProducts(
   for (const batch of batchesOf(counts))
     await db.transact(async (tx) => {
       for (const count of batch) await countStock(tx, context, count)
-      await appendAudits(
-        tx.q,
-        runtime,
-        batch.map(({ productId, quantity }) => audited(productId, { quantity })),
-      )
     })
   return { created: ids.size - updated, updated, facings: facings.length, counted: counts.length }
 
@@ -151,16 +141,35 @@ export async function importProducts(
         isKnown: product !== undefined,
       })
     }
-    await appendAudits(
-      tx.q,
-      runtime,
-      written.map(({ entry: { upc, price, purchase_price }, id }) => {
-        const to = { original_price: price, purchase_price }
-        return audited(id, { upc, from: pricesOf(known.get(upc)), to })
-      }),
-    )
     return written
   }
+}
+
+/** One record for the whole file: prices that it sets anew, and its counts. */
+async function recordImport(
+  tx: Tx,
+  { runtime }: CloudContext,
+  { hubId, entries, actor }: { hubId: number; entries: readonly ProductEntry[]; actor: string },
+): Promise<void> {
+  const known = await knownProducts(
+    tx,
+    hubId,
+    entries.map(({ upc }) => upc),
+  )
+  const prices = entries.flatMap(({ upc, price, purchase_price }) => {
+    const from = pricesOf(known.get(upc))
+    const to = { original_price: price, purchase_price }
+    return JSON.stringify(from) === JSON.stringify(to) ? [] : [{ upc, ...(from && { from }), to }]
+  })
+  const counts = entries.flatMap(({ upc, quantity }) => (quantity === undefined ? [] : [{ upc, quantity }]))
+  await appendAudit(tx.q, runtime, {
+    actor,
+    action: 'products.import',
+    hubId,
+    object: `hub-${hubId}`,
+    result: 'executed',
+    detail: { products: entries.length, prices, counts },
+  })
 }
 
 function batchesOf<T>(items: readonly T[]): T[][] {

@@ -1,5 +1,7 @@
+import { sql } from 'kysely'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { timestamp } from '../calendar/timestamps.ts'
+import { csvLine } from '../csv.ts'
 import type { Queries } from '../store/database.ts'
 import { isLike, prefixPattern } from '../store/like.ts'
 import { statement } from '../store/statement.ts'
@@ -68,23 +70,47 @@ export async function appendAudits(
 }
 
 export interface AuditFilter {
-  hubId: number | undefined
+  hubId?: number | undefined
+  /** Records of this owner: of its hubs in its time, of its keys, and of itself. */
+  ownerId?: number | undefined
   /** Inclusive; milliseconds since the Unix epoch. */
-  since: number | undefined
+  since?: number | undefined
   /** Exclusive. */
-  until: number | undefined
+  until?: number | undefined
   /** A whole name, or the beginning of names up to a dot: `controls.`. */
-  action: string | undefined
-  actor: string | undefined
-  object: string | undefined
+  action?: string | undefined
+  actor?: string | undefined
+  object?: string | undefined
+  /** Records with a smaller id. */
+  before?: number | undefined
   limit: number
 }
 
+export interface ListedRecord {
+  id: number
+  at: string
+  actor: string
+  action: string
+  hub_id: number | null
+  object: string
+  result: string
+  detail: Record<string, unknown>
+}
+
+/** The columns of a record, in the order of the CSV. */
+export const auditColumns = ['id', 'at', 'actor', 'action', 'hub_id', 'object', 'result', 'detail'] as const
+
+export const auditCsvLine = ({ detail, ...record }: ListedRecord): string => {
+  const cells = { ...record, detail: JSON.stringify(detail) }
+  return csvLine(auditColumns.map((column) => cells[column]))
+}
+
 /** The newest records that match the filter, oldest first. */
-export async function listAudit(q: Queries, filter: AuditFilter) {
-  const { hubId, since, until, action, actor, object, limit } = filter
+export async function listAudit(q: Queries, filter: AuditFilter): Promise<ListedRecord[]> {
+  const { hubId, ownerId, since, until, action, actor, object, before, limit } = filter
   let query = q.selectFrom('audit_log').selectAll().orderBy('id', 'desc').limit(limit)
   if (hubId !== undefined) query = query.where('hub_id', '=', hubId)
+  if (ownerId !== undefined) query = query.where(ofOwner(ownerId))
   if (since !== undefined) query = query.where('at', '>=', since)
   if (until !== undefined) query = query.where('at', '<', until)
   if (action !== undefined)
@@ -93,6 +119,7 @@ export async function listAudit(q: Queries, filter: AuditFilter) {
       : query.where('action', '=', action)
   if (actor !== undefined) query = query.where('actor', '=', actor)
   if (object !== undefined) query = query.where('object', '=', object)
+  if (before !== undefined) query = query.where('id', '<', before)
   const rows = await query.execute()
   return rows.toReversed().map((row) => ({
     id: row.id,
@@ -105,3 +132,13 @@ export async function listAudit(q: Queries, filter: AuditFilter) {
     detail: JSON.parse(row.detail) as Record<string, unknown>,
   }))
 }
+
+/** Whether a record is an owner's. A hub that was moved has records of each of its owners. */
+const ofOwner = (ownerId: number) => sql<boolean>`(
+  exists (select 1 from hubs as h where h.id = audit_log.hub_id and h.owner_id = ${ownerId}
+    and audit_log.at >= h.owned_since)
+  or exists (select 1 from former_owners as f where f.hub_id = audit_log.hub_id and f.owner_id = ${ownerId}
+    and audit_log.at >= f.since and audit_log.at < f.until)
+  or (audit_log.hub_id is null and exists (select 1 from api_keys as k where k.owner_id = ${ownerId}
+    and (audit_log.actor = 'key:' || k.prefix or audit_log.object = 'key-' || k.prefix)))
+  or (audit_log.hub_id is null and audit_log.object = ${`owner-${ownerId}`}))`

@@ -8,17 +8,12 @@ import { listAudit } from '../../../cloud/platform/audit/audit.ts'
 import { runCommandLine } from '../../../cloud/cli/command-line.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { stillRuntime, type StillRuntime } from '../support/clock.ts'
+import { issueApiKey } from '../../../cloud/platform/credentials/api-keys.ts'
+import { csvLine } from '../../../cloud/platform/csv.ts'
+import { seedHubs } from '../support/app.ts'
 import { onEachDatabase } from '../support/database.ts'
 
-const all = {
-  hubId: undefined,
-  since: undefined,
-  until: undefined,
-  action: undefined,
-  actor: undefined,
-  object: undefined,
-  limit: 100,
-}
+const all = { limit: 100 }
 
 /** Six records, a second apart: hub 1 and 2 in turn. */
 async function fill({ kysely }: CloudDatabase, runtime: StillRuntime): Promise<number> {
@@ -77,6 +72,47 @@ onEachDatabase('the audit log', (open) => {
   })
 })
 
+onEachDatabase('the audit log of an owner', (open) => {
+  test('has the records of the owner’s hubs in the owner’s time, and those of the owner’s keys', async () => {
+    const db = await open()
+    const runtime = stillRuntime()
+    await seedHubs(db)
+    const began = await fill(db, runtime)
+    // Hub 1 was owner 2's until its second record.
+    await db.kysely
+      .insertInto('former_owners')
+      .values({ hub_id: 1, owner_id: 2, since: 0, until: began + 1500 })
+      .execute()
+    await db.kysely
+      .updateTable('hubs')
+      .set({ owned_since: began + 1500 })
+      .where('id', '=', 1)
+      .execute()
+    const { prefix } = await issueApiKey(db.kysely, runtime, {
+      name: 'k',
+      ownerId: 1,
+      scopes: ['hubs:read'],
+      hubs: '*',
+      expiresAt: null,
+    })
+    const act = { hubId: null, result: 'executed' }
+    await appendAudit(db.kysely, runtime, { ...act, actor: 'x', action: 'a', object: `key-${prefix}` })
+    await appendAudit(db.kysely, runtime, { ...act, actor: `key:${prefix}`, action: 'a', object: 'webhook' })
+    await appendAudit(db.kysely, runtime, { ...act, actor: 'x', action: 'a', object: 'owner-2' })
+    const ids = async (ownerId: number) =>
+      (await listAudit(db.kysely, { ownerId, limit: 100 })).map(({ id }) => id)
+    expect(await ids(1)).toEqual([3, 5, 7, 8])
+    expect(await ids(2)).toEqual([1, 2, 4, 6, 9])
+  })
+})
+
+test.each([
+  [['=1+1', '+1', '-1', '@x', '\tx', 'a,"b"\n'], `'=1+1,'+1,'-1,'@x,'\tx,"a,""b""\n"\r\n`],
+  [[-1, 2.5, true, null, ''], '-1,2.5,true,,\r\n'],
+])('a line of CSV of %j shields formulas in text cells only', (cells, line) => {
+  expect(csvLine(cells)).toBe(line)
+})
+
 test('the command line prints each record as JSON on a line of its own, and says what is wrong with its options', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-audit-'))
   try {
@@ -101,7 +137,33 @@ test('the command line prints each record as JSON on a line of its own, and says
         exitCode: 2,
         stderr: expect.stringContaining(option) as string,
       })
-    expect((await audit('--help')).stdout).toContain('npm run audit -- list')
+    const printed: string[] = []
+    const notes: string[] = []
+    const terminal = {
+      print: (text: string) => void printed.push(text),
+      warn: (sentence: string) => void notes.push(sentence),
+      signal: new AbortController().signal,
+    }
+    const ids = async (...args: string[]) => {
+      const outcome = await runCommandLine(auditCommands, ['list', ...args], { DATA_DIR: folder }, terminal)
+      return outcome.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { id: number }).id)
+    }
+    expect(await ids('--limit', '4')).toEqual([3, 4, 5, 6])
+    expect(notes).toEqual(['Older records: --cursor 3\n'])
+    expect(await ids('--limit', '4', '--cursor', '3')).toEqual([1, 2])
+    expect(notes).toHaveLength(1)
+    await runCommandLine(auditCommands, ['list', '--csv', '--hub', '2'], { DATA_DIR: folder }, terminal)
+    expect(printed.join('').split('\r\n')).toEqual([
+      'id,at,actor,action,hub_id,object,result,detail',
+      `6,${new Date(began + 5000).toISOString()},identity:ada,inventory.update_price,2,bin-5,executed,"{""index"":5}"`,
+      `4,${new Date(began + 3000).toISOString()},identity:ada,controls.open_bin,2,bin-3,executed,"{""index"":3}"`,
+      `2,${new Date(began + 1000).toISOString()},key:aaaaaaaa,controls.open_binx,2,bin-1,executed,"{""index"":1}"`,
+      '',
+    ])
+    expect((await audit('--help')).stdout).toContain('larder audit list')
   } finally {
     rmSync(folder, { recursive: true })
   }

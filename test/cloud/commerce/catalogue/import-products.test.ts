@@ -111,7 +111,36 @@ onEachDatabase('products from a file', (open) => {
       .select('detail')
       .where('action', '=', 'products.import')
       .executeTakeFirstOrThrow()
-    expect(JSON.parse(detail)).toMatchObject({ upc, to: { original_price: 5 } })
+    expect(JSON.parse(detail)).toMatchObject({ products: 1, prices: [{ upc, to: { original_price: 5 } }] })
+  })
+
+  test('an import of many products is one record of the audit log, with the prices that changed and the counts', async () => {
+    const shop = await shopWithLayout()
+    const upcs = ['036000291452', '012345678905', '000000000017']
+    const file = upcs.map((upc, index) => ({
+      ...cola,
+      upc,
+      name: `P${index}`,
+      facings: [place(4, 2, index + 1)],
+      quantity: index,
+    }))
+    await load(shop, file)
+    await load(shop, [file[0]!, { ...file[1]!, price: 777 }])
+    const records = await shop.context.db.kysely
+      .selectFrom('audit_log')
+      .select(['object', 'detail'])
+      .where('action', '=', 'products.import')
+      .orderBy('id')
+      .execute()
+    expect(records).toHaveLength(2)
+    expect(JSON.parse(records[0]!.detail)).toMatchObject({
+      products: 3,
+      counts: upcs.map((upc, quantity) => ({ upc, quantity })),
+    })
+    expect(JSON.parse(records[1]!.detail)).toMatchObject({
+      products: 2,
+      prices: [{ upc: upcs[1], from: { original_price: cola.price }, to: { original_price: 777 } }],
+    })
   })
 
   test('a count of a row that has another product by now is over: it comes back with no later planogram', async () => {
