@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -14,6 +15,7 @@ interface Manifest {
   engines: { node: string }
   workspaces?: string[]
   scripts?: Record<string, string>
+  bin?: Record<string, string>
   dependencies?: Record<string, string>
   optionalDependencies?: Record<string, string>
   devDependencies?: Record<string, string>
@@ -161,4 +163,20 @@ test('what compiles programs to run them judges no types, which takes seven time
     ['build', true],
     ['check', false],
   ])
+})
+
+test('larder in a checkout lists the commands of both packages, and suggests what was probably meant', () => {
+  const larder = (...args: string[]) =>
+    spawnSync(process.execPath, [join(root, whole.bin!['larder']!), ...args], { encoding: 'utf8' })
+  const help = larder('--help')
+  expect([help.status, help.stderr]).toEqual([0, ''])
+  for (const name of ['cloud', 'hub'] as const)
+    for (const [command] of readManifest(root, name).commands)
+      expect(help.stdout).toContain(`\n  ${command} `)
+  expect(larder('hubz')).toMatchObject({
+    status: 2,
+    stdout: '',
+    stderr: 'error: no such command: hubz; did you mean hubs?; --help lists them\n',
+  })
+  expect(larder()).toMatchObject({ status: 2, stdout: '', stderr: help.stdout })
 })

@@ -12,8 +12,8 @@ const endedByPeople = Object.entries(alarmKinds)
   .map(([kind]) => kind)
 
 const usage = `Usage:
-  npm run alarms -- list [--owner NAME] [--hub ID] [--state open|cleared|all] [--limit N]
-  npm run alarms -- acknowledge ID
+  larder alarms list [--owner NAME] [--hub ID] [--state open|cleared|all] [--limit N]
+  larder alarms acknowledge ID
 
 Alarms, the newest first; \`list\` prints at most 100 open ones. \`acknowledge\` records that somebody has taken note. An alarm of
 a state stays open until the problem is resolved. An alarm of an incident ends with it: ${endedByPeople.join(', ')}.

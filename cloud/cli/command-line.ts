@@ -19,6 +19,9 @@ import { storeSettings } from '../platform/settings/service-settings.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
 import { placeOf, storeProblem } from '../platform/store/outage.ts'
+import { nearestOf } from '../platform/nearest.ts'
+import { fileProblem } from '../../protocol/model/system-error.ts'
+import { tableOf } from './table.ts'
 import { noSealer } from '../platform/store/sealer.ts'
 
 /** Options of a subcommand, as typed; all take a value. */
@@ -39,6 +42,8 @@ export interface Terminal {
   print: (text: string) => void
   /** Prints a note for people, apart from the output. */
   warn?: (text: string) => void
+  /** Width of the terminal that stdout is; absent if stdout is none: then the output is JSON. */
+  columns?: number
   /** Somebody wants it to end. */
   signal: AbortSignal
 }
@@ -89,9 +94,12 @@ export async function runCommandLine(
     const subcommand = subcommands[name]
     if (!subcommand)
       throw new UsageError(
-        `${name === '' ? 'a command is needed' : `no such command: ${name}`}; --help lists them`,
+        name === ''
+          ? 'a command is needed; --help lists them'
+          : `no such command: ${name}${suggestion(name, Object.keys(subcommands))}; --help lists them`,
       )
-    const { config, ...options } = parse(subcommand, rest)
+    const { config, json, ...options } = parse(subcommand, rest)
+    const columns = json === undefined ? terminal.columns : undefined
     const result = readSettings(cloudSettings, environment, readConfigFile(config))
     if (!result.ok) throw new UsageError(result.problems.join('; '))
     const { settings } = result
@@ -102,7 +110,9 @@ export async function runCommandLine(
       const output = await subcommand.run({ options, q: db.kysely, db, settings, terminal })
       if (output === undefined) return { exitCode: 0, stdout: '', stderr: '' }
       const exitCode = subcommand.isFailure?.(output) === true ? 1 : 0
-      return { exitCode, stdout: textOf(output, subcommand.lines ?? false), stderr: '' }
+      const stdout =
+        columns === undefined ? textOf(output, subcommand.lines ?? false) : tableOf(output, columns)
+      return { exitCode, stdout, stderr: '' }
     } finally {
       await db.close()
     }
@@ -163,8 +173,29 @@ function parse({ options, flags = [], positionals: names = [] }: Subcommand, arg
     const given = Object.entries(values).map(([name, value]) => [name, value === true ? '' : value])
     return Object.fromEntries([...given, ...named]) as Options
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error))
+    throw error instanceof UsageError ? error : new UsageError(optionProblem(error, Object.keys(declared)))
   }
+}
+
+/** What is wrong with the options, in a sentence. */
+function optionProblem(error: unknown, known: readonly string[]): string {
+  const text = error instanceof Error ? error.message : String(error)
+  const unknown = /^Unknown option '--?([^']+)'/.exec(text)?.[1]
+  if (unknown !== undefined)
+    return `no such option: --${unknown}${suggestion(unknown, known, '--')}; --help lists them`
+  const missing = /^Option '--([a-z0-9-]+)[^']*' argument (missing|is ambiguous)/.exec(text)?.[1]
+  if (missing !== undefined) return `--${missing} needs a value`
+  const flag = /^Option '--([a-z0-9-]+)' does not take an argument/.exec(text)?.[1]
+  if (flag !== undefined) return `--${flag} takes no value`
+  const extra = /^Unexpected argument '([^']*)'/.exec(text)?.[1]
+  return extra === undefined ? text : `unexpected: ${extra}`
+}
+
+/** What somebody probably meant: a word that begins so, or one with a letter or two that differ. */
+function suggestion(given: string, known: readonly string[], prefix = ''): string {
+  const begun = given.length > 1 ? known.filter((each) => each.startsWith(given)) : []
+  const meant = begun.length === 1 ? begun[0] : nearestOf(given, known)
+  return meant === undefined ? '' : `; did you mean ${prefix}${meant}?`
 }
 
 /** `--longitude -89.65` becomes `--longitude=-89.65`: a negative number is a value, not an option. */
@@ -275,7 +306,11 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
   try {
     value = JSON.parse(readFileSync(path, 'utf8'))
   } catch (error) {
-    throw new UsageError(`${path}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new UsageError(
+      error instanceof SyntaxError
+        ? `${path} is not valid JSON: ${error.message}`
+        : `${path}: ${fileProblem(error)}`,
+    )
   }
   return conform(schema, value, path)
 }

@@ -8,9 +8,9 @@ import type { Tables } from '../platform/store/schema.ts'
 import { findOwner, numberOf, recordAct, required, type CommandLine, type Options } from './command-line.ts'
 
 const usage = `Usage:
-  npm run contacts -- add --owner NAME --email ADDRESS [--name NAME] [--severity info|warning|critical]
-  npm run contacts -- list [--owner NAME]
-  npm run contacts -- remove ID
+  larder contacts add --owner NAME --email ADDRESS [--name NAME] [--severity info|warning|critical]
+  larder contacts list [--owner NAME]
+  larder contacts remove ID
 
 Who is told of an owner's alarms by mail: of those as bad as --severity (default: warning) and worse. One mail when an incident
 begins and one when it is over; those that come together come in one mail. The service needs SMTP_URL for it. \`add\` of an

@@ -12,9 +12,9 @@ import {
 } from './command-line.ts'
 
 const usage = `Usage:
-  npm run dead-letters -- list [--hub ID] [--limit N]
-  npm run dead-letters -- replay IDS | --hub ID
-  npm run dead-letters -- drop IDS | --hub ID
+  larder dead-letters list [--hub ID] [--limit N]
+  larder dead-letters replay IDS | --hub ID
+  larder dead-letters drop IDS | --hub ID
 
 What hubs reported and the cloud could not apply: each entry is kept with the error, and the hub's next ones went on. \`replay\`
 applies entries again, the oldest first, each in a transaction of its own: what succeeds is gone from the list, what fails

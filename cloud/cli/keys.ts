@@ -21,14 +21,14 @@ import {
 } from './command-line.ts'
 
 const usage = `Usage:
-  npm run keys -- create --owner NAME --name NAME --scopes a,b --hubs 1,2|* [--expires TIME]
-  npm run keys -- list        (\`warning\`: a key that expires within CERTIFICATE_WARN_MS, 14 days)
-  npm run keys -- rotate PREFIX [--overlap HOURS] [--expires TIME]
-  npm run keys -- revoke PREFIX
+  larder keys create --owner NAME --name NAME --scopes a,b --hubs 1,2|* [--expires TIME]
+  larder keys list        (\`warning\`: a key that expires within CERTIFICATE_WARN_MS, 14 days)
+  larder keys rotate PREFIX [--overlap HOURS] [--expires TIME]
+  larder keys revoke PREFIX
 
 API keys of the owner's interface. create prints the key: it is stored nowhere and never shown again.
 rotate issues a successor with the same rights; the key itself expires after the overlap (24 hours by default; 0: at once).
---owner takes an owner's name or id; \`npm run hubs -- create --new-owner\` makes an owner.
+--owner takes an owner's name or id; \`larder hubs create --new-owner\` makes an owner.
 --hubs takes hub ids, or "*" for all hubs of the owner.
 --expires takes an ISO 8601 time. Scopes: ${scopes.join(', ')}.`
 

@@ -27,6 +27,7 @@ if (command) {
   const outcome = await runCommandLine(await command(systemRuntime()), args, process.env, {
     print: (line) => void process.stdout.write(line),
     warn: (line) => void process.stderr.write(line),
+    ...(process.stdout.isTTY && { columns: process.stdout.columns }),
     signal: stopped.signal,
   })
   process.stdout.write(outcome.stdout)

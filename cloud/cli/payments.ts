@@ -7,9 +7,9 @@ import type { Queries, Tx } from '../platform/store/database.ts'
 import { contextOf, numberOf, recordAct, type CommandLine } from './command-line.ts'
 
 const usage = `Usage:
-  npm run payments -- stuck
-  npm run payments -- orphaned
-  npm run payments -- settle ID|REF
+  larder payments stuck
+  larder payments orphaned
+  larder payments settle ID|REF
 
 Payments whose processor has not said for too long whether it took money: their orders no longer wait, and the service goes
 on asking. One of a processor that is not configured any more is looked up there by hand, cancelled or given back, and then

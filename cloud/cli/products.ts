@@ -4,7 +4,7 @@ import { contextOf, hubOf, readJsonFile, required, type CommandLine } from './co
 import { importProducts, ProductFile } from '../commerce/catalogue/import-products.ts'
 
 const usage = `Usage:
-  npm run products -- import --hub HUB --file FILE
+  larder products import --hub HUB --file FILE
 
 Makes what a hub sells and where it stands what a file (JSON) says: a list of
   {"upc", "name", "category", "price", "purchase_price", "facings": [{"cabinet", "shelf", "row"}]}

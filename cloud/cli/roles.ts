@@ -6,9 +6,9 @@ import { UsageError } from '../platform/settings/usage-error.ts'
 import { hubsOf, recordAct, required, requireHubs, type CommandLine } from './command-line.ts'
 
 const usage = `Usage:
-  npm run roles -- grant --identity SUB --role ${roleNames.join('|')} --hubs 1,2|*
-  npm run roles -- list [--identity SUB]
-  npm run roles -- revoke ID
+  larder roles grant --identity SUB --role ${roleNames.join('|')} --hubs 1,2|*
+  larder roles list [--identity SUB]
+  larder roles revoke ID
 
 Roles of identity tokens on the owner's interface. --identity is the token's subject. --hubs "*" means every hub.
 owner: every scope; technician: hubs, controls, maintenance; analyst: everything to read.`

@@ -35,13 +35,13 @@ import {
 } from './command-line.ts'
 
 const usage = `Usage:
-  npm run webhooks -- add --owner NAME --url URL [--types a,b] [--hubs 1,2] [--description TEXT]
-  npm run webhooks -- list [--owner NAME]
-  npm run webhooks -- rotate ID [--overlap HOURS]
-  npm run webhooks -- test ID
-  npm run webhooks -- redeliver ID DELIVERY
-  npm run webhooks -- listen --owner NAME [--forward URL]
-  npm run webhooks -- trigger TYPE --owner NAME [--hub 1]
+  larder webhooks add --owner NAME --url URL [--types a,b] [--hubs 1,2] [--description TEXT]
+  larder webhooks list [--owner NAME]
+  larder webhooks rotate ID [--overlap HOURS]
+  larder webhooks test ID
+  larder webhooks redeliver ID DELIVERY
+  larder webhooks listen --owner NAME [--forward URL]
+  larder webhooks trigger TYPE --owner NAME [--hub 1]
 
 Who is told of events (Standard Webhooks). \`add\` prints the secret, which is shown there and nowhere else. \`rotate\`
 prints a new secret; the former one signs too for --overlap hours (0 to 168, default 24). \`test\` and \`redeliver\` leave the sending to the service, which does it within seconds. \`listen\` prints events as they come, a line of JSON

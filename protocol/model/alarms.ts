@@ -58,7 +58,7 @@ const kinds = {
     severity: 'critical',
     what: 'has two boards with one identity, and one is refused',
     remedy:
-      'Find the copy of its card and switch it off. Then give the right board a new password (npm run hubs -- renew-password).',
+      'Find the copy of its card and switch it off. Then give the right board a new password (larder hubs renew-password).',
     ends: 'when_long_quiet',
   },
   controller_silent: {
@@ -209,7 +209,7 @@ const kinds = {
   payment_stuck: {
     severity: 'warning',
     what: 'has a payment of which its processor does not say whether it took money',
-    remedy: 'Look it up at the processor, cancel it or give it back there, then npm run payments -- settle.',
+    remedy: 'Look it up at the processor, cancel it or give it back there, then larder payments settle.',
     ends: 'at_once',
   },
   refund_failed: {
@@ -229,7 +229,7 @@ const kinds = {
     severity: 'critical',
     what: 'was taken by the card processor, and no order or deposit here stands for it',
     remedy:
-      'Refund it at the processor: the alarm ends by itself. If its customer has the goods, close it: npm run payments -- settle REF.',
+      'Refund it at the processor: the alarm ends by itself. If its customer has the goods, close it: larder payments settle REF.',
     ends: 'at_once',
   },
   database_restored: {
@@ -243,7 +243,7 @@ const kinds = {
     severity: 'warning',
     what: 'and the service: one cannot take up what the other has told it',
     remedy:
-      'npm run dead-letters -- list shows each letter and why it failed. If its order is unknown here, as after a restored database, look at the alarms database_restored and payment_orphaned, then drop the letter. Else mend the cause and replay it.',
+      'larder dead-letters list shows each letter and why it failed. If its order is unknown here, as after a restored database, look at the alarms database_restored and payment_orphaned, then drop the letter. Else mend the cause and replay it.',
     ends: 'at_once',
     byHub: true,
   },

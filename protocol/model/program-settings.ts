@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { bareHost } from './address.ts'
+import { wrap } from './wrap.ts'
 
 /**
  * How a program is configured: by environment variables, or by a JSON file with the same names (`--config FILE`); the
@@ -204,11 +205,26 @@ function readFile(
   return Object.fromEntries(Object.entries(values.data).map(([name, value]) => [name, String(value)]))
 }
 
-/** The text of `--help`. */
+/** Columns of the text of `--help`. */
+const HELP_WIDTH = 100
+
+/** The text of `--help`: the usage, and every setting under the heading of its group. */
 export function helpText(usage: string, table: SettingsTable): string {
-  const lines = [...settingsIn(table)].map(
-    ([name, { describe, standard, required }]) =>
-      `  ${name}${required ? ' (required)' : ''}\n      ${describe}${standard === undefined ? '' : ` Default: ${standard}`}`,
+  const known = settingsIn(table)
+  const shown = new Set<string>()
+  const section = (names: Iterable<string>): string[] =>
+    [...names].flatMap((name) => {
+      if (shown.has(name)) return []
+      shown.add(name)
+      const { describe, standard, required } = known.get(name)!
+      const text = standard === undefined ? describe : `${describe} Default: ${standard}`
+      return [`  ${name}${required ? ' (required)' : ''}`, wrap(text, HELP_WIDTH, '      ')]
+    })
+  const groups = Object.entries(table).filter(
+    (entry): entry is [string, SettingsTable] => typeof entry[1] === 'object' && !isSetting(entry[1]),
+  )
+  const own = Object.entries(table).flatMap(([key, entry]) =>
+    typeof entry === 'object' && isSetting(entry) ? [nameOf(key, entry)] : [],
   )
   return [
     usage,
@@ -216,7 +232,14 @@ export function helpText(usage: string, table: SettingsTable): string {
     '--version prints the version and ends.',
     '',
     'Settings, from the environment or from a JSON file of the same names (--config FILE):',
-    ...lines,
+    ...section(own),
+    ...groups.flatMap(([key, group]) => {
+      const lines = section(settingsIn(group).keys())
+      return lines.length === 0 ? [] : ['', `Settings: ${headingOf(key)}`, ...lines]
+    }),
     '',
   ].join('\n')
 }
+
+/** `storageReports` becomes `storage reports`. */
+const headingOf = (key: string): string => key.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase()

@@ -24,7 +24,8 @@ const readJson = (path: string): unknown => JSON.parse(readFileSync(path, 'utf8'
 
 async function main(deed: Deed, dataDir: string): Promise<void> {
   const [demoFile, begunFile] = [join(dataDir, 'demo.json'), join(dataDir, 'try.json')]
-  if (!existsSync(demoFile)) throw new TryError(`no demo runs in ${dataDir}: npm start`)
+  if (!existsSync(demoFile))
+    throw new TryError(`No demo runs with its data in ${dataDir}. Start one with: npm start`)
   const begun = await tryOut(deed, {
     demo: RunningDemo.parse(readJson(demoFile)),
     subject: `guest-${randomHex(systemRuntime().random, 4)}`,

@@ -78,7 +78,7 @@ export async function applyOrderEntry(
 /** The error of a report about an order that the database has lost, with what a person can do about it. */
 const noSuchOrder = (uuid: string): string =>
   `has no order ${uuid} in this database, which was restored to a time before the order: replaying cannot succeed. ` +
-  'Look for its payment (npm run payments -- orphaned), refund or settle it, then drop this letter'
+  'Look for its payment (larder payments orphaned), refund or settle it, then drop this letter'
 
 /** All that could be had is in the bins: what is missing goes back, stock and money. */
 async function settleReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {

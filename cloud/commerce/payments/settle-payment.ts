@@ -122,7 +122,7 @@ async function giveUp(context: CloudContext, payment: PaymentRow): Promise<void>
   const { id, order_id: orderId, amount, processor, processor_ref: ref } = payment
   context.log.error(
     { paymentId: id, orderId, amount, processor, ref },
-    'a payment is stuck: its processor does not say whether it took money (npm run payments -- stuck)',
+    'a payment is stuck: its processor does not say whether it took money (larder payments stuck)',
   )
 }
 

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../cloud/cli/hubs.ts'
 import { keyCommands } from '../../../cloud/cli/keys.ts'
+import { ownerCommands } from '../../../cloud/cli/owners.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
 import { stillRuntime } from '../support/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
@@ -220,4 +221,45 @@ test('nothing is done to keys, roles and hubs’ addresses of which the audit lo
   } finally {
     await sql`drop trigger deaf`.execute(q)
   }
+})
+
+test.each([
+  [['lst'], /no such command: lst; did you mean list\?/],
+  [['rev'], /no such command: rev; did you mean revoke\?/],
+  [['zzz'], /no such command: zzz; --help lists them/],
+  [['create', '--ownr', 'One'], /no such option: --ownr; did you mean --owner\?/],
+  [['create', '--owner'], /--owner needs a value/],
+  [['create', '--owner', '--name', 'x'], /--owner needs a value/],
+  [['list', 'all'], /unexpected: all/],
+])('%j is refused with what was probably meant', async (args, words) => {
+  const { exitCode, stdout, stderr } = await keys(...args)
+  expect([exitCode, stdout]).toEqual([2, ''])
+  expect(stderr).toMatch(words)
+  expect(stderr).not.toMatch(/Option|argument/)
+})
+
+test('a terminal gets a table, and JSON with --json; without a terminal the output is JSON', async () => {
+  const terminal = (columns?: number) => ({
+    print: () => {},
+    signal: new AbortController().signal,
+    ...(columns !== undefined && { columns }),
+  })
+  const list = async (columns: number | undefined, ...args: string[]) =>
+    (await runCommandLine(ownerCommands(stillRuntime()), ['list', ...args], environment, terminal(columns)))
+      .stdout
+  const [header, first] = (await list(120)).split('\n')
+  expect(header).toMatch(/^owner_id {2}name {2,}hub_ids {2,}created_at$/)
+  expect(first).toMatch(/^1 {9}One {3,}\[1\]/)
+  expect(await list(20)).toMatch(/^owner_id {4}1\nname {8}One\n/)
+  expect(JSON.parse(await list(120, '--json'))).toEqual(JSON.parse(await list(undefined)))
+})
+
+test('a file that cannot be read or is no JSON is refused in words', async () => {
+  const file = join(folder, 'broken.json')
+  writeFileSync(file, '[')
+  const run = (path: string) =>
+    runCommandLine(hubCommands(stillRuntime()), ['set-layout', '1', '--hardware', path], environment)
+  expect((await run('/nowhere.json')).stderr).toBe('error: /nowhere.json: there is no such file (ENOENT)\n')
+  expect((await run(folder)).stderr).toBe(`error: ${folder}: it is a folder (EISDIR)\n`)
+  expect((await run(file)).stderr).toMatch(/broken\.json is not valid JSON: /)
 })

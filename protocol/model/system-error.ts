@@ -1,0 +1,21 @@
+/** What an error code of the operating system means for a file that a person named. */
+const meanings: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'this user has no right to it',
+  EPERM: 'this user has no right to it',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of the path is no folder',
+  EROFS: 'the disk is read-only',
+  ENOSPC: 'the disk is full',
+  EMFILE: 'this program has too many files open',
+  ELOOP: 'its links lead in a circle',
+  ENAMETOOLONG: 'its name is too long',
+}
+
+/** Why a file cannot be used, as a part of a sentence. Other errors keep their own words. */
+export function fileProblem(error: unknown): string {
+  const { code, message = String(error) } = error as { code?: unknown; message?: string }
+  if (typeof code !== 'string') return message
+  const meaning = meanings[code]
+  return meaning === undefined ? message : `${meaning} (${code})`
+}
