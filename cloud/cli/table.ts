@@ -3,7 +3,7 @@ const MAX_CELL = 48
 
 const cellOf = (value: unknown): string => {
   if (value === null || value === undefined) return '-'
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 const cut = (text: string, width: number): string =>
