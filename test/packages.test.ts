@@ -180,3 +180,33 @@ test('larder in a checkout lists the commands of both packages, and suggests wha
   })
   expect(larder()).toMatchObject({ status: 2, stdout: '', stderr: help.stdout })
 })
+
+test('the security policy lists every package with an install script, and whether npm may run it', () => {
+  const policy = readFileSync(join(root, '.github/SECURITY.md'), 'utf8')
+  const listed = [...policy.matchAll(/^\| `([^`]+)` \| [^|]+ \| (yes|no) \|$/gm)].map(([, name, allowed]) => [
+    name,
+    allowed,
+  ])
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { hasInstallScript?: boolean }>
+  }
+  const allowed = (
+    JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      allowScripts: Record<string, boolean>
+    }
+  ).allowScripts
+  const scripted = Object.entries(lock.packages)
+    .filter(([, { hasInstallScript }]) => hasInstallScript === true)
+    .map(([path]) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length))
+  const expected = [...new Set(scripted)]
+    .toSorted()
+    .map((name) => [name, allowed[name] === true ? 'yes' : 'no'])
+  expect(listed).toEqual(expected)
+})
+
+test('the security policy names a private way to report, and invents no address', () => {
+  const policy = readFileSync(join(root, '.github/SECURITY.md'), 'utf8')
+  expect(policy).toContain('Report a vulnerability')
+  expect(policy).toContain('private vulnerability reporting')
+  expect(policy).not.toMatch(/[\w.]+@[\w-]+\.[a-z]/)
+})
