@@ -38,6 +38,8 @@ export interface Plant {
   readonly hubToken: string
   /** The hub's line to the broker. */
   readonly proxy: Proxy
+  /** The broker itself, as anybody reaches it. */
+  readonly brokerUrl: string
   /** The clouds' line to PostgreSQL. */
   readonly databaseLine: Proxy | undefined
   readonly tap: CommandTap
@@ -159,6 +161,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
     hubUrl: `http://127.0.0.1:${edge}`,
     hubToken,
     proxy,
+    brokerUrl: `mqtt://127.0.0.1:${broker}`,
     databaseLine: databaseLine?.proxy,
     tap,
     programs: programs.map(({ name }) => name),
