@@ -22,6 +22,7 @@ import type { HubClocks } from './hub-state.ts'
 import { Identity } from './identity.ts'
 import { markDisconnected, markLeft, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
+import { Allowance } from './allowance.ts'
 import { receiveBatch, type Receiving, type UpStream } from './receiver.ts'
 import { ended, entered, isLate, noSessions } from './sessions.ts'
 import { StallWatch } from './stalls.ts'
@@ -64,6 +65,7 @@ export class HubLink {
   #spokeAt = -Infinity
   readonly #stalls: StallWatch
   readonly #reach = new Reach()
+  readonly #allowance: Allowance
   /** Where the hub's ledger ends, as its latest hello said, and how far it is applied. */
   #ledger: { last: number; cursor: number } | undefined
   /** Sessions whose connections have ended, and of which that is still to be written: once, however often it is said meanwhile. */
@@ -77,6 +79,7 @@ export class HubLink {
 
   constructor(ports: HubLinkPorts) {
     this.#ports = ports
+    this.#allowance = new Allowance(ports.settings, ports.context.runtime.clock.monotonic())
     this.#identity = new Identity(ports)
     this.#stalls = new StallWatch({ ...ports, post: (work) => void this.#post('stalled stream', work) })
   }
@@ -314,7 +317,12 @@ export class HubLink {
   }
 
   async #onBatch(stream: UpStream, batch: Batch): Promise<void> {
-    const { context } = this.#ports
+    const { context, hubId } = this.#ports
+    if (!this.#allowance.take(batch.entries.length, context.runtime.clock.monotonic()))
+      return context.log.warn(
+        { hubId },
+        'the hub sends more entries than it may (GATEWAY_ENTRIES_PER_MINUTE)',
+      )
     const received = await this.#apply(stream, batch)
     if (received === 'foreign') return this.hail()
     context.checkpoint('gateway.batch-applied')

@@ -57,6 +57,7 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     orphans: await collectOrphans(q),
     intents: await sandbox.selectFrom('sandbox_intents').selectAll().execute(),
     processorRefunds: await sandbox.selectFrom('sandbox_refunds').selectAll().execute(),
+    processorDisputes: await sandbox.selectFrom('sandbox_disputes').selectAll().execute(),
   }
 }
 

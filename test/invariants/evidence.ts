@@ -124,6 +124,7 @@ export interface CloudEvidence {
   /** The processor's books. */
   intents: readonly Selectable<Tables['sandbox_intents']>[]
   processorRefunds: readonly Selectable<Tables['sandbox_refunds']>[]
+  processorDisputes: readonly Selectable<Tables['sandbox_disputes']>[]
 }
 
 /** What Larder promises, by its numbers in the design. */

@@ -24,9 +24,13 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
     const made = cloud.processorRefunds.filter(
       (row) => row.intent_id === intent?.id && row.status === 'succeeded',
     )
-    const sum = (rows: typeof made) => rows.reduce((total, row) => total + row.amount, 0)
-    const returned = sum(made.filter((row) => !lost.has(row.idempotency_key)))
-    if (back < returned || back > sum(made))
+    // A cardholder's bank takes the money when a dispute opens, and returns it when the dispute is won.
+    const disputed = cloud.processorDisputes.filter(
+      ({ intent_id, status }) => intent_id === intent?.id && status !== 'won',
+    )
+    const sum = (rows: readonly { amount: number }[]) => rows.reduce((total, row) => total + row.amount, 0)
+    const returned = sum(made.filter((row) => !lost.has(row.idempotency_key))) + sum(disputed)
+    if (back < returned || back > sum(made) + sum(disputed))
       say(`payment ${payment.id}: the processor returned ${returned}, we booked ${back}`)
   }
   const known = new Set([

@@ -15,6 +15,7 @@ const evidence = (orphans: object[], refunded = 0): Evidence =>
       walletTransactions: [],
       allPayments: new Set(),
       intents: [intent],
+      processorDisputes: [],
       processorRefunds: [{ intent_id: 'pi_1', amount: refunded, status: 'succeeded' }],
       orphans,
     },

@@ -143,6 +143,10 @@ function warnOfIllegal(
  */
 async function recordLines(tx: Tx, order: OrderRow, lines: readonly LineProgress[]): Promise<boolean> {
   const least = order.processing_status >= OrderStatus.READY ? sql`order_items.qty_dropped` : sql.lit(0)
+  // A hub that says more is wrong, or stolen: an order has no more units than were ordered.
+  const dropped = sql`case when r.dropped > order_items.qty then order_items.qty else r.dropped end`
+  const rest = sql`order_items.qty - (${dropped})`
+  const doubtful = sql`case when r.doubtful > ${rest} then ${rest} else r.doubtful end`
   const columns = { id: 'int', dropped: 'int', doubtful: 'int', bins: 'text' } as const
   const rows = lines.map(({ line_id: id, bins, ...counts }) => ({
     ...counts,
@@ -150,10 +154,10 @@ async function recordLines(tx: Tx, order: OrderRow, lines: readonly LineProgress
     bins: JSON.stringify(bins),
   }))
   const { numAffectedRows } = await sql`
-    update order_items set qty_dropped = r.dropped, qty_doubtful = r.doubtful, bins = r.bins
+    update order_items set qty_dropped = ${dropped}, qty_doubtful = ${doubtful}, bins = r.bins
     from ${recordset(tx.kind, columns, rows)}
-    where order_items.id = r.id and order_items.order_id = ${order.id} and r.dropped >= ${least}
-      and (qty_dropped <> r.dropped or qty_doubtful <> r.doubtful or order_items.bins <> r.bins)`.execute(
+    where order_items.id = r.id and order_items.order_id = ${order.id} and ${dropped} >= ${least}
+      and (qty_dropped <> ${dropped} or qty_doubtful <> ${doubtful} or order_items.bins <> r.bins)`.execute(
     tx.q,
   )
   return numAffectedRows !== 0n

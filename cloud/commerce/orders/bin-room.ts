@@ -1,14 +1,18 @@
+import { sql } from 'kysely'
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { BinObstacle, TakenBin } from '../../../protocol/model/taken-bins.ts'
 import type { State } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import type { Flag } from '../../platform/store/table.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { LAST_ACTIVE, parseBins } from './order-rows.ts'
 
 /**
  * Which bins of a hub a further order can count on. A bin that is empty is one, and so is a bin that comes free without
- * anybody having to come for what is in it; each order that is paid, or being paid, and has no bin yet takes as many of
- * them as its units need. Checkout asks this before it takes money, the queue for how long an order waits.
+ * anybody having to come for what is in it. Each paid order without a bin takes as many of them as its units need, and so
+ * does an order while the processor is being asked for its money. An order that waits for its customer or a bank takes none:
+ * otherwise customers who do not pay could keep all others from buying. An integrator's claim takes the bin that it reserves.
+ * Checkout asks this before it takes money, the queue for how long an order waits.
  */
 export interface BinRoom {
   /** How many units fit into each bin that serves customers at all, the smallest first. */
@@ -34,6 +38,10 @@ export interface OrderAtHub {
   uuid: string
   processing_status: OrderStatus
   reserved_bin: number | null
+  /** Whether the processor is being asked for its money, and has not answered. */
+  is_asked: Flag
+  /** Who holds its stock while it is unpaid (`unpaid.ts`). */
+  payer_network: string | null
   /** As its hub reported them. */
   bins: readonly number[]
   units: number
@@ -101,7 +109,7 @@ export function binRoom(
   )
   const holders = new Map(bins.map((one) => [one.bin, holderOf(one, orders)]))
   const held = new Set([...holders.values()].map((order) => order?.id))
-  const waiting = orders.filter((order) => isWaiting(order.processing_status) && !held.has(order.id))
+  const waiting = orders.filter((order) => isWaiting(order) && !held.has(order.id))
   const reserved = new Set(waiting.flatMap(({ reserved_bin }) => reserved_bin ?? []))
   const open = usable.filter(({ bin }) => !reserved.has(bin))
   const empty = open.filter(({ bin, state }) => state === 'free' && !holders.get(bin))
@@ -129,8 +137,9 @@ function holderOf({ bin, order_id }: BinAtHub, orders: readonly OrderAtHub[]): O
 
 const isActiveOrder = ({ processing_status }: OrderAtHub): boolean => isActive(processing_status)
 
-const isWaiting = (status: OrderStatus): boolean =>
-  status === OrderStatus.PENDING_PAYMENT || status === OrderStatus.QUEUED
+const isWaiting = ({ processing_status: status, reserved_bin, is_asked }: OrderAtHub): boolean =>
+  status === OrderStatus.QUEUED ||
+  (status === OrderStatus.PENDING_PAYMENT && (reserved_bin !== null || is_asked === 1))
 
 const isInBins = (status: OrderStatus): boolean =>
   status === OrderStatus.PREPARING || status === OrderStatus.READY || status === OrderStatus.COLLECTING
@@ -160,10 +169,25 @@ export const furtherBins = (
 export const isBinFree = (room: BinRoom, units: number, isClaim: boolean): boolean =>
   binsFor(room.capacities, units) + (isClaim ? 1 : 0) <= room.free && (!isClaim || room.claimable.length > 0)
 
+/** What a hub's orders leave to a further one. */
+export interface HubRoom {
+  bins: BinRoom
+  /** Units that unpaid orders reserve, by the network from which they are being paid. */
+  unpaidUnits: ReadonlyMap<string, number>
+}
+
 /** The room at a hub, from what it last said of its bins and from its orders. */
-export async function readBinRoom(q: Queries, hubId: number, disabled: readonly number[]): Promise<BinRoom> {
+export async function readRoom(q: Queries, hubId: number, disabled: readonly number[]): Promise<HubRoom> {
   const { bins, orders } = await readBinsWithOrders(q, hubId)
-  return binRoom(bins, disabled, orders)
+  return { bins: binRoom(bins, disabled, orders), unpaidUnits: unpaidUnits(orders) }
+}
+
+function unpaidUnits(orders: readonly OrderAtHub[]): Map<string, number> {
+  const units = new Map<string, number>()
+  for (const { processing_status: status, payer_network: network, units: more } of orders)
+    if (status === OrderStatus.PENDING_PAYMENT && network !== null)
+      units.set(network, (units.get(network) ?? 0) + more)
+  return units
 }
 
 /** `takenBins` of a hub. */
@@ -212,4 +236,11 @@ export const ordersWithUnits = (q: Queries) =>
     .select((eb) => ['o.id', 'o.processing_status', 'o.reserved_bin', eb.fn.sum<number>('i.qty').as('units')])
 
 const ordersAtHub = (q: Queries) =>
-  ordersWithUnits(q).groupBy(['o.uuid', 'o.bins']).select(['o.uuid', 'o.bins'])
+  ordersWithUnits(q)
+    .groupBy(['o.uuid', 'o.bins', 'o.payer_network'])
+    .select(['o.uuid', 'o.bins', 'o.payer_network', isAsked.as('is_asked')])
+
+/** A payment without the processor's id of it has not been answered. Few orders of a hub are unpaid at once. */
+const isAsked = sql<Flag>`case when o.processing_status = ${sql.lit(OrderStatus.PENDING_PAYMENT)} and exists (
+  select 1 from payments p where p.order_id = o.id and p.is_late = 0 and p.status = 'pending' and p.processor_ref is null
+) then 1 else 0 end`

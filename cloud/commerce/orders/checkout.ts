@@ -8,8 +8,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
 import { currentLedger } from '../../gateway/hub-state.ts'
 import { enqueue } from '../../gateway/outbox.ts'
-import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
-import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
+import { ApiError } from '../../platform/api-error.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { recordset, type Cell } from '../../platform/store/recordset.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -19,12 +18,8 @@ import { intakeOf, type Intake } from './intake.ts'
 import { moveOrder, releaseReservations } from './move-order.ts'
 import { unfrozenLine, unfrozenOrder, type OrderRow } from './order-rows.ts'
 import { priceToFreeze, type CartLine, type PricedCart, type SoldCart } from './price-cart.ts'
+import { unpaidObstacles, type Obstacle, type UnpaidBounds } from './unpaid.ts'
 import { addSoldNames, soldName, soldNameId, type SoldName } from './sold-names.ts'
-
-interface Obstacle {
-  code: ErrorCode
-  details?: ErrorDetails
-}
 
 /**
  * What stands in the way of paying a cart, in the order in which paying would say so. Stock is not reserved yet: `reserve`
@@ -34,7 +29,7 @@ export async function checkoutObstacles(
   q: Queries,
   lines: readonly CartLine[],
   intake: Intake,
-  options: Pick<FreezeOptions, 'claim' | 'mostUnits'>,
+  options: Pick<FreezeOptions, 'claim' | 'unpaid'>,
 ): Promise<Obstacle[]> {
   const short = await shortage(q, lines)
   return [...obstaclesAtHub(lines, intake, options), ...(short ? [short] : [])]
@@ -43,12 +38,12 @@ export async function checkoutObstacles(
 function obstaclesAtHub(
   lines: readonly CartLine[],
   intake: Intake,
-  { claim, mostUnits = Infinity }: Pick<FreezeOptions, 'claim' | 'mostUnits'>,
+  { claim, unpaid }: Pick<FreezeOptions, 'claim' | 'unpaid'>,
 ): Obstacle[] {
   const obstacles: Obstacle[] = []
   const units = lines.reduce((sum, { qty }) => sum + qty, 0)
   if (lines.length === 0) obstacles.push({ code: 'cart_empty' })
-  if (units > mostUnits) obstacles.push({ code: 'invalid_quantity', details: { units, most: mostUnits } })
+  if (unpaid) obstacles.push(...unpaidObstacles(units, intake.unpaidUnits, unpaid))
   if (intake.refusal !== null)
     obstacles.push({ code: 'hub_not_accepting_orders', details: { reason: intake.refusal } })
   if (!isBinFree(intake.bins, units, claim)) obstacles.push({ code: 'no_bin_available' })
@@ -74,8 +69,8 @@ export const amountObstacle = (total: number, least: number): Obstacle | undefin
 export interface FreezeOptions {
   /** The order is claimed for an integrator's payment: a bin is reserved for it. */
   claim: boolean
-  /** The most units that the order may hold; without a limit if absent. */
-  mostUnits?: number
+  /** What bounds the units that the order holds until it is paid; absent if it is paid at once. */
+  unpaid?: UnpaidBounds
   expectedTotal?: number | undefined
   /** The least total that can be paid so, other than nothing. */
   least?: number
@@ -95,11 +90,11 @@ export async function priceForPayment(
   tx: Tx,
   context: CloudContext,
   cart: SoldCart,
-  { claim, mostUnits, expectedTotal, least = 0 }: FreezeOptions,
+  { claim, unpaid, expectedTotal, least = 0 }: FreezeOptions,
 ): Promise<Frozen> {
   const { hub, lines } = cart
   const intake = await intakeOf(tx.q, context, hub)
-  const [atHub] = obstaclesAtHub(lines, intake, { claim, ...(mostUnits !== undefined && { mostUnits }) })
+  const [atHub] = obstaclesAtHub(lines, intake, { claim, ...(unpaid && { unpaid }) })
   if (atHub) throw refusalOf(atHub)
   const priced = await priceToFreeze(tx, context, cart)
   const obstacle: Obstacle | undefined =

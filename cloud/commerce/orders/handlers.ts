@@ -15,7 +15,7 @@ import { viewOrder } from './order-view.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queueEstimate } from './queue-position.ts'
 import { transferOrder } from './transfer-order.ts'
-import { blockingOrder, readUnpaid } from './unpaid.ts'
+import { blockingOrder, payerNetwork, readUnpaid, unpaidBounds } from './unpaid.ts'
 
 /** C §4.2: what a customer does with orders. `leastByCard`: the least total that a card can pay. */
 export function orderHandlers(
@@ -79,15 +79,16 @@ export function orderHandlers(
       })
       return view(order)
     },
-    async 'consumer.orders.checkout_available'({ params, query }) {
+    async 'consumer.orders.checkout_available'({ params, query, network }) {
       const order = await readOwnOrder(q, keyOf(params, query))
       const lines = await cartLines(q, order.id)
       const intake = await hubIntake(q, context, order.hub_id)
       const total = order.total ?? (await priceCart(q, context, order, lines)).total
       const reasons = [...obstacleOf(order)]
       if (order.processing_status === OrderStatus.NEW) {
-        const { unpaidOrdersPerUser, unpaidUnitsPerOrder: mostUnits } = context.settings
-        const obstacles = await checkoutObstacles(q, lines, intake, { claim: false, mostUnits })
+        const { unpaidOrdersPerUser } = context.settings
+        const bounds = unpaidBounds(context, payerNetwork(context, network))
+        const obstacles = await checkoutObstacles(q, lines, intake, { claim: false, unpaid: bounds })
         const tooSmall = amountObstacle(total, leastByCard())
         const unpaid = await readUnpaid(q, order.user_id)
         if (blockingOrder(unpaidOrdersPerUser, unpaid, order.id, false) !== undefined)

@@ -3,16 +3,14 @@ import { hubState } from '../../gateway/hub-state.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
-import { readBinRoom, type BinRoom } from './bin-room.ts'
+import { readRoom, type HubRoom } from './bin-room.ts'
 
 /** Whether and why not a hub takes an order now, as `details.reason` says it. */
 export type Refusal = 'hub_inactive' | 'orders_stopped' | 'hub_offline' | 'stream_stalled' | 'hub_not_ready'
 
-export interface Intake {
+export interface Intake extends HubRoom {
   /** Null: it takes orders. */
   refusal: Refusal | null
-  /** As the hub's ledger last said. */
-  bins: BinRoom
 }
 
 /** The columns of a hub that decide whether it sells, to whom and at what price. */
@@ -55,8 +53,8 @@ export async function hubIntake(q: Queries, context: CloudContext, hubId: number
 
 export async function intakeOf(q: Queries, context: CloudContext, hub: SellingHub): Promise<Intake> {
   const disabled = JSON.parse(hub.disabled_bins) as number[]
-  const [bins, refusal] = await Promise.all([readBinRoom(q, hub.id, disabled), readRefusal(q, context, hub)])
-  return { refusal, bins }
+  const [room, refusal] = await Promise.all([readRoom(q, hub.id, disabled), readRefusal(q, context, hub)])
+  return { refusal, ...room }
 }
 
 /** Throws what stands in the way of any order at a hub: `hub_not_found`, `hub_not_accepting_orders`. */

@@ -37,6 +37,7 @@ export async function moveOrder(
     version: order.version + 1,
     updated_at: now,
     ...(step.to >= OrderStatus.COMPLETED ? { finished_at: now } : {}),
+    ...(order.payer_network === null ? {} : { payer_network: null }),
     ...(isHandedOut(step.to) && order.collected_at === null ? { collected_at: now } : {}),
   }
   const updated = updateOrder(tx.q, order.id, moved)

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import { ApiError } from '../../platform/api-error.ts'
+import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
+import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
@@ -87,6 +88,50 @@ export function blockingOrder(
   const others = unpaid.filter(({ id }) => id !== orderId)
   const claim = isClaim ? others.find(({ processor }) => processor === EXTERNAL) : undefined
   return claim?.id ?? (others.length >= mostUnpaid ? others[0]!.id : undefined)
+}
+
+/** Why a cart cannot be paid. */
+export interface Obstacle {
+  code: ErrorCode
+  details?: ErrorDetails
+}
+
+/** What bounds the units that one order holds before it is paid. */
+export interface UnpaidBounds {
+  mostUnits: number
+  mostOfNetwork: number
+  /** `payerNetwork` of the caller; undefined if nobody calls from a network. */
+  network: string | undefined
+}
+
+export const unpaidBounds = ({ settings }: CloudContext, network: string | undefined): UnpaidBounds => ({
+  mostUnits: settings.unpaidUnitsPerOrder,
+  mostOfNetwork: settings.unpaidUnitsPerNetwork,
+  network,
+})
+
+/**
+ * A caller's network as an unpaid order keeps it: a keyed digest, not the address. New users cost nothing, so a limit per user
+ * alone would let one caller reserve all goods of a hub.
+ */
+export const payerNetwork = ({ sealer }: CloudContext, network: string): string =>
+  sealer.digest('payer network', network)
+
+/** Why an order of so many units cannot be unpaid. `held`: what the networks hold unpaid at the hub by now. */
+export function unpaidObstacles(
+  units: number,
+  held: ReadonlyMap<string, number>,
+  { mostUnits, mostOfNetwork, network }: UnpaidBounds,
+): Obstacle[] {
+  const ofNetwork = network === undefined ? 0 : (held.get(network) ?? 0)
+  return [
+    ...(units > mostUnits
+      ? [{ code: 'invalid_quantity' as const, details: { units, most: mostUnits } }]
+      : []),
+    ...(ofNetwork > 0 && ofNetwork + units > mostOfNetwork
+      ? [{ code: 'rate_limit_exceeded' as const, details: { share_of: 'network', most: mostOfNetwork } }]
+      : []),
+  ]
 }
 
 /** Until when a payment that begins now may hold its order's stock and bins. */

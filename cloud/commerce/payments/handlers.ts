@@ -21,6 +21,7 @@ type PayRoutes =
   | 'root.webhooks.payments'
 
 interface WalletPayment {
+  network: string
   body: { order_id: number; wallet_token: string; expected_total?: number | undefined }
   credential: UserCredential
 }
@@ -31,21 +32,23 @@ export function paymentHandlers(
   webhookSecret: string | readonly string[],
 ): Handlers<PayRoutes> {
   const { context, processor } = services
-  const byWallet = (type: 'platform_a' | 'platform_b', { body, credential }: WalletPayment) =>
+  const byWallet = (type: 'platform_a' | 'platform_b', { body, credential, network }: WalletPayment) =>
     pay(services, {
       userId: credential.userId,
       orderId: body.order_id,
       method: body.wallet_token,
       type,
+      network,
       expectedTotal: body.expected_total,
     })
   return {
-    'consumer.payments.pay': ({ body, credential }) =>
+    'consumer.payments.pay': ({ body, credential, network }) =>
       pay(services, {
         userId: credential.userId,
         orderId: body.order_id,
         method: body.payment_method_id,
         saves: body.save_payment_method ?? false,
+        network,
         expectedTotal: body.expected_total,
       }),
     'consumer.payments.platform_a_pay': (input) => byWallet('platform_a', input),

@@ -24,7 +24,14 @@ import { derivePaymentStatus, type PaymentRow } from '../orders/payment-status.t
 import { savePaidMethods } from '../methods/save-method.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { askAgain, dueAtOf, endPayment, submitForCustomer } from './settle-payment.ts'
-import { holdUntil, lockPayer, requireClaimable, requireFewUnpaid } from '../orders/unpaid.ts'
+import {
+  holdUntil,
+  lockPayer,
+  payerNetwork,
+  requireClaimable,
+  requireFewUnpaid,
+  unpaidBounds,
+} from '../orders/unpaid.ts'
 import type { MoneyServices } from '../services.ts'
 import type { z } from 'zod'
 
@@ -41,6 +48,8 @@ export interface PayRequest extends WalletPayRequest {
   type?: PaymentMethodType
   /** The method is saved once it has paid. */
   saves?: boolean
+  /** The caller's network (`networkOf`), if a caller asks. */
+  network?: string
 }
 
 /**
@@ -95,6 +104,7 @@ interface Begun {
 async function begin(tx: Tx, { context, processor }: MoneyServices, request: Paying): Promise<Begun> {
   const { from, method, type = 'card', saver, userId } = request
   const isClaim = from === EXTERNAL
+  const network = request.network === undefined ? undefined : payerNetwork(context, request.network)
   // One after the other: all are read under the order's lock. The wallet pays at once and holds nothing unpaid.
   const [order, hub, payer, lines] = await Promise.all([
     lockOwnOrder(tx, request),
@@ -119,7 +129,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
   const cart = { order, hub: hub!, lines }
   const frozen = await priceForPayment(tx, context, cart, {
     claim: isClaim,
-    ...(payer && { mostUnits: context.settings.unpaidUnitsPerOrder }),
+    ...(payer && { unpaid: unpaidBounds(context, network) }),
     expectedTotal: request.expectedTotal,
     ...(from === 'processor' && { least: processor.leastAmount(context.settings.currency) }),
   })
@@ -145,7 +155,11 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
   // It is the only one that is under way or paid (`payments_one_live`), and nothing of it has gone back.
   const payment_status = derivePaymentStatus([payment], [])
   await Promise.all([
-    moveOrder(tx, context, order, 'checkout', { ...frozen.changes, payment_status }),
+    moveOrder(tx, context, order, 'checkout', {
+      ...frozen.changes,
+      payment_status,
+      payer_network: network ?? null,
+    }),
     payment.status === 'completed'
       ? undefined
       : schedule(tx, 'payment', payment.id, dueAtOf(context, payment) ?? payment.updated_at),

@@ -121,7 +121,7 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
   try {
     const keyed = key === undefined ? undefined : keyedRequest(route, call, { body, key, caller, form })
     const input = new Input(route, call, { body, parsed, keyed, caller, form })
-    const holder = holderOf(networkOf(call.address), caller)
+    const holder = holderOf(input.network, caller)
     const made =
       keyed === undefined ? await runHeld(self, input, holder) : await runOnce(self, input, keyed, holder)
     const answer = watched(self, call, { parsed, caller }, made)
@@ -297,6 +297,7 @@ class Input {
   readonly form: undefined
   readonly credential: Credential
   readonly requestId: string
+  readonly network: string
   readonly idempotencyKey: string | undefined
   readonly requestName: string | undefined
   memento: Memento | undefined = undefined
@@ -310,6 +311,7 @@ class Input {
     this.form = (form && { ...form, fields: validateForm(route, route.form!, form) }) as undefined
     this.credential = caller
     this.requestId = call.requestId
+    this.network = networkOf(call.address)
     this.idempotencyKey = keyed?.key
     this.requestName = keyed && nameOf(keyed)
     this.rawBody = body.text

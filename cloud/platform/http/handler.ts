@@ -46,6 +46,8 @@ export interface HandlerInput<R extends Route> {
   form: FormOf<R>
   credential: CredentialByKind[R['auth']['kind']]
   requestId: string
+  /** The caller's network, as limits count it (`networkOf`). */
+  network: string
   idempotencyKey: string | undefined
   /** With a key: names the request, so that what it has done in the world it does not do again when it is repeated. */
   requestName: string | undefined

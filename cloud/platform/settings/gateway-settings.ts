@@ -74,6 +74,16 @@ export const gatewaySettings = {
       64,
       'How many messages of a hub may wait. What comes beyond is dropped, and comes again.',
     ),
+    entriesAtOnce: wholeNumber(
+      [1, 100_000_000],
+      50_000,
+      'Number of entries of a hub that are applied without a pause, for example when it returns after a long time offline.',
+    ),
+    entriesPerMinute: wholeNumber(
+      [1, 100_000_000],
+      1200,
+      'Number of entries of a hub that are applied in a minute once GATEWAY_ENTRIES_AT_ONCE are used up. The hub keeps the others and sends them again.',
+    ),
     commandTtlMs: ms(5 * SECOND, "How long a command lives, by the hub's clock."),
     recordResultsMs: ms(
       100,

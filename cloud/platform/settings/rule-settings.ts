@@ -85,6 +85,11 @@ export const ruleSettings = {
     100,
     'Number of units that an order may reserve before it is paid. The wallet pays at once and has no such limit.',
   ),
+  unpaidUnitsPerNetwork: wholeNumber(
+    [1, 1_000_000],
+    200,
+    'Number of units that unpaid orders of one network (IPv4 /32, IPv6 /64) may reserve at one hub. A first unpaid order is not bounded by it.',
+  ),
   paymentAbandonMs: ms(
     15 * MINUTE,
     'Time in milliseconds after which an unfinished wallet deposit is cancelled.',

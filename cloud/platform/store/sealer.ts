@@ -5,7 +5,7 @@ import { keptRandom, type Say } from '../settings/kept-file.ts'
 import { decrypt, encrypt } from './cipher.ts'
 
 /** What the service has to read again and nobody else may: each purpose has a key of its own. */
-export type Purpose = 'client secret' | 'push token' | 'customer mark'
+export type Purpose = 'client secret' | 'push token' | 'customer mark' | 'payer network'
 
 /**
  * Seals texts that the database keeps for the service alone. Whoever reads the database, or a backup of it, reads none of

@@ -50,6 +50,31 @@ describe('the ledger stream', () => {
     expect(hub.acks).toMatchObject([{ stream: 'ledger', cursor: 5, resend: false, fork: false }])
   })
 
+  test('a hub that sends without end has so many entries applied at once and so many a minute, and none is lost', async () => {
+    const applied: unknown[] = []
+    const settings = { entriesAtOnce: 10, entriesPerMinute: 6 }
+    const { world, hub } = await World.connected({
+      settings,
+      domain: { applyOrderEntry: (_tx, _context, _hub, entry) => Promise.resolve(void applied.push(entry)) },
+    })
+    const entries = Array.from({ length: 16 }, (_, index) => completed(index + 1))
+    hub.append(...entries)
+    const sendOneByOne = async (): Promise<void> => {
+      for (let seq = applied.length + 1; seq <= entries.length; seq++) {
+        hub.sendEntries(seq, seq)
+        await world.pass(50)
+      }
+    }
+    await sendOneByOne()
+    expect(applied).toEqual(entries.slice(0, 10))
+    await world.pass(30_000)
+    await sendOneByOne()
+    expect(applied).toEqual(entries.slice(0, 13))
+    await world.pass(60_000)
+    await sendOneByOne()
+    expect(applied).toEqual(entries)
+  })
+
   test('I4: a repeated or overlapping batch is applied once and acknowledged again', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied)

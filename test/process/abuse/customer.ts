@@ -76,7 +76,8 @@ async function visit(
   for (let look = 0; look < 12; look++) {
     const seen = await ask('look', { method: 'GET', path: `${own}?${hub}`, bearer })
     const status = Number(seen.body['processing_status'] ?? -1)
-    tally.hit(`saw ${String(seen.body['processing_status_name'] ?? seen.code ?? 'nothing')}`)
+    const name = seen.body['processing_status_name']
+    tally.hit(`saw ${typeof name === 'string' ? name : (seen.code ?? 'nothing')}`)
     if (status < 0 || status === OrderStatus.NEW || status >= OrderStatus.COMPLETED) break
     await Promise.all([open, cancel].filter(() => chance.happens(0.5)).map((call) => call()))
     if (chance.happens(0.3)) await post('refund', `/api/v1/owners/orders/${order}/refund`, { amount: 1 })

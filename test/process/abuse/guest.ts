@@ -14,7 +14,6 @@ export async function abuseAsGuest(world: AbuseWorld): Promise<void> {
 const METHODS = [
   'external',
   'pm_card_authenticationRequired',
-  'pm_usBankAccount',
   'pm_card_chargeDeclined',
   'pm_unknown',
 ] as const
@@ -86,7 +85,7 @@ async function newGuest({ ask, chance, plant, products }: AbuseWorld, sub: strin
         method: 'POST',
         path: '/users/wallet/deposit',
         bearer,
-        body: { amount_cents: 50_000, payment_method_id: 'pm_usBankAccount' },
+        body: { amount_cents: 50_000, payment_method_id: 'pm_card_authenticationRequired' },
       }),
     () =>
       ask('large body', {

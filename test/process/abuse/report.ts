@@ -23,8 +23,18 @@ export function reportOf(outcome: AbuseOutcome, minutes: number): string {
     ...table(tally, 'the thief', 'thief '),
     ...table(honest, 'the honest were answered', 'answer '),
     violations.length === 0 ? 'no violation' : `${violations.length} violations`,
-    ...violations.slice(0, 50).map((violation) => `  ${violation}`),
+    ...alike(violations).map(([count, violation]) => `  ${count} × ${violation}`),
   ].join('\n')
+}
+
+/** Texts that differ in ids and numbers only, with how many there are of each; the first one stands for them. */
+function alike(texts: readonly string[]): [count: number, text: string][] {
+  const found = new Map<string, [number, string]>()
+  for (const text of texts) {
+    const kind = text.slice(0, 160).replaceAll(/[0-9a-f-]{8,}|\d+/g, 'n')
+    found.set(kind, [(found.get(kind)?.[0] ?? 0) + 1, found.get(kind)?.[1] ?? text.slice(0, 300)])
+  }
+  return [...found.values()]
 }
 
 const share = (part: number, all: number): string =>

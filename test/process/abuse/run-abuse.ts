@@ -66,6 +66,7 @@ const settings = {
   EXTERNAL_CLAIM_MS: '20000',
   PAYMENT_HOLD_MS: '30000',
   IDLE_ORDER_MS: '60000',
+  PAYMENT_ABANDON_MS: '10000',
 }
 
 /** One who abuses and honest customers at the real programs; then everything comes to rest, and the books are read. */
@@ -152,6 +153,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
     ])
     onProgress('everybody ends what they are at')
     plant.start()
+    await sleep(clock, Number(settings.PAYMENT_ABANDON_MS) + 5000)
     const left = await untilQuiet(auditor, runtime)
     if (left !== undefined) defects.push(`not at rest: ${left}`)
     if (!(await emptyAllBins(staff))) defects.push('the bins cannot be emptied')

@@ -143,6 +143,8 @@ function aLie(
       action: 'count_row',
       subject: `row ${chance.between(1, 100_000)}`,
       outcome: 'executed',
+      person: `thief ${chance.between(1, 100_000)}`,
+      shared_token: false,
     }),
   ]
   return chance.pick(lies)()

@@ -125,6 +125,7 @@ function since(past: Past, cloud: CloudEvidence): CloudEvidence {
     payments: cloud.payments.filter(isNew),
     refunds: cloud.refunds.filter(isNew),
     intents: cloud.intents.filter(({ id }) => !past.intents.has(id)),
+    processorDisputes: cloud.processorDisputes.filter(({ intent_id }) => !past.intents.has(intent_id)),
     processorRefunds: cloud.processorRefunds.filter(({ intent_id }) => !past.intents.has(intent_id)),
   }
 }

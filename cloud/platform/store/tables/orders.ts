@@ -30,6 +30,8 @@ export const orderTables = {
     /** Reserved by an integrator's claim, else null. */
     reserved_bin: int.nullable,
     open_when_ready: flag,
+    /** While it is unpaid: a keyed digest of the network from which it is being paid. */
+    payer_network: text.nullable,
     /** JSON array of bin numbers, as the hub reports them (the reserved bin before that). */
     bins: text,
     /** `QueuedOrder` as it was sent to the hub, or null. */

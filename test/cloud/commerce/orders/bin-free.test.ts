@@ -31,6 +31,8 @@ const order = (
   uuid: String(id),
   processing_status,
   reserved_bin: null,
+  payer_network: null,
+  is_asked: 0,
   bins: [],
   units: 1,
   ...changes,
@@ -61,7 +63,13 @@ describe('a bin is free', () => {
     ],
     ['unless its door stands open', [bin(1, { state: 'open' })], [], 0],
     ['unless an order waits for it', [bin(1), bin(2)], [order(7, S.QUEUED)], 1],
-    ['unless an order that is being paid will', [bin(1)], [order(7, S.PENDING_PAYMENT)], 0],
+    ['also while an order waits for its customer to pay', [bin(1)], [order(7, S.PENDING_PAYMENT)], 1],
+    [
+      'unless the processor is being asked for the money of an order',
+      [bin(1)],
+      [order(7, S.PENDING_PAYMENT, { is_asked: 1 })],
+      0,
+    ],
     ['unless an order needs several', [bin(1), bin(2), bin(4)], [order(7, S.QUEUED, { units: 4 })], 1],
     [
       'unless an integrator has claimed it, paid or not',

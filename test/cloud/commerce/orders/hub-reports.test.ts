@@ -72,6 +72,17 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 4, reserved: 0 })
   })
 
+  test('a hub that reports more units than were ordered is believed as far as the order goes', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 3 })
+    const [item] = await shop.items(order_id)
+    const line = (dropped: number, doubtful: number) => ({ line_id: item!.id, dropped, doubtful, bins: [1] })
+    await shop.report({ kind: 'order.ready', order_id, bins: [1], lines: [line(2, 1_000_000)] })
+    expect(await shop.items(order_id)).toMatchObject([{ qty_dropped: 2, qty_doubtful: 1 }])
+    await shop.report({ kind: 'order.ready', order_id, bins: [1], lines: [line(1_000_000, 1_000_000)] })
+    expect(await shop.items(order_id)).toMatchObject([{ qty_dropped: 3, qty_doubtful: 0 }])
+  })
+
   test('the same report twice has the effect of one', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })

@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
 import { checkoutObstacles } from '../../../../cloud/commerce/orders/checkout.ts'
+import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
+import { unpaidBounds } from '../../../../cloud/commerce/orders/unpaid.ts'
 import { hubIntake } from '../../../../cloud/commerce/orders/intake.ts'
 import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
 import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
@@ -306,12 +308,59 @@ onEachProcessor('what is not paid', (open) => {
     },
   )
 
+  test('unpaid orders, however many, keep no bin from a customer who pays', async () => {
+    const shop = await openWith({ bins: 2 })
+    for (const method of ['pm_card_authenticationRequired', 'pm_usBankAccount'])
+      for (let guest = 0; guest < 4; guest++)
+        await pay(shop.services, { ...(await cartOf(shop, 1, await newGuest(shop))), method })
+    await shop.paidOrder({ 1: 1 })
+  })
+
+  test('unpaid orders of one network reserve so many units of a hub at most, whoever its users are', async () => {
+    const shop = await openWith({ bins: 9 })
+    shop.context.settings.unpaidUnitsPerNetwork = 20
+    const method = 'pm_card_authenticationRequired'
+    const payFrom = async (network: string | undefined, units: number) => {
+      const cart = await cartOf(shop, units, await newGuest(shop))
+      await pay(shop.services, { ...cart, method, ...(network !== undefined && { network }) })
+      return cart
+    }
+    const first = await payFrom('203.0.113.1', 15)
+    const full = { code: 'rate_limit_exceeded', status: 429, details: { share_of: 'network', most: 20 } }
+    await expect(payFrom('203.0.113.1', 6)).rejects.toMatchObject(full)
+    await payFrom('203.0.113.1', 5)
+    await expect(payFrom('203.0.113.1', 1)).rejects.toMatchObject(full)
+    expect(await shop.product(1)).toMatchObject({ reserved: 20 })
+    // Other networks, and the same one at another hub, have shares of their own.
+    await payFrom('203.0.113.2', 20)
+    const elsewhere = await shop.customer()
+    const orderId = await cartAt(shop, elsewhere, await secondHub(shop))
+    await pay(shop.services, { userId: elsewhere, orderId, method, network: '203.0.113.1' })
+    // What is paid, or a cart again, counts no more; the network is forgotten.
+    await deleteOrder(shop.services, first, 'user')
+    expect(await shop.order(first.orderId)).toMatchObject({ payer_network: null })
+    await payFrom('203.0.113.1', 10)
+    shop.clock.advance(15 * MINUTE)
+    await shop.work.drain()
+    const kept = await shop.context.db.kysely.selectFrom('orders').select('payer_network').execute()
+    expect(kept.filter(({ payer_network }) => payer_network !== null)).toEqual([])
+  })
+
+  test('the first unpaid order of a network may have as many units as any order', async () => {
+    const shop = await openWith({ bins: 9 })
+    shop.context.settings.unpaidUnitsPerNetwork = 1
+    for (let count = 0; count < 2; count++) {
+      const cart = await cartOf(shop, 20)
+      await pay(shop.services, { ...cart, method: 'pm_card_visa', network: '203.0.113.1' })
+    }
+  })
+
   test('an order of more units than may be unpaid is refused before anything is frozen', async () => {
     const shop = await openWith({ bins: 9 })
     const cart = await cartOf(shop, 101)
     const intake = await hubIntake(shop.context.db.kysely, shop.context, 1)
     const lines = await cartLines(shop.context.db.kysely, cart.orderId)
-    const options = { claim: false, mostUnits: shop.context.settings.unpaidUnitsPerOrder }
+    const options = { claim: false, unpaid: unpaidBounds(shop.context, undefined) }
     expect(await checkoutObstacles(shop.context.db.kysely, lines, intake, options)).toMatchObject([
       { code: 'invalid_quantity' },
     ])

@@ -35,6 +35,11 @@ export const otherLimits: readonly OtherLimit[] = [
     share: 'per user',
   },
   {
+    what: 'units that unpaid orders reserve',
+    settings: ['UNPAID_UNITS_PER_NETWORK'],
+    share: 'per network and hub, counted in the database; a first unpaid order is not bounded by it',
+  },
+  {
     what: 'devices that get notices',
     settings: ['PUSH_DEVICES'],
     share: 'per user; the one longest unheard goes',
@@ -59,6 +64,11 @@ export const otherLimits: readonly OtherLimit[] = [
     what: 'hubs greeted at the same time',
     settings: ['GATEWAY_GREET_AT_ONCE', 'GATEWAY_GREET_AT_LEAST', 'GATEWAY_GREET_TRANSACTIONS'],
     share: 'one place per hub that has signed in',
+  },
+  {
+    what: 'entries of a hub that are applied',
+    settings: ['GATEWAY_ENTRIES_AT_ONCE', 'GATEWAY_ENTRIES_PER_MINUTE'],
+    share: 'per hub; the hub keeps the others and sends them again',
   },
   {
     what: 'messages and bytes on their way to or from a hub',
