@@ -1,6 +1,7 @@
 import { digestOf } from '../../cloud/platform/credentials/secrets.ts'
 import { startEmbeddedBroker } from '../../cloud/gateway/broker-embedded.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
+import { defaultGatewaySettings } from '../../cloud/platform/settings/gateway-settings.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { externalBroker } from '../../cloud/gateway/broker-external.ts'
 import { cloudRefusals } from '../../cloud/platform/refusals.ts'
@@ -41,6 +42,8 @@ const gateway = new Gateway({
         open: externalBroker({ urls: [brokerUrl!], clientId: 'cloud-bench', runtime }),
       },
   processId: 'bench',
+  // What the stream can do is measured, not what a hub may.
+  settings: { ...defaultGatewaySettings, entriesAtOnce: 100_000_000 },
 })
 gateway.start()
 const cpu = process.cpuUsage()
