@@ -10,6 +10,7 @@ export const long: readonly string[] = [
   'test/simulation/swarm.test.ts',
   'test/contract/sensor-faults.test.ts',
   'test/browser/commissioning.test.ts',
+  'test/process/abuse.test.ts',
   'test/process/strangers.test.ts',
   'test/process/crowds.test.ts',
   'test/process/proxies.test.ts',

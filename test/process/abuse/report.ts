@@ -3,7 +3,7 @@ import type { Tally } from '../chaos/tally.ts'
 
 /** What a run of abuse came to, for people. */
 export function reportOf(outcome: AbuseOutcome, minutes: number): string {
-  const { who, visits, samples, unanswered, rows, bytes, lost, tally, honest, violations } = outcome
+  const { who, visits, samples, unanswered, rows, bytes, lost, tally, honest, lies, violations } = outcome
   const ends = new Map<string, number>()
   for (const { end } of visits) ends.set(end, (ends.get(end) ?? 0) + 1)
   const goods = visits.filter(({ end }) => end === 'COMPLETED').map(({ ms }) => ms / 1000)
@@ -22,6 +22,8 @@ export function reportOf(outcome: AbuseOutcome, minutes: number): string {
     ...table(tally, 'the abuser saw', 'saw '),
     ...table(tally, 'the thief', 'thief '),
     ...table(honest, 'the honest were answered', 'answer '),
+    ...(lies.length === 0 ? [] : [`${lies.length} lies in the books`]),
+    ...alike(lies).map(([count, lie]) => `  ${count} × ${lie}`),
     violations.length === 0 ? 'no violation' : `${violations.length} violations`,
     ...alike(violations).map(([count, violation]) => `  ${count} × ${violation}`),
   ].join('\n')
@@ -31,7 +33,7 @@ export function reportOf(outcome: AbuseOutcome, minutes: number): string {
 function alike(texts: readonly string[]): [count: number, text: string][] {
   const found = new Map<string, [number, string]>()
   for (const text of texts) {
-    const kind = text.slice(0, 160).replaceAll(/[0-9a-f-]{8,}|\d+/g, 'n')
+    const kind = text.slice(0, 60).replaceAll(/[0-9a-f-]{8,}|\d+/g, 'n')
     found.set(kind, [(found.get(kind)?.[0] ?? 0) + 1, found.get(kind)?.[1] ?? text.slice(0, 300)])
   }
   return [...found.values()]

@@ -27,7 +27,8 @@ export const abusers = {
   customer: { text: 'a customer who wants goods or money for nothing', act: abuseAsCustomer },
   thief: {
     text: "a thief of the hub's card, with its MQTT password",
-    act: (world: AbuseWorld) => abuseAsThief(world, { roundMs: 240_000 }),
+    act: (world: AbuseWorld, minutes: number) =>
+      abuseAsThief(world, { roundMs: Math.min(240_000, minutes * 30_000) }),
   },
 } as const
 export type Abuser = keyof typeof abusers
@@ -57,6 +58,8 @@ export interface AbuseOutcome {
   bytes: { cloud: number; journal: number; logs: number }
   /** Cents of goods that fell into a bin for an order whose money was given back or never came. */
   lost: number
+  /** Invariants that a hub's lies break in the books: nobody else can know what happened in its room. */
+  lies: string[]
   violations: string[]
 }
 
@@ -149,7 +152,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
       lookAgainAndAgain(),
       openBins(),
       keepBinsFree({ ...staff, tally, chance: chance.fork() }),
-      abusers[who].act(abuse),
+      abusers[who].act(abuse, minutes),
     ])
     onProgress('everybody ends what they are at')
     plant.start()
@@ -160,6 +163,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
     const evidence = await auditor.evidence()
     await auditor.close()
     const bytes = bytesOf(plant)
+    const broken = violationsOf(evidence).map(({ invariant, text }) => `${invariant}: ${text}`)
     return {
       who,
       tally,
@@ -174,10 +178,11 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
         logs: bytes.logs - bytesBefore.logs,
       },
       lost: lostOf(evidence),
+      lies: who === 'thief' ? broken : [],
       violations: [
         ...defects,
         ...[tally, honestTally].flatMap(serverErrors),
-        ...violationsOf(evidence).map(({ invariant, text }) => `${invariant}: ${text}`),
+        ...(who === 'thief' ? [] : broken),
       ],
     }
   } finally {
