@@ -1,33 +1,40 @@
-/** How many entries of a hub are applied. */
-export interface AllowanceRules {
-  /** So many at once. */
-  entriesAtOnce: number
-  /** So many a minute in the long run. */
-  entriesPerMinute: number
+import type { CloudContext } from '../platform/context.ts'
+import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+
+export interface AllowancePorts {
+  context: CloudContext
+  settings: Pick<GatewaySettings, 'entriesAtOnce' | 'entriesPerMinute'>
+  hubId: number
 }
 
 /**
- * The share of a hub in what the cloud writes. A hub that was offline for long has its entries applied at once; one that runs
- * wild, or whose identity is stolen, fills the database at a bounded pace. What is not applied stays with the hub, which sends
- * it again. Times are monotonic milliseconds.
+ * The share of a hub in what the cloud writes: `entriesAtOnce`, and `entriesPerMinute` in the long run. A hub that was offline
+ * for long has its entries applied at once; one that runs wild, or whose identity is stolen, fills the database at a bounded
+ * pace. What is not applied stays with the hub, which sends it again.
  */
 export class Allowance {
-  readonly #rules: AllowanceRules
+  readonly #ports: AllowancePorts
   #left: number
+  /** Monotonic milliseconds. */
   #at: number
 
-  constructor(rules: AllowanceRules, now: number) {
-    this.#rules = rules
-    this.#left = rules.entriesAtOnce
-    this.#at = now
+  constructor(ports: AllowancePorts) {
+    this.#ports = ports
+    this.#left = ports.settings.entriesAtOnce
+    this.#at = ports.context.runtime.clock.monotonic()
   }
 
   /** Takes entries from it. False, and nothing is taken, if none are left; a last batch may be larger than what is left. */
-  take(entries: number, now: number): boolean {
-    const { entriesAtOnce, entriesPerMinute } = this.#rules
-    this.#left = Math.min(entriesAtOnce, this.#left + ((now - this.#at) * entriesPerMinute) / 60_000)
+  take(entries: number): boolean {
+    const { context, settings, hubId } = this.#ports
+    const now = context.runtime.clock.monotonic()
+    const more = ((now - this.#at) * settings.entriesPerMinute) / 60_000
+    this.#left = Math.min(settings.entriesAtOnce, this.#left + more)
     this.#at = now
-    if (this.#left < 1) return false
+    if (this.#left < 1) {
+      context.log.warn({ hubId }, 'the hub sends more entries than it may (GATEWAY_ENTRIES_PER_MINUTE)')
+      return false
+    }
     this.#left -= entries
     return true
   }

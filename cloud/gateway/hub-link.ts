@@ -17,12 +17,12 @@ import { isolated } from '../platform/work/background.ts'
 import type { StalledPart } from './domain.ts'
 import type { Greeter } from './greeter.ts'
 import type { Heartbeats } from './heartbeats.ts'
+import { Allowance } from './allowance.ts'
 import type { LinkMessage } from './hub-messages.ts'
 import type { HubClocks } from './hub-state.ts'
 import { Identity } from './identity.ts'
 import { markDisconnected, markLeft, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
-import { Allowance } from './allowance.ts'
 import { receiveBatch, type Receiving, type UpStream } from './receiver.ts'
 import { ended, entered, isLate, noSessions } from './sessions.ts'
 import { StallWatch } from './stalls.ts'
@@ -79,7 +79,7 @@ export class HubLink {
 
   constructor(ports: HubLinkPorts) {
     this.#ports = ports
-    this.#allowance = new Allowance(ports.settings, ports.context.runtime.clock.monotonic())
+    this.#allowance = new Allowance(ports)
     this.#identity = new Identity(ports)
     this.#stalls = new StallWatch({ ...ports, post: (work) => void this.#post('stalled stream', work) })
   }
@@ -213,7 +213,7 @@ export class HubLink {
     const { context, hubId, welcomes } = this.#ports
     if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
     if (!(await this.#identity.admits(hello))) return
-    const welcome = await this.#watched('hello', () => welcomes.answer(hubId, hello))
+    const welcome = await this.#stalls.watched('hello', () => welcomes.answer(hubId, hello))
     if (!welcome) return
     this.#stalls.advanced('hello')
     context.checkpoint('gateway.hello-committed')
@@ -317,12 +317,8 @@ export class HubLink {
   }
 
   async #onBatch(stream: UpStream, batch: Batch): Promise<void> {
-    const { context, hubId } = this.#ports
-    if (!this.#allowance.take(batch.entries.length, context.runtime.clock.monotonic()))
-      return context.log.warn(
-        { hubId },
-        'the hub sends more entries than it may (GATEWAY_ENTRIES_PER_MINUTE)',
-      )
+    const { context } = this.#ports
+    if (!this.#allowance.take(batch.entries.length)) return
     const received = await this.#apply(stream, batch)
     if (received === 'foreign') return this.hail()
     context.checkpoint('gateway.batch-applied')
@@ -332,21 +328,13 @@ export class HubLink {
 
   async #apply(stream: UpStream, batch: Batch): Promise<Ack | 'foreign'> {
     const isCareful = this.#stalls.failures(stream) >= PATIENCE
-    const received = await this.#watched(stream, () => receiveBatch(this.#ports, stream, batch, isCareful))
+    const received = await this.#stalls.watched(stream, () =>
+      receiveBatch(this.#ports, stream, batch, isCareful),
+    )
     if (received === 'foreign' || received.resend || received.fork) return received
     this.#stalls.advanced(stream)
     if (stream === 'ledger' && this.#ledger) this.#ledger.cursor = received.cursor
     return received
-  }
-
-  /** Counts the failures in a row of a part of the connection. */
-  async #watched<T>(part: StalledPart, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      this.#stalls.failed(part, error)
-      throw error
-    }
   }
 
   /** The hub is heard: whether its streams advance meanwhile. */

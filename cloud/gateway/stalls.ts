@@ -57,8 +57,18 @@ export class StallWatch {
     return this.#failures.get(part) ?? 0
   }
 
+  /** Does work of a part of the connection, and counts its failures in a row. */
+  async watched<T>(part: StalledPart, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      this.#failed(part, error)
+      throw error
+    }
+  }
+
   /** A message could not be applied or answered. An outage of the database concerns all hubs, and counts for none. */
-  failed(part: StalledPart, error: unknown): void {
+  #failed(part: StalledPart, error: unknown): void {
     if (isOutage(error) || isRetryable(error)) return
     const count = this.failures(part) + 1
     this.#failures.set(part, count)
