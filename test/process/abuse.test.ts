@@ -22,13 +22,17 @@ async function abuse(who: string, seconds: number): Promise<{ status: number | n
 test.each([
   ['a guest without money', 'guest'],
   ['a customer who wants goods for nothing', 'customer'],
-] as const)('%s takes neither money nor all bins: honest customers get their goods', async (_, who) => {
-  const { status, text } = await abuse(who, 20)
-  expect(text).toContain('money lost: 0 cents')
-  expect(text).toMatch(/honest customers: (.*, )?COMPLETED \d/)
-  expect(text).toContain('no violation')
-  expect(status).toBe(0)
-}, 300_000)
+] as const)(
+  '%s takes neither money nor all bins: honest customers get their goods',
+  async (_, who) => {
+    const { status, text } = await abuse(who, 20)
+    expect(text).toContain('money lost: 0 cents')
+    expect(text).toMatch(/honest customers: (.*, )?COMPLETED \d/)
+    expect(text).toContain('no violation')
+    expect(status).toBe(0)
+  },
+  300_000,
+)
 
 test("a thief of the hub's card, who lies in its name, takes no money", async () => {
   const { status, text } = await abuse('thief', 20)
