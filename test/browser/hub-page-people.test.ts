@@ -198,7 +198,7 @@ describe('a person at the hub’s page', () => {
     await page.keyboard.press('Enter')
     await expect.poll(() => focused(page)).toBe('Bin 2')
     await page.keyboard.press('Tab')
-    expect(await focused(page)).toBe('Bin 2: Open')
+    expect(await focused(page)).toBe('Open, Bin 2')
     await page.keyboard.press('Escape')
     await expect.poll(() => focused(page)).toMatch(/^Bin 2: /)
     await page.keyboard.press('Tab')

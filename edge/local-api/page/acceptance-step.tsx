@@ -56,19 +56,6 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
         {isRunning && <span class="loading loading-spinner loading-sm" aria-hidden="true" />}
         {last ? `Again: ${step.button.toLowerCase()}` : step.button}
       </button>
-      {chain.length > 1 && !isRunning && (
-        <button
-          class="btn aria-disabled:opacity-60"
-          aria-disabled={isHindered || acceptance.running !== null}
-          data-chain={chain.length}
-          onClick={() => carryOut(chain)}
-        >
-          {step.id.startsWith('row/')
-            ? `Turn the ${chain.length} rows of this shelf, one after another`
-            : `Let the hub look at all ${chain.length}, one after another`}
-        </button>
-      )}
-      {agreed.value.length > 1 && acceptance.running === null && <VerdictOfAll />}
       {isRunning && (
         <div class="grid gap-2" data-running>
           <p role="status">
@@ -88,6 +75,19 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
       {last && !isRunning && (
         <Verdict step={step} observed={last.observed} agrees={last.agrees} verdict={last.verdict} />
       )}
+      {chain.length > 1 && !isRunning && (
+        <button
+          class="btn aria-disabled:opacity-60"
+          aria-disabled={isHindered || acceptance.running !== null}
+          data-chain={chain.length}
+          onClick={() => carryOut(chain)}
+        >
+          {step.id.startsWith('row/')
+            ? `Turn the ${chain.length} rows of this shelf, one after another`
+            : `Let the hub look at all ${chain.length}, one after another`}
+        </button>
+      )}
+      {agreed.value.length > 1 && acceptance.running === null && <VerdictOfAll />}
     </section>
   )
 }

@@ -49,7 +49,7 @@ function Held({ device, what, path, body = {} }: DoProps): JSX.Element {
   const title = `${nameOf(device)}, ${what.toLowerCase()}`
   return (
     <HoldButton
-      label={`${nameOf(device)}: ${what}`}
+      label={`${what}, ${nameOf(device)}`}
       isBusy={running.value.has(title)}
       onHeld={() => void act(title, path, body)}
     >
@@ -67,7 +67,7 @@ function Do({ device, what, path, body = {}, undo }: DoProps): JSX.Element {
     <button
       class="btn"
       aria-busy={isRunning}
-      aria-label={`${nameOf(device)}: ${what}`}
+      aria-label={`${what}, ${nameOf(device)}`}
       onClick={() => void (isRunning || act(title, path, body, how ?? 'aloud'))}
     >
       {isRunning && <span class="loading loading-spinner loading-xs" aria-hidden="true" />}

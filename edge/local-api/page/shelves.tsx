@@ -124,7 +124,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
         <button
           class="btn w-28 px-1"
           disabled={problem !== undefined}
-          aria-label={`Row ${key}: Counted ${Number.isNaN(wanted) ? '' : wanted}`}
+          aria-label={`Counted ${Number.isNaN(wanted) ? '' : wanted} in row ${key}`}
         >
           Counted {Number.isNaN(wanted) ? '' : wanted}
         </button>
@@ -132,7 +132,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
           type="button"
           class="btn w-24 px-1"
           disabled={problem !== undefined || difference <= 0}
-          aria-label={`Row ${key}: Added ${difference > 0 ? difference : ''}`}
+          aria-label={`Added ${difference > 0 ? difference : ''} to row ${key}`}
           onClick={() => enter('restock', difference)}
         >
           Added {difference > 0 ? difference : ''}
@@ -165,7 +165,7 @@ function NotSent({ entries }: { entries: readonly (typeof pending.value)[number]
       <button
         type="button"
         class="btn btn-sm"
-        aria-label={`Row ${rowKey(entries[0]!.location)}: discard what was not sent`}
+        aria-label={`Discard what was not sent of row ${rowKey(entries[0]!.location)}`}
         onClick={() => discardEntry(entries[0]!.location)}
       >
         <Icon icon={Undo2} /> Discard
