@@ -42,6 +42,7 @@ import { Health } from './platform/http/health.ts'
 import { openApiDocument } from './platform/http/openapi.ts'
 import { memoryRateLimiter, purgeRateLimits, SharedRateLimiter } from './platform/http/rate-limit.ts'
 import { docsHandlers } from './docs/docs-handlers.ts'
+import type { Description } from './docs/description.ts'
 import { descriptionHandlers } from './platform/http/description-handlers.ts'
 import { doorHandlers } from './operations/doors/handlers.ts'
 import { alarmHandlers } from './operations/alarms/handlers.ts'
@@ -315,9 +316,10 @@ function platformHandlers(
 ) {
   const { clock, random } = context.runtime
   const served = demoHandlers ? routes : withoutDemo()
+  const describe = () => openApiDocument(baseUrl, served)
   const handlers = {
-    ...descriptionHandlers(clock, () => openApiDocument(baseUrl, served)),
-    ...docsHandlers(random, docs),
+    ...descriptionHandlers(clock, describe),
+    ...docsHandlers(random, docs, () => describe() as unknown as Description),
     ...fileHandlers(context, media, signer),
   }
   if (hasDocs) return handlers

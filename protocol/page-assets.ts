@@ -18,6 +18,8 @@ export interface AssetAnswer {
 export interface PageAssets {
   /** The page itself. */
   page(acceptEncoding: string | undefined): AssetAnswer
+  /** The text of a file that is not served as it is: a page that its program fills in. Undefined if there is none. */
+  text?(name: string): string | undefined
   /** One of its files, by name. */
   file(name: string, acceptEncoding: string | undefined): AssetAnswer
 }
@@ -82,6 +84,9 @@ export function pageAssets({ readdirSync, readFileSync }: AssetFiles, folder: st
       const found = read('index.html', accepted, 'no-store')
       if (!found) return { status: 503, headers: plain, body: `${MISSING_PAGE}\n` }
       return { ...found, headers: { ...found.headers, 'content-security-policy': pagePolicy } }
+    },
+    text(name) {
+      return names().includes(name) ? new TextDecoder().decode(readFileSync(`${folder}/${name}`)) : undefined
     },
     file(name, accepted = '') {
       // A name with a hash is never given another content.

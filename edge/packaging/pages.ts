@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { renderGuides } from './docs-guides.ts'
 
 /** A page that a program serves: its sources, and where the program looks for what was made of them. */
 export interface Page {
@@ -10,6 +11,10 @@ export interface Page {
   assets: string
   /** What else it is made of. */
   also?: readonly string[]
+  /** Its HTML files; `index.html` alone where absent. */
+  entries?: readonly string[]
+  /** Makes further files in the folder of the bundle. */
+  complete?: (root: string, folder: string) => Promise<unknown>
 }
 
 export const pages: readonly Page[] = [
@@ -19,7 +24,9 @@ export const pages: readonly Page[] = [
     workspace: 'cloud',
     source: 'cloud/docs/page',
     assets: 'cloud/docs/assets',
-    also: ['cloud/docs/guides', 'protocol/contract'],
+    also: ['cloud/docs/guides', 'cloud/docs/operating', 'protocol/contract', 'edge/packaging/docs-guides.ts'],
+    entries: ['index.html', 'reference.html'],
+    complete: renderGuides,
   },
 ]
 
@@ -41,7 +48,8 @@ export async function buildPages(root: string, out: string, workspaces: readonly
   return wanted.map(({ page }) => page)
 }
 
-async function bundle(root: string, out: string, { source, assets }: Page, stamp: string): Promise<void> {
+async function bundle(root: string, out: string, page: Page, stamp: string): Promise<void> {
+  const { source, assets, entries = ['index.html'], complete } = page
   const { build } = await import('vite')
   const { default: tailwindcss } = await import('@tailwindcss/vite')
   const folder = resolve(out, assets)
@@ -62,9 +70,13 @@ async function bundle(root: string, out: string, { source, assets }: Page, stamp
       reportCompressedSize: false,
       // The reference is one large program; it is loaded once and kept.
       chunkSizeWarningLimit: 4000,
-      rolldownOptions: { checks: { pluginTimings: false } },
+      rolldownOptions: {
+        input: entries.map((entry) => join(root, source, entry)),
+        checks: { pluginTimings: false },
+      },
     },
   })
+  await complete?.(root, folder)
   for (const name of readdirSync(folder)) compress(join(folder, name))
   writeFileSync(join(folder, STAMP), stamp)
 }

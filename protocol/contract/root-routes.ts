@@ -30,20 +30,21 @@ export const rootRoutes = defineRoutes(
       response: z.string(),
       produces: 'text/html',
       summary: 'Read the guides and the reference',
-      description: 'A page for browsers. The operator can switch it off (`DOCS=off`).',
+      description:
+        'The start page for browsers, with links to the guides and the reference. The operator can switch it off (`DOCS=off`).',
     },
     'root.docs.file': {
       at: 'GET /docs/{path}',
       openEnded: true,
-      // A page is made of many.
+      // A reference is made of many files.
       rate: 'unlimited',
       params: z.object({ path: z.string().describe('Name of the file.') }),
       response: z.instanceof(ReadableStream).nullable(),
       produces: 'application/octet-stream',
       errors: ['not_found'],
-      summary: 'Read a script, style or picture of the documentation',
+      summary: 'Read a page or a file of the documentation',
       description:
-        'The name contains a hash of the content, so browsers cache the file without a limit of time. Calls are not limited, and answers carry no rate headers.',
+        'Pages: one for each guide (`guide-…`) and one for each subject of the reference (`reference-…`). Guides carry an `ETag` and are cached for 5 minutes. Names of scripts, styles and pictures contain a hash of the content, so browsers cache these files without a limit of time. Calls are not limited, and answers carry no rate headers.',
     },
     'root.webhooks.payments': {
       at: 'POST /webhooks/payments',

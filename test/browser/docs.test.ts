@@ -58,22 +58,65 @@ describe('the documentation', () => {
   for (const [width, colorScheme] of [
     [1400, 'light'],
     [390, 'dark'],
+    [768, 'light'],
     [2560, 'dark'],
   ] as const)
     browserTest(
       `${width} pixels, ${colorScheme}: nothing is cut off, nothing is refused by the page's policy, and all can use it`,
       async () => {
-        const { page, problems } = await visit({ width, colorScheme }, '#tag/guide-errors')
+        const { page, problems } = await visit({ width, colorScheme }, '/guide-errors')
         await page.getByRole('heading', { name: 'Errors', exact: true }).first().waitFor()
         await picture(page, `docs-${width}-${colorScheme}`)
-        expect([await overflowOf(page), problems]).toEqual([0, []])
-        expect(await seriousProblems(page)).toEqual([])
+        expect([await overflowOf(page), await seriousProblems(page), problems]).toEqual([0, [], []])
+        await page.emulateMedia({ forcedColors: 'active' })
+        await page.goto(base)
+        expect([await overflowOf(page), await seriousProblems(page), problems]).toEqual([0, [], []])
+        await page.emulateMedia({ forcedColors: 'none' })
+        await page.goto(`${base}/reference-alarms`)
+        await page
+          .getByRole('button', { name: /Test Request/ })
+          .first()
+          .waitFor()
+        await picture(page, `docs-reference-${width}-${colorScheme}`)
+        expect([await overflowOf(page), await seriousProblems(page), problems]).toEqual([0, [], []])
       },
       180_000,
     )
 
   browserTest(
-    'search finds words of guides, fields and endpoints, and leads there',
+    'a page is light on the processor, on memory and on the network',
+    async () => {
+      for (const [where, ready, most] of [
+        ['', 'h1', { bytes: 60_000, seconds: 1, megabytes: 8 }],
+        ['/guide-errors', 'h1', { bytes: 60_000, seconds: 1, megabytes: 8 }],
+        ['/reference-orders', 'h1', { bytes: 1_200_000, seconds: 8, megabytes: 30 }],
+      ] as const) {
+        const { page } = await browser.open('about:blank')
+        const devtools = await page.context().newCDPSession(page)
+        let bytes = 0
+        await devtools.send('Performance.enable')
+        await devtools.send('Network.enable')
+        devtools.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength))
+        await page.goto(`${base}${where}`)
+        await page.locator(ready).first().waitFor()
+        if (where.startsWith('/reference'))
+          await page
+            .getByRole('button', { name: /Test Request/ })
+            .first()
+            .waitFor()
+        await page.waitForLoadState('networkidle')
+        const { metrics } = await devtools.send('Performance.getMetrics')
+        const of = (name: string): number => metrics.find((metric) => metric.name === name)!.value
+        const spent = { bytes, seconds: of('TaskDuration'), megabytes: of('JSHeapUsedSize') / 1e6 }
+        for (const key of ['bytes', 'seconds', 'megabytes'] as const)
+          expect([where, key, spent[key], spent[key] <= most[key]]).toEqual([where, key, spent[key], true])
+      }
+    },
+    120_000,
+  )
+
+  browserTest(
+    'search finds words of guides, fields and endpoints, and leads there; addresses of the former page lead on',
     async () => {
       const { page } = await visit()
       await page.keyboard.press('Control+k')
@@ -87,6 +130,11 @@ describe('the documentation', () => {
       }
       await results.getByRole('option', { name: 'Your own payments' }).first().click()
       await page.getByRole('heading', { name: 'Your own payments' }).waitFor()
+      await page.goto(`${base}#tag/guide-errors`)
+      await page.waitForURL(/\/docs\/guide-errors/)
+      await page.goto(`${base}#tag/orders/POST/api/v1/users/{user_id}/orders`)
+      await page.waitForURL(/\/docs\/reference-orders#tag\/orders\/POST/)
+      await page.getByRole('button', { name: 'Test Request (post /api/v1/users/{user_id}/orders)' }).waitFor()
     },
     180_000,
   )
@@ -130,7 +178,7 @@ describe('the documentation', () => {
     async () => {
       const { page, problems } = await visit()
       const step = async (link: RegExp) => {
-        await page.goto(`${base}#tag/guide-first-sale-in-five-minutes`)
+        await page.goto(`${base}/guide-first-sale-in-five-minutes`)
         await page.getByRole('link', { name: link }).first().click()
       }
       await step(/^POST \/users\/user\/bootstrap\/guest/)
@@ -178,13 +226,19 @@ describe('the documentation', () => {
   async function tryByKeys(page: Page, path: string, fill?: () => Promise<void>) {
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox', { name: /search/i }).waitFor()
-    await page.keyboard.type(path)
-    await page.getByRole('option').first().filter({ hasText: path }).waitFor()
-    await page.keyboard.press('ArrowDown')
+    await page.keyboard.type(`POST ${path}:`.replace('POST', path.endsWith('order_item') ? 'PUT' : 'POST'))
+    await page
+      .getByRole('option')
+      .first()
+      .filter({ hasText: `${path}:` })
+      .waitFor()
     await page.keyboard.press('Enter')
     await page.waitForURL((url) => decodeURIComponent(url.hash).endsWith(path))
-    await page.getByRole('combobox', { name: /search/i }).waitFor({ state: 'hidden' })
-    await page.keyboard.press('Shift+Tab')
+    await page
+      .getByRole('button', { name: new RegExp(`Test Request .*${path.replaceAll(/[{}]/g, '.')}\\)`) })
+      .first()
+      .waitFor()
+    await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
     await tabTo(page, /Test Request/)
     await page.keyboard.press('Enter')
@@ -215,7 +269,7 @@ describe('the documentation', () => {
       await page.keyboard.press('Enter')
       await tabTo(page, /^First sale in five minutes$/)
       await page.keyboard.press('Enter')
-      await page.waitForURL(/#tag\/guide-first-sale/)
+      await page.waitForURL(/\/docs\/guide-first-sale/)
 
       const { order_id } = await tryByKeys(page, '/users/{user_id}/orders')
       await closeByKeys(page)

@@ -1,3 +1,7 @@
+import type { DescribedOperation, Description } from '../description.ts'
+
+export type { Description }
+
 /** One page: a title, and Markdown below it. */
 export interface Guide {
   /** Its readers: callers of the API, or operators. */
@@ -15,25 +19,6 @@ export interface Visitor {
   userId: number | undefined
   hubId: number | undefined
   productId: number | undefined
-}
-
-/** What is read and changed here of the OpenAPI document. */
-export interface Description {
-  info: { title: string; version: string; description: string }
-  servers: { url: string }[]
-  tags: { name: string; description: string }[]
-  paths: Record<string, Record<string, DescribedOperation>>
-  [other: string]: unknown
-}
-
-interface DescribedOperation {
-  operationId: string
-  /** Audience, then subject; one of them if they are the same. */
-  tags: string[]
-  parameters?: { name: string; in: string; schema: object; example?: unknown }[]
-  requestBody?: { content: Record<string, { example?: unknown }> }
-  'x-same-as'?: string
-  'x-requests-per-minute'?: number
 }
 
 /**
@@ -56,7 +41,7 @@ export function documentOf(
   })
   return {
     ...description,
-    info: { title, version, description: `${whereToBegin(guides)}\n\n${words}` },
+    info: { title, version, description: [...whereToBegin(guides), words].join('\n\n') },
     servers: [{ url: baseUrl }],
     tags: [
       ...guides.map(({ title, text }) => ({
@@ -67,10 +52,10 @@ export function documentOf(
       ...tags.filter(({ name }) => subjects.has(name)),
     ],
     'x-tagGroups': [
-      ...(['Guides', 'Operating'] as const).map((name) => ({
-        name,
-        tags: guides.filter(({ group }) => group === name).map(({ title }) => nameOf(title)),
-      })),
+      ...(['Guides', 'Operating'] as const).flatMap((name) => {
+        const own = guides.filter(({ group }) => group === name)
+        return own.length > 0 ? [{ name, tags: own.map(({ title }) => nameOf(title)) }] : []
+      }),
       ...groupsOf(paths),
     ],
     paths: Object.fromEntries(shown),
@@ -91,7 +76,7 @@ function groupsOf(paths: Description['paths']): { name: string; tags: string[] }
 const nameOf = (title: string): string => `guide ${title}`
 
 /** Links to every page: callers start with a sale, operators with the installation. */
-function whereToBegin(guides: readonly Guide[]): string {
+function whereToBegin(guides: readonly Guide[]): string[] {
   const linkTo = ({ title }: Guide): string =>
     `[${title}](#tag/${nameOf(title)
       .toLowerCase()
@@ -100,9 +85,9 @@ function whereToBegin(guides: readonly Guide[]): string {
   const [first, ...others] = guides.filter(({ group }) => group === 'Guides').map(linkTo)
   const operating = guides.filter(({ group }) => group === 'Operating').map(linkTo)
   return [
-    `Begin with **${first}**. Then: ${others.join(' · ')}.`,
+    ...(first === undefined ? [] : [`Begin with **${first}**. Then: ${others.join(' · ')}.`]),
     ...(operating.length > 0 ? [`For operators: ${operating.join(' · ')}.`] : []),
-  ].join('\n\n')
+  ]
 }
 
 /** An operation with the visitor's own ids in its examples. */

@@ -1,5 +1,8 @@
 import './own-styles.ts'
+import { docsFolder } from './folder.ts'
+import { addSearch } from './search.ts'
 
+addSearch(docsFolder)
 try {
   // The reference makes styles as soon as it is loaded: what marks them comes first.
   const { show } = await import('./show.ts')

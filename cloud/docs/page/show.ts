@@ -3,22 +3,24 @@ import '@scalar/api-reference/style.css'
 import './page.css'
 import { otherLanguages } from './languages.ts'
 import { documentOf, type Description } from './document.ts'
-import { guidesFor } from './guides.ts'
+import { docsFolder, serviceUrl } from './folder.ts'
 import { visitorOf } from './visitor.ts'
 
-/** The folder of the service, wherever a proxy has put it: the page is `docs` in it. */
-const service = new URL(location.pathname.endsWith('/') ? '..' : '.', location.href)
-const baseUrl = service.href.replace(/\/$/, '')
-
+/** Shows the reference of one subject, in which each call can be tried. */
 export async function show(newName: () => string): Promise<void> {
-  const description = await read(`${baseUrl}/openapi.json`)
-  const visitor = await visitorOf(baseUrl, description, newName)
-  const content = documentOf(description, guidesFor(description, { baseUrl, apiKey: visitor.apiKey }), {
-    baseUrl,
-    ...visitor,
-  })
+  const subject = document.querySelector<HTMLMetaElement>('meta[name=subject]')!.content
+  const isDemo = document.querySelector('meta[name=demo]') !== null
+  const [description, visitor] = await Promise.all([
+    read(`${docsFolder}description-${subject}.json`),
+    visitorOf(serviceUrl, isDemo, newName),
+  ])
+  const content = documentOf(description, [], { baseUrl: serviceUrl, ...visitor })
   document.querySelector('#reference')!.replaceChildren()
   document.querySelector('#skip')!.addEventListener('click', skipToText)
+  new MutationObserver(nameWhatHasNone).observe(document.querySelector('#reference')!, {
+    childList: true,
+    subtree: true,
+  })
   createApiReference('#reference', {
     content,
     slug: 'api',
@@ -28,12 +30,12 @@ export async function show(newName: () => string): Promise<void> {
     agent: { disabled: true },
     mcp: { disabled: true },
     hideClientButton: true,
+    hideSearch: true,
+    hideModels: true,
     showDeveloperTools: 'never',
     documentDownloadType: 'none',
     persistAuth: false,
-    searchHotKey: 'k',
-    defaultOpenFirstTag: false,
-    modelsSectionLabel: 'Objects',
+    defaultOpenFirstTag: true,
     defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
     hiddenClients: otherLanguages,
     authentication: {
@@ -44,6 +46,14 @@ export async function show(newName: () => string): Promise<void> {
       },
     },
   })
+}
+
+/** The reference leaves buttons that copy without a name, and a list that scrolls out of the keyboard's reach. */
+function nameWhatHasNone(): void {
+  for (const button of document.querySelectorAll('#reference button[class*="copy-button"]:not([aria-label])'))
+    button.ariaLabel = 'Copy'
+  for (const list of document.querySelectorAll<HTMLElement>('#reference ul.endpoints:not([tabindex])'))
+    list.tabIndex = 0
 }
 
 /** The list at the side has dozens of links: whoever comes by keyboard goes past it, to what stands at the window's top. */

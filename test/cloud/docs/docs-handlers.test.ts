@@ -1,11 +1,16 @@
+import { gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { docsHandlers } from '../../../cloud/docs/docs-handlers.ts'
+import type { Description } from '../../../cloud/docs/description.ts'
 import { pageAssets } from '../../../protocol/page-assets.ts'
 import { testApp } from '../support/app.ts'
 
 const built: Record<string, string> = {
   'index.html':
     '<!doctype html><html><head><script type="module" src="./main-1a2b.js"></script></head></html>',
+  'reference.html':
+    '<!doctype html><html><head><script type="module" src="./show-3c4d.js"></script></head></html>',
+  'guides.json': JSON.stringify([{ title: 'First sale', html: '<p>{{base_url}}</p>' }]),
   'main-1a2b.js': 'show()',
   'main-1a2b.js.br': 'compressed',
 }
@@ -17,8 +22,24 @@ const assetsOf = (files: Record<string, string>) =>
     },
     '/docs',
   )
+const description: Description = {
+  info: { title: 'Larder', version: '1', description: '' },
+  servers: [],
+  tags: [],
+  paths: {
+    '/orders': {
+      get: {
+        operationId: 'orders',
+        tags: ['Owner API', 'Orders'],
+        summary: 'List orders',
+      } as Description['paths'][string][string],
+    },
+  },
+}
 const appOf = (files = built) =>
-  testApp({ handlersOf: ({ runtime }) => docsHandlers(runtime.random, assetsOf(files)) })
+  testApp({
+    handlersOf: ({ runtime }) => docsHandlers(runtime.random, assetsOf(files), () => description),
+  })
 
 test('the page finds its files with a slash at the end of its address and without', async () => {
   const { app } = await appOf()
@@ -34,21 +55,44 @@ test('the page finds its files with a slash at the end of its address and withou
   }
 })
 
-test('the page loads from nowhere else; styles that it makes need a nonce, which no two answers share', async () => {
+test('a plain page is cached, and is asked about by its mark; no page loads from anywhere else', async () => {
+  const { app } = await appOf()
+  for (const address of ['/docs', '/docs/', '/docs/guide-first-sale', '/docs/search.json']) {
+    const answer = await app.request(address)
+    expect([address, answer.status]).toEqual([address, 200])
+    expect(answer.headers.get('Cache-Control')).toMatch(/^public, max-age=[1-9]/)
+    const etag = answer.headers.get('ETag')!
+    const again = await app.request(address, { headers: { 'If-None-Match': etag } })
+    expect([address, again.status, await again.text()]).toEqual([address, 304, ''])
+    if (address.endsWith('.json')) continue
+    const policy = answer.headers.get('Content-Security-Policy')!
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self';")
+    expect(policy).not.toMatch(/unsafe|nonce|https?:|\*/)
+  }
+})
+
+test('styles that a reference makes need a nonce, which no two answers share', async () => {
   const { app } = await appOf()
   const seen = new Set<string>()
   for (let time = 0; time < 2; time += 1) {
-    const answer = await app.request('/docs')
+    const answer = await app.request('/docs/reference-orders')
     const policy = answer.headers.get('Content-Security-Policy')!
     const [, nonce] = /style-src 'self' 'nonce-([0-9a-f]{32})'/.exec(policy)!
     expect(await answer.text()).toContain(`<meta name="style-nonce" nonce="${nonce}"`)
     seen.add(nonce!)
-    expect(policy).toContain("default-src 'none'; script-src 'self';")
     // An attribute styles its element alone.
     expect(policy.replace("; style-src-attr 'unsafe-inline'", '')).not.toMatch(/unsafe|https?:|\*/)
     expect(answer.headers.get('Cache-Control')).toBe('no-store')
   }
   expect(seen.size).toBe(2)
+})
+
+test('a page is sent compressed to whoever takes it', async () => {
+  const { app } = await appOf()
+  const plain = await (await app.request('/docs/guide-first-sale')).text()
+  const small = await app.request('/docs/guide-first-sale', { headers: { 'Accept-Encoding': 'gzip, br' } })
+  expect(small.headers.get('Content-Encoding')).toBe('gzip')
+  expect(gunzipSync(Buffer.from(await small.arrayBuffer())).toString()).toBe(plain)
 })
 
 test('its files are kept for ever, compressed where that is taken; what is none is not found', async () => {
@@ -62,7 +106,7 @@ test('its files are kept for ever, compressed where that is taken; what is none 
   expect(plain.headers.get('Cache-Control')).toContain('immutable')
   const small = await app.request('/docs/main-1a2b.js', { headers: { 'Accept-Encoding': 'br, gzip' } })
   expect([small.headers.get('Content-Encoding'), await small.text()]).toEqual(['br', 'compressed'])
-  for (const name of ['none.js', 'index.html', '../main.ts', 'made-of.txt'])
+  for (const name of ['none.js', 'index.html', '../main.ts', 'made-of.txt', 'guides.json', 'reference.html'])
     expect((await app.request(`/docs/${encodeURIComponent(name)}`)).status).toBe(404)
 })
 

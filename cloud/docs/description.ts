@@ -1,0 +1,18 @@
+/** What the documentation reads of the OpenAPI document. */
+export interface Description {
+  info: { title: string; version: string; description: string }
+  servers: { url: string }[]
+  tags: { name: string; description: string }[]
+  paths: Record<string, Record<string, DescribedOperation>>
+  [other: string]: unknown
+}
+
+export interface DescribedOperation {
+  operationId: string
+  /** Audience, then subject; one of them if they are the same. */
+  tags: string[]
+  parameters?: { name: string; in: string; schema: object; example?: unknown }[]
+  requestBody?: { content: Record<string, { example?: unknown }> }
+  'x-same-as'?: string
+  'x-requests-per-minute'?: number
+}
