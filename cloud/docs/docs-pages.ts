@@ -75,8 +75,8 @@ export class DocsPages {
     const begin = first
       ? `<p>Begin with <a href="./${first.slug}"><strong>${escapeHtml(first.title)}</strong></a>.</p>`
       : ''
-    const guides = this.#listGuides().map(
-      ({ slug, title }) => `<li><a href="./${slug}">${escapeHtml(title)}</a></li>`,
+    const guides = this.#grouped((own) =>
+      own.map(({ slug, title }) => `<li><a href="./${slug}">${escapeHtml(title)}</a></li>`),
     )
     const rows = subjects.map(
       ({ name, slug, operations }) =>
@@ -87,10 +87,21 @@ export class DocsPages {
       'Larder: guides and reference',
       `<h1>Larder: guides and reference</h1>${begin}
 ${htmlOf(this.#describe().info.description)}
-<h2>Guides</h2><ul>${guides.join('')}</ul>
+${guides}
 <p>The whole description is at <a href="../openapi.json" data-openapi>openapi.json</a>.</p>
 <h2>Reference</h2><table><thead><tr><th>Subject</th><th>Calls</th></tr></thead><tbody>${rows.join('')}</tbody></table>`,
     )
+  }
+
+  /** Lists of the guides, one for each group of readers. */
+  #grouped(items: (guides: readonly Guide[]) => string[]): string {
+    const groups = [...new Set(this.#listGuides().map(({ group }) => group))]
+    return groups
+      .map((name) => {
+        const own = this.#listGuides().filter(({ group }) => group === name)
+        return `<h2>${escapeHtml(name)}</h2><ul>${items(own).join('')}</ul>`
+      })
+      .join('')
   }
 
   /** The frame of plain pages; where the build has none there is no page. */
@@ -134,12 +145,12 @@ ${htmlOf(this.#describe().info.description)}
   #nav(current: string): string {
     const link = (slug: string, title: string): string =>
       `<li><a href="./${slug}"${slug === current ? ' aria-current="page"' : ''}>${escapeHtml(title)}</a></li>`
-    const guides = this.#listGuides().map(({ slug, title }) => link(slug, title))
+    const groups = this.#grouped((own) => own.map(({ slug, title }) => link(slug, title)))
     const audiences = [...new Set(this.#listSubjects().map(({ audience }) => audience))].map((audience) => {
       const own = this.#listSubjects().filter((subject) => subject.audience === audience)
       return `<h2>${escapeHtml(audience)}</h2><ul>${own.map(({ slug, name }) => link(`reference-${slug}`, name)).join('')}</ul>`
     })
-    return `<div tabindex="0" role="group" aria-label="Pages"><h2>Guides</h2><ul>${guides.join('')}</ul>${audiences.join('')}</div>`
+    return `<div tabindex="0" role="group" aria-label="Pages">${groups}${audiences.join('')}</div>`
   }
 
   #listSubjects(): readonly Subject[] {
@@ -149,6 +160,7 @@ ${htmlOf(this.#describe().info.description)}
   #listGuides(): readonly Guide[] {
     if (this.#guides) return this.#guides
     const rendered = JSON.parse(this.#assets.text?.('guides.json') ?? '[]') as {
+      group: string
       title: string
       html: string
     }[]
@@ -162,7 +174,8 @@ ${htmlOf(this.#describe().info.description)}
       api_key: 'lk_…',
       simulator_url: 'http://127.0.0.1:8082',
     }
-    this.#guides = rendered.map(({ title, html: text }) => ({
+    this.#guides = rendered.map(({ group, title, html: text }) => ({
+      group,
       title,
       slug: `guide-${slugOf(title)}`,
       html: text
@@ -183,10 +196,10 @@ ${htmlOf(this.#describe().info.description)}
 
   /** What the search finds. */
   #places() {
-    const guides = this.#listGuides().map(({ title, slug, html: text }) => ({
+    const guides = this.#listGuides().map(({ group, title, slug, html: text }) => ({
       title,
       url: slug,
-      kind: 'Guide',
+      kind: group,
       words: text
         .replaceAll(/<[^>]*>/g, ' ')
         .replaceAll(/\s+/g, ' ')

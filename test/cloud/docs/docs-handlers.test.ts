@@ -10,7 +10,7 @@ const built: Record<string, string> = {
     '<!doctype html><html><head><script type="module" src="./main-1a2b.js"></script></head></html>',
   'reference.html':
     '<!doctype html><html><head><script type="module" src="./show-3c4d.js"></script></head></html>',
-  'guides.json': JSON.stringify([{ title: 'First sale', html: '<p>{{base_url}}</p>' }]),
+  'guides.json': JSON.stringify([{ group: 'Guides', title: 'First sale', html: '<p>{{base_url}}</p>' }]),
   'main-1a2b.js': 'show()',
   'main-1a2b.js.br': 'compressed',
 }
