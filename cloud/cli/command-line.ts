@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { z } from 'zod'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
+import { nameText, normalName } from '../../protocol/model/name-text.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { refusedExposures } from '../../protocol/model/exposure.ts'
 import { helpText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
@@ -236,6 +237,10 @@ export function required(options: Options, name: string): string {
   return value
 }
 
+/** The name in an option, as every entrance stores it. */
+export const nameOf = (options: Options, name: string): string =>
+  conform(nameText(200), required(options, name), `--${name}`)
+
 /** The whole number of an option, within bounds. */
 export function numberOf(options: Options, name: string, min: number, max: number): number | undefined {
   if (options[name] === undefined) return undefined
@@ -292,7 +297,7 @@ export async function requireHubs(q: Queries, hubs: HubSelection, ownerId?: numb
 /** The owner with a name or an id. */
 export async function findOwner(q: Queries, given: string): Promise<{ id: number; name: string }> {
   const owners = await q.selectFrom('owners').selectAll().orderBy('id').execute()
-  const owner = owners.find(({ id, name }) => name === given || String(id) === given)
+  const owner = owners.find(({ id, name }) => name === normalName(given) || String(id) === given)
   if (owner) return owner
   const known = owners.map(({ id, name }) => `${id} ${JSON.stringify(name)}`).join(', ') || 'none'
   throw new UsageError(

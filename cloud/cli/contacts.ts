@@ -5,7 +5,15 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Tables } from '../platform/store/schema.ts'
-import { findOwner, numberOf, recordAct, required, type CommandLine, type Options } from './command-line.ts'
+import {
+  findOwner,
+  numberOf,
+  recordAct,
+  required,
+  type CommandLine,
+  type Options,
+  nameOf,
+} from './command-line.ts'
 
 const usage = `Usage:
   larder contacts add --owner NAME --email ADDRESS [--name NAME] [--severity info|warning|critical]
@@ -27,9 +35,9 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
         const email = required(options, 'email')
         if (!z.email().max(254).safeParse(email).success)
           throw new UsageError(`--email is not an address: ${email}`)
-        const name = options['name'] ?? null
-        if (name !== null && !/^[^\r\n]{1,200}$/.test(name))
+        if (/[\r\n]/.test(options['name'] ?? ''))
           throw new UsageError('--name is one line of at most 200 letters')
+        const name = options['name'] === undefined ? null : nameOf(options, 'name')
         const said = { name, severity: severityOf(options) }
         return db.transact(async (tx) => {
           const row = await tx.q

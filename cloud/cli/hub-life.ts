@@ -1,7 +1,15 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
-import { COMMAND_LINE, contextOf, findOwner, idOf, required, type CommandLine } from './command-line.ts'
+import {
+  COMMAND_LINE,
+  contextOf,
+  findOwner,
+  idOf,
+  required,
+  type CommandLine,
+  nameOf,
+} from './command-line.ts'
 import { exportHub, writeExport } from './hub-export.ts'
 import { record, say } from './hub-management.ts'
 import { changeHub, requireInService, showHub } from './hub-record.ts'
@@ -13,12 +21,12 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
     positionals: ['hub'],
     run({ db, settings, options }) {
       const hubId = idOf(options, 'hub', "a hub's")
-      const name = required(options, 'name')
+      const name = nameOf(options, 'name')
       const context = contextOf({ db, settings }, runtime)
       return db.transact(async (tx) => {
         const before = await requireInService(tx, hubId)
-        await changeHub(tx, context, hubId, { changes: { name: name.trim() }, hardware: undefined })
-        await record(tx.q, runtime, 'hubs.rename', hubId, { from: before.name, to: name.trim() })
+        await changeHub(tx, context, hubId, { changes: { name }, hardware: undefined })
+        await record(tx.q, runtime, 'hubs.rename', hubId, { from: before.name, to: name })
         return showHub(tx.q, context, hubId)
       })
     },

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { normalName } from '../../protocol/model/name-text.ts'
 import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
@@ -130,7 +131,7 @@ export const HubChanges = NewHub.pick({
   timezone: true,
 })
   .extend({
-    street2: z.string().trim().max(200),
+    street2: z.string().overwrite(normalName).max(200),
     tax: TaxPercent,
     externalPayments: z.enum(externalPayments, `must be one of ${externalPayments.join(', ')}`),
     maintenance: z.enum(['on', 'off'], 'must be on or off'),

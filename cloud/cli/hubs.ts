@@ -13,6 +13,7 @@ import {
   type CommandLine,
   type Invocation,
   type Options,
+  nameOf,
 } from './command-line.ts'
 import { lifeCommands } from './hub-life.ts'
 import {
@@ -217,7 +218,7 @@ async function ownerOf(tx: Tx, runtime: Runtime, options: Options): Promise<{ id
   if ((fresh === undefined) === (options['owner'] === undefined))
     throw new UsageError('one of --owner and --new-owner is needed')
   if (fresh === undefined) return findOwner(tx.q, required(options, 'owner'))
-  const name = required(options, 'new-owner').trim()
+  const name = nameOf(options, 'new-owner')
   const known = await tx.q.selectFrom('owners').select('id').where('name', '=', name).executeTakeFirst()
   if (known) throw new UsageError(`there is an owner ${JSON.stringify(name)} already: --owner ${known.id}`)
   return createOwner(tx.q, runtime, name)

@@ -18,6 +18,7 @@ import {
   requireHubs,
   timeOf,
   type CommandLine,
+  nameOf,
 } from './command-line.ts'
 
 const usage = `Usage:
@@ -42,7 +43,7 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
         const hubs = hubsOf(options)
         await requireHubs(q, hubs, owner.id)
         const request = {
-          name: required(options, 'name'),
+          name: nameOf(options, 'name'),
           ownerId: owner.id,
           scopes: parseScopes(required(options, 'scopes')),
           hubs,

@@ -1,7 +1,8 @@
+import { normalName } from '../../protocol/model/name-text.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { idOf, recordAct, required, type CommandLine } from './command-line.ts'
+import { idOf, recordAct, required, type CommandLine, nameOf } from './command-line.ts'
 
 const usage = `Usage:
   larder owners list
@@ -20,7 +21,7 @@ export const ownerCommands = (runtime: Runtime): CommandLine => ({
       options: ['name'],
       run: ({ db, options }) =>
         db.transact(async (tx) => {
-          const { id, name } = await createOwner(tx.q, runtime, required(options, 'name'))
+          const { id, name } = await createOwner(tx.q, runtime, nameOf(options, 'name'))
           await recordAct(tx.q, runtime, { action: 'owners.create', object: `owner-${id}`, detail: { name } })
           return showOwner(tx.q, id)
         }),
@@ -30,7 +31,7 @@ export const ownerCommands = (runtime: Runtime): CommandLine => ({
       positionals: ['id'],
       run: ({ db, options }) => {
         const ownerId = idOf(options, 'id', "an owner's")
-        const name = required(options, 'name').trim()
+        const name = nameOf(options, 'name')
         return db.transact(async (tx) => {
           const before = await showOwner(tx.q, ownerId)
           if (before.name !== name) {
@@ -52,7 +53,7 @@ export async function createOwner(
   runtime: Runtime,
   given: string,
 ): Promise<{ id: number; name: string }> {
-  const name = given.trim()
+  const name = normalName(given)
   await requireFree(q, name)
   return q
     .insertInto('owners')

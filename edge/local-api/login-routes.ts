@@ -1,6 +1,7 @@
 import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
+import { nameText } from '../../protocol/model/name-text.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { Refusals } from '../../protocol/model/refusals.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
@@ -43,7 +44,7 @@ export type LocalContext = Context<{ Variables: LocalVariables }>
 const Login = z.strictObject({
   token: z.string().max(200),
   /** Who logs in with the shared token. */
-  name: z.string().trim().min(1).max(60).optional(),
+  name: nameText(60).optional(),
 })
 
 /** Name of a person in the hub's log. */

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { normalName } from '../../protocol/model/name-text.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { replaceText, textOf } from './access-files.ts'
@@ -70,11 +71,12 @@ function parse(
     throw new Usage(error instanceof Error ? error.message : String(error))
   }
   const { positionals, values } = parsed
-  const [command = '', name, ...rest] = positionals
+  const [command = '', given, ...rest] = positionals
+  const name = given === undefined ? undefined : normalName(given)
   const needsName = command === 'add' || command === 'remove'
   if ((!needsName && command !== 'list') || needsName !== (name !== undefined) || rest.length > 0)
     throw new Usage('not understood: --help shows the commands')
-  if (name !== undefined && !NAME.test(name))
+  if (given !== undefined && !NAME.test(given))
     throw new Usage("a name has 1 to 60 letters, digits, blanks and . _ - '")
   if (values.days !== undefined && !/^[1-9]\d{0,3}$/.test(values.days))
     throw new Usage('--days must be a whole number from 1 to 9999')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nameText } from '../model/name-text.ts'
 import { constraintProblem, constraintTypes, rewardTypes, triggerTypes } from '../model/deal-terms.ts'
 import { Id, Cents, HubId, ProductId, Success, valuesIn } from './fields.ts'
 
@@ -216,7 +217,7 @@ const constraintsOf = (constraint: typeof NewConstraint) =>
     })
 
 const dealFields = {
-  name: z.string().trim().min(1).max(200).describe('Name of the deal.'),
+  name: nameText(200).describe('Name of the deal.'),
   hub_id: HubId,
   description: z
     .string()

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nameText } from '../model/name-text.ts'
 import { OrderStatus, type OrderStatusName } from '../model/order-status.ts'
 
 /** Field schemas that many routes share. */
@@ -183,4 +184,4 @@ export const EmailInQuery = z
   .regex(EMAIL, `${emailRule}; a plus sign in a query is written %2B`)
 
 /** A first or a last name. */
-export const PersonName = z.string().trim().min(1).max(100)
+export const PersonName = nameText(100)

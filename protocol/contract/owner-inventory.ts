@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isUpc } from '../model/upc.ts'
+import { UpcText } from '../model/upc.ts'
 import { Location } from '../model/location.ts'
 import { Id, Cents, Timestamp, HubId, ProductId, ImageUrl, Upc } from './fields.ts'
 import { defineRoutes } from './route.ts'
@@ -222,11 +222,9 @@ export const ownerInventoryRoutes = defineRoutes(
       at: 'PUT /owners/product/{product_id}/update_upc',
       params,
       body: z.strictObject({
-        upc: z
-          .string()
-          .max(12)
-          .refine(isUpc, 'must be a UPC: 12 digits, of which the last checks the others')
-          .meta({ pattern: '^\\d{12}$', description: '12 digits, of which the last checks the others.' }),
+        upc: UpcText.describe(
+          '12 digits, of which the last checks the others. Spaces, hyphens and the further zeros of an EAN-13 are accepted; the answer has the 12 digits.',
+        ),
       }),
       response: z.object({
         success: z.literal(true).describe('Always true.'),

@@ -1,3 +1,5 @@
+import { z } from 'zod'
+
 /** The twelfth digit of a UPC-A, from its first eleven (GS1 General Specifications §7.9). */
 export function upcCheckDigit(elevenDigits: string): number {
   const sum = Array.from(elevenDigits).reduce(
@@ -10,3 +12,31 @@ export function upcCheckDigit(elevenDigits: string): number {
 /** Twelve digits, of which the last checks the others. */
 export const isUpc = (text: string): boolean =>
   /^\d{12}$/.test(text) && upcCheckDigit(text.slice(0, 11)) === Number(text[11])
+
+/**
+ * The 12 digits of a number as people and programs write UPCs: with spaces or hyphens, as EAN-13 or GTIN-14 with further zeros
+ * (scanners), or without leading zeros (spreadsheets). Undefined if the number has more digits than a UPC. For lookups.
+ */
+export function upcDigits(text: string): string | undefined {
+  const digits = text.replaceAll(/[\s-]/g, '')
+  if (!/^\d{1,14}$/.test(digits)) return undefined
+  const number = digits.replace(/^0+/, '')
+  return number.length > 12 ? undefined : number.padStart(12, '0')
+}
+
+/**
+ * The same for a UPC that is stored: no digit is missing, and the check digit is right. Another text is returned as it is, and
+ * is no UPC.
+ */
+export function normalUpc(text: string): string {
+  const upc = upcDigits(text)
+  const isWhole = text.replaceAll(/\D/g, '').length >= 12
+  return upc !== undefined && isWhole && isUpc(upc) ? upc : text
+}
+
+/** A UPC in a body or a file, in each form that `normalUpc` reads. */
+export const UpcText = z
+  .string()
+  .max(40)
+  .overwrite(normalUpc)
+  .refine(isUpc, 'must be a UPC: 12 digits, of which the last checks the others')

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { upcDigits } from '../../../protocol/model/upc.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import {
   addMonths,
@@ -246,7 +247,7 @@ async function productMonths(q: Queries, { today, ...book }: Scope, upc: string)
     .selectFrom('products')
     .select(['id', 'upc', 'name'])
     .where('hub_id', '=', book.hubId)
-    .where('upc', '=', upc.padStart(12, '0'))
+    .where('upc', '=', upcDigits(upc) ?? upc)
     .executeTakeFirst()
   if (!product) throw new ApiError('product_not_found')
   const months = Array.from({ length: MONTHS_SHOWN }, (_, index) =>

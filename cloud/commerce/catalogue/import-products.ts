@@ -1,7 +1,8 @@
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import { Location, locationKey } from '../../../protocol/model/location.ts'
-import { isUpc } from '../../../protocol/model/upc.ts'
+import { nameText } from '../../../protocol/model/name-text.ts'
+import { UpcText } from '../../../protocol/model/upc.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -13,11 +14,11 @@ import { searchText } from '../../../protocol/model/search-text.ts'
 import { countStock, sumProducts, lockFacings, settleMovedCounts } from './shelf-stock.ts'
 
 const Cents = z.int().max(100_000_000)
-const Name = z.string().trim().min(1).max(200)
+const Name = nameText(200)
 
 const ProductEntry = z
   .strictObject({
-    upc: z.string().refine(isUpc, 'must be 12 digits, of which the last checks the others'),
+    upc: UpcText,
     name: Name,
     description: z.string().max(2000).nullable().default(null),
     category: Name,

@@ -1,6 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { jsonOf } from '../../platform/store/json.ts'
+import { normalUpc } from '../../../protocol/model/upc.ts'
 import { containsPattern, isLike, prefixPattern } from '../../platform/store/like.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { statement } from '../../platform/store/statement.ts'
@@ -126,7 +127,7 @@ export async function ordersNamed(q: Queries, { search, ...bounds }: NameSearch)
   const rows = await ordersByName(q, {
     ...bounds,
     contains: containsPattern(searchText(search)),
-    prefix: prefixPattern(search),
+    prefix: prefixPattern(normalUpc(search)),
   })
   const ids = new Set(rows.flatMap(({ orders }) => JSON.parse(orders) as number[]))
   return [...ids].sort((a, b) => b - a).slice(0, bounds.limit)

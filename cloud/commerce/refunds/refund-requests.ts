@@ -1,3 +1,4 @@
+import { upcDigits } from '../../../protocol/model/upc.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { reachesHub, readOwner } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
@@ -135,13 +136,12 @@ export async function refundItem(
   }))
 }
 
-const asUpc = (productId: number): string => String(productId).padStart(12, '0')
-
 /** By a product id of the order, else by the UPC under which it was sold. */
 async function requireItem(tx: Tx, order: OrderRow, productId: number): Promise<ItemRow> {
   const items = await lockItems(tx, order.id)
   const item =
-    items.find((one) => one.product_id === productId) ?? items.find(({ upc }) => upc === asUpc(productId))
+    items.find((one) => one.product_id === productId) ??
+    items.find(({ upc }) => upc === upcDigits(String(productId)))
   if (!item) throw new ApiError('product_not_in_order')
   return item
 }

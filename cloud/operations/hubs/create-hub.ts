@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { randomHex } from '../../../protocol/model/ids.ts'
+import { nameText } from '../../../protocol/model/name-text.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { isZone } from '../../platform/calendar/zone.ts'
 import { formerPasswords } from '../../platform/credentials/former-passwords.ts'
@@ -7,7 +8,7 @@ import { digestOf } from '../../platform/credentials/secrets.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { TaxPercent, toMillipercent } from '../../commerce/catalogue/tax-rate.ts'
 
-const text = z.string().trim().min(1).max(200)
+const text = nameText(200)
 
 /** A hub begins open, with every bin and fridge in use. */
 export const openHub = {

@@ -1,3 +1,4 @@
+import { normalName } from '../../../protocol/model/name-text.ts'
 import type { AcceptanceState } from '../../../protocol/model/acceptance.ts'
 import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Context } from '../context.ts'
@@ -42,14 +43,14 @@ export function createAcceptance(context: () => Context): Acceptance {
     const { journal, hardware } = context()
     const known = new Set(stepsOf(hardware).map(({ part }) => part))
     if (
-      name.trim() === '' ||
+      normalName(name) === '' ||
       (parts !== null && (parts.length === 0 || parts.some((part) => !known.has(part))))
     )
       return no('invalid')
     if (journal.acceptances.open())
       return no('not_now', 'An acceptance is under way: go on with it, or end it.')
     const leftOut = withUnassignedRows ? [] : unassignedRows(context())
-    return changed(beginProtocol(context(), { name: name.trim(), parts, leftOut }, by))
+    return changed(beginProtocol(context(), { name: normalName(name), parts, leftOut }, by))
   }
 
   /** Begins a step, or several one after another. The protocol has the result of each when it is over. */
