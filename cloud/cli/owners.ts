@@ -2,7 +2,7 @@ import { normalName } from '../../protocol/model/name-text.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { idOf, recordAct, required, type CommandLine, nameOf } from './command-line.ts'
+import { idOf, nameOf, recordAct, type CommandLine } from './command-line.ts'
 
 const usage = `Usage:
   larder owners list
