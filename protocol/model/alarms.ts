@@ -1,6 +1,6 @@
 /**
- * What reaches people: every kind of alarm, how bad it is, what to do about it, and when it is over. The cloud keeps alarms and
- * tells of them; hubs take their codes from here, and their own page has words of its own (`edge/local-api/page/words.ts`).
+ * Every kind of alarm: how bad it is, what people read about it, what to do, and when it is over. The cloud and the page of a
+ * hub show these texts; hubs take their codes from here.
  */
 
 export const severities = ['info', 'warning', 'critical'] as const
@@ -12,6 +12,8 @@ export interface AlarmKind {
   what: string
   /** What a person does about it. */
   remedy: string
+  /** The same for a person at the hub, who reads it on the hub's page and can act there; `remedy` if absent. */
+  remedyAtHub?: string
   /**
    * `at_once`: the alarm ends with its fact, which a person or the processor has settled. `when_quiet`: what may come and go,
    * as a loose line does: it ends when its fact has been gone for a while. `when_long_quiet`: what is only seen now
@@ -44,6 +46,7 @@ const kinds = {
     what: 'has started again and again without an orderly end',
     remedy:
       'Read the last error and the hub’s log. If there is no error, check its power supply, its memory and its watchdog.',
+    remedyAtHub: 'Check the power supply. The log below and the last error say more.',
     ends: 'when_quiet',
     byHub: true,
   },
@@ -51,6 +54,7 @@ const kinds = {
     severity: 'warning',
     what: 'expires soon',
     remedy: 'Renew it and install the new file before that day. Afterwards connections that need it fail.',
+    remedyAtHub: 'The operator of the cloud must renew it. Without it the hub does not connect.',
     ends: 'at_once',
     byHub: true,
   },
@@ -65,6 +69,7 @@ const kinds = {
     severity: 'warning',
     what: 'does not answer',
     remedy: 'Look at its cable and its power. What hangs on it is not sold meanwhile.',
+    remedyAtHub: 'Check its power and its cable. Reconnect it here. If it stays silent, replace the board.',
     ends: 'when_quiet',
     byHub: true,
   },
@@ -73,6 +78,8 @@ const kinds = {
     what: 'is not the board that belongs on this line',
     remedy:
       'Lines may be crossed, or a board of another hub or a new one is here. Put it right, or take the board over.',
+    remedyAtHub:
+      'Check that the cable is in the right place. If the board is a spare part for this hub, use it here.',
     ends: 'when_quiet',
     byHub: true,
   },
@@ -88,6 +95,8 @@ const kinds = {
     what: 'has failed to move',
     remedy:
       'Look what is in its way, and move it from the hub’s page or by the API: a motion that succeeds ends this.',
+    remedyAtHub:
+      'Clear what blocks its door or lift, then raise or close it here: a motion that succeeds ends this.',
     ends: 'when_quiet',
     byHub: true,
   },
@@ -109,14 +118,16 @@ const kinds = {
     severity: 'warning',
     what: 'is blocked, and nothing of it is sold',
     remedy: 'Look what hangs or is jammed there, count the row and enter the count: that opens it.',
+    remedyAtHub: 'Clear what is jammed there, then count the row here: it is sold again.',
     ends: 'at_once',
     byHub: true,
   },
   unknown_operation: {
     severity: 'warning',
-    what: 'has moved, or not: nobody can say',
+    what: 'may have moved: the outcome is unknown',
     remedy:
       'Look whether it happened (count the row, or look into the bin), and settle it, or enter a count.',
+    remedyAtHub: 'Look whether the unit fell or the part moved, and say so here.',
     ends: 'at_once',
   },
   door_forced: {
@@ -154,6 +165,7 @@ const kinds = {
     what: 'was without proof of being cold for too long, and sells nothing any more',
     remedy:
       'Throw away what has spoilt. When it is cold again, confirm it at the hub’s page or by enable_fridge: it sells again.',
+    remedyAtHub: 'Look at the goods, take out what has spoilt, then confirm the fridge here.',
     ends: 'at_once',
     byHub: true,
   },
@@ -161,6 +173,8 @@ const kinds = {
     severity: 'critical',
     what: 'has no room left on its disk, and takes no orders',
     remedy: 'Make room on the board’s card, or replace it.',
+    remedyAtHub:
+      'Make room on the disk, or connect the hub with the cloud, which takes over the entries that wait.',
     ends: 'when_quiet',
     byHub: true,
   },
@@ -244,6 +258,8 @@ const kinds = {
     what: 'and the service: one cannot take up what the other has told it',
     remedy:
       'larder dead-letters list shows each letter and why it failed. If its order is unknown here, as after a restored database, look at the alarms database_restored and payment_orphaned, then drop the letter. Else mend the cause and replay it.',
+    remedyAtHub:
+      'Ask the cloud to send everything again, at the whole hub below. If the alarm comes back, the log says why.',
     ends: 'at_once',
     byHub: true,
   },
@@ -302,11 +318,46 @@ export function incidentOfCode(code: HubAlarmCode, subject: string): string {
   return subject
 }
 
-/** What an alarm says: `Row 2/1/4 is blocked, and nothing of it is sold (no_drop).` */
-export function alarmMessage(kind: AlarmKindName, subject: string, detail: string): string {
-  const about = subject === '' ? 'The hub' : `${subject[0]!.toUpperCase()}${subject.slice(1)}`
-  return `${about} ${alarmKinds[kind].what}${detail === '' ? '' : ` (${detail})`}.`
+/** Texts of codes that share a kind with others. */
+const codeTexts: Readonly<Record<string, { what: string; remedyAtHub: string }>> = {
+  unexpected_drop: {
+    what: 'dropped a unit that nobody ordered',
+    remedyAtHub: 'Count the rows of the cabinet here.',
+  },
 }
+
+/** What has happened by a hub's code, if that is not the text of its kind. */
+export const whatOfCode = (code: HubAlarmCode): string | undefined => codeTexts[code]?.what
+
+/** What an alarm of a hub says at the hub. A code that is not known here is shown as it is. */
+export function textAtHub(code: string, subject: string, detail: string): { title: string; remedy: string } {
+  const about = subject === HUB ? '' : subject
+  if (!hubAlarmCodes.some((known) => known === code) && !(code in alarmKinds))
+    return {
+      title: `${sentenceStart(about)} ${code.replaceAll('_', ' ')}`,
+      remedy: 'The log of the hub says more.',
+    }
+  const kind = kindOfCode(code as HubAlarmCode)
+  const own = codeTexts[code]
+  return {
+    title: alarmMessage(kind, about, detail, own?.what),
+    remedy: own?.remedyAtHub ?? alarmKinds[kind].remedyAtHub ?? alarmKinds[kind].remedy,
+  }
+}
+
+/** The subject of an alarm of the hub as a whole. */
+const HUB = 'hub'
+
+const sentenceStart = (subject: string): string =>
+  subject === '' ? 'The hub' : `${subject[0]!.toUpperCase()}${subject.slice(1)}`
+
+/** The message of an alarm: `Row 2/1/4 (Cola) is blocked, and nothing of it is sold (no_drop).` */
+export const alarmMessage = (
+  kind: AlarmKindName,
+  subject: string,
+  detail: string,
+  what: string = alarmKinds[kind].what,
+): string => `${sentenceStart(subject)} ${what}${detail === '' ? '' : ` (${detail})`}.`
 
 /** Whether an alarm of `severity` is for somebody who wants those of `least` and above. */
 export const isAsBadAs = (severity: Severity, least: Severity): boolean =>

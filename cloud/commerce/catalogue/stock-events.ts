@@ -55,7 +55,7 @@ export async function tellOfStock(
     if (was > lowStock && quantity <= lowStock && is_active === 1)
       await raiseAlarm(tx, context, {
         ...incident,
-        detail: `${name}, ${quantity} left`,
+        detail: `${quantity} left`,
         details: { product_id: id, name, quantity },
       })
     // What is not sold any more nobody need restock.

@@ -1,4 +1,4 @@
-import { sql, type Selectable } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import { alarmKinds, alarmMessage, type AlarmKindName } from '../../../protocol/model/alarms.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
@@ -9,6 +9,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { appendEvent } from '../append-event.ts'
+import { subjectName } from './subject-name.ts'
 
 /**
  * Alarms: what the service knows and cannot settle alone, told to people. One for each incident. Whoever finds a fact says
@@ -39,6 +40,8 @@ export type Incident = Whereabouts & {
 }
 
 export type Raised = Incident & {
+  /** What has happened, if that is not the text of its kind. */
+  what?: string | undefined
   /** Follows the message, in brackets. */
   detail?: string
   details?: Record<string, unknown>
@@ -66,17 +69,21 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   const now = context.runtime.clock.now()
   const last = await latest(tx, key)
   const { kind, subject, detail = '', details = {}, since = now } = raised
-  const message = alarmMessage(kind, subject ?? '', detail)
-  if (last?.cleared_at === null) {
-    if (raised.refreshes) await refresh(tx, last, { message, details: JSON.stringify(details) })
-    return hold(tx, context, last)
+  const open = last?.cleared_at === null ? last : undefined
+  if (open && !raised.refreshes) return hold(tx, context, open)
+  const about =
+    subject !== null && 'hubId' in raised ? await subjectName(tx.q, raised.hubId, subject) : subject
+  const message = alarmMessage(kind, about ?? '', detail, raised.what)
+  if (open) {
+    await refresh(tx, open, { message, details: JSON.stringify(details) })
+    return hold(tx, context, open)
   }
   const owner = await ownerOf(tx, raised)
   if (owner === undefined) return
   if (!(await hasPlace(tx, context, raised))) return
   // A former owner's alarm does not come back under another owner.
   const isBack =
-    last !== undefined && last.owner_id === owner && last.cleared_at > now - context.settings.alarmFlapMs
+    last !== undefined && last.owner_id === owner && last.cleared_at! > now - context.settings.alarmFlapMs
   const row = isBack
     ? await reopen(tx, last, { message, details: JSON.stringify(details) })
     : await tx.q
@@ -256,6 +263,7 @@ export interface Standing {
   subject: string | null
   /** By its subject where absent. */
   incident?: string
+  what?: string | undefined
   detail?: string
   details?: Record<string, unknown>
   since?: number
@@ -387,14 +395,3 @@ const latest = (tx: Tx, key: string): Promise<AlarmRow | undefined> =>
   tx
     .forUpdate(tx.q.selectFrom('alarms').selectAll().where('key', '=', key).orderBy('seq', 'desc').limit(1))
     .executeTakeFirst()
-
-/** Which alarms a credential sees: those of its owner; one that is limited to hubs, or that is nobody's key, of its hubs. */
-export function visibleAlarms(
-  q: Queries,
-  { hubs, ownerId }: { hubs: '*' | readonly number[]; ownerId: number | null },
-) {
-  let query = q.selectFrom('alarms')
-  if (ownerId !== null) query = query.where('owner_id', '=', ownerId)
-  if (hubs !== '*') query = query.where('hub_id', 'in', hubs.length > 0 ? hubs : [sql.lit(0)])
-  return query
-}

@@ -1,4 +1,5 @@
-import { acknowledgeAlarm, viewAlarm, visibleAlarms } from '../../events/alarms/alarms.ts'
+import { acknowledgeAlarm, viewAlarm } from '../../events/alarms/alarms.ts'
+import { visibleAlarms } from '../../events/alarms/visible-alarms.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'

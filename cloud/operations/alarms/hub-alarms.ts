@@ -4,6 +4,7 @@ import {
   hubAlarmCodes,
   incidentOfCode,
   kindOfCode,
+  whatOfCode,
   type AlarmKindName,
   type HubAlarmCode,
 } from '../../../protocol/model/alarms.ts'
@@ -23,6 +24,7 @@ import {
   raiseAlarm,
   reconcileAlarms,
   type Incident,
+  type Raised,
   type Standing,
 } from '../../events/alarms/alarms.ts'
 import { doorsOf, readFridges, readRows } from '../../commerce/catalogue/layout.ts'
@@ -129,7 +131,11 @@ const NAMED_BY_HUB = /^(controller [a-z][a-z0-9-]{0,30}|(version|settings|certif
 /** The hub is done with it at once, and a person is not. */
 const isForPeople = (kind: AlarmKindName): boolean => alarmKinds[kind].ends === 'when_acknowledged'
 
-const incidentOf = (code: HubAlarmCode, subject: string): Omit<Incident, 'hubId' | 'ownerId'> => ({
+const incidentOf = (
+  code: HubAlarmCode,
+  subject: string,
+): Omit<Incident, 'hubId' | 'ownerId'> & Pick<Raised, 'what'> => ({
+  what: whatOfCode(code),
   kind: kindOfCode(code),
   incident: incidentOfCode(code, subject),
   subject: subject === HUB_SUBJECT ? null : subject,

@@ -1,12 +1,13 @@
 import { CircleAlert, CircleCheck } from 'lucide'
 import type { JSX } from 'preact'
+import { textAtHub } from '../../../protocol/model/alarms.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { rowKey } from './counts.ts'
+import { isAsked, nameOf } from './incident-names.ts'
 import { sellingObstacle } from './obstacle.ts'
 import { showDevice } from './show.ts'
 import { act, hardware, productName, running, state } from './store.ts'
-import { alarmWords } from './words.ts'
 
 /** The device of the picture that an alarm's subject names: `bin 3` is `bin-3`; of `row 1/2/3` also the row. */
 function placeOf(subject: string): { device: string; row?: string } | undefined {
@@ -36,8 +37,10 @@ export interface Incident {
   settles?: { operation: string; device: string }
 }
 
+type State = NonNullable<typeof state.value>
+
 /** All that a person has to look at, the most urgent first. */
-export function incidentsOf(is: NonNullable<typeof state.value>): Incident[] {
+export function incidentsOf(is: State): Incident[] {
   const obstacle = sellingObstacle(is)
   return [
     ...(obstacle
@@ -53,28 +56,31 @@ export function incidentsOf(is: NonNullable<typeof state.value>): Incident[] {
           },
         ]
       : []),
-    ...is.alarms.map(({ code, subject, detail, raised_at }): Incident => {
-      const { title, remedy } = alarmWords(code)
-      return {
-        key: `${code} ${subject}`,
-        title: `${subject === 'hub' ? '' : `${subject[0]!.toUpperCase()}${subject.slice(1)}: `}${title}`,
-        remedy,
-        about: `Since ${since(raised_at)}${detail ? `. ${detail}` : ''}`,
-        place: placeOf(subject),
-        isWarning: false,
-        mark: {},
-      }
-    }),
+    ...is.alarms
+      .filter((alarm) => !isAsked(is, alarm))
+      .map(({ code, subject, detail, raised_at }): Incident => {
+        const { title, remedy } = textAtHub(code, nameOf(is, subject), detail ?? '')
+        return {
+          key: `${code} ${subject}`,
+          title,
+          remedy,
+          about: `Since ${since(raised_at)}`,
+          place: placeOf(subject),
+          isWarning: false,
+          mark: {},
+        }
+      }),
     ...is.unknown_operations.map((operation): Incident => {
-      const { device, location } = operation
-      const what = location
-        ? `Row ${rowKey(location)}, ${productName(operation.product_id)}`
-        : 'The hub lost sight of it.'
+      const { device, action, location, product_id, order_number } = operation
+      const subject = location
+        ? `row ${rowKey(location)} (${productName(product_id)})`
+        : device.replaceAll('-', ' ')
+      const { title, remedy } = textAtHub('unknown_operation', subject, action.replaceAll('_', ' '))
       return {
         key: operation.operation_id,
-        title: `${device} ${operation.action.replaceAll('_', ' ')}: did it happen?`,
-        remedy: `${what}${operation.order_number === null ? '' : `, order ${operation.order_number}`}. Since ${since(operation.at)}.`,
-        about: '',
+        title,
+        remedy,
+        about: `${order_number === null ? '' : `Order ${order_number}. `}Since ${since(operation.at)}`,
         place: { device, ...(location && { row: rowKey(location) }) },
         isWarning: true,
         mark: { 'data-unknown': true },

@@ -14,6 +14,7 @@ import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import { alarmKindNames, alarmKinds } from '../../../protocol/model/alarms.ts'
 import { testApp, type TestApp } from '../support/app.ts'
 import { onEachDatabase } from '../support/database.ts'
+import { openShop } from '../support/shop.ts'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -267,5 +268,27 @@ onEachDatabase('alarms', (open) => {
     await expect(failing).rejects.toThrow('undone')
     expect(await types()).toEqual([])
     expect(await rows()).toEqual([])
+  })
+})
+
+onEachDatabase('the message of an alarm', (open) => {
+  test('names the product of its row or its own product, and keeps the subject as it is', async () => {
+    const { context } = await openShop(await open())
+    const { db } = context
+    const raise = (raised: Raised) => db.transact((tx) => raiseAlarm(tx, context, raised))
+    await raise({ hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1', detail: 'jam' })
+    await raise({ hubId: 1, kind: 'row_blocked', subject: 'row 4/9/9' })
+    await raise({ hubId: 1, kind: 'stock_low', subject: 'product 2' })
+    await raise({ hubId: 1, kind: 'bin_fault', subject: 'bin 1' })
+    const rows = await db.kysely.selectFrom('alarms').select(['subject', 'message']).orderBy('seq').execute()
+    expect(rows).toEqual([
+      {
+        subject: 'row 1/1/1',
+        message: 'Row 1/1/1 (Product 1) is blocked, and nothing of it is sold (jam).',
+      },
+      { subject: 'row 4/9/9', message: 'Row 4/9/9 is blocked, and nothing of it is sold.' },
+      { subject: 'product 2', message: 'Product 2 (Product 2) is nearly sold out.' },
+      { subject: 'bin 1', message: 'Bin 1 has failed to move.' },
+    ])
   })
 })
