@@ -60,7 +60,7 @@ describe('the hub’s own page', () => {
   browserTest('alarms stand on top with cause and remedy, and lead to their device', async () => {
     const { page } = await visit()
     const alarm = page.locator('[data-alarms] > ul > li').first()
-    expect(await alarm.textContent()).toMatch(/Bin 2: The bin has failed.*clear it, then raise or close it/)
+    expect(await alarm.textContent()).toMatch(/Bin 2 has failed to move.*then raise or close it here/)
     await alarm.getByRole('button', { name: 'Show it' }).click()
     await page.waitForSelector('[data-sentence-of="bin-2"]')
     hub.state.alarms = []

@@ -4,7 +4,7 @@ import { alarmKinds, alarmMessage, type AlarmKindName } from '../../../protocol/
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
