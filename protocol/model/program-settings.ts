@@ -59,14 +59,14 @@ export const wholeNumber = (
 
 /** At least a millisecond, at most a day or `maxMs`. */
 export const duration = (standardMs: number, describe: string, maxMs = DAY_MS): NumberSetting =>
-  wholeNumber([1, maxMs], standardMs, `${describe} Milliseconds.`)
+  wholeNumber([1, maxMs], standardMs, `${describe} In milliseconds.`)
 
 /** Set in days, kept in milliseconds. */
 export const days = (env: string, standard: number, describe: string): NumberSetting => ({
   env,
   schema: numberText(1, 36_500).transform((value) => value * DAY_MS),
   standard: String(standard),
-  describe: `${describe} Days.`,
+  describe: `${describe} In days.`,
   unit: DAY_MS,
 })
 

@@ -24,12 +24,12 @@ export const limitSettings = {
   uploadsPerOwner: count(20, 'The same, of one owner.'),
   uploadPatienceMs: duration(
     30_000,
-    'Time without a byte after which an upload is given up; also the longest time during which it may be slower than UPLOAD_BYTES_PER_SECOND.',
+    'Time without a byte after which an upload is refused. It is also the maximum time below UPLOAD_BYTES_PER_SECOND.',
   ),
-  uploadBytesPerSecond: count(1024, 'Bytes a second that an upload must bring on average.'),
+  uploadBytesPerSecond: count(1024, 'Average number of bytes a second that an upload must bring.'),
   mediaMsPerUser: count(
     2000,
-    'Processor time that pictures and videos take within a minute, of one user. Milliseconds. They are handled by a thread of their own.',
+    'Processor time in milliseconds that images and videos of one user take within a minute. A separate thread handles them.',
   ),
   mediaMsPerKey: count(15_000, 'The same, of one API key.'),
   mediaMsPerOwner: count(20_000, 'The same, of one owner.'),
@@ -49,12 +49,12 @@ export const limitSettings = {
   guestsKeptMs: days(
     'GUESTS_KEPT_DAYS',
     30,
-    'A guest without any order, payment or points is deleted this long after its last change, with its picture.',
+    'Time after its last change after which a guest without any order, payment or points is deleted with its picture.',
   ),
-  webhooksPerOwner: count(16, 'Webhooks of one owner.'),
+  webhooksPerOwner: count(16, 'Maximum number of webhooks of one owner.'),
   brokerUnsigned: count(
     1000,
-    'Connections to the embedded broker that have not signed in, of all networks together.',
+    'Maximum number of connections to the embedded broker that have not logged in, of all networks together.',
   ),
   brokerUnsignedPerNetwork: count(20, 'The same, of one network.'),
 } satisfies SettingsTable

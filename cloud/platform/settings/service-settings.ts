@@ -29,7 +29,7 @@ export const storeSettings = {
   DATA_DIR: {
     schema: z.string().transform((path) => resolve(path)),
     standard: 'data/cloud',
-    describe: 'Folder of the database file and of what the demo keeps.',
+    describe: 'Folder of the database file, the media, the logs and the keys that the service creates.',
   },
   DATABASE_URL: {
     secret: true,
@@ -69,7 +69,7 @@ export const serviceSettings = {
     schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
     standard: 'false',
     describe:
-      'Whether Strict-Transport-Security (sent with an https PUBLIC_URL) includes the subdomains of its host: true or false. True only if every one of them speaks https.',
+      'Subdomains in Strict-Transport-Security (sent with an https PUBLIC_URL): true includes them. Set true only if every subdomain of the host uses https.',
   },
   CORS_ORIGINS: {
     schema: z
@@ -81,7 +81,7 @@ export const serviceSettings = {
       .transform((text) => (text === '' ? [] : text.split(',').map((origin) => origin.trim().toLowerCase()))),
     standard: '',
     describe:
-      'Origins whose pages may call from a browser, separated by commas (https://shop.example), or * for any. None by default: the pages of this service alone.',
+      'Origins of the pages that may call from a browser, separated by commas (https://shop.example), or * for any. Default: only the pages of this service.',
   },
   ALLOWED_HOSTS: {
     schema: z
@@ -89,21 +89,21 @@ export const serviceSettings = {
       .transform((text) => (text === '' ? [] : text.split(',').map((name) => name.trim().toLowerCase()))),
     standard: '',
     describe:
-      "Names in `Host`, separated by commas, by which the demo's routes (/demo/…) may be called, besides addresses, localhost, HOST, the name of this machine and the host of PUBLIC_URL. Other names are refused: a foreign page could get credentials by DNS rebinding.",
+      "Names in `Host`, separated by commas, under which the demo's routes (/demo/…) answer, besides addresses, localhost, HOST, the name of this machine and the host of PUBLIC_URL. Other names are refused, because a foreign page could get credentials by DNS rebinding.",
   },
   TRUSTED_PROXIES: wholeNumber(
     [0, 10],
     0,
-    'Proxies in front of this service (0 to 10): the entry of X-Forwarded-For that the outermost of them writes is the address of the caller. With 0 behind a proxy, all callers share the limits of one address.',
+    "Number of proxies in front of this service (0 to 10). The caller's address is the entry of X-Forwarded-For that the outermost proxy writes. With 0 behind a proxy, all callers share the limits of one address.",
   ),
   MQTT_URL: {
     secret: true,
     schema: BrokerUrls.optional(),
     describe:
-      'An external MQTT 3.1.1 broker, with user and password, which processes of the cloud may share; or several of one cluster, separated by commas. Default: a broker inside this process.',
+      'External MQTT 3.1.1 broker with user and password, or several brokers of one cluster, separated by commas. Processes of the cloud may share it. Default: a broker inside this process.',
   },
   MQTT_CA: optionalText(
-    'A PEM file of authorities to trust with an mqtts: MQTT_URL; a renewed file is used within a minute. Default: those of the system.',
+    'PEM file of the authorities to trust with an mqtts: MQTT_URL. A renewed file is used within a minute. Default: the authorities of the system.',
   ),
   MQTT_HOST: {
     schema: hostText('').schema.optional(),
@@ -111,22 +111,22 @@ export const serviceSettings = {
   },
   MQTT_PORT: port(
     18830,
-    'Port of the embedded broker; 0 takes any free one. Without meaning where MQTT_URL is set.',
+    'Port of the embedded broker; 0 takes any free one. It has no effect if MQTT_URL is set.',
   ),
   MQTT_CERT: optionalText(
-    "A PEM file with the embedded broker's certificate and its chain: it then takes mqtts: alone. A renewed file is used within a minute.",
+    'PEM file with the certificate of the embedded broker and its chain. The broker then accepts mqtts: only. A renewed file is used within a minute.',
   ),
-  MQTT_KEY: optionalText('A PEM file with the key of MQTT_CERT.'),
+  MQTT_KEY: optionalText('PEM file with the key of MQTT_CERT.'),
   PAYMENTS_URL: {
     secret: true,
     schema: url(/^(sandbox:|stripe:(https?:\/\/[^/]+)?)$/, 'sandbox: or stripe:'),
     standard: 'sandbox:',
     describe:
-      'The card processor: sandbox:, which moves no money and which production refuses, or stripe:, where need be with the origin of its API (stripe:https://api.stripe.com).',
+      'Card processor: sandbox:, which moves no money and which production refuses, or stripe:, optionally with the origin of its API (stripe:https://api.stripe.com).',
   },
   PAYMENTS_API_KEY: {
     ...optionalText(
-      "Key of the processor's API: of Stripe the secret or a restricted one. stripe: requires it.",
+      "Key of the processor's API: the secret key or a restricted key of Stripe. Required by stripe:.",
     ),
     secret: true,
   },
@@ -134,29 +134,29 @@ export const serviceSettings = {
   PAYMENTS_TIMEOUT_MS: wholeNumber(
     [100, 12_000],
     10_000,
-    'How long a call of the processor may take. Milliseconds.',
+    'Maximum time for an answer of the processor, in milliseconds.',
   ),
   PAYMENTS_WEBHOOK_SECRET: {
     secret: true,
     schema: secretList(16),
     describe:
-      "Secret of the processor's signatures, or several separated by commas, of which each is accepted: of Stripe that of the endpoint <PUBLIC_URL>/webhooks/payments. stripe: requires it; the sandbox makes one at each start.",
+      "Secret that signs the processor's events, or several separated by commas. At Stripe it is the secret of the endpoint <PUBLIC_URL>/webhooks/payments. Required by stripe:; the sandbox makes one at each start.",
   },
   IDENTITY_ISSUER: {
     schema: url(/^https?:\/\/./, 'an http(s) address').optional(),
     describe:
-      'OIDC issuer of identity tokens (RS256 or ES256). Default: an issuer inside this process that believes everybody; production refuses it.',
+      'OIDC issuer of identity tokens (RS256 or ES256). Default: an issuer inside this process that gives everybody a token; production refuses it.',
   },
   DOCS_API_KEY: {
     ...optionalText(
-      'An API key that /docs has filled in. Whoever reaches the service can read it (/demo/credentials): for demos. Without meaning where IDENTITY_ISSUER is set.',
+      'API key that /docs fills in. Everybody who reaches the service can read it (/demo/credentials): for demos only. It has no effect if IDENTITY_ISSUER is set.',
     ),
     secret: true,
   },
   DOCS: oneOf(
     ['public', 'off'],
     'public',
-    '/docs and /openapi.json: public, which anybody can read, or off, which answers 404.',
+    'Access to /docs and /openapi.json: public, or off, which answers 404.',
   ),
   DRAIN_MS: wholeNumber(
     [0, 600_000],
@@ -192,39 +192,39 @@ export const serviceSettings = {
       'file:PATH or s3://BUCKET[/PREFIX]?…',
     ).optional(),
     describe:
-      'Where images and videos are kept: file:PATH, a folder that all processes see, or s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION, by default of AWS in us-east-1. Default: file:<DATA_DIR>/media.',
+      'Store of images and videos: file:PATH, a folder that all processes share, or s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION, by default of AWS in us-east-1. Default: file:<DATA_DIR>/media.',
   },
   AWS_ACCESS_KEY_ID: optionalText(
-    'Key of an s3: MEDIA_URL; one that lasts, for no session token goes with it.',
+    'Key of an s3: MEDIA_URL. It must be permanent, because no session token is sent.',
   ),
   AWS_SECRET_ACCESS_KEY: { ...optionalText('Secret of an s3: MEDIA_URL.'), secret: true },
   MEDIA_SECRET: {
     secret: true,
     schema: secretList(32),
     describe:
-      'Secret of the signed addresses of files, the same in all processes; or the new one and former ones separated by commas: the first signs, each is accepted. Default: one kept in DATA_DIR; production requires it.',
+      'Secret that signs the addresses of files, the same in all processes. During a rotation: the new one and the former ones, separated by commas; the first signs. Default: one in DATA_DIR; production requires the setting.',
   },
   STORE_SECRET: {
     secret: true,
     schema: secretList(32),
     describe:
-      'Seals what the database keeps for the service alone (client secrets of payments, push tokens), the same in all processes; keep it with the backups. Several, separated by commas, all open the database: the new one and the former one during a rotation. Default: one kept in DATA_DIR; production requires it.',
+      'Secret that seals the secrets in the database (client secrets of payments, push tokens), the same in all processes. Keep it with the backups. During a rotation: the new one and the former one, separated by commas. Default: one in DATA_DIR; production requires the setting.',
   },
   MANAGEMENT_KEY: optionalText(
-    "The cloud's private key for the hubs' management services, in OpenSSH's format. Default: <DATA_DIR>/management-key. `npm run hubs -- key` makes it where there is none.",
+    "Private key of the cloud for the hubs' management services, in OpenSSH's format. `larder hubs key` makes it if it is missing. Default: <DATA_DIR>/management-key.",
   ),
   NODE_ENV: {
     // Anything else may be meant to be production, which is guarded.
     schema: z.enum(['development', 'test', 'production'], 'must be development, test or production'),
     standard: 'development',
     describe:
-      'development, test or production, which refuses to start with the sandbox and with the embedded issuer.',
+      'Environment: development, test or production, which refuses the sandbox and the embedded issuer.',
   },
   WEBHOOK_ALLOW_PRIVATE: {
     schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
     standard: 'false',
     describe:
-      'Whether webhooks may go to addresses that are not public, as a receiver on this machine has: true or false. Production refuses true.',
+      'Webhooks to addresses that are not public, such as a receiver on this machine: true or false. Production refuses true.',
   },
   LOG_DIR: {
     schema: z
@@ -237,7 +237,7 @@ export const serviceSettings = {
     secret: true,
     schema: url(/^smtps?:\/\/./, 'smtp://… or smtps://…').optional(),
     describe:
-      'The mail server for alarms, with user and password where it wants them (smtp://user:password@host:587; ?requireTLS=true where nothing may go in clear). Default: alarms are not mailed.',
+      'Mail server for alarms, with user and password if it needs them (smtp://user:password@host:587; ?requireTLS=true forbids plain text). Default: alarms are not mailed.',
   },
   MAIL_FROM: {
     schema: z
@@ -245,13 +245,12 @@ export const serviceSettings = {
       .max(320)
       .regex(/^[^\r\n]+@[^\r\n]+$/, 'must be an address')
       .optional(),
-    describe:
-      'Who alarms come from: an address, with a name where it is wanted. Default: larder@<host of PUBLIC_URL>.',
+    describe: 'Sender of alarms: an address, optionally with a name. Default: larder@<host of PUBLIC_URL>.',
   },
   SMTP_TIMEOUT_MS: wholeNumber(
     [100, 120_000],
     20_000,
-    'How long the mail server may take for an answer. Milliseconds.',
+    'Maximum time for an answer of the mail server, in milliseconds.',
   ),
   FCM_SERVICE_ACCOUNT: optionalText(
     'File with the key of a Google service account: notices to iOS and Android go through FCM. Default: they are logged.',
@@ -259,25 +258,26 @@ export const serviceSettings = {
   FCM_URL: {
     schema: url(/^https?:\/\/.*[^/]$/, 'an http(s) address without a slash at its end'),
     standard: 'https://fcm.googleapis.com',
-    describe: 'Where FCM is.',
+    describe: 'Address of FCM.',
   },
   VAPID_PUBLIC_KEY: optionalText(
-    'With VAPID_PRIVATE_KEY: notices to browsers go out by Web Push. Default: they are logged.',
+    'Public key of Web Push. With VAPID_PRIVATE_KEY, notices to browsers are sent by Web Push. Default: they are logged.',
   ),
-  VAPID_PRIVATE_KEY: { ...optionalText('Signs Web Push.'), secret: true },
+  VAPID_PRIVATE_KEY: { ...optionalText('Private key of Web Push.'), secret: true },
   VAPID_SUBJECT: {
     schema: url(/^(mailto:.+@.+|https:\/\/.+)$/, 'mailto:… or https://…').optional(),
-    describe: 'Whom a push service may complain to. Needed for Web Push.',
+    describe: 'Contact for push services: mailto:… or https://…. Required for Web Push.',
   },
   WEB_PUSH_ORIGINS: {
     schema: z.string().transform((text) => text.split(',').map((origin) => origin.trim())),
     standard:
       'https://fcm.googleapis.com,https://*.push.services.mozilla.com,https://*.push.apple.com,https://*.notify.windows.com',
-    describe: 'Push services that may be called: a browser names its own, and any other one is not called.',
+    describe:
+      'Origins of the push services that may be called, separated by commas. A browser names its own; others are not called.',
   },
   LOG_LEVEL: oneOf(
     ['debug', 'info', 'warn', 'error', 'silent'],
     'info',
-    'debug, info, warn, error or silent; debug tells of each request.',
+    'Level of the log: debug, info, warn, error or silent. debug logs each request.',
   ),
 } satisfies SettingsTable

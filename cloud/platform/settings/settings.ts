@@ -29,11 +29,15 @@ const pool = (prefix: string, of: string, [connections, waitMs, lockMs, statemen
     connections: wholeNumber([1, 1000], connections!, `The most connections to PostgreSQL for ${of}.`),
     waitMs: ms(
       waitMs!,
-      'How long one of these waits for a connection that is free, or for the server to let one in.',
+      'Maximum time to wait for a free connection of this kind, or for the server to accept one.',
       HOUR,
     ),
-    lockMs: ms(lockMs!, 'How long its statements wait for what others have locked.', HOUR),
-    statementMs: ms(statementMs!, 'How long a statement of it may take, waiting for locks included.', HOUR),
+    lockMs: ms(lockMs!, 'Maximum time that a statement of this kind waits for a lock.', HOUR),
+    statementMs: ms(
+      statementMs!,
+      'Maximum time of a statement of this kind, waiting for locks included.',
+      HOUR,
+    ),
   })
 
 /**
