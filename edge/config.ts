@@ -41,16 +41,12 @@ const gpio = z
 
 /** Every setting of the hub's service. */
 export const edgeSettings = {
-  hardware: requiredText("The file (JSON) that describes the hub's hardware and names the hub."),
+  hardware: requiredText("File (JSON) that describes the hub's hardware and names the hub."),
   store: text(
-    "The hub's journal, one SQLite file. Its folder is made where it is missing; relative ports of HARDWARE are below it.",
+    'Journal of the hub, one SQLite file. The hub creates its folder. Relative ports of HARDWARE are below that folder.',
     'data/hub.sqlite',
   ),
-  storeCacheKb: wholeNumber(
-    [64, 100_000],
-    CACHE_KB,
-    'How much of the journal SQLite keeps in memory, in KiB.',
-  ),
+  storeCacheKb: wholeNumber([64, 100_000], CACHE_KB, 'Memory of SQLite for the journal in KiB.'),
   storeMaxMb: wholeNumber(
     [8, 1_000_000],
     MAX_MB,
@@ -60,45 +56,49 @@ export const edgeSettings = {
     url: {
       schema: BrokerUrls,
       standard: 'mqtt://127.0.0.1:18830',
-      describe: "The cloud's broker, or several of one cluster, separated by commas.",
+      describe: 'Broker of the cloud, or several of one cluster, separated by commas.',
     },
-    password: requiredText("The hub's secret at the broker; its user name is hub-<hubId>."),
+    password: requiredText('Password of the hub at the broker. The user name is hub-<hubId>.'),
     ca: optionalText(
-      'A PEM file of authorities to trust with mqtts://; a renewed file is used within a minute. Default: those of the system.',
+      'PEM file of the authorities to trust with mqtts://. A renewed file is used within a minute. Default: the authorities of the system.',
     ),
   }),
   local: {
-    host: hostText('The address at which the local API listens; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
+    host: hostText('Address that the local API listens on; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
     ...prefixed('LOCAL', {
       cert: optionalText(
-        "A PEM file with the local API's certificate and its chain: it then speaks https alone. A renewed file is used within a minute.",
+        'PEM file with the certificate of the local API and its chain. The local API then uses https only. A renewed file is used within a minute.',
       ),
-      key: optionalText('A PEM file with the key of LOCAL_CERT.'),
+      key: optionalText('PEM file with the key of LOCAL_CERT.'),
     }),
     bounds: serverBounds('LOCAL', {
       maxConnections: 100,
       connectionsPerNetwork: 40,
       requestTimeoutMs: 20_000,
     }),
-    port: port(8081, "The port of the local API and of the technician's page; 0 takes any."),
+    port: port(8081, "Port of the local API and of the technician's page; 0 takes any."),
     allowedHosts: optionalText(
-      "Names, separated by commas, by which the local API may be called besides addresses, localhost and this machine's own name.",
+      "Names, separated by commas, under which the local API answers, besides addresses, localhost and this machine's own name.",
     ),
-    liveMs: named('LOCAL_LIVE_MS', duration(200, 'How often a page that looks on is told what has changed.')),
+    liveMs: named('LOCAL_LIVE_MS', duration(200, 'Time between two updates of an open page.')),
     recentKept: named(
       'LOCAL_RECENT',
       wholeNumber(
         [1, 100_000],
         2000,
-        'How many lines of the log, and of the serial lines, the page can show.',
+        'Number of lines of the log, and of the serial lines, that the page can show.',
       ),
     ),
     sessionMs: named(
       'LOCAL_SESSION_MS',
-      duration(12 * 3_600_000, "How long a login at the hub's page lasts: a technician's shift."),
+      duration(12 * 3_600_000, "Lifetime of a login at the hub's page: a technician's shift."),
     ),
     guesses: prefixed('LOCAL_GUESS', {
-      free: wholeNumber([1, 1000], 20, 'Wrong tokens from one network that are answered without a delay.'),
+      free: wholeNumber(
+        [1, 1000],
+        20,
+        'Number of wrong tokens from one network that are answered without a delay.',
+      ),
       firstMs: duration(1000, 'Delay after the next wrong token; it doubles with each further one.'),
       maxMs: duration(60_000, 'Maximum delay after wrong tokens.'),
       forgetMs: duration(60_000, 'One wrong token of a network is forgotten after this time.'),
@@ -106,14 +106,14 @@ export const edgeSettings = {
     token: named(
       'LOCAL_TOKEN',
       optionalText(
-        'The shared token of the local API; `larder people` gives people tokens of their own. Default: one that is made and kept in the file <STORE>.token.',
+        'Shared token of the local API. `larder people` gives people their own tokens. Default: a random one in the file <STORE>.token.',
         z.string().min(16, 'must have at least 16 characters'),
       ),
     ),
   },
   allowInsecure: allowInsecure(
     ['plain-http', 'plain-mqtt'],
-    "What to allow though it goes over a network in clear, separated by commas: plain-http (the local API's token at a HOST that others reach, without LOCAL_CERT), plain-mqtt (the hub's password at a broker elsewhere, by mqtt:). Without it the service does not start so.",
+    "Exceptions for connections in plain text, separated by commas: plain-http (the local API's token at a HOST that others reach, without LOCAL_CERT), plain-mqtt (the hub's password at a broker elsewhere, by mqtt:). Without an exception the service refuses to start with them.",
   ),
   shutdownTimeoutMs: shutdownTimeout,
   metrics: metricsSettings,

@@ -18,8 +18,8 @@ export const hubSettings = {
   sync: syncSettings,
   /** The pauses between attempts to use a storage that fails. */
   storage: prefixed('STORAGE_RETRY', {
-    firstMs: duration(1000, 'First pause before the hub opens a journal again whose storage failed.'),
-    maxMs: duration(30_000, 'Longest pause; the pauses double, and half of each is random.'),
+    firstMs: duration(1000, 'First pause before the hub opens its journal again after a storage failure.'),
+    maxMs: duration(30_000, 'Maximum pause. The pauses double, and half of each is random.'),
   }),
 } satisfies SettingsTable
 

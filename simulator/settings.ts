@@ -34,11 +34,11 @@ function readBoards(text: string, ctx: z.RefinementCtx): ReadonlyMap<string, Gpi
 
 /** Every setting of the simulator; `--help` prints this table. */
 export const simulatorSettings = {
-  SIMULATOR_HOST: hostText('The address that the HTTP interface listens on.', '127.0.0.1'),
+  SIMULATOR_HOST: hostText('Address that the HTTP interface listens on.', '127.0.0.1'),
   SIMULATOR_ALLOWED_HOSTS: optionalText(
-    'Names, separated by commas, by which it may be called besides addresses and localhost.',
+    'Names, separated by commas, under which the HTTP interface answers, besides addresses and localhost.',
   ),
-  SIMULATOR_PORT: port(8082, 'Its port; 0 takes any that is free.'),
+  SIMULATOR_PORT: port(8082, 'Port of the HTTP interface; 0 takes any free one.'),
   bounds: serverBounds('SIMULATOR', {
     maxConnections: 200,
     connectionsPerNetwork: 150,
@@ -49,25 +49,25 @@ export const simulatorSettings = {
     'open-console: let others than this machine reach the HTTP interface, which asks nobody who they are. Without it SIMULATOR_HOST must be a loopback address.',
   ),
   DATA_DIR: text(
-    'The folder of everything that is kept: the worlds, the controllers’ memories, and links to the serial ports where hardware.json names them by relative paths.',
+    'Folder of all data: the worlds, the memories of the controllers, and links to the serial ports if hardware.json has relative paths.',
     'data',
   ),
   HARDWARE_FILES: text(
-    'The hardware description of each simulated hub; several are separated by commas.',
+    'Hardware description of each simulated hub; several are separated by commas.',
     'simulator/hardware/demo-hub.json',
   ),
   SHELVES_FILE: optionalText(
-    'What the shelves of the first hub hold at the very beginning: JSON, [{cabinet, shelf, row, product_id, units}]. Without it every row is full. Later starts keep what is there.',
+    "Content of the first hub's shelves at the first start: JSON, [{cabinet, shelf, row, product_id, units}]. Without it every row is full. Later starts keep the content.",
   ),
   DEMO_FILE: optionalText(
     'demo.json of the demo that this simulator is part of: scenarios reach its cloud and its hub by it. Without it they have hardware alone.',
   ),
   HUB_URL: optionalText(
-    'The own page of the first hub, as a technician’s telephone reaches it: the console shows its login as a QR code.',
+    'Address of the first hub’s own page for a technician’s telephone. The console shows its login as a QR code.',
   ),
-  HUB_TOKEN_FILE: optionalText('Where that hub keeps the token of its page: <STORE>.token.'),
+  HUB_TOKEN_FILE: optionalText("File with the token of that hub's page: <STORE>.token."),
   GPIO_SOCKET: optionalText(
-    'Where the GPIO lines of the first hub are served: unix:PATH or tcp:HOST:PORT. Other hubs have DATA_DIR/gpio-<hub>.sock. Default: unix:DATA_DIR/gpio-<hub>.sock',
+    'Address of the first hub’s GPIO lines: unix:PATH or tcp:HOST:PORT. Other hubs have DATA_DIR/gpio-<hub>.sock. Default: unix:DATA_DIR/gpio-<hub>.sock',
   ),
   BOARDS: {
     schema: z.string().transform(readBoards).default(new Map()),
@@ -81,22 +81,22 @@ export const simulatorSettings = {
       .regex(/^\d+(\.\d+)?$/, 'must be a number')
       .transform(Number)
       .refine((value) => value >= 0.01 && value <= 1000, 'must be between 0.01 and 1000'),
-    describe: 'How many times faster than real ones the mechanisms move, and fridges warm and cool.',
+    describe: 'Factor by which the mechanisms and the temperatures are faster than real ones.',
     standard: '1',
   },
   SIMULATOR_LIVE_MS: {
     schema: numberText(20, 60_000),
-    describe: 'How often a page that looks on is told what has changed, in milliseconds.',
+    describe: 'Time between two updates of an open page, in milliseconds.',
     standard: '100',
   },
   SIMULATOR_WIRE_KEPT: {
     schema: numberText(1, 1_000_000),
-    describe: 'How many frames, edges and motions of each hub’s lines are kept to be looked at.',
+    describe: 'Number of frames, edges and motions of each hub that are kept for the console.',
     standard: '20000',
   },
   SIMULATOR_SEED: {
     schema: numberText(0, 4_294_967_295).optional(),
-    describe: 'Makes the faults’ chance reproducible. Without it chance is the machine’s.',
+    describe: 'Seed of the random faults. With the same seed they are the same. Default: a random seed.',
   },
   LOG_LEVEL: oneOf(
     ['debug', 'info', 'warn', 'error', 'silent'],

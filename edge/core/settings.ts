@@ -12,9 +12,16 @@ import {
 const LONGEST_MOTION_MS = 600_000
 /** The firmware ends each motion after this long by itself (I7). */
 const motion = (env: string, standardMs: number, what: string) =>
-  named(env, duration(standardMs, `${what} is switched off after this long.`, LONGEST_MOTION_MS))
-const door = motion('DOOR_MAX_MS', 8000, "A bin's door")
-const lift = motion('LIFT_MAX_MS', 15_000, "A bin's lift")
+  named(
+    env,
+    duration(
+      standardMs,
+      `Maximum time of a motion of ${what}. Then the firmware switches it off.`,
+      LONGEST_MOTION_MS,
+    ),
+  )
+const door = motion('DOOR_MAX_MS', 8000, "a bin's door")
+const lift = motion('LIFT_MAX_MS', 15_000, "a bin's lift")
 
 /** Durations of the hub's own decisions, in milliseconds. */
 export const coreSettings = {
@@ -23,7 +30,7 @@ export const coreSettings = {
     close_door: door,
     raise_lift: lift,
     lower_lift: lift,
-    dispense: motion('DISPENSE_MAX_MS', 10_000, "A row's motor"),
+    dispense: motion('DISPENSE_MAX_MS', 10_000, "a row's motor"),
   },
   /** Beyond `maxMs` without a result the controller is asked. */
   queryAfterMs: 2000,
@@ -37,21 +44,21 @@ export const coreSettings = {
    * late is then taken for nobody else's, and still reaches its customer.
    */
   lateDropMs: 20_000,
-  closeAfterEmptyMs: duration(3000, "A bin's door closes when the bin has been empty for so long."),
+  closeAfterEmptyMs: duration(3000, 'Time after a bin was emptied at which its door closes.'),
   /** A bin counts as emptied when its sensor has said so for this long (bounce). */
   emptyDebounceMs: 500,
   /** After the preparation deadline a running dispense may still end for so long, and a lift rise for as long again. */
   prepareGraceMs: 30_000,
   maxUnlockMs: named(
     'UNLOCK_MAX_MS',
-    duration(10 * 60_000, 'The longest time for which a door can be unlocked.'),
+    duration(10 * 60_000, 'Maximum time for which a door can be unlocked.'),
   ),
-  mainUnlockMs: duration(10_000, 'For how long a command from afar unlocks the main door.'),
-  fridgeUnlockMs: duration(30_000, "For how long a command from afar unlocks a fridge's door."),
+  mainUnlockMs: duration(10_000, 'Time for which a remote command unlocks the main door.'),
+  fridgeUnlockMs: duration(30_000, "Time for which a remote command unlocks a fridge's door."),
   /** A command to reconnect has failed when its controller has not shaken hands by then. */
   reconnectMs: 8000,
   /** A step of an acceptance waits for people's hands so long, and its door stays unlocked. */
-  acceptanceStepMs: duration(60_000, 'A step of an acceptance waits so long for what people do.'),
+  acceptanceStepMs: duration(60_000, 'Time for which a step of an acceptance waits for actions of people.'),
   /** When all is seen that a step expects, what it does not expect is waited for so long. */
   acceptanceSettleMs: 1000,
   /** A contact is read when it has been quiet for so long, and no later than so long after its first edge. */
@@ -74,23 +81,23 @@ export const coreSettings = {
   maxSensorHoldMs: 60_000,
   silentMs: named(
     'CONTROLLER_SILENT_MS',
-    duration(5000, 'What a controller drives is not sold any more when it has been away for so long.'),
+    duration(5000, 'Time without an answer after which the products of a controller are not sold.'),
   ),
   /** So often a row may fail in a row with nothing moved, before it is not tried any more even for an order in hand. */
   rowTries: wholeNumber(
     [1, 100],
     5,
-    'A row that fails so often with nothing moved is not tried again before it is counted.',
+    'Number of failures without a motion after which a row is not tried again before it is counted.',
   ),
   /** A row that has failed is tried again after this long where another one has the product too; doubles each time. */
   rowRetryMs: duration(
     10 * 60_000,
-    'A row that failed is tried again after so long, where another row has its product.',
+    'Time after which a row that failed is tried again, if another row has its product.',
   ),
   binTries: wholeNumber(
     [1, 100],
     10,
-    'A bin that fails so often is not tried again by the hub before somebody has moved it.',
+    'Number of failures after which the hub does not try a bin again before a person has moved it.',
   ),
   silentAlarmMs: named(
     'CONTROLLER_SILENT_ALARM_MS',
@@ -98,19 +105,19 @@ export const coreSettings = {
   ),
   /** One that was back for less than this has been away all along: a line that comes and goes is no better for it. */
   steadyMs: 30_000,
-  doorLeftOpenMs: duration(5 * 60_000, 'A door that has been open for so long raises an alarm.'),
+  doorLeftOpenMs: duration(5 * 60_000, 'Time after which an open door raises an alarm.'),
   restarts: named(
     'RESTARTS_ALARM',
     wholeNumber(
       [1, 1000],
       3,
-      'Starts without an orderly end before them, within RESTARTS_WITHIN_MS, that raise an alarm.',
+      'Number of starts without an orderly end, within RESTARTS_WITHIN_MS, that raises an alarm.',
     ),
   ),
   restartsWithinMs: duration(10 * 60_000, 'Time within which such starts are counted.'),
   certificateWarnMs: duration(
     14 * DAY_MS,
-    'A certificate that ends within this raises an alarm.',
+    'Time before the end of a certificate at which an alarm is raised.',
     365 * DAY_MS,
   ),
   /** A clock of the board that is further from the cloud's raises an alarm. */
@@ -125,7 +132,7 @@ export const coreSettings = {
     'FRIDGE_UNREADABLE_OLD_FIRMWARE_MS',
     duration(
       15 * 60_000,
-      'The same age for controllers of version 2 of the serial protocol, which report only changes.',
+      'The same age for controllers of version 2 of the serial protocol: they report only changes.',
     ),
   ),
   fridgeProofMs: duration(
@@ -159,7 +166,7 @@ export const coreSettings = {
   },
   healthShutoffMs: named(
     'HEALTH_SHUTOFF_MS',
-    duration(30 * 60_000, 'Nothing is sold from a fridge that has been above its limit for so long.'),
+    duration(30 * 60_000, 'Time above its limit after which nothing is sold from a fridge.'),
   ),
   /** After a start the cloud is waited for so long, which may know for how long the hub was away. */
   clockWaitMs: 60_000,
@@ -170,7 +177,7 @@ export const coreSettings = {
   /** To a cloud that may have been restored, orders that ended and units that fell in this time are reported once more. */
   reportAgainMs: duration(
     48 * 3_600_000,
-    'To a cloud that was restored, orders that ended within this time are reported again.',
+    'Time for which ended orders are reported again to a cloud that was restored.',
     30 * 24 * 3_600_000,
   ),
   /** Finished operations kept for each controller, and finished orders and commands. */

@@ -13,18 +13,18 @@ export const linkSettings = {
   maxRetryMs: 400,
   /** A frame that is still unacknowledged after this ends the connection, although the line answers. */
   giveUpMs: 10_000,
-  pingMs: named('SERIAL_PING_MS', duration(1000, 'The heartbeat of the serial lines.')),
+  pingMs: named('SERIAL_PING_MS', duration(1000, 'Time between two heartbeats on a serial line.')),
   /** Without any acknowledgement or PONG. */
   silentMs: named(
     'SERIAL_SILENT_MS',
-    duration(3000, 'A serial port is opened anew when its controller has not answered for so long.'),
+    duration(3000, 'Time without an answer of its controller after which a serial port is opened again.'),
   ),
   /** The longest time for which an open port waits for the answer to HELLO; it doubles with each attempt. */
   maxGreetMs: named(
     'SERIAL_GREET_MAX_MS',
     duration(
       30_000,
-      'Longest wait for the first answer of a serial port; it starts at SERIAL_SILENT_MS and doubles with each attempt.',
+      'Maximum wait for the first answer of a serial port; it starts at SERIAL_SILENT_MS and doubles with each attempt.',
     ),
   ),
   /** The first pause before a lost port is opened again; doubles up to `maxReopenMs`, and never ends. */

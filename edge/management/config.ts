@@ -33,33 +33,31 @@ const manager = z
 
 /** Every setting of the management service. */
 export const managementSettings = {
-  HARDWARE: requiredText(
-    "The file (JSON) that describes the hub's hardware: the same as the hub's service has.",
-  ),
-  STORE: text("The hub's journal: the same as the hub's service has.", 'data/hub.sqlite'),
+  HARDWARE: requiredText("File (JSON) that describes the hub's hardware: the file of the hub's service."),
+  STORE: text("Journal of the hub: the file of the hub's service.", 'data/hub.sqlite'),
   AUTHORIZED_KEYS: requiredText(
-    'A file of public keys that may log in, as OpenSSH writes them, one a line: ed25519, ecdsa, or rsa of 2048 bits or more. Read at each login.',
+    "File of the public keys that may log in, in OpenSSH's format, one a line: ed25519, ecdsa, or rsa of 2048 bits or more. Read at each login.",
   ),
   HOST_KEY: optionalText(
-    "This service's own private key. Made at the first start, for its owner's eyes only, and kept. Default: <STORE>.host-key.",
+    'Private key of this service. The first start makes it, readable only by its owner. Default: <STORE>.host-key.',
   ),
   SERVICE: {
     schema: manager,
     standard: 'systemd:larder-edge.service',
     describe:
-      "What runs the hub's service: systemd:UNIT, or supervisor:SOCKET#PROGRAM for a supervisor with a local interface (the demo's).",
+      "Supervisor of the hub's service: systemd:UNIT, or supervisor:SOCKET#PROGRAM for a supervisor with a local interface (the demo's).",
   },
   HOST: hostText(
-    'The address at which it listens; 0.0.0.0 opens it to every network of the board.',
+    'Address that the service listens on; 0.0.0.0 opens it to every network of the board.',
     '127.0.0.1',
   ),
-  PORT: port(8083, 'The port at which it listens; 0 takes any.'),
+  PORT: port(8083, 'Port that the service listens on; 0 takes any.'),
   STOP_TIMEOUT_MS: duration(
     8000,
-    "The hub's service is killed where it has not ended so long after it was asked to.",
+    "Time after which the hub's service is killed if it has not stopped.",
     LONGEST_MS,
   ),
-  START_TIMEOUT_MS: duration(20_000, "How long the hub's service may take until it is ready.", LONGEST_MS),
+  START_TIMEOUT_MS: duration(20_000, "Maximum time until the hub's service is ready.", LONGEST_MS),
   shutdownTimeoutMs: shutdownTimeout,
   LOG_LEVEL: oneOf(
     ['debug', 'info', 'warn', 'error'],

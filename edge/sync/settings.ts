@@ -12,10 +12,10 @@ export const syncSettings = {
   /** Between connections. */
   backoff: { firstMs: 500, maxMs: 30_000 },
   hello: prefixed('HELLO', {
-    firstMs: duration(3000, 'A hello to the cloud that nothing answers is repeated after this.'),
+    firstMs: duration(3000, 'Time after which a hello to the cloud without an answer is repeated.'),
     maxMs: duration(
       30_000,
-      'And, as this doubles each time, at the latest after this; half of each pause is random.',
+      'Maximum time between two hellos. The time doubles with each of them, and half of each pause is random.',
     ),
   }),
   /** A hail, or a message that only a new hello can explain, brings one at most this often. */
@@ -28,14 +28,14 @@ export const syncSettings = {
     'LEDGER_STALLED_MS',
     duration(
       180_000,
-      'The hub takes no orders if the cloud, though connected, acknowledges nothing of what the hub reports for this long.',
+      'Time without an acknowledgement by the connected cloud after which the hub takes no orders.',
     ),
   ),
   /** How often this is checked. */
   stalledCheckMs: 5_000,
   /** Without any message from the cloud for this long the hub says hello again. */
   quietMs: 60_000,
-  heartbeatMs: duration(15_000, 'The heartbeat to the cloud, a tenth more or less.'),
+  heartbeatMs: duration(15_000, 'Time between two heartbeats to the cloud, a tenth more or less.'),
   /** A change of health is reported this long after it began. */
   healthMs: 500,
   /** What is appended within so long goes out together: a commit here and one in the cloud for all of it. */

@@ -45,20 +45,20 @@ export const serverBounds = (
     maxConnections: wholeNumber(
       [1, 1_000_000],
       standard.maxConnections,
-      'HTTP connections at the same time. Beyond them a connection of the network that has most ends: an idle one, else the one that has been at work longest.',
+      'Maximum number of HTTP connections. Beyond it, a connection of the network with the most connections ends: an idle one, else the oldest busy one.',
     ),
     connectionsPerNetwork: wholeNumber(
       [1, 1_000_000],
       standard.connectionsPerNetwork,
-      'The same, of one network (IPv4 /32, IPv6 /64). Beyond them an earlier connection of this network ends.',
+      'The same, of one network (IPv4 /32, IPv6 /64). Beyond it, an earlier connection of this network ends.',
     ),
     replacedPerSecond: wholeNumber(
       [1, 1_000_000],
       300,
-      'Connections at work that one network may replace in a second in this way. A further new one ends at once.',
+      'Number of busy connections that one network may replace in a second. A further new connection ends at once.',
     ),
-    headersTimeoutMs: duration(10_000, "How long a request's headers may take to arrive."),
-    requestTimeoutMs: duration(standard.requestTimeoutMs, 'How long a whole request may take to arrive.'),
+    headersTimeoutMs: duration(10_000, "Maximum time for a request's headers to arrive."),
+    requestTimeoutMs: duration(standard.requestTimeoutMs, 'Maximum time for a whole request to arrive.'),
     idleTimeoutMs: duration(
       120_000,
       'Time without a byte in either direction after which a connection ends, also while an answer is being sent.',

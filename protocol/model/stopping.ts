@@ -5,7 +5,7 @@ import type { Clock } from './runtime.ts'
 /** How long a program may take to stop; every program has it. */
 export const shutdownTimeout = duration(
   8000,
-  'How long the program takes at most to stop in good order once it is told to (SIGTERM, SIGINT); then it ends as it is, which loses nothing that anybody was told is done. A second signal ends it at once.',
+  'Graceful shutdown timeout after SIGTERM or SIGINT. Then the program ends at once; nothing that was acknowledged is lost. A second signal ends it at once.',
   60_000,
 )
 

@@ -15,22 +15,22 @@ const DATA_DIR = 'data'
 export const standardDataDir = resolve(DATA_DIR)
 
 export const demoTable = {
-  PORT: port(8080, "The cloud's HTTP port.", 1),
-  EDGE_PORT: port(8081, "The port of the hub's local interface.", 1),
-  SIMULATOR_PORT: port(8082, "The port of the simulator's interface.", 1),
-  MANAGEMENT_PORT: port(8083, "The port of the hub's management service (SSH).", 1),
-  MQTT_PORT: port(18830, "The port of the cloud's MQTT broker.", 1),
-  DATA_DIR: text('Where everything is kept.', DATA_DIR),
+  PORT: port(8080, 'HTTP port of the cloud.', 1),
+  EDGE_PORT: port(8081, "Port of the hub's local interface.", 1),
+  SIMULATOR_PORT: port(8082, "Port of the simulator's interface.", 1),
+  MANAGEMENT_PORT: port(8083, "Port of the hub's management service (SSH).", 1),
+  MQTT_PORT: port(18830, "Port of the cloud's MQTT broker.", 1),
+  DATA_DIR: text('Folder of all data of the demo.', DATA_DIR),
   shutdownTimeoutMs: shutdownTimeout,
   GPIO: oneOf(
     ['auto', 'sysfs', 'socket'],
     'auto',
-    'How the hub reaches its GPIO lines: onoff on a simulated /sys/class/gpio (needs /dev/fuse and a mount namespace), or a socket. auto: the first where it can be had.',
+    'Access of the hub to its GPIO lines: sysfs (onoff on a simulated /sys/class/gpio, which needs /dev/fuse and a mount namespace) or socket. auto takes sysfs if it is available.',
   ),
   GPIO_BASE: wholeNumber(
     [0, 100_000],
     512,
-    "The number of the first pin of the simulated chip, with GPIO 'sysfs'.",
+    "Number of the first pin of the simulated chip, with GPIO 'sysfs'.",
   ),
 } satisfies SettingsTable
 

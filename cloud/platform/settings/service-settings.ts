@@ -50,7 +50,7 @@ export const serviceSettings = {
   HOST: hostText('Address that HTTP listens on.', '127.0.0.1'),
   ALLOW_INSECURE: allowInsecure(
     ['embedded-issuer', 'sandbox', 'plain-http', 'plain-mqtt', 'plain-database'],
-    'What to allow though others than this machine reach it, separated by commas: embedded-issuer (anybody is anybody), sandbox (nobody pays), plain-http (keys and tokens in clear, unless a proxy that encrypts is the only one to reach HOST), plain-mqtt (passwords of hubs in clear), plain-database (a DATABASE_URL on another machine without TLS). Without it the service does not start so; production refuses the first two always.',
+    'Exceptions for a service that others than this machine can reach, separated by commas: embedded-issuer (everybody gets a token), sandbox (nobody pays), plain-http (keys and tokens in plain text, unless an encrypting proxy is the only one that reaches HOST), plain-mqtt (passwords of hubs in plain text), plain-database (a DATABASE_URL on another machine without TLS). Without an exception the service refuses to start with them. Production always refuses the first two.',
   ),
   PORT: port(8080, 'Port of HTTP; 0 takes any free one.'),
   shutdownTimeoutMs: shutdownTimeout,
@@ -161,7 +161,7 @@ export const serviceSettings = {
   DRAIN_MS: wholeNumber(
     [0, 600_000],
     0,
-    'Time between SIGTERM and the stop during which /readyz is 503 and calls are still served, so that load balancers send callers elsewhere. Milliseconds.',
+    'Time in milliseconds between SIGTERM and the stop. Meanwhile /readyz is 503 and calls are still served, so that load balancers send callers elsewhere.',
   ),
   IDENTITY_AUDIENCE: {
     schema: z.string().regex(/^[^,\s]+(\s*,\s*[^,\s]+)*$/, 'must be audiences, separated by commas'),
@@ -183,7 +183,7 @@ export const serviceSettings = {
     schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
     standard: 'true',
     describe:
-      'Whether the claim `role` of identity tokens counts: `admin` opens /diag. Set false if users can set the claim at the issuer.',
+      'Use of the claim `role` of identity tokens: true or false. With true, `admin` opens /diag. Set false if users can set the claim at the issuer.',
   },
   MEDIA_URL: {
     secret: true,

@@ -26,7 +26,11 @@ export const defaultHttpSettings = defaultsOf(httpSettings)
 /** How many connections to PostgreSQL a use of them has, and how long it waits for what. Of SQLite there is one connection. */
 const pool = (prefix: string, of: string, [connections, waitMs, lockMs, statementMs]: readonly number[]) =>
   prefixed(prefix, {
-    connections: wholeNumber([1, 1000], connections!, `The most connections to PostgreSQL for ${of}.`),
+    connections: wholeNumber(
+      [1, 1000],
+      connections!,
+      `Maximum number of connections to PostgreSQL for ${of}.`,
+    ),
     waitMs: ms(
       waitMs!,
       'Maximum time to wait for a free connection of this kind, or for the server to accept one.',
@@ -45,14 +49,9 @@ const pool = (prefix: string, of: string, [connections, waitMs, lockMs, statemen
  * hang, and what only reads goes on while what writes waits for a lock.
  */
 export const databaseSettings = {
-  reads: pool('DATABASE_READ', 'what requests read', [8, 2 * SECOND, 2 * SECOND, 10 * SECOND]),
+  reads: pool('DATABASE_READ', 'reads of requests', [8, 2 * SECOND, 2 * SECOND, 10 * SECOND]),
   writes: pool('DATABASE_WRITE', 'transactions of requests', [8, 3 * SECOND, 3 * SECOND, 10 * SECOND]),
-  gateway: pool('DATABASE_GATEWAY', 'what hubs report and are sent', [
-    6,
-    5 * SECOND,
-    5 * SECOND,
-    10 * SECOND,
-  ]),
+  gateway: pool('DATABASE_GATEWAY', 'messages from and to hubs', [6, 5 * SECOND, 5 * SECOND, 10 * SECOND]),
   background: pool('DATABASE_BACKGROUND', 'due work, live streams and this process itself', [
     6,
     10 * SECOND,
