@@ -11,8 +11,8 @@ const textOf = (refusal: { kind: string; text?: string }): string => refusal.tex
 /** The `--help` text of each program. */
 const helps: Readonly<Record<string, string>> = {
   cloud: helpText('usage', cloudSettings),
-  edge: textOf(readConfig(['--help'], {}) as { kind: string }),
-  management: textOf(readManagementConfig(['--help'], {}) as { kind: string }),
+  edge: textOf(readConfig(['--help'], {})),
+  management: textOf(readManagementConfig(['--help'], {})),
   simulator: helpText('usage', simulatorSettings),
   demo: demoHelp(),
 }
@@ -44,7 +44,7 @@ test.each(Object.entries(helps))(
     const unitOf = (name: string): RegExp | undefined => {
       if (name.endsWith('_MS')) return /milliseconds/
       if (name.endsWith('_DAYS')) return /days/
-      if (/(_CENTS)$/.test(name)) return /cents/i
+      if (name.endsWith('_CENTS')) return /cents/i
       return /_KB$|_MB$/.test(name) ? /\b[KM]i?B\b/ : undefined
     }
     const wrong = settingsIn(help).filter(([name, text]) => unitOf(name)?.test(text) === false)
