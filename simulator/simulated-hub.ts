@@ -1,3 +1,4 @@
+import { rowSubject } from '../protocol/model/subject.ts'
 import { deviceId, type HardwareDescription } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import type { Clock, Random, Runtime } from '../protocol/model/runtime.ts'
@@ -227,20 +228,35 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
   }
 }
 
-/** What faults can be aimed at. */
-function faultMap(hardware: HardwareDescription): FaultMap {
+/** What faults can be aimed at, and the controller of each name; a controller's own name for itself. */
+function faultMap(
+  hardware: HardwareDescription,
+): FaultMap & { controllerOf(name: string): string | undefined } {
   const kinds = new Map<string, FaultTarget[]>()
   const owners = new Map<string, string>()
+  const cabinets = new Map<string, string>()
   for (const { id, devices } of hardware.controllers) {
     kinds.set(id, ['controller'])
     owners.set(id, id)
     for (const device of devices) {
       kinds.set(deviceId(device), [device.kind, 'device'])
       owners.set(deviceId(device), id)
+      if (device.kind !== 'cabinet') continue
+      for (const { shelf, rows } of device.shelves)
+        for (let row = 1; row <= rows; row += 1) {
+          const name = rowSubject({ cabinet: device.number, shelf, row })
+          kinds.set(name, ['row'])
+          owners.set(name, id)
+          cabinets.set(name, deviceId(device))
+        }
     }
   }
   for (const name of doorNames(hardware)) kinds.set(name, [...(kinds.get(name) ?? []), 'door'])
-  return { kindsOf: (name) => kinds.get(name) ?? [], controllerOf: (name) => owners.get(name) }
+  return {
+    kindsOf: (name) => kinds.get(name) ?? [],
+    controllerOf: (name) => owners.get(name),
+    wholesOf: (name) => [cabinets.get(name), owners.get(name)].filter((whole) => whole !== undefined),
+  }
 }
 
 export function describeState(parts: {

@@ -270,7 +270,9 @@ function faultTable(): string {
     .join('\n')
 }
 
-async function raise({ ask, words: [type, target], values }: CommandCall): Promise<string> {
+async function raise({ ask, words: [type, ...named], values }: CommandCall): Promise<string> {
+  // A row has two words: row 1/2/3.
+  const target = named.length === 0 ? undefined : named.join(' ')
   if (type === 'types') return faultTable()
   if (type === undefined || !Object.hasOwn(faultKinds, type))
     return type === undefined ? 'fault needs a type; fault types lists them' : `there is no fault ${type}`

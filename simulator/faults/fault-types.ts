@@ -1,7 +1,7 @@
 /** Every fault that the simulator knows, as data: the console and the HTTP interface list this table. */
 
 /** What a fault's `target` names; without a target it hits everything of that kind. */
-export type FaultTarget = 'bin' | 'cabinet' | 'fridge' | 'door' | 'controller' | 'device'
+export type FaultTarget = 'bin' | 'cabinet' | 'row' | 'fridge' | 'door' | 'controller' | 'device'
 
 export interface FaultKind {
   description: string
@@ -28,19 +28,21 @@ const fault = (
 const kinds = {
   jam: fault(
     'the motor starts and stalls on the way: a lift or door stops between its ends, a row turns partly',
-    ['bin', 'cabinet'],
+    ['bin', 'cabinet', 'row'],
   ),
   jam_without_motion: fault('the motor stalls at once; its encoder counts nothing and nothing moves', [
     'bin',
     'cabinet',
+    'row',
   ]),
-  missed_drop: fault('a unit falls into the bin, and the drop sensor does not see it', ['cabinet']),
-  empty_turn: fault('the row turns and nothing falls', ['cabinet']),
+  missed_drop: fault('a unit falls into the bin, and the drop sensor does not see it', ['cabinet', 'row']),
+  empty_turn: fault('the row turns and nothing falls', ['cabinet', 'row']),
   late_drop: fault('the unit hangs, and falls 2 to 15 seconds after the turn, seen by the sensor', [
     'cabinet',
+    'row',
   ]),
-  double_drop: fault('one turn lets two units fall; the sensor sees both', ['cabinet']),
-  slow_motion: fault('motions take four times as long', ['bin', 'cabinet']),
+  double_drop: fault('one turn lets two units fall; the sensor sees both', ['cabinet', 'row']),
+  slow_motion: fault('motions take four times as long', ['bin', 'cabinet', 'row']),
   obstructed_door: fault('something stands in the closing door, which opens again', ['bin']),
   sensor_bounce: fault('a sensor that changes flutters for a fifth of a second before it settles', [
     'bin',

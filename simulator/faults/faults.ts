@@ -3,7 +3,7 @@ import { faultKinds, type FaultTarget, type FaultType } from './fault-types.ts'
 
 export interface FaultRequest {
   type: FaultType
-  /** A device, door or controller; none = all that the fault can hit. */
+  /** A device, door, controller or row (`row 1/2/3`); none = all that the fault can hit. */
   target?: string | undefined
   /** How long it lasts; none = until it is cleared. For `brown_out`, `memory_loss` and `used_board`: how long the power is away. */
   for_ms?: number | undefined
@@ -24,8 +24,8 @@ export interface Fault {
 /** What a fault can be aimed at: the kinds of the names, and the controller of each device. */
 export interface FaultMap {
   kindsOf(name: string): readonly FaultTarget[]
-  /** The controller of a device; a controller's own name for itself. */
-  controllerOf(name: string): string | undefined
+  /** What a name is a part of: the controller of a device, the cabinet and the controller of a row. */
+  wholesOf(name: string): readonly string[]
 }
 
 export interface Faults {
@@ -60,6 +60,9 @@ export function createFaults(
 ): Faults {
   const raised = new Map<string, Raised>()
   let count = 0
+
+  const isHit = (aim: string | null, target: string): boolean =>
+    aim === null || aim === target || map.wholesOf(target).includes(aim)
 
   function check({ type, target, for_ms, probability }: FaultRequest): void {
     const kind = faultKinds[type]
@@ -129,7 +132,7 @@ export function createFaults(
       const struck = current().find(
         ({ fault }) =>
           fault.type === type &&
-          (fault.target === null || fault.target === target || fault.target === map.controllerOf(target)) &&
+          isHit(fault.target, target) &&
           (fault.probability >= 1 || runtime.random.fraction() < fault.probability),
       )
       if (struck && faultKinds[type].once) raised.delete(struck.fault.id)

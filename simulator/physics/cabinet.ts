@@ -1,5 +1,7 @@
 import type { Random } from '../../protocol/model/runtime.ts'
 import { locationKey } from '../../protocol/model/location.ts'
+import { rowSubject } from '../../protocol/model/subject.ts'
+import type { FaultType } from '../faults/fault-types.ts'
 import type { ActDetail } from './world-state.ts'
 import { standstill, type Bin, type MechanismOptions } from './bin.ts'
 import { cut } from './chronicle.ts'
@@ -35,9 +37,14 @@ export function createCabinet(
   const { chronicle, clock, timing, strikes } = options
   const listeners = new Set<(units: number) => void>()
 
+  /** Whether a fault strikes a row: raised for the row, for its cabinet or for all. */
+  const strikesRow = (type: FaultType, { shelf, row }: DispensePlace): boolean =>
+    strikes(type, rowSubject({ cabinet, shelf, row }))
+
   /** Units pass the sensor and land. */
-  function fall(fallen: number, bin: number): void {
-    const seen = !strikes('missed_drop', device)
+  function fall(fallen: number, place: DispensePlace): void {
+    const { bin } = place
+    const seen = !strikesRow('missed_drop', place)
     clock.after(timing.fallMs, () => {
       binOf(bin)?.touched()
       if (seen) for (const listener of listeners) listener(fallen)
@@ -61,13 +68,14 @@ export function createCabinet(
   }
 
   function turn(meant: DispensePlace, operationId: string, onEnd: OnMotionEnd): Motion {
-    if (strikes('jam_without_motion', device)) return standstill(clock, timing, onEnd)
     const place = wiredTo(meant)
-    const jammed = strikes('jam', device)
-    const empty = strikes('empty_turn', device)
-    const hangs = !jammed && !empty && strikes('late_drop', device) && unitsIn(place) > 0
-    const wanted = jammed || empty || hangs ? 0 : strikes('double_drop', device) ? 2 : 1
-    const turnMs = timing.turnMs * (strikes('slow_motion', device) ? 4 : 1)
+    const isHit = (type: FaultType): boolean => strikesRow(type, place)
+    if (isHit('jam_without_motion')) return standstill(clock, timing, onEnd)
+    const jammed = isHit('jam')
+    const empty = isHit('empty_turn')
+    const hangs = !jammed && !empty && isHit('late_drop') && unitsIn(place) > 0
+    const wanted = jammed || empty || hangs ? 0 : isHit('double_drop') ? 2 : 1
+    const turnMs = timing.turnMs * (isHit('slow_motion') ? 4 : 1)
     const durationMs = jammed ? turnMs / 2 + timing.stallMs : turnMs
     let open = true
     chronicle.began({ device, action: 'dispense', operation_id: operationId, detail: { ...place } })
@@ -84,7 +92,7 @@ export function createCabinet(
       const fallen = Math.min(wanted, unitsIn(place))
       if (jammed || fallen === 0) return
       conclude({ ...around(place), fallen, completed: true })
-      fall(fallen, place.bin)
+      fall(fallen, place)
     }
     const cancelFall = clock.after(turnMs * FALL_AT, letFall)
     const cancelEnd = clock.after(durationMs, () => {
@@ -117,7 +125,7 @@ export function createCabinet(
       const fallen = Math.min(1, unitsIn(place))
       if (fallen === 0) return
       chronicle.happened({ device, action: 'drop', detail: { ...around(place), fallen, after } })
-      fall(fallen, place.bin)
+      fall(fallen, place)
     })
   }
 

@@ -304,6 +304,19 @@ describe('faults', () => {
     expect(bench.perform(2, 'bin-2', 'raise_lift')).toMatchObject({ why: 'jam' })
   })
 
+  test.each([
+    ['jam', { state: 'failed', why: 'jam' }],
+    ['jam_without_motion', { state: 'failed', why: 'jam' }],
+    ['empty_turn', { state: 'failed', why: 'no_drop' }],
+    ['missed_drop', { state: 'failed', why: 'no_drop' }],
+  ] as const)('%s at one row leaves the other rows of its cabinet alone', (type, failure) => {
+    const bench = createBench()
+    expect(bench.hub.faults.raise({ type, target: 'row 1/1/2' })).toMatchObject({ target: 'row 1/1/2' })
+    expect(bench.dispense(1)).toMatchObject({ state: 'done' })
+    expect(bench.dispense(2, { row: 2 })).toMatchObject(failure)
+    expect(() => bench.hub.faults.raise({ type, target: 'row 1/9/9' })).toThrow('there is no row 1/9/9')
+  })
+
   test('with the same seed the same happens, with a probability as often as it says', () => {
     const run = (seed: number): string[] => {
       const bench = createBench({ seed })
