@@ -222,9 +222,12 @@ export const ownerInventoryRoutes = defineRoutes(
       at: 'PUT /owners/product/{product_id}/update_upc',
       params,
       body: z.strictObject({
-        upc: UpcText.describe(
-          '12 digits, of which the last checks the others. Spaces, hyphens and the further zeros of an EAN-13 are accepted; the answer has the 12 digits.',
-        ),
+        // The pattern is the stored form: a caller who sends it needs no other.
+        upc: UpcText.meta({
+          pattern: '^\\d{12}$',
+          description:
+            'UPC of the product: 12 digits, the last of which is a check digit. Spaces, hyphens and the further zeros of an EAN-13 are accepted; the answer has the 12 digits.',
+        }),
       }),
       response: z.object({
         success: z.literal(true).describe('Always true.'),
