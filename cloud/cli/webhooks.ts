@@ -16,6 +16,8 @@ import { exampleOfEvent } from '../events/event-example.ts'
 import { createPoster } from '../events/webhooks/post.ts'
 import { eventsAfter, eventText } from '../events/event-list.ts'
 import { lastPosition, publish } from '../events/publish.ts'
+import { viewOrder } from '../commerce/orders/order-view.ts'
+import type { CloudContext } from '../platform/context.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { postRulesOf } from '../platform/settings/config.ts'
@@ -41,13 +43,13 @@ const usage = `Usage:
   larder webhooks test ID
   larder webhooks redeliver ID DELIVERY
   larder webhooks listen --owner NAME [--forward URL]
-  larder webhooks trigger TYPE --owner NAME [--hub 1]
+  larder webhooks trigger TYPE --owner NAME [--hub ID | --order ID]
 
 Who is told of events (Standard Webhooks). \`add\` prints the secret, which is shown there and nowhere else. \`rotate\`
 prints a new secret; the former one signs too for --overlap hours (0 to 168, default 24). \`test\` and \`redeliver\` leave the sending to the service, which does it within seconds. \`listen\` prints events as they come, a line of JSON
 each, until it is stopped; with --forward it posts them there as well, signed with the secret that it prints first: for trying a
-receiver on this machine. \`trigger\` makes an event of a type with an example of what it is about, as the description shows it: it
-stands in the list of events and goes to webhooks like any other, so production refuses it.
+receiver on this machine. \`trigger\` makes an event of a type: an example in the state of that type, with negative ids, or
+the order that --order names. It stands in the list of events and goes to webhooks like any other, so production refuses it.
 
 Prints JSON. Types: ${eventTypes.join(', ')}.`
 
@@ -135,7 +137,7 @@ export const webhookCommands = (runtime: Runtime): CommandLine => ({
       },
     },
     trigger: {
-      options: ['owner', 'hub'],
+      options: ['owner', 'hub', 'order'],
       positionals: ['type'],
       run: (invocation) => trigger(invocation, runtime),
     },
@@ -191,12 +193,35 @@ async function trigger(invocation: Invocation, runtime: Runtime): Promise<unknow
   const hubId = asked ?? (await first.executeTakeFirst())?.id
   if (hubId === undefined) throw new UsageError(`${options['owner']} has no hub`)
   const context = contextOf(invocation, runtime)
-  const example = exampleOfEvent(type)
-  const data = 'hub_id' in example ? { ...example, hub_id: hubId } : example
-  const id = await db.transact((tx) => Promise.resolve(appendEvent(tx, context, { type, hubId, data })))
+  const orderId = numberOf(options, 'order', 1, Number.MAX_SAFE_INTEGER)
+  const data =
+    orderId === undefined
+      ? exampleOfEvent(type, { hubId, now: runtime.clock.now() })
+      : await realOrder(q, context, { orderId, ownerId: owner.id, type })
+  const about = orderId === undefined ? hubId : (data as { hub_id: number }).hub_id
+  const event = { type, hubId: about, ownerId: owner.id, data }
+  const id = await db.transact((tx) => Promise.resolve(appendEvent(tx, context, event)))
   await publish(context)
-  await recordAct(q, runtime, { action: 'webhooks.trigger', object: id, detail: { type, hub_id: hubId } })
-  return { id, type, hub_id: hubId, data }
+  await recordAct(q, runtime, { action: 'webhooks.trigger', object: id, detail: { type, hub_id: about } })
+  return { id, type, hub_id: about, data }
+}
+
+/** An order of an owner as it is now. */
+async function realOrder(
+  q: Queries,
+  context: CloudContext,
+  { orderId, ownerId, type }: { orderId: number; ownerId: number; type: EventType },
+): Promise<object> {
+  if (!/^(order|payment)\./.test(type))
+    throw new UsageError(`--order needs an event of an order, not ${type}`)
+  const order = await q
+    .selectFrom('orders')
+    .selectAll()
+    .where('id', '=', orderId)
+    .where('owner_id', '=', ownerId)
+    .executeTakeFirst()
+  if (!order) throw new Error(`no such order of this owner: ${orderId}`)
+  return viewOrder(q, context, order)
 }
 
 const LOOK_MS = 250

@@ -64,7 +64,12 @@ test('an event of each type can be triggered: it is as documented, and whoever i
       id: string
       data: object
     }
-    expect([type, eventData[type].safeParse(data).error?.issues]).toEqual([type, undefined])
+    // Ids are negative: no real object has one.
+    const mirrored = JSON.parse(
+      JSON.stringify(data).replaceAll(/("(?:id|\w+_id|reserved_for_order)":)-/g, '$1'),
+    ) as object
+    expect([type, eventData[type].safeParse(mirrored).error?.issues]).toEqual([type, undefined])
+    expect(JSON.stringify(data)).not.toMatch(/"(id|(?!hub_)\w+_id|reserved_for_order)":\d/)
     const row = await db.kysely
       .selectFrom('events')
       .selectAll()
@@ -72,6 +77,57 @@ test('an event of each type can be triggered: it is as documented, and whoever i
       .executeTakeFirstOrThrow()
     expect(row).toMatchObject({ type, hub_id: 1, owner_id: 1, position: expect.any(Number) as number })
   }
+})
+
+test.each([
+  ['order.paid', { processing_status_name: 'QUEUED', payment_status: 'completed', ready_at: null, bins: [] }],
+  ['order.ready', { processing_status_name: 'READY', bins: [1] }],
+  ['order.collecting', { processing_status_name: 'COLLECTING' }],
+  ['order.completed', { processing_status_name: 'COMPLETED' }],
+  ['order.failed', { processing_status_name: 'FAILED', payment_status: 'refunded' }],
+  ['order.timed_out', { processing_status_name: 'TIMED_OUT' }],
+  ['order.cancelled', { processing_status_name: 'CANCELLED', payment_status: 'refunded' }],
+  ['order.refunded', { payment_status: 'partially_refunded' }],
+  ['hub.offline', { online: false, network_status: 'disconnected' }],
+  ['inventory.out_of_stock', { quantity: 0 }],
+  ['alarm.raised', { cleared_at: null, acknowledged_at: null }],
+  ['alarm.cleared', { cleared_at: expect.any(String) as string, acknowledged_at: null }],
+] as const)('the example of %s is in the state of its type', async (type, state) => {
+  const { data } = json(await webhooks('trigger', type, '--owner', 'One')) as { data: object }
+  expect(data).toMatchObject(state)
+})
+
+test('an event of a real order shows the order; orders of others and other types are refused', async () => {
+  await db.kysely
+    .insertInto('users')
+    .values({ id: 1, is_anonymous: 1, created_at: 1, updated_at: 1 })
+    .execute()
+  const order = {
+    uuid: '018f0000-0000-7000-8000-000000000001',
+    user_id: 1,
+    hub_id: 1,
+    processing_status: 60,
+    payment_status: 'completed',
+    currency: 'USD',
+    total: 500,
+    version: 1,
+    open_when_ready: 0,
+    bins: '[]',
+    created_at: 1,
+    updated_at: 1,
+  } as const
+  await db.kysely
+    .insertInto('orders')
+    .values({ ...order, id: 7, owner_id: 1 })
+    .execute()
+  const shown = json(await webhooks('trigger', 'order.completed', '--owner', 'One', '--order', '7'))
+  expect(shown).toMatchObject({ hub_id: 1, data: { order_id: 7, user_id: 1, total: 500 } })
+  for (const [args, exit] of [
+    [['order.completed', '--owner', 'Two', '--order', '7'], 1],
+    [['order.completed', '--owner', 'One', '--order', '8'], 1],
+    [['hub.online', '--owner', 'One', '--order', '7'], 2],
+  ] as const)
+    expect(await webhooks('trigger', ...args)).toMatchObject({ exitCode: exit })
 })
 
 test('what cannot be triggered is refused in words; in production nothing can', async () => {
