@@ -26,7 +26,7 @@ import {
 import { ErrorCodeName } from './errors.ts'
 import { defineRoutes } from './route.ts'
 
-/** What the contract marks with `?` is always present here, and null where there is nothing to say. */
+/** Fields that the contract marks with `?` are always present here; null if there is no value. */
 export const OrderItem = z
   .object({
     order_item_id: Id.describe('Number of this line of the order.'),
@@ -48,7 +48,7 @@ export const OrderItem = z
   .meta({ id: 'OrderItem' })
 export type OrderItem = z.infer<typeof OrderItem>
 
-/** Of a cart, whose prices are not frozen, the totals are what paying would freeze now. */
+/** The prices of a cart are not frozen: its totals are the current ones. */
 export const Order = z
   .object({
     order_id: OrderId,
@@ -198,7 +198,7 @@ export const consumerOrderRoutes = defineRoutes(
       params: orderParams,
       response: z.object({ success: Success, order_id: OrderId, message: Message }),
       errors: ['order_not_found', 'order_not_deletable', 'order_state_conflict', 'processor_unavailable'],
-      summary: 'Delete an unpaid order, or cancel and refund one that the hub has not started',
+      summary: 'Delete an unpaid order, or cancel and refund an order that the hub has not started',
       description:
         'NEW and PENDING_PAYMENT: the order is deleted and its payment cancelled. QUEUED: the order is CANCELLED and refunded if the hub agrees, is silent (after 10 s) or is offline; the hub never dispenses it afterwards. If the hub had already started it, the answer is 409 `order_state_conflict`. Any other status is 409 `order_not_deletable`.',
     },

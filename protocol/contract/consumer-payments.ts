@@ -79,7 +79,7 @@ export const PaymentResult = z
   .meta({ id: 'PaymentResult' })
 export type PaymentResult = z.infer<typeof PaymentResult>
 
-/** What a saved way to pay is: a card, or a card in one of the two mobile wallets (C §4.4). */
+/** Kind of a saved payment method: a card, or a card in one of the two mobile wallets (C §4.4). */
 export const PaymentMethodType = namedEnum('PaymentMethodType', 'Kind of a payment method.', {
   card: 'a card.',
   platform_a: 'a card in a mobile wallet of platform A.',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Id, Cents, HubId, ProductId, ImageUrl, Upc, Page } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-/** `quantity` is what can still be bought; the purchase price is nobody's business here. */
+/** A product as customers see it: without its purchase price. */
 export const Product = z
   .object({
     id: ProductId,
@@ -42,7 +42,7 @@ export const consumerProductRoutes = defineRoutes(
       at: 'GET /hubs/{hub_id}/products',
       params: z.object({ hub_id: HubId }),
       query: z.object({
-        // Any number (C §4.7): of a category that is not there a hub has no products.
+        // Any number (C §4.7): an unknown category has no products.
         subcategory_id: z
           .int()
           .min(0)

@@ -26,7 +26,7 @@ const switchWords = {
 const notices =
   'Notices that the customer wants. `push` is sent to the devices that are registered for push messages. `email` and `sms` are stored only: this service mails nothing to customers, and this service sends no text messages.'
 
-/** What the contract marks with `?` is always present here, and null where there is nothing to say. */
+/** Fields that the contract marks with `?` are always present here; null if there is no value. */
 export const Profile = z
   .object({
     user_id: UserId,
@@ -137,7 +137,7 @@ const switchFor = (channel: keyof typeof switchWords) =>
     .optional()
     .describe(`${switchWords[channel]} null is true. If it is left out: unchanged.`)
 
-/** A merge patch (RFC 7396): what is absent is kept, null clears; a switch that is cleared is on. */
+/** A merge patch (RFC 7396): absent fields are unchanged, null clears a field. A cleared switch is on. */
 const ProfilePatch = z
   .strictObject({
     first_name: PersonName.nullable()
@@ -184,7 +184,7 @@ const patch = {
   examples: { body: { first_name: 'Ada', date_of_birth: '1990-12-10', notifications: { sms: false } } },
 } as const
 
-/** C §4.3: what a user says of itself, where it shops, and the devices that it is told on. */
+/** C §4.3: profile, hub and devices of a user. */
 export const consumerProfileRoutes = defineRoutes(
   { interface: 'consumer', auth: { kind: 'user' }, rate: 'standard', tag: 'Profile' },
   {

@@ -26,7 +26,7 @@ export const ShownContacts = {
     .describe('True if a token has proved the phone number: it belongs to this user only.'),
 }
 
-/** What the contract marks with `?` is always present here, and null where there is nothing to say. */
+/** Fields that the contract marks with `?` are always present here; null if there is no value. */
 export const User = z
   .object({
     user_id: UserId,

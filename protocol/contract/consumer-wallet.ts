@@ -3,7 +3,6 @@ import { Id, Cents, OrderId, OrderIdOrNull, Currency, CreatedAt, ExpectedTotal, 
 import { PaymentResult, payingErrors } from './consumer-payments.ts'
 import { defineRoutes } from './route.ts'
 
-/** `pending_cents`: deposits of which the processor has not reported yet. */
 export const WalletBalance = z
   .object({
     balance_cents: Cents.describe('Balance in cents, never below 0.'),
@@ -26,7 +25,7 @@ export const WalletTransactionStatus = namedEnum('WalletTransactionStatus', 'Sta
   canceled: 'it was cancelled; the balance has not changed.',
 })
 
-/** What the contract marks with `?` is always present here, and null where there is nothing to say. */
+/** Fields that the contract marks with `?` are always present here; null if there is no value. */
 export const WalletTransaction = z
   .object({
     id: Id.describe('Number of the transaction.'),

@@ -77,7 +77,7 @@ export const ErrorBody = z
   .meta({ id: 'ErrorBody' })
 export type ErrorBody = z.infer<typeof ErrorBody>
 
-/** Every error code with which a route may answer: its own, and those that follow from what it is. */
+/** Every error code of a route: its own codes, and the codes that follow from its other fields. */
 export function errorsOf(route: Route): ErrorCode[] {
   const codes = new Set<ErrorCode>([
     ...byAuth(route),

@@ -41,7 +41,7 @@ export const EventTypeName = z
   .enum(eventTypes)
   .meta({ id: 'EventType', description: valuesIn('Type of event.', eventMeanings) })
 
-/** What the `data` of each type of event is. */
+/** The schema of `data` for each type of event. */
 export const eventData: Record<EventType, z.ZodType<object>> = {
   'order.paid': Order,
   'order.ready': Order,

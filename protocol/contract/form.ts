@@ -10,7 +10,7 @@ export const MIB = 1024 * KIB
 export interface Form {
   fields: z.ZodObject
   files: Readonly<Record<string, FileField>>
-  /** Of all files together, in bytes; what the fields allow each where absent. */
+  /** Maximum size of all files together in bytes; by default the sum of the fields' limits. */
   totalBytes?: number
   /** Where the media store keeps the files: `<folder>/<uuid>.<ext>`. */
   folder: MediaFolder

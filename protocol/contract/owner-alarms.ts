@@ -34,7 +34,7 @@ const AlarmFilter = namedEnum('AlarmFilter', 'Only alarms in this state.', {
   all: 'open and cleared alarms.',
 })
 
-/** Something that a person has to look at: one for each incident. */
+/** A problem that needs a person: one alarm for each incident. */
 export const Alarm = z
   .object({
     id: z.string().describe('Id of the alarm.'),
@@ -64,7 +64,7 @@ export const Alarm = z
   .meta({ id: 'Alarm' })
 export type Alarm = z.infer<typeof Alarm>
 
-/** What people are told. */
+/** Alarms of an owner's hubs (contract, section 12). */
 export const ownerAlarmRoutes = defineRoutes(
   { interface: 'owner', auth: { kind: 'api', scope: 'hubs:read' }, rate: 'standard', tag: 'Alarms' },
   {

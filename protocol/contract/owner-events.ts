@@ -20,11 +20,11 @@ const [first, ...others] = eventTypes.map((type) =>
     .meta({ id: nameOf(type) }),
 )
 
-/** Something that happened. */
+/** One change of a hub, an order or the stock. */
 export const Event = z.discriminatedUnion('type', [first!, ...others]).meta({ id: 'Event' })
 export type Event = z.infer<typeof Event>
 
-/** Which events of those that the credential reaches; all where absent. */
+/** Filters of events; without them every event that the credential reaches. */
 const filters = {
   hub_id: HubFilter,
   types: z
@@ -34,7 +34,7 @@ const filters = {
     .describe('Only events of these types. Repeat the parameter for several. If it is left out: all types.'),
 }
 
-/** What happens to an owner's hubs, orders and stock. */
+/** Changes of an owner's hubs, orders and stock. */
 export const ownerEventRoutes = defineRoutes(
   {
     interface: 'owner',

@@ -3,7 +3,6 @@ import { DeviceStatus as DeviceState } from '../mqtt/session.ts'
 import { Id, Timestamp, HubId, Message, valuesIn, namedEnum } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-/** `inactive`: never heard of. `paused`: it takes no orders. */
 export const HubStatus = namedEnum(
   'HubStatus',
   'State of the hub: the first one that holds, in reverse order of this list.',

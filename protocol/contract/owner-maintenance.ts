@@ -3,7 +3,7 @@ import { Id, Timestamp, HubId, CreatedAt, Success, Message, Page, Total } from '
 import { MIB, type Form } from './form.ts'
 import { defineRoutes } from './route.ts'
 
-/** O §2. `url` is where the file can be fetched for a while; `bucket_uri` is where it is kept. */
+/** O §2. `url` is a signed address that expires; `bucket_uri` is the place in the media store. */
 export const MediaAsset = z
   .object({
     original_name: z.string().describe('Name of the file as it was sent.'),
@@ -37,7 +37,7 @@ export const MaintenanceReport = z
   .meta({ id: 'MaintenanceReport' })
 export type MaintenanceReport = z.infer<typeof MaintenanceReport>
 
-/** An instant as people's programs write it: with an offset, or without one in UTC. */
+/** An instant with an offset, or without one in UTC. */
 const Instant = z.iso.datetime({ offset: true, local: true })
 
 /** O §4.5, `formData`. */

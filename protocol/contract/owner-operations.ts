@@ -13,7 +13,6 @@ import {
 } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-/** `settled`: it was, and how is not known here (the cloud was restored to a time before). */
 export const operationStates = ['unknown', 'happened', 'not_happened', 'settled'] as const
 
 const OperationState = z.enum(operationStates).meta({
@@ -33,7 +32,7 @@ const OperationResolver = namedEnum('OperationResolver', 'What resolved the oper
   hub: 'the hub; the cloud does not know by what.',
 })
 
-/** An operation of which its hub could not learn whether it happened, or what was learned in the end (I1). */
+/** A motion whose hub could not learn whether it happened, and its resolution (I1). */
 export const Operation = z
   .object({
     id: z.uuid().describe('UUID of the operation.'),
@@ -61,7 +60,7 @@ const OPERATION = {
   settled_by: 'person',
 }
 
-/** What hubs did, or did not: nobody knows, until a sensor, a count or a person says. */
+/** Motions with an unknown outcome, until a sensor, a count or a person resolves them. */
 export const ownerOperationRoutes = defineRoutes(
   {
     interface: 'owner',

@@ -18,7 +18,7 @@ import {
 } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-/** O §2, order and order item. Of a cart, whose prices are not frozen, the totals are what they would be now. */
+/** O §2, order and order item. The prices of a cart are not frozen: its totals are the current ones. */
 export const OwnerOrder = z
   .object({
     id: OrderId,

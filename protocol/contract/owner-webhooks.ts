@@ -46,7 +46,7 @@ const DeliveredType = z.enum([...eventTypes, TEST_EVENT]).meta({
   }),
 })
 
-/** Where an owner wants to be told of events. `secret` is shown at its creation alone. */
+/** An address that receives events of an owner. Only its creation returns `secret`. */
 export const WebhookEndpoint = z
   .object({
     id: z.string().describe('Id of the webhook (`we_…`).'),
@@ -65,7 +65,7 @@ export const WebhookEndpoint = z
   .meta({ id: 'WebhookEndpoint' })
 export type WebhookEndpoint = z.infer<typeof WebhookEndpoint>
 
-/** What a webhook was told, or not. */
+/** One event for one webhook, with its attempts. */
 export const Delivery = z
   .object({
     id: z.string().describe('Id of the delivery.'),
@@ -123,7 +123,7 @@ const page = <T extends z.ZodType>(item: T) =>
 const hubErrors = ['hub_access_denied', 'hub_not_found'] as const
 const body = { url: 'https://integrator.example/larder', event_types: ['order.paid', 'order.ready'] }
 
-/** Events that come by themselves: as Standard Webhooks (https://www.standardwebhooks.com) has them. */
+/** Events that the service posts, as in Standard Webhooks (https://www.standardwebhooks.com). */
 export const ownerWebhookRoutes = defineRoutes(
   {
     interface: 'owner',

@@ -14,7 +14,7 @@ export interface Route {
   interface: Interface
   auth: Auth
   rate: RateClass
-  /** A second, smaller allowance that each call takes from as well. */
+  /** A second, smaller allowance that each call counts against too. */
   alsoRate?: RateClass
   /** Creates the user of an identity. For an anonymous one each call also takes from the allowance of class `guest`. */
   makesGuests?: true
@@ -23,19 +23,19 @@ export interface Route {
   query?: z.ZodObject
   /** Of the JSON body. Every object in it is strict (`z.strictObject`): a misspelt field must not change what a call does. */
   body?: z.ZodObject
-  /** Fields of the body that the route does not know are ignored. */
+  /** Unknown fields of the body are ignored. */
   ignoresUnknown?: true
-  /** A request without any body is one with `{}`. */
+  /** A request without a body counts as one with `{}`. */
   bodyOptional?: true
   /** A multipart form in place of a JSON body. It is read last, after access to the hub has been checked. */
   form?: Form
-  /** The body is handed on unparsed (webhooks, whose signature is over the bytes). */
+  /** The handler gets the unparsed body: a webhook's signature covers its bytes. */
   rawBody?: true
-  /** Headers of which one must be there before the body is read: the signature over it. */
+  /** Headers for the signature. One of them must be present before the body is read. */
   signedBy?: readonly string[]
-  /** Of the success body. */
+  /** Schema of the success body. */
   response: z.ZodType
-  /** Of an event stream: what each of its messages is. */
+  /** Schema of each message of an event stream. */
   message?: z.ZodType
   /** Success status; 200 where absent. A 204 has no body: its `response` is `z.undefined()`. */
   status?: number
@@ -46,16 +46,15 @@ export interface Route {
    * names its type; `text/event-stream` is one too.
    */
   produces?: 'text/html' | 'application/octet-stream' | 'text/event-stream'
-  /** What it answers with instead of JSON where the caller says so (`Accept`): a text of this type. */
+  /** Media type that the caller can request with `Accept` instead of JSON. */
   alsoProduces?: 'text/csv'
   /**
-   * Success carries an `ETag`, and whoever has the same answer already is told so (304). `public`: all callers are answered
-   * alike.
+   * Success carries an `ETag`; a caller who has the same answer gets 304. `public`: all callers get the same answer.
    */
   validated?: 'public' | 'private'
-  /** The last parameter of the path takes all the rest of it, slashes included. */
+  /** The last parameter of the path takes the rest of the path, slashes included. */
   openEnded?: true
-  /** The query or path parameter that names a hub to which an `api` credential needs access, where it is there. */
+  /** Query or path parameter with the hub that an `api` credential needs access to. */
   hub?: string
   /** An owner from whom the hub was moved reads the books of that owner's own time here. */
   formerOwners?: true
@@ -67,8 +66,8 @@ export interface Route {
    */
   badValues?: Readonly<Record<string, ErrorCode>>
   /**
-   * Where a request that fails validation is answered with the success status (O §4.6, bins over SSH): the body, from the
-   * query as it came and a sentence that says what is wrong.
+   * Makes the body for a request that fails validation, if the route answers it with the success status (O §4.6, bins over
+   * SSH). It gets the query as it was sent, and the problem as a sentence.
    */
   invalidBody?: (query: Readonly<Record<string, string>>, message: string) => unknown
   /**
@@ -81,7 +80,7 @@ export interface Route {
   tag: string
   summary: string
   description?: string
-  /** Dates. */
+  /** Dates (`YYYY-MM-DD`). */
   deprecated?: { since: string; sunset: string }
   /** Headers of success beyond those that follow from the other fields (`headers.ts`). */
   headers?: readonly ('X-Total-Count' | 'Link' | 'X-Incomplete')[]
@@ -104,7 +103,7 @@ export type Auth =
   | { kind: 'diag'; scope: Scope }
   | { kind: 'none' }
 
-/** Requests a minute and whose. */
+/** Requests per minute, and whose requests are counted. */
 export interface Rate {
   requests: number
   by: 'credential' | 'address'
@@ -141,7 +140,7 @@ export const ratesOf = ({
 }: Pick<Route, 'rate' | 'alsoRate'>): readonly [RateClass, ...RateClass[]] =>
   alsoRate === undefined ? [rate] : [alsoRate, rate]
 
-/** A route as its table writes it: method and path stand in one text, and what the whole table shares stands beside it. */
+/** A route in its table: method and path are one text. Fields that the whole table shares are written once. */
 export type RouteEntry = Partial<Omit<Route, 'method' | 'path'>> & { at: `${Route['method']} /${string}` }
 
 /** The table's shared fields, with the entry's own above them. */

@@ -47,6 +47,6 @@ export const routes = {
 } satisfies Record<string, Route>
 export type Routes = typeof routes
 export type RouteId = keyof Routes
-/** The routes that are always served, and those that only a demo serves. */
+/** Routes that only a demo serves, and all other routes. */
 export type DemoRouteId = keyof typeof demoRoutes
 export type ServiceRouteId = Exclude<RouteId, DemoRouteId>
