@@ -104,6 +104,7 @@ export interface Table<C extends Columns = Columns> {
   readonly constraints: readonly string[]
   readonly indexes: readonly Index[]
   readonly isVolatile: boolean
+  readonly isUpdatedOften: boolean
   primaryKey(...columns: Names<C>): Table<C>
   unique(...columns: Names<C>): Table<C>
   check(condition: string): Table<C>
@@ -112,6 +113,11 @@ export interface Table<C extends Columns = Columns> {
   uniqueIndex(name: string, columns: Names<C>, where?: string): Table<C>
   /** Its rows may be lost with the server: written without its log. */
   volatile(): Table<C>
+  /**
+   * Its rows change every few seconds: on PostgreSQL most of each page stays free, so that a new version of a row stays on its
+   * page, without a new entry in the index, and only the changed part of the row is logged.
+   */
+  updatedOften(): Table<C>
 }
 
 export interface Index {
@@ -121,11 +127,11 @@ export interface Index {
   where: string | undefined
 }
 
-type Parts = Pick<Table, 'constraints' | 'indexes' | 'isVolatile'>
+type Parts = Pick<Table, 'constraints' | 'indexes' | 'isVolatile' | 'isUpdatedOften'>
 
 export function defineTable<const C extends Columns>(
   columns: C,
-  parts: Parts = { constraints: [], indexes: [], isVolatile: false },
+  parts: Parts = { constraints: [], indexes: [], isVolatile: false, isUpdatedOften: false },
 ): Table<C> {
   const and = (more: Partial<Parts>) => defineTable(columns, { ...parts, ...more })
   const constrained = (constraint: string) => and({ constraints: [...parts.constraints, constraint] })
@@ -139,6 +145,7 @@ export function defineTable<const C extends Columns>(
     index: (name, on, where) => indexed({ name, columns: on, isUnique: false, where }),
     uniqueIndex: (name, on, where) => indexed({ name, columns: on, isUnique: true, where }),
     volatile: () => and({ isVolatile: true }),
+    updatedOften: () => and({ isUpdatedOften: true }),
   }
 }
 
@@ -153,9 +160,10 @@ export type RowOf<T> =
 /** The statements that make a table and its indexes. SQLite's tables are strict: they refuse values of another type, too. */
 export function createStatements(name: string, table: Table, kind: DatabaseKind): string[] {
   const columns = Object.entries(table.columns).map(([column, { sql }]) => columnSql(column, sql, kind))
+  const storage = kind === 'sqlite' ? ' strict' : table.isUpdatedOften ? ' with (fillfactor = 30)' : ''
   const unlogged = table.isVolatile && kind === 'postgres' ? 'unlogged ' : ''
   return [
-    `create ${unlogged}table ${name} (${[...columns, ...table.constraints].join(', ')})${kind === 'sqlite' ? ' strict' : ''}`,
+    `create ${unlogged}table ${name} (${[...columns, ...table.constraints].join(', ')})${storage}`,
     ...table.indexes.map((index) => indexStatement(name, index)),
   ]
 }

@@ -2,28 +2,32 @@ import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table
 
 /** Hubs over MQTT. */
 export const gatewayTables = {
+  /**
+   * A heartbeat changes the four columns before `health`, and `health` seldom. PostgreSQL logs only the part between the first
+   * and the last changed byte of a row, so `health`, most of the row, stands last.
+   */
   hub_sessions: defineTable({
     hub_id: int.primaryKey.references('hubs'),
     session: text,
     /** The life of the hub's service and its monotonic clock, as the latest hello said them: an earlier one comes too late. */
     instance: text.nullable,
     hello_monotonic: real.nullable,
-    /** The cloud process that speaks for the cloud to this hub, until the lease ends. */
-    process_id: text,
-    lease_until: instant,
-    is_connected: flag,
-    /** The hub's service has stopped in good order, and no later session has said hello. */
-    has_left: flag.default(0),
-    last_heard_at: instant,
-    /** `HubHealth`, or null before the first heartbeat. */
-    health: text.nullable,
-    health_at: instant.nullable,
-    /** On the hub's own monotonic clock: what is older is not written over it. */
-    health_monotonic: real.nullable,
     software: text,
     /** What stands still between the hub and the cloud, by part, with reason and time (`gateway/stalls.ts`); null if nothing does. */
     stalled: text.nullable,
-  }),
+    /** The cloud process that speaks for the cloud to this hub, until the lease ends. */
+    process_id: text,
+    is_connected: flag,
+    /** The hub's service has stopped in good order, and no later session has said hello. */
+    has_left: flag.default(0),
+    lease_until: instant,
+    last_heard_at: instant,
+    health_at: instant.nullable,
+    /** Time of `health` on the hub's own monotonic clock: an older report does not replace it. */
+    health_monotonic: real.nullable,
+    /** `HubHealth`, or null before the first heartbeat. */
+    health: text.nullable,
+  }).updatedOften(),
   /** Receivers of hubs' streams. A new epoch adds a row and keeps the old one. */
   hub_streams: defineTable({
     hub_id: int.references('hubs').fixed,
