@@ -25,7 +25,7 @@ function withWal(tx: Tx): { tx: Tx; bytes: () => number } {
       return Promise.resolve(result)
     },
   }
-  return { tx: { ...tx, q: tx.q.withPlugin(plugin) as Tx['q'] }, bytes: () => bytes }
+  return { tx: { ...tx, q: tx.q.withPlugin(plugin) }, bytes: () => bytes }
 }
 
 service('postgres')(
@@ -76,7 +76,7 @@ service('postgres')(
       monotonic += 5000
       const beats = Array.from({ length: HUBS }, (_, index): Beat => {
         const heartbeat = { session, monotonic, health: { ...health, ...changed } }
-        return { hubId: index + 1, heartbeat: heartbeat as Beat['heartbeat'] }
+        return { hubId: index + 1, heartbeat }
       })
       return db.transact(async (tx) => {
         const counted = withWal(tx)
