@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { ErrorBody } from '../contract/errors.ts'
 import type { Routes } from '../contract/routes.ts'
 
-/** The types of the interface, all inferred from its table of routes. In the package they stand written out. */
+/** The types of the interface, inferred from its table of routes. The package contains them written out. */
 
 type In<Schema> = Schema extends z.ZodType ? z.input<Schema> : undefined
 type Field<R, Name extends string> = R extends Record<Name, infer Schema> ? In<Schema> : undefined
@@ -11,10 +11,10 @@ interface Shape<R extends { response: z.ZodType }> {
   params: Field<R, 'params'>
   query: Field<R, 'query'>
   body: Field<R, 'body'>
-  /** Whether its body is a form. */
+  /** True if the body is a form. */
   form: R extends { form: object } ? true : undefined
   answer: z.input<R['response']>
-  /** What each message of a live stream is. */
+  /** The type of each message of a live stream. */
   message: Field<R, 'message'>
 }
 
@@ -22,7 +22,7 @@ type Callable<R> = R extends { interface: 'root' } | { produces: 'text/html' | '
   ? never
   : R
 
-/** Every endpoint by its method and path, as the document has them. */
+/** Every endpoint by its method and path, as in the OpenAPI document. */
 export type Api = {
   [
     Id in keyof Routes as Callable<Routes[Id]> extends never
@@ -32,5 +32,5 @@ export type Api = {
 }
 
 export type ErrorCode = ErrorBody['error']['code']
-/** What a 422 found wrong. */
+/** One problem of a 422. */
 export type Problem = Exclude<ErrorBody['detail'], string>[number]

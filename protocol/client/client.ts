@@ -22,7 +22,7 @@ export type * from './types.ts'
 export type { ClientSystem } from './system.ts'
 export { verifyWebhook, type Verified, type WebhookEvent } from './webhook.ts'
 
-/** A call that failed, for whom an error is more convenient than a value. */
+/** The error of a failed call, for callers who prefer an exception. */
 export class LarderError extends Error {
   readonly failure: Failure
 
@@ -33,7 +33,7 @@ export class LarderError extends Error {
   }
 }
 
-/** What a call answered; throws `LarderError` where it failed. */
+/** Returns the answer of a call. Throws `LarderError` if the call failed. */
 export function unwrap<Data>(result: Result<Data>): Data {
   if (!result.ok) throw new LarderError(result.error)
   return result.data
@@ -41,21 +41,21 @@ export function unwrap<Data>(result: Result<Data>): Data {
 
 export interface Client {
   /**
-   * Calls an endpoint: `call('GET /users/{user_id}/orders', { params: { user_id: 1 } })`. What went wrong is a value. Calls
-   * that failed for a passing reason are sent again, with pauses; a POST under one `Idempotency-Key`, so that it happens once.
+   * Calls an endpoint: `call('GET /users/{user_id}/orders', { params: { user_id: 1 } })`. An error is a value. The
+   * client repeats a call after a temporary failure, with pauses. Every try of a POST has one `Idempotency-Key`.
    */
   call<E extends Endpoint>(endpoint: E, ...args: Args<E>): Promise<Result<Api[E]['answer']>>
-  /** The items of a list, page by page as they are asked for. Throws `LarderError`. */
+  /** The items of a list. The client reads the pages one after the other. Throws `LarderError`. */
   items<E extends Paged>(endpoint: E, ...args: Args<E>): AsyncGenerator<ItemOf<E>, void, undefined>
   /**
-   * The messages of a live stream, as they come; goes on after the last one when the connection is lost, until its signal
-   * aborts or its reader leaves. Throws `LarderError` where the service refuses.
+   * The messages of a live stream. After a lost connection it continues with the next message, until the signal aborts or the
+   * reader stops. Throws `LarderError` if the service refuses the stream.
    */
   live<E extends Live>(
     endpoint: E,
     ...args: LiveArgs<E>
   ): AsyncGenerator<Exclude<Api[E]['message'], undefined>, void, undefined>
-  /** An order now and at each change, until its last state. */
+  /** The order at once and at each change, until its last state. */
   followOrder(order: {
     userId: number
     orderId: number
@@ -64,7 +64,7 @@ export interface Client {
 }
 
 type OrderStream = 'GET /users/{user_id}/orders/{order_id}/events'
-/** `after`: the id of the last event that is known. */
+/** `after`: the id of the last event that the caller has. */
 type LiveArgs<E extends Live> =
   Args<E> extends [input?: infer I]
     ? [input?: I & { after?: string }]
@@ -74,7 +74,7 @@ type LiveArgs<E extends Live> =
 export type Send = (endpoint: string, call: Call, headers: Record<string, string>) => Promise<Response>
 
 const TIMEOUT_MS = 30_000
-/** Orders with this `processing_status`, and higher ones, change no more: COMPLETED, CANCELLED, FAILED, … */
+/** Orders with this `processing_status` or a higher one do not change any more: COMPLETED, CANCELLED, FAILED, … */
 const FIRST_LAST_STATE = 60
 
 export function createClient(options: ClientOptions): Client {
@@ -140,7 +140,7 @@ export function createClient(options: ClientOptions): Client {
       )
     },
   }
-  // Types are of the interface's table; at run time any endpoint is one.
+  // The types come from the table of routes; at run time any endpoint is accepted.
   return client as unknown as Client
 }
 
@@ -171,7 +171,7 @@ function sender({ baseUrl, apiKey, token }: ClientOptions, { fetch }: ClientSyst
   }
 }
 
-/** What a parameter of an address is. */
+/** A parameter of an address. */
 type Plain = string | number | boolean
 
 const secretOf = (secret: Secret | undefined) => (typeof secret === 'function' ? secret() : secret)
@@ -205,7 +205,7 @@ interface ErrorAnswer {
   request_id: string
 }
 
-/** An answer that is an error, as the service writes it; or as something before the service did. */
+/** Reads an error of the service, or of a proxy in front of it. */
 async function failureOf(answer: Response, now: () => number): Promise<Failure> {
   const { status, headers } = answer
   const retryAfterMs = retryAfterOf(headers.get('Retry-After'), now)

@@ -7,7 +7,7 @@ interface Page {
 
 type Query = Record<string, unknown>
 
-/** Every item of a list, a page at a time. How its pages follow one another is seen from the answer. */
+/** Every item of a list, page by page. The answer shows the kind of paging. */
 export async function* itemsOf(
   input: Call,
   ask: (input: Call) => Promise<Page>,
@@ -27,7 +27,7 @@ function listIn(body: unknown): unknown[] {
   return (data ?? items ?? logs) as unknown[]
 }
 
-/** What to ask for next; undefined at the end. */
+/** The query of the next page; undefined at the end. */
 function nextOf(query: Query, body: Query, count: number, headers: Headers): Query | undefined {
   if ('next_cursor' in body) {
     const name = 'after' in query || isEvents(body) ? 'after' : 'cursor'
@@ -37,7 +37,7 @@ function nextOf(query: Query, body: Query, count: number, headers: Headers): Que
     const link = headers.get('Link')
     const next = /<[^>]*[?&]page=(\d+)[^>]*>; rel="next"/.exec(link ?? '')
     if (link !== null) return next ? { ...query, page: Number(next[1]) } : undefined
-    // A list by offset: a page that is not full is the last.
+    // A list with an offset: a page that is not full is the last page.
     const limit = Number(query['limit'] ?? STANDARD_LIMIT)
     return count < limit ? undefined : { ...query, limit, offset: Number(query['offset'] ?? 0) + count }
   }
@@ -48,5 +48,5 @@ function nextOf(query: Query, body: Query, count: number, headers: Headers): Que
 /** C §4.6. */
 const STANDARD_LIMIT = 50
 
-/** The list of events goes on after the last one; others go on at a cursor. */
+/** The list of events continues with `after`, other lists with `cursor`. */
 const isEvents = ({ data }: Query): boolean => String((data as { id?: unknown }[])[0]?.id).startsWith('evt_')

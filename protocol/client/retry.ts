@@ -7,14 +7,14 @@ export interface Attempt {
   /** From 1. */
   number: number
   failure: Failure
-  /** Whether the same call, sent again, happens once. */
+  /** True if the same call can be sent again and is executed once. */
   isRepeatable: boolean
 }
 
-/** Nothing was done, or it is not known what was. */
+/** Codes after which nothing was done, or the outcome is unknown. */
 const passing = ['network_error', 'timeout', 'unreadable_answer']
 
-/** How long to wait before the next try; null where there is none. */
+/** The pause before the next try; null if there is no further try. */
 export function pauseAfter(
   { number, failure, isRepeatable }: Attempt,
   { tries, firstMs, mostMs, mostRetryAfterMs }: Retry,
@@ -26,22 +26,22 @@ export function pauseAfter(
     (isRepeatable &&
       (failure.status === 503 ||
         passing.includes(failure.code) ||
-        // The try before, whose answer was lost, is still at work.
+        // The service still executes the former try, whose answer was lost.
         (failure.code === 'idempotency_key_in_use' && number > 1)))
   if (!isWorthIt || number >= tries) return null
   const asked = failure.retryAfterMs ?? 0
   if (asked > mostRetryAfterMs) return null
   const pause = Math.min(mostMs, firstMs * 2 ** (number - 1))
-  // At least half of it, so that many callers who failed at once do not return at once.
+  // At least half of the pause, so that callers who failed together do not return together.
   return Math.max(asked, pause / 2 + (random() * pause) / 2)
 }
 
-/** POSTs that take an `Idempotency-Key`: those of the table of routes that are `idempotent`. */
+/** POSTs that accept an `Idempotency-Key`: the `idempotent` ones of the table of routes. */
 const keyed =
   /order|\/deals\/|\/(controls|operations)\/|\/request_door_open|\/users\/(payments|wallet)\/|\/owners\/(webhooks|maintenance|owner\/banners)/
 
 export const takesKey = (method: string, path: string): boolean => method === 'POST' && keyed.test(path)
 
-/** Whether a call that is sent twice happens once: by its key, or as what customers say of themselves only sets something. */
+/** True if a repeated call is executed once: because of its key, or because it only sets fields of a profile. */
 export const isRepeatable = (method: string, path: string): boolean =>
   method !== 'POST' || takesKey(method, path) || path.startsWith('/users/')

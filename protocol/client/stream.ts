@@ -2,23 +2,23 @@ import { pauseAfter } from './retry.ts'
 import type { ClientSystem } from './system.ts'
 import type { Failure, Retry } from './types.ts'
 
-/** The service says at least every 15 s that it is there. */
+/** The service sends a comment at least every 15 s. */
 const SILENCE_MS = 45_000
 
 interface Followed {
   open: (headers: Record<string, string>, signal: AbortSignal) => Promise<Response>
-  /** The error of an answer that is none. */
+  /** The error for an answer without a stream. */
   refusal: (answer: Response) => Promise<Error & { failure: Failure }>
-  /** The id of the last message that is known. */
+  /** The id of the last message that the caller has. */
   after: string | undefined
   signal: AbortSignal | undefined
   retry: Retry
   system: ClientSystem
-  /** Whether nothing comes after a message. */
+  /** True for the last message. */
   isLast?: ((message: unknown) => boolean) | undefined
 }
 
-/** The messages of a stream over as many connections as it takes. */
+/** The messages of a stream, over several connections if necessary. */
 export async function* follow(followed: Followed): AsyncGenerator<never, void, undefined> {
   const { signal, retry, system, isLast } = followed
   let lastId = followed.after
@@ -46,7 +46,7 @@ export async function* follow(followed: Followed): AsyncGenerator<never, void, u
       }
     } catch (error) {
       if (signal?.aborted) return
-      // A reader that threw is not ours to go on for.
+      // The reader threw: the stream ends.
       failure = (error as { failure?: Failure }).failure ?? failure
       const again = { number: Math.min(failures + 1, retry.tries - 1), failure, isRepeatable: true }
       if (failure.status !== 0 && pauseAfter(again, retry, system.random) === null) throw error
@@ -54,7 +54,7 @@ export async function* follow(followed: Followed): AsyncGenerator<never, void, u
       connection.abort()
     }
     failures += 1
-    // A stream is opened again for as long as it is wanted.
+    // The client reconnects until the reader stops.
     const number = Math.min(failures, retry.tries - 1)
     const pauseMs = pauseAfter({ number, failure, isRepeatable: true }, retry, system.random)
     try {
@@ -65,7 +65,7 @@ export async function* follow(followed: Followed): AsyncGenerator<never, void, u
   }
 }
 
-/** Cuts a connection off on which nothing comes: it may be dead, and nobody has said so. */
+/** Ends a silent connection: it may be dead without a notice. */
 async function inTime<T>(reading: Promise<T>, connection: AbortController, system: ClientSystem): Promise<T> {
   const watch = new AbortController()
   const silence = system.sleep(SILENCE_MS, watch.signal).then(

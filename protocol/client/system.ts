@@ -1,13 +1,13 @@
-/** What the client takes from its surroundings: a browser, Node or a worker. Tests give it another. */
+/** The client's surroundings: a browser, Node or a worker. Tests replace it. */
 export interface ClientSystem {
   fetch: (input: string, init: RequestInit) => Promise<Response>
   /** Milliseconds since the Unix epoch. */
   now: () => number
-  /** From 0 up to, and not, 1. */
+  /** From 0 to below 1. */
   random: () => number
   /** Rejects when the signal aborts. */
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
-  /** A name that no other call has. */
+  /** A unique name for a call. */
   newKey: () => string
 }
 

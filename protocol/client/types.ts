@@ -2,7 +2,7 @@ import type { Api, ErrorCode, Problem } from './api.ts'
 import type { ClientSystem } from './system.ts'
 
 type Endpoints = keyof Api
-/** Endpoints that are answered with messages as they come. */
+/** Endpoints with a live stream of messages. */
 export type Live = { [E in Endpoints]: Api[E]['message'] extends undefined ? never : E }[Endpoints]
 export type Endpoint = Exclude<Endpoints, Live>
 
@@ -36,21 +36,21 @@ type Part<Name extends string, Value> = [Value] extends [undefined]
 interface CallOptions {
   /** Ends the call, its retries and its pauses. */
   signal?: AbortSignal
-  /** Names the call, so that it happens once however often it is sent; the client makes one where it is absent. */
+  /** Key of the call: the service executes all calls with it once. Default: a new key. */
   idempotencyKey?: string
 }
 
-/** What an endpoint takes. */
+/** Input of an endpoint. */
 export type Input<E extends Endpoints> = Part<'params', Api[E]['params']> &
   Part<'query', Api[E]['query']> &
   Part<'body', Api[E]['body']> &
   (Api[E]['form'] extends true ? { form: FormData } : unknown) &
   CallOptions
-/** May be left out where nothing in it is needed. */
+/** The input; optional if it has no required field. */
 export type Args<E extends Endpoints> =
   Partial<Input<E>> extends Input<E> ? [input?: Input<E>] : [input: Input<E>]
 
-/** What a call is, before its types are looked at. */
+/** An untyped call. */
 export interface Call {
   params?: Readonly<Record<string, unknown>>
   query?: Readonly<Record<string, unknown>>
@@ -60,21 +60,21 @@ export interface Call {
   idempotencyKey?: string
 }
 
-/** Why there is no answer of the service, or none that can be read. */
+/** Code of a failure without a readable answer of the service. */
 export type ClientCode = 'network_error' | 'timeout' | 'aborted' | 'unreadable_answer'
 
-/** What went wrong. Further codes of the service may come. */
+/** A failure. The service may add codes. */
 export interface Failure {
   code: ErrorCode | ClientCode | (string & Record<never, never>)
   message: string
-  /** HTTP; 0 where there is no answer. */
+  /** HTTP status; 0 if there is no answer. */
   status: number
   details?: Readonly<Record<string, unknown>>
-  /** Of a 422: what is wrong, field by field. */
+  /** Problems of a 422, field by field. */
   problems?: readonly Problem[]
-  /** Name it when you ask us. */
+  /** Id of the request, for reports of a problem. */
   requestId?: string
-  /** When the service says that a further try makes sense. */
+  /** Time until the service expects a further try. */
   retryAfterMs?: number
 }
 
@@ -87,17 +87,17 @@ export interface Success<Data> {
 export type Result<Data> = Success<Data> | { ok: false; error: Failure }
 
 export interface Retry {
-  /** How often a call is sent at most. */
+  /** Maximum number of tries of a call. */
   tries: number
-  /** The first pause; each further one is twice as long. */
+  /** First pause in milliseconds. Each further pause is twice as long. */
   firstMs: number
-  /** The longest pause, unless the service asks for a longer one. */
+  /** Longest pause in milliseconds, unless the service asks for a longer one. */
   mostMs: number
-  /** A service that asks for more patience than this is not waited for. */
+  /** Longest `Retry-After` in milliseconds that the client waits for. */
   mostRetryAfterMs: number
 }
 
-/** A credential, or what gets one anew for each try. */
+/** A credential, or a function that returns one for each try. */
 export type Secret = string | (() => string | Promise<string>)
 
 export interface ClientOptions {
@@ -108,8 +108,8 @@ export interface ClientOptions {
   /** An identity token: for customers, and for owners with a role. */
   token?: Secret
   retry?: Partial<Retry>
-  /** How long one try may take. */
+  /** Timeout of one try in milliseconds (default 30,000). */
   timeoutMs?: number
-  /** Fetch, clock and chance; the surroundings' own where absent. */
+  /** Fetch, clock and randomness. Default: those of the surroundings. */
   system?: Partial<ClientSystem>
 }

@@ -1,7 +1,7 @@
 import type { Api } from './api.ts'
 import { surroundings } from './system.ts'
 
-/** What a webhook is told; `id` is that of the event, the same in every delivery of it. */
+/** An event that a webhook receives. `id` is the id of the event, the same in every delivery. */
 export type WebhookEvent = Pick<Api['GET /owners/events/stream']['message'] & object, 'type' | 'data'> & {
   id: string
   timestamp: string
@@ -11,12 +11,12 @@ export type Verified = { ok: true; event: WebhookEvent } | { ok: false; error: N
 export type NotVerified = 'missing_header' | 'too_old' | 'wrong_signature' | 'not_json'
 
 export interface Delivery {
-  /** As it came, before anything has parsed it. */
+  /** The unparsed body. */
   body: string
   headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>
   /** `whsec_…`; while a secret is rotated, the old one and the new one. */
   secret: string | readonly string[]
-  /** How old a delivery may be, and how far ahead its clock. */
+  /** Maximum age of a delivery in seconds, and maximum lead of its clock (default 300). */
   toleranceSeconds?: number
   /** Milliseconds since the Unix epoch. */
   now?: () => number
@@ -24,7 +24,7 @@ export interface Delivery {
 
 const TOLERANCE_SECONDS = 300
 
-/** Whether a delivery is from the service (Standard Webhooks), and what it tells. */
+/** Verifies that the service has signed a delivery (Standard Webhooks), and returns its event. */
 export async function verifyWebhook({ body, headers, secret, ...options }: Delivery): Promise<Verified> {
   const { toleranceSeconds = TOLERANCE_SECONDS, now = surroundings.now } = options
   const header = (name: string): string | undefined =>
@@ -54,7 +54,7 @@ export async function verifyWebhook({ body, headers, secret, ...options }: Deliv
   }
 }
 
-/** Of base64; undefined for what is none. */
+/** Decodes base64; undefined if the text is not base64. */
 function bytesOf(text: string): Uint8Array<ArrayBuffer> | undefined {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0))

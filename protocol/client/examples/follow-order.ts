@@ -1,6 +1,6 @@
 import type { Client } from '../client.ts'
 
-/** What the page says of an order, by what it is. */
+/** The page's sentence for each state. */
 const sentences: Partial<Record<string, string>> = {
   QUEUED: 'Your order is waiting for the hub.',
   PREPARING: 'Your order is being prepared.',
@@ -10,8 +10,8 @@ const sentences: Partial<Record<string, string>> = {
 }
 
 /**
- * A page that follows an order: shows what it is now, and each change as it comes, until the last. A lost connection is
- * opened again by itself; leaving the page aborts the signal.
+ * A page that follows an order: it shows the present state and each change, until the last state. The client reconnects
+ * after a loss. Leaving the page aborts the signal.
  */
 export async function followOrder(
   customer: Client,

@@ -1,13 +1,13 @@
 import { unwrap, type Client } from '../client.ts'
 
-/** What somebody who fills a hub is to bring. */
+/** One row to refill. */
 export interface Missing {
   place: string
   product: string
   units: number
 }
 
-/** A restocker's list: the rows of a hub that are not full, and what each of them takes. */
+/** A restocker's list: the rows of a hub that are not full, with the missing units. */
 export async function whatToBring(owner: Client, hubId: number): Promise<Missing[]> {
   const query = { hub_id: hubId }
   const products = unwrap(await owner.call('GET /owners/hub_inventory/', { query }))
@@ -22,19 +22,19 @@ export async function whatToBring(owner: Client, hubId: number): Promise<Missing
     }))
 }
 
-/** Says that a row was filled: what stands there is what was counted, and a row that was blocked serves again. */
+/** Reports the counted units of a refilled row. A blocked row is sold again. */
 export async function filled(
   owner: Client,
   row: { hub_id: number; cabinet: number; shelf: number; row: number; quantity: number },
 ): Promise<string> {
   const counted = await owner.call('PUT /owners/hubs/facings', { body: row })
   if (counted.ok) return `${counted.data.quantity} of ${counted.data.capacity}`
-  // A 422 says which field is wrong.
+  // A 422 names the wrong field.
   const [problem] = counted.error.problems ?? []
   return `${counted.error.code}: ${problem?.msg ?? counted.error.message}`
 }
 
-/** How many units each product has sold lately; the history comes page by page. */
+/** Sold units of each product in the newest orders. The client reads the history page by page. */
 export async function sold(owner: Client, hubId: number, mostOrders: number): Promise<Map<string, number>> {
   const units = new Map<string, number>()
   let orders = 0

@@ -1,15 +1,15 @@
 import { unwrap, type Client } from '../client.ts'
 
-/** What a till has beside the service. */
+/** A till beside the service. */
 export interface Till {
   hubId: number
-  /** Takes the money, however the till does: cash, its own terminal. False where the customer does not pay. */
+  /** Takes the money, in cash or with its own terminal. False if the customer does not pay. */
   takeMoney: (cents: number) => Promise<boolean>
 }
 
 /**
- * A till that takes its own payment. The customer's cart is claimed for it (`external`), which freezes the total and
- * reserves a bin; opening that bin with the owner's key says that the money is there. The hub then prepares the order.
+ * A till that takes its own payment. It claims the customer's cart (`external`), which freezes the total and reserves a bin.
+ * Opening that bin with the owner's key confirms the payment. The hub then prepares the order.
  */
 export async function sellAtTill(
   customer: Client,
@@ -29,7 +29,7 @@ export async function sellAtTill(
       query,
       body,
     })
-    // What went wrong is a value, and its code says what.
+    // The error is a value with a code.
     if (!added.ok) return { refused: added.error.code }
     total = added.data.total
   }
