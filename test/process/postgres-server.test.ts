@@ -1,4 +1,5 @@
 import { copyFileSync, chownSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { expect, onTestFinished } from 'vitest'
@@ -15,6 +16,9 @@ import { freePorts } from './chaos/ports.ts'
 import { startPostgres, type TestServer } from './chaos/postgres.ts'
 
 const runtime = systemRuntime()
+const hasIpv6 = Object.values(networkInterfaces()).some((each) =>
+  each?.some(({ address }) => address === '::1'),
+)
 const { clock } = runtime
 
 type Options = Omit<Parameters<typeof startPostgres>[0], 'folder' | 'port' | 'runtime'>
@@ -121,7 +125,7 @@ service('postgres')(
     const other = makeCertificateOfAuthority()
     onTestFinished(() => other.remove())
     const { url } = await server({
-      settings: ['ssl=on', 'listen_addresses=127.0.0.1,127.0.0.2'],
+      settings: ['ssl=on', 'listen_addresses=127.0.0.1,127.0.0.2,::1'],
       prepare(data) {
         const { uid, gid } = statSync(data)
         for (const [from, to] of [
@@ -164,6 +168,7 @@ service('postgres')(
       ['127.0.0.2', `sslmode=verify-ca&sslrootcert=${ca}`, true],
       ['127.0.0.2', `sslmode=verify-full&sslrootcert=${ca}`, /127\.0\.0\.2/],
       ['127.0.0.1', `sslmode=verify-full&sslrootcert=${ca}`, true],
+      ...(hasIpv6 ? ([['[::1]', `sslmode=verify-ca&sslrootcert=${ca}`, true]] as const) : []),
       ['localhost', `sslmode=verify-full&sslrootcert=${ca}`, true],
       ['127.0.0.1', 'sslmode=verify-full', /certificate/],
       ['127.0.0.1', 'sslmode=verify-full&sslrootcert=system', /certificate/],

@@ -82,6 +82,8 @@ const MAX_ATTEMPTS = 20
 
 /** Whether the server is there: nobody waits for it longer. */
 const PING: PoolSettings = { connections: 1, waitMs: 1000, lockMs: 1000, statementMs: 1000 }
+/** New sessions get other answers than old ones: a changed default of the database, a new password, no free connection. */
+const PING_LIFETIME_S = 2
 /** Fails with the code of a refused write, so that the connection is dropped and the next one looks for another server. */
 const PING_STATEMENT = `do $$ begin
   if current_setting('transaction_read_only')::boolean then
@@ -190,11 +192,11 @@ function oneConnection(dialect: Dialect, through: Through): Server {
 /** Nothing is connected to before it is used. */
 function openPools(url: string, log: Log, settings: DatabaseSettings, through: Through): Server {
   const servers = new PostgresServers(url)
-  const open = (pool: PoolSettings) => {
-    const { dialect, state } = openPostgres(servers, log, pool)
+  const open = (pool: PoolSettings, lifetimeS?: number) => {
+    const { dialect, state } = openPostgres(servers, log, pool, lifetimeS)
     return { kysely: new Kysely<Tables>({ dialect: through(dialect) }), state }
   }
-  const ping = open(PING).kysely
+  const ping = open(PING, PING_LIFETIME_S).kysely
   const [reads, writes] = [open(settings.reads), open(settings.writes)]
   const [gateway, background] = [open(settings.gateway), open(settings.background)]
   const pools = { reads, writes, gateway, background }

@@ -52,17 +52,19 @@ const KEEP_ALIVE_MS = 10_000
 
 /**
  * PostgreSQL. Nothing waits without end: for a connection, for a lock, for a statement, or for a server that has fallen
- * silent. The driver is loaded with the first query: a command line on SQLite has no use for it.
+ * silent. The driver is loaded with the first query: a command line on SQLite has no use for it. `lifetimeS`: how long a
+ * connection is used.
  */
 export function openPostgres(
   servers: PostgresServers,
   log: Log,
   settings: PoolSettings,
+  lifetimeS?: number,
 ): PostgresConnections {
   let pool: Pool | undefined
   let refused = 0
   async function open(): Promise<PostgresPool> {
-    const opened = (pool = await openPool(servers, log, settings))
+    const opened = (pool = await openPool(servers, log, settings, lifetimeS))
     return {
       async connect() {
         const connected = await connectTo(opened, servers)
@@ -108,7 +110,12 @@ const unavailable = (error: unknown): DatabaseUnavailable => {
 
 const NO_POOL = { totalCount: 0, idleCount: 0, waitingCount: 0 }
 
-async function openPool(servers: PostgresServers, log: Log, settings: PoolSettings): Promise<Pool> {
+async function openPool(
+  servers: PostgresServers,
+  log: Log,
+  settings: PoolSettings,
+  lifetimeS: number | undefined,
+): Promise<Pool> {
   const { default: pg } = await import('pg')
   const { INT8, NUMERIC } = pg.types.builtins
   // Everything of ours is below 2^53, sums included, so that its 64-bit integers are plain numbers here.
@@ -175,6 +182,7 @@ async function openPool(servers: PostgresServers, log: Log, settings: PoolSettin
     pipeline: true,
     stream: () => new GatheringSocket(),
     ...boundsOf(settings),
+    ...(lifetimeS !== undefined && { maxLifetimeSeconds: lifetimeS }),
   })
   pool.on('error', () => {})
   return pool

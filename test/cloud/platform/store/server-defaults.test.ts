@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { runCommandLine } from '../../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../../cloud/cli/hubs.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
@@ -134,6 +134,25 @@ service('postgres')(
     await alter(url, 'default_transaction_read_only = off')
     await db.ping()
     await write()
+  },
+)
+
+service('postgres')(
+  'the check of health sees a database that refuses new sessions to write, though its own session was allowed to',
+  async () => {
+    const url = await databaseWith()
+    const db = opened(url)
+    await db.ping()
+    await alter(url, 'default_transaction_read_only = on')
+    const refused = () =>
+      db.ping().then(
+        () => '',
+        (error: unknown) => String(outageInWords(error)?.sentence),
+      )
+    await vi.waitFor(async () => expect(await refused()).toContain('accepts no writes'), {
+      timeout: 8000,
+      interval: 300,
+    })
   },
 )
 
