@@ -1,10 +1,13 @@
 /**
- * Every error code of both interfaces with its HTTP status and what it says where the thrower says nothing better
- *. `hardware_error` is 504 where no answer came in time: see `errorStatus`.
+ * Every error code of both interfaces with its HTTP status and its default message.
+ * `hardware_error` is 504 if no answer came in time: see `errorStatus`.
  */
 export const errorCodes = {
   // 400
-  invalid_cursor: { status: 400, message: 'The cursor is not an order of this hub.' },
+  invalid_cursor: {
+    status: 400,
+    message: 'The cursor belongs to another list, or its item is no longer stored.',
+  },
   invalid_json: { status: 400, message: 'The body is not valid JSON.' },
   invalid_signature: { status: 400, message: 'The signature does not match the body, or is too old.' },
   bad_request: { status: 400, message: 'The request is not well-formed HTTP.' },
@@ -16,7 +19,7 @@ export const errorCodes = {
   // 402
   refund_failed: { status: 402, message: 'The processor rejected the refund.' },
   card_declined: { status: 402, message: 'The card was declined.' },
-  insufficient_funds: { status: 402, message: 'The wallet does not hold enough.' },
+  insufficient_funds: { status: 402, message: 'The balance of the wallet is below the total.' },
   payment_failed: { status: 402, message: 'The payment failed.' },
   // 403
   scope_missing: { status: 403, message: 'The credential lacks the scope that this endpoint requires.' },
@@ -53,16 +56,16 @@ export const errorCodes = {
   order_not_editable: { status: 409, message: 'The order can no longer be changed.' },
   order_not_ready: { status: 409, message: 'The order is not ready.' },
   order_not_deletable: { status: 409, message: 'The order can no longer be deleted.' },
-  order_state_conflict: { status: 409, message: 'The order has changed meanwhile.' },
+  order_state_conflict: { status: 409, message: 'The order has changed since it was read.' },
   total_changed: { status: 409, message: "The order's total is not the expected one." },
   insufficient_stock: { status: 409, message: 'There is not enough stock.' },
   hub_not_accepting_orders: { status: 409, message: 'The hub does not accept orders now.' },
   no_bin_available: { status: 409, message: 'No delivery bin is available.' },
-  wallet_not_empty: { status: 409, message: 'The wallet holds money, or a deposit is under way.' },
-  operation_settled: { status: 409, message: 'The operation was settled otherwise.' },
+  wallet_not_empty: { status: 409, message: 'The wallet holds money, or a deposit is in progress.' },
+  operation_settled: { status: 409, message: 'The operation already has the opposite outcome.' },
   duplicate_upc: { status: 409, message: 'Another product of this hub has this UPC.' },
-  webhook_limit_reached: { status: 409, message: 'The owner has as many webhooks as are allowed.' },
-  idempotency_key_in_use: { status: 409, message: 'A request with this idempotency key is under way.' },
+  webhook_limit_reached: { status: 409, message: 'The owner has the maximum number of webhooks.' },
+  idempotency_key_in_use: { status: 409, message: 'A request with this idempotency key is in progress.' },
   // 408, 413, 415
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   payload_too_large: { status: 413, message: 'The body is too large.' },
@@ -70,7 +73,7 @@ export const errorCodes = {
   // 416
   range_not_satisfiable: { status: 416, message: 'The file has no such bytes.' },
   // 417
-  expectation_failed: { status: 417, message: 'The only expectation that is met is 100-continue.' },
+  expectation_failed: { status: 417, message: 'Only the expectation 100-continue is supported.' },
   // 422
   cart_empty: { status: 422, message: 'The order has no items.' },
   amount_too_small: { status: 422, message: 'The total is less than a card can pay.' },
@@ -78,11 +81,14 @@ export const errorCodes = {
   invalid_location: { status: 422, message: 'Cabinet, shelf or row is out of range.' },
   invalid_quantity: { status: 422, message: 'The quantity must be a non-negative integer.' },
   invalid_price: { status: 422, message: 'The price must be a positive integer (cents).' },
-  insufficient_quantity: { status: 422, message: 'More items than were purchased.' },
+  insufficient_quantity: {
+    status: 422,
+    message: 'The quantity is above the purchased units that can still be refunded.',
+  },
   hub_id_required: { status: 422, message: 'hubId is required.' },
   invalid_amount: { status: 422, message: 'The amount must be between 1 and what can still be refunded.' },
   invalid_destination: { status: 422, message: 'The only destination is "Bank Account".' },
-  bin_not_in_order: { status: 422, message: 'The order has nothing in this bin.' },
+  bin_not_in_order: { status: 422, message: 'The order has no goods in this bin.' },
   invalid_upc: { status: 422, message: 'The UPC must have 12 digits and a valid check digit.' },
   invalid_purchase_price: {
     status: 422,
@@ -92,10 +98,10 @@ export const errorCodes = {
   // 429
   rate_limit_exceeded: { status: 429, message: 'Too many requests.' },
   // 431
-  headers_too_large: { status: 431, message: 'The headers of the request have more than 32 KiB.' },
+  headers_too_large: { status: 431, message: 'The headers of the request exceed 32 KiB.' },
   // 5xx
-  internal_error: { status: 500, message: 'Something went wrong on our side.' },
-  hardware_error: { status: 502, message: 'The hardware did not do it.' },
+  internal_error: { status: 500, message: 'The service failed.' },
+  hardware_error: { status: 502, message: 'The hub did not execute the command.' },
   processor_unavailable: { status: 503, message: 'The card processor cannot be reached.' },
   identity_unavailable: { status: 503, message: 'The issuer of identity tokens cannot be reached.' },
   service_unavailable: { status: 503, message: 'The service cannot do this now. Try again soon.' },
@@ -105,7 +111,7 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes
 export const errorCodeNames = Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]
 
-/** The HTTP status of an error. Of one code alone it depends on the details: 504 for hardware that did not answer. */
+/** The HTTP status of an error. Only that of `hardware_error` depends on its details: 504 if the hardware did not answer. */
 export function errorStatus(code: ErrorCode, details?: Readonly<Record<string, unknown>>): number {
   if (code === 'hardware_error' && details?.['reason'] === 'timeout') return 504
   return errorCodes[code].status
