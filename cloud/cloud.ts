@@ -38,7 +38,7 @@ import { cloudRefusals, type CloudRefusals } from './platform/refusals.ts'
 import type { GatewaySettings } from './platform/settings/gateway-settings.ts'
 import { createApp, type App } from './platform/http/app.ts'
 import type { Handlers } from './platform/http/handler.ts'
-import { Health } from './platform/http/health.ts'
+import { Health, type Checks } from './platform/http/health.ts'
 import { openApiDocument } from './platform/http/openapi.ts'
 import { memoryRateLimiter, purgeRateLimits, SharedRateLimiter } from './platform/http/rate-limit.ts'
 import { docsHandlers } from './docs/docs-handlers.ts'
@@ -87,6 +87,8 @@ export interface CloudOptions {
   processor: CardProcessor
   webhookSecret: string | readonly string[]
   verifyIdentity: VerifyIdentity
+  /** Further checks of readiness, by name. */
+  checks?: Checks
   /** Shared with the embedded broker, where there is one. */
   refusals?: CloudRefusals
   /** The same. */
@@ -203,6 +205,7 @@ export function createCloud(options: CloudOptions): Cloud {
     database: () => context.db.ping(),
     broker: () => gateway.isConnected(),
     subscriptions: () => gateway.hearsItsHubs(),
+    ...options.checks,
   })
   const { broker, refused, commit, logFolder } = facts
   const metrics = options.hasMetrics

@@ -33,16 +33,13 @@ import { createCloud, type Cloud } from './cloud.ts'
 import type { CloudContext } from './platform/context.ts'
 import { openSealer } from './platform/store/open-sealer.ts'
 import { keptStoreSecret } from './platform/store/sealer.ts'
-import { identityVerifier } from './platform/credentials/identity-token.ts'
 import { createPoster } from './events/webhooks/post.ts'
 import { followCertificates, type Pems } from './certificate-files.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
 import { externalBroker } from './gateway/broker-external.ts'
 import { healthz, readyz } from './platform/http/health.ts'
 import { addressReader, listen, untrustedProxyWarning, type HttpServer } from './platform/http/listen.ts'
-import { createEmbeddedIssuer } from './platform/identity/embedded-issuer.ts'
-import { remoteKeys } from './platform/identity/remote-keys.ts'
-import { keptSigningKey } from './platform/identity/signing-key.ts'
+import { openIssuer } from './platform/identity/open-issuer.ts'
 import { keptMediaSecret } from './platform/media/addresses.ts'
 import { CleaningThread, threadFileOf } from './platform/media/clean/cleaning-thread.ts'
 import { openMediaStore } from './platform/media/open-store.ts'
@@ -217,7 +214,9 @@ async function main(): Promise<void> {
       : undefined
   const endFollowing = followCertificates(config, { pems, broker, known, clock, log })
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
-  const issuer = await openIssuer(config, baseUrl, runtime, log)
+  const issuer = await openIssuer(config, baseUrl, runtime, log).catch((error: unknown) =>
+    fail(wordsOf(error)),
+  )
   const webhookSecrets = config.PAYMENTS_WEBHOOK_SECRET ?? [randomHex(random, 32)]
   const processor = await openProcessor(config, context).catch((error: unknown) => {
     if (error instanceof UsageError) fail(error.message)
@@ -239,6 +238,7 @@ async function main(): Promise<void> {
     webhookSecret: webhookSecrets,
     verifyIdentity: issuer.verify,
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
+    ...(issuer.check && { checks: { identity: issuer.check } }),
     baseUrl,
     docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
     hasDocs: config.DOCS === 'public',
@@ -302,17 +302,14 @@ async function main(): Promise<void> {
   cloud.start()
   // The service runs by now: a database that is away for a moment does not end it.
   await isolated(context, 'a look for hubs', () => warnWithoutHubs(db.kysely, log, config.databaseUrl))
-  log.info(
-    {
-      port: server.port,
-      mqttPort: broker?.port,
-      metricsPort: metrics?.port,
-      database: db.kind,
-      payments: processor.name,
-      baseUrl,
-    },
-    'cloud is ready',
-  )
+  await tellStarted(cloud, config, log, {
+    port: server.port,
+    mqttPort: broker?.port,
+    metricsPort: metrics?.port,
+    database: db.kind,
+    payments: processor.name,
+    baseUrl,
+  })
 
   const stop = stopper({
     clock,
@@ -337,44 +334,6 @@ async function main(): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
 }
 
-/** The configured identity issuer, or the embedded one with its routes. */
-async function openIssuer(config: CloudConfig, baseUrl: string, runtime: Runtime, log: Log) {
-  const { clock } = runtime
-  const say = (sentence: string): void => log.warn({}, sentence)
-  const audience = config.IDENTITY_AUDIENCE
-  const issuer =
-    config.IDENTITY_ISSUER === undefined
-      ? createEmbeddedIssuer({
-          issuer: baseUrl,
-          audience: audience.split(',')[0]!.trim(),
-          key: await keptSigningKey(config.DATA_DIR, say).catch((error: unknown) => fail(wordsOf(error))),
-          runtime,
-          apiKey: config.DOCS_API_KEY,
-        })
-      : {
-          issuer: config.IDENTITY_ISSUER,
-          keys: remoteKeys({
-            issuer: config.IDENTITY_ISSUER,
-            jwksUrl: config.IDENTITY_JWKS_URL,
-            refetchMs: config.rules.identityRefetchMs,
-            clock,
-            log,
-          }),
-          handlers: undefined,
-        }
-  const verify = identityVerifier({
-    issuer: issuer.issuer,
-    audience,
-    keys: issuer.keys,
-    clock,
-    kept: config.rules.identityTokens,
-    toleranceS: config.rules.identityClockToleranceS,
-    use: config.IDENTITY_TOKEN_USE,
-    trustsRoles: config.IDENTITY_ROLES,
-  })
-  return { verify, handlers: issuer.handlers }
-}
-
 /** The listener of those who watch over the service, apart from its callers'. */
 async function listenForMetrics(
   { health, metrics }: Cloud,
@@ -395,3 +354,13 @@ async function listenForMetrics(
 }
 
 await main()
+
+/** Logs that the service runs. What a broker or a database lacks by now may come in a moment; an issuer without keys is named. */
+async function tellStarted({ health }: Cloud, config: CloudConfig, log: Log, about: object): Promise<void> {
+  if (!(await health.failing()).includes('identity')) return log.info(about, 'cloud is ready')
+  const issuer = config.IDENTITY_ISSUER!
+  log.warn(
+    about,
+    `cloud is running and not ready: IDENTITY_ISSUER: no keys can be fetched from ${issuer}, so nobody can log in`,
+  )
+}

@@ -31,13 +31,18 @@ export interface RemoteKeysOptions {
   log: Log
 }
 
+export interface RemoteKeys extends JWTVerifyGetKey {
+  /** Rejects as long as no key was ever fetched: nobody can log in then. Later outages reject nothing. */
+  check(): Promise<void>
+}
+
 /**
  * The keys of an OIDC issuer, fetched at the first token and cached. An unknown key id makes the function fetch them again, so
  * that a rotation needs no restart. Invented key ids share these fetches. While no further fetch is allowed, a token whose key
  * was not looked up yet gets `identity_unavailable`: the key may be new. Only a fetch without the key refuses the token. While
  * the issuer is out of reach the known keys stay valid.
  */
-export function remoteKeys(options: RemoteKeysOptions): JWTVerifyGetKey {
+export function remoteKeys(options: RemoteKeysOptions): RemoteKeys {
   const { issuer, refetchMs = defaultSettings.identityRefetchMs, clock, log } = options
   let known: { keys: JWTVerifyGetKey; at: number } | undefined
   let failedAt = -Infinity
@@ -94,7 +99,7 @@ export function remoteKeys(options: RemoteKeysOptions): JWTVerifyGetKey {
     }
   }
 
-  return async (...asked) => {
+  const keyFor: JWTVerifyGetKey = async (...asked) => {
     if (!known) {
       if (hasJustFailed()) throw new ApiError('identity_unavailable')
       return (await load())(...asked)
@@ -109,6 +114,13 @@ export function remoteKeys(options: RemoteKeysOptions): JWTVerifyGetKey {
       return lookUp(...asked)
     }
   }
+
+  async function check(): Promise<void> {
+    if (known) return
+    if (hasJustFailed()) throw new ApiError('identity_unavailable')
+    await load()
+  }
+  return Object.assign(keyFor, { check })
 }
 
 async function fetchKeys({ issuer, jwksUrl }: RemoteKeysOptions): Promise<JWTVerifyGetKey> {

@@ -257,3 +257,22 @@ test('a configuration that names another issuer is not believed', async () => {
     code: 'identity_unavailable',
   })
 })
+
+test('readiness asks for the issuer’s keys until they were fetched once; later outages of the issuer do not matter', async () => {
+  const oidc: OidcIssuer = await oidcIssuer()
+  let aheadMs = 0
+  const { clock } = systemRuntime()
+  const ahead = { ...clock, monotonic: () => clock.monotonic() + aheadMs }
+  const dead = remoteKeys({ issuer: 'http://127.0.0.1:1/', clock: ahead, log: silentLog })
+  for (let times = 0; times < 2; times += 1)
+    await expect(dead.check()).rejects.toMatchObject({ code: 'identity_unavailable' })
+  const keys = remoteKeys({ issuer: oidc.issuer, clock: ahead, log: silentLog })
+  oidc.stop()
+  await expect(keys.check()).rejects.toMatchObject({ code: 'identity_unavailable' })
+  oidc.resume()
+  aheadMs += 10_000
+  await keys.check()
+  oidc.stop()
+  aheadMs += 3_600_000
+  await keys.check()
+})
