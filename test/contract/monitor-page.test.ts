@@ -1,10 +1,11 @@
-import { appendFile } from 'node:fs/promises'
+import { appendFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { listen } from '../../cloud/platform/http/listen.ts'
 import { defaultHttpSettings } from '../../cloud/platform/settings/settings.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { seriousProblems } from '../support/browser.ts'
 import { inChromium } from '../support/chromium.ts'
 import { service } from '../support/services.ts'
 import { emptySqlite } from '../cloud/support/database.ts'
@@ -59,6 +60,34 @@ service('chromium')(
         expect(await page.locator('#lines b').count()).toBe(0)
         await page.fill('#filter', 'STUCK')
         expect(await page.locator('#lines > div:visible').count()).toBe(1)
+        // A sentence first, and what else is known when it is asked for.
+        expect(await page.locator('#lines pre').count()).toBe(0)
+        await page.click('#lines > div:visible summary')
+        expect(JSON.parse((await page.textContent('#lines pre'))!)).toEqual({ bin: 2 })
+        await page.fill('#filter', '')
+        const alarm = {
+          time: 0,
+          level: 50,
+          msg: 'alarm',
+          kind: 'bin_fault',
+          message: 'Bin 2 has failed (jam).',
+        }
+        await page.click('#pause')
+        await appendFile(join(logFolder, 'cloud.log'), `${JSON.stringify(alarm)}\n`)
+        await page.waitForSelector('#pause:text-is("Go on (1 new)")')
+        expect(await page.locator('#lines > .error').count()).toBe(0)
+        await page.click('#pause')
+        await page.waitForSelector('#lines > .error:has-text("Error: alarm: Bin 2 has failed (jam).")')
+        await page.selectOption('#level', '40')
+        expect(await page.locator('#lines > div:visible').count()).toBe(2)
+        const [saved] = await Promise.all([page.waitForEvent('download'), page.click('#download')])
+        const lines = (await readFile(await saved.path(), 'utf8')).trim().split('\n')
+        expect(lines.map((line) => JSON.parse(line) as object)).toEqual([entry, alarm])
+        // A reload needs no key, and everything is within a landmark.
+        await page.reload()
+        await page.waitForSelector('#state[data-state="live"]')
+        expect(await seriousProblems(page)).toEqual([])
+        expect(await page.locator('main #lines').count()).toBe(1)
         for (const width of [390, 1400]) {
           await page.setViewportSize({ width, height: 800 })
           expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)

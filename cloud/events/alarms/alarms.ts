@@ -112,7 +112,7 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
         .returningAll()
         .executeTakeFirst()
   if (!row) return
-  context.log.warn({ hubId: row.hub_id, kind, subject, details }, 'alarm')
+  context.log.warn({ hubId: row.hub_id, kind, subject, message: row.message, details }, 'alarm')
   tell(tx, context, row, 'alarm.raised')
   if (worsens(row)) await schedule(tx, WORK, row.id, row.raised_at + context.settings.hubSilentCriticalMs)
 }

@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { call } from '../../../protocol/ui/live.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
-import { causeOf } from './words.ts'
+import { alarmWords, causeOf } from './words.ts'
 
 /** What the page reads of `GET /api/recent` (`edge/recent.ts`). */
 interface Recent {
@@ -36,7 +36,10 @@ interface Line {
   at: number
   mark: string
   class: string
+  /** What people read first. */
   text: string
+  /** The line as the log has it; empty where the text is all of it. */
+  raw: string
 }
 
 function linesOf({ log, wire }: Recent): Line[] {
@@ -46,14 +49,20 @@ function linesOf({ log, wire }: Recent): Line[] {
       mark: direction === 'in' ? `${controller} →` : `→ ${controller}`,
       class: '',
       text: line,
+      raw: '',
     }))
   return log.map(({ at, level, message, fields }) => {
     const more = JSON.stringify(fields)
+    const { code, subject } = fields
+    const isAlarm = message === 'alarm' && typeof code === 'string'
     return {
       at,
       mark: level,
       class: colours[level] ?? '',
-      text: more === '{}' ? message : `${message} ${more}`,
+      text: isAlarm
+        ? `${typeof subject === 'string' ? `${subject}: ` : ''}${alarmWords(code).title}`
+        : message,
+      raw: more === '{}' ? '' : `${message} ${more}`,
     }
   })
 }
@@ -61,8 +70,8 @@ function linesOf({ log, wire }: Recent): Line[] {
 /** The service's log and its serial lines, of the last minutes: what one sends to whoever asks “what did it say?”. */
 export function RecentView(): JSX.Element {
   const lines = recent.value === null ? [] : linesOf(recent.value)
-  const found = lines.filter(({ mark, text }) =>
-    `${mark} ${text}`.toLowerCase().includes(sought.value.toLowerCase()),
+  const found = lines.filter(({ mark, text, raw }) =>
+    `${mark} ${text} ${raw}`.toLowerCase().includes(sought.value.toLowerCase()),
   )
   return (
     <details
@@ -103,9 +112,15 @@ export function RecentView(): JSX.Element {
           {found
             .slice(-SHOWN)
             .toReversed()
-            .map(({ at, mark, class: colour, text }, index) => (
+            .map(({ at, mark, class: colour, text, raw }, index) => (
               <li key={`${at} ${index}`} class="break-all">
                 <span class="quiet">{time(at)}</span> <b class={colour}>{mark}</b> {text}
+                {raw !== '' && (
+                  <details>
+                    <summary class="quiet cursor-pointer w-fit pr-6 touch">Details</summary>
+                    {raw}
+                  </details>
+                )}
               </li>
             ))}
           {found.length === 0 && <li class="quiet">Nothing.</li>}
