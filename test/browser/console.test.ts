@@ -172,6 +172,15 @@ describe('the simulator’s console', () => {
     expect(await device.getAttribute('aria-pressed')).toBe('true')
     await page.keyboard.press('Space')
     await page.waitForSelector('h2:text-is("Hub 1")')
+    // The keyboard is back in the picture, and arrows lead on.
+    const focused = (): Promise<string> => page.evaluate('document.activeElement.getAttribute("data-device")')
+    await expect.poll(focused).toBe('bin-3')
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('[data-sentence-of="bin-4"]')
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Escape')
+    await expect.poll(focused).toBe('bin-4')
   })
 
   browserTest('a fault is raised with its sentence, seen on the picture, and cleared', async () => {
@@ -210,6 +219,15 @@ describe('the simulator’s console', () => {
       expect(await lines.count()).toBe(before)
       await page.click('button:text-is("Go on")')
       await page.locator('[data-wire] li', { hasText: '~0003 unseen' }).waitFor()
+      // The list is one stop of the tab key; arrows lead through it.
+      await expect.poll(() => lines.count()).toBeGreaterThan(1)
+      const stop = page.locator('button[data-line][tabindex="0"]')
+      expect(await stop.count()).toBe(1)
+      await stop.focus()
+      await page.keyboard.press('ArrowDown')
+      expect(
+        await page.evaluate('document.activeElement.closest("li").previousElementSibling !== null'),
+      ).toBe(true)
       await page.fill('input[type=search]', 'unseen')
       await expect.poll(() => lines.count()).toBe(1)
     },
@@ -270,7 +288,10 @@ describe('the simulator’s console', () => {
     for (let hub = 20; hub > 14; hub--) {
       await page.click(`[data-fleet] button:text-is("Hub ${hub}")`)
       await page.waitForSelector(`h2:text-is("Hub ${hub}")`)
-      await page.click(`[aria-label="Take hub ${hub} away"]`)
+      // A touch alone takes nothing away.
+      if (hub === 20) await page.click(`[aria-label="Take hub ${hub} away"]`)
+      expect([...fleet.stations.keys()]).toContain(hub)
+      await page.click(`[aria-label="Take hub ${hub} away"]`, { delay: 1300 })
       await page.waitForSelector('h2:text-is("Hub 1")')
       expect([...fleet.stations.keys()]).not.toContain(hub)
     }

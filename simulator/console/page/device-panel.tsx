@@ -22,7 +22,9 @@ export function DevicePanel(): JSX.Element {
   return (
     <div class="grid gap-3" key={id}>
       <div>
-        <h2 class="text-lg font-semibold">{nameOf(id)}</h2>
+        <h2 class="text-lg font-semibold" tabindex={-1}>
+          {nameOf(id)}
+        </h2>
         <p data-sentence-of={id}>{sentence}.</p>
         {owner && (
           <p class="quiet text-sm">

@@ -1,8 +1,7 @@
 import { signal } from '@preact/signals'
-import { Trash2 } from 'lucide'
 import type { JSX } from 'preact'
 import { textsOf } from '../../../protocol/ui/form.ts'
-import { Icon } from '../../../protocol/ui/icon.tsx'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { call } from '../../../protocol/ui/live.ts'
 import { attempt } from '../../../protocol/ui/notices.tsx'
 import { HubLogin } from './hub-login-view.tsx'
@@ -28,17 +27,17 @@ function HubCard({ summary }: { summary: Summary }): JSX.Element {
   return (
     <li class={`card border p-3 ${hub_id === hubId.value ? 'border-primary' : 'border-base-300'}`}>
       <div class="flex items-center gap-2">
-        <button class="link font-semibold grow text-left" onClick={() => open(hub_id)}>
+        <button class="link font-semibold grow text-left touch" onClick={() => open(hub_id)}>
           Hub {hub_id}
         </button>
         {faults > 0 && <span class="badge badge-warning badge-sm">{faults}</span>}
-        <button
-          class="btn btn-ghost btn-square btn-xs"
-          aria-label={`Take hub ${hub_id} away`}
-          onClick={() => void attempt(`Take hub ${hub_id} away`, () => call('DELETE', `api/hubs/${hub_id}`))}
+        <HoldButton
+          class="btn-sm px-2"
+          label={`Take hub ${hub_id} away`}
+          onHeld={() => void attempt(`Take hub ${hub_id} away`, () => call('DELETE', `api/hubs/${hub_id}`))}
         >
-          <Icon icon={Trash2} />
-        </button>
+          {`Take hub ${hub_id} away`}
+        </HoldButton>
       </div>
       <p class="text-sm quiet">{stateOf(summary)}</p>
       <p class="text-sm quiet tabular-nums">{last_actuation} acts</p>
@@ -97,20 +96,21 @@ export function FleetView(): JSX.Element {
         </form>
         <div class="flex flex-wrap gap-2">
           {worlds.value.map((name) => (
-            <button
+            <HoldButton
               key={name}
-              class="btn btn-sm"
-              onClick={() => void world(`Load ${name}`, { action: 'load', name })}
+              class="btn-sm"
+              onHeld={() => void world(`Load ${name}`, { action: 'load', name })}
             >
-              Load {name}
-            </button>
+              {`Load ${name}`}
+            </HoldButton>
           ))}
-          <button
-            class="btn btn-sm btn-warning"
-            onClick={() => void world('Reset the world', { action: 'reset' })}
+          <HoldButton
+            class="btn-sm btn-warning"
+            label="Reset the world"
+            onHeld={() => void world('Reset the world', { action: 'reset' })}
           >
             Reset
-          </button>
+          </HoldButton>
         </div>
         <p class="quiet text-sm">
           Reset: doors closed, shelves full, boards without memory, nothing has happened.

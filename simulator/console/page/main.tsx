@@ -4,7 +4,9 @@ import type { IconNode } from 'lucide'
 import { type JSX, render } from 'preact'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { Notices } from '../../../protocol/ui/notices.tsx'
-import { Picture } from '../../../protocol/ui/picture.tsx'
+import { PictureLegend } from '../../../protocol/ui/picture-cabinet.tsx'
+import { focusDevice, Picture } from '../../../protocol/ui/picture.tsx'
+import { keepSteady } from '../../../protocol/ui/steady.ts'
 import { pictureColumns, ThemeButton } from '../../../protocol/ui/theme.tsx'
 import { DevicePanel } from './device-panel.tsx'
 import { FaultsView } from './faults-view.tsx'
@@ -52,13 +54,22 @@ function Header(): JSX.Element {
   )
 }
 
+/** Touched again, a device is closed; its panel gets the keyboard, and stands below the picture on a telephone. */
 function select(id: string): void {
-  selected.value = selected.value === id ? null : id
-  // On a telephone its panel stands below the picture.
-  if (selected.value !== null && pictureColumns() === 2)
-    requestAnimationFrame(() =>
-      document.getElementById('device')?.scrollIntoView({ behavior: 'smooth', block: 'nearest' }),
-    )
+  if (selected.value === id) return showWholeHub()
+  selected.value = id
+  requestAnimationFrame(() => {
+    const panel = document.getElementById('device')
+    panel?.querySelector<HTMLElement>('h2')?.focus({ preventScroll: true })
+    if (pictureColumns() === 2) panel?.scrollIntoView({ block: 'start' })
+  })
+}
+
+/** Closes the panel of a device; the keyboard goes back to the device in the picture. */
+function showWholeHub(): void {
+  const id = selected.value
+  selected.value = null
+  if (id !== null) focusDevice(id)
 }
 
 function Page(): JSX.Element {
@@ -70,14 +81,33 @@ function Page(): JSX.Element {
       <main class="mx-auto max-w-[110rem] p-3 grid gap-3 lg:grid-cols-[minmax(0,1fr)_25rem]">
         <section class="card bg-base-100 p-3 min-w-0" aria-label="Picture">
           {shown ? (
-            <Picture picture={shown} columns={pictureColumns()} selected={selected.value} onSelect={select} />
+            <>
+              <Picture
+                picture={shown}
+                columns={pictureColumns()}
+                selected={selected.value}
+                onSelect={select}
+              />
+              <PictureLegend />
+            </>
           ) : (
             <p class="quiet flex items-center gap-2">
               <Icon icon={CirclePause} /> No hub is simulated.
             </p>
           )}
         </section>
-        <aside id="device" class="card bg-base-100 p-4 min-w-0" aria-label="Device">
+        <aside
+          id="device"
+          class="card bg-base-100 p-4 min-w-0"
+          aria-label="Device"
+          onKeyDown={(event) => {
+            // On the heading the keys that opened the device close it, too.
+            const closes = event.target instanceof HTMLHeadingElement ? [' ', 'Enter', 'Escape'] : ['Escape']
+            if (!closes.includes(event.key)) return
+            event.preventDefault()
+            showWholeHub()
+          }}
+        >
           {state.value && <DevicePanel />}
         </aside>
         <section class="card bg-base-100 p-3 min-w-0 lg:col-span-2">
@@ -101,4 +131,6 @@ function Page(): JSX.Element {
   )
 }
 
-render(<Page />, document.getElementById('page')!)
+const place = document.getElementById('page')!
+render(<Page />, place)
+keepSteady(place.querySelector('main')!)

@@ -1,6 +1,6 @@
 import { batch, computed, effect, signal } from '@preact/signals'
 import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
-import { call, follow, type Live } from '../../../protocol/ui/live.ts'
+import { call, follow, type Live, pause } from '../../../protocol/ui/live.ts'
 import type { Act } from '../../physics/world-state.ts'
 import type { Run } from '../../scenarios/results.ts'
 import type { WireEntry } from '../../wire-entry.ts'
@@ -48,8 +48,21 @@ export const picture = computed(() =>
   hardware.value && state.value ? pictureOf(hardware.value, state.value, traffic.value) : null,
 )
 
-function takeWire(data: unknown): void {
-  const entries = data as WireEntry[]
+/** Lines that have come and are not shown yet: the page is drawn twice a second, however many come. */
+let arrived: WireEntry[] = []
+const DRAW_MS = 500
+
+function takeWire(entries: WireEntry[]): void {
+  arrived.push(...entries)
+  if (arrived.length > entries.length || entries.length === 0) return
+  void pause(DRAW_MS).then(() => {
+    const all = arrived
+    arrived = []
+    showWire(all)
+  })
+}
+
+function showWire(entries: readonly WireEntry[]): void {
   wire.value = [...wire.value, ...entries].slice(-KEPT_WIRE)
   const counts = new Map(traffic.value)
   for (const entry of entries)
@@ -64,6 +77,7 @@ export function open(id: number): void {
     hubId.value = id
     acts.value = []
     wire.value = []
+    arrived = []
     hardware.value = null
     live.value = follow<LiveState>(`api/hubs/${id}/live`, {
       // Where the browser connects again, both come from the beginning again: what is known already is passed over.
@@ -72,7 +86,7 @@ export function open(id: number): void {
         acts.value = [...acts.value, ...(data as Act[]).filter(({ n }) => n > known)].slice(-KEPT_ACTS)
       },
       wire: (data) => {
-        const known = wire.value.at(-1)?.n ?? 0
+        const known = arrived.at(-1)?.n ?? wire.value.at(-1)?.n ?? 0
         takeWire((data as WireEntry[]).filter(({ n }) => n > known))
       },
       // Its world has begun anew; or it was taken away, and is looked for until the fleet's stream says so.

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import type { WireEntry } from '../../wire-entry.ts'
-import { type Frame, highsOf, runsIn } from './wire-reading.ts'
+import { FittedText } from '../../../protocol/ui/fitted-text.tsx'
+import { type Frame, highsOf, labelRoom, runsIn, since } from './wire-reading.ts'
 
 const LANE = 18
 const LEFT = 150
@@ -30,13 +31,12 @@ export function WireAxis({
   const from = to - spanMs
   const x = (at: number): number => LEFT + ((Math.max(at, from) - from) / spanMs) * (WIDTH - LEFT)
   const runs = runsIn(entries).filter((run) => (run.to ?? to) >= from)
+  const shown = since(entries, from)
   const devices = [...new Set(runs.map(({ device }) => device))].sort()
   const pins = Object.keys(levels).filter(
-    (name) =>
-      levels[name] === 1 ||
-      entries.some((one) => one.kind === 'edge' && one.gpio === name && one.at_ms >= from),
+    (name) => levels[name] === 1 || shown.some((one) => one.kind === 'edge' && one.gpio === name),
   )
-  const frames = entries.filter((one): one is Frame => one.kind === 'frame' && one.at_ms >= from)
+  const frames = shown.filter((one): one is Frame => one.kind === 'frame')
   const lanes = [...devices, ...controllers, ...pins]
   const yOf = (lane: string): number => lanes.indexOf(lane) * LANE
   const height = lanes.length * LANE + 18
@@ -52,9 +52,9 @@ export function WireAxis({
           {index % 2 === 0 && (
             <rect x="0" y={index * LANE} width={WIDTH} height={LANE} class="fill-base-200" />
           )}
-          <text x="4" y={index * LANE + 13} font-size="11" class="fill-base-content">
+          <FittedText x={4} y={index * LANE + 13} size={11} width={LEFT - 8}>
             {lane}
-          </text>
+          </FittedText>
         </g>
       ))}
       {runs.map((run) => (
@@ -67,9 +67,14 @@ export function WireAxis({
             rx="3"
             class={run.to === null ? 'fill-warning' : 'fill-success/60'}
           />
-          <text x={x(run.from) + 4} y={yOf(run.device) + 13} font-size="10" class="fill-base-content">
+          <FittedText
+            x={x(run.from) + 4}
+            y={yOf(run.device) + 13}
+            size={10}
+            width={Math.max(0, labelRoom(runs, run, x, WIDTH))}
+          >
             {run.action.replaceAll('_', ' ')}
-          </text>
+          </FittedText>
         </g>
       ))}
       {frames.map(({ n, controller, direction, at_ms: at, error, arrived, type }) => (

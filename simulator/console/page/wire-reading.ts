@@ -44,6 +44,31 @@ export function isShown(entry: WireEntry, { text, lane, withChatter }: WireFilte
   return text === '' || searched.includes(text.toLowerCase())
 }
 
+/** The newest entries that the filter lets through, the newest first. */
+export function newest(entries: readonly WireEntry[], filter: WireFilter, most: number): WireEntry[] {
+  const found: WireEntry[] = []
+  for (let index = entries.length - 1; index >= 0 && found.length < most; index -= 1)
+    if (isShown(entries[index]!, filter)) found.push(entries[index]!)
+  return found
+}
+
+/** The entries from `at` on; entries stand in the order of their times. */
+export function since(entries: readonly WireEntry[], at: number): readonly WireEntry[] {
+  let [low, high] = [0, entries.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (entries[middle]!.at_ms < at) low = middle + 1
+    else high = middle
+  }
+  return entries.slice(low)
+}
+
+/** A label beside the bar of a run: how much room it has until the next bar of the same device, or undefined for none. */
+export function labelRoom(runs: readonly Run[], run: Run, x: (at: number) => number, end: number): number {
+  const next = runs.filter((other) => other.device === run.device && other.from > run.from)
+  return Math.min(end, ...next.map((other) => x(other.from))) - x(run.from) - 8
+}
+
 /** Who waits for whom: what a frame asks for and what came, in sentences. `later`: what passed after it. */
 export function waitsOf(frame: Frame, later: readonly WireEntry[]): string[] {
   const after = later.filter(

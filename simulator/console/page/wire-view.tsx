@@ -7,7 +7,7 @@ import { attempt } from '../../../protocol/ui/notices.tsx'
 import type { WireEntry } from '../../wire-entry.ts'
 import { ask, hubId, state, wire } from './store.ts'
 import { WireAxis } from './wire-axis.tsx'
-import { isShown, laneOf, textOf, typeOf, waitsOf, type WireFilter } from './wire-reading.ts'
+import { laneOf, newest, textOf, typeOf, waitsOf, type WireFilter } from './wire-reading.ts'
 
 const SHOWN = 100
 const spans = [2, 10, 30, 120] as const
@@ -84,13 +84,28 @@ function Bar({ lanes }: { lanes: readonly string[] }): JSX.Element {
   )
 }
 
-function Line({ entry }: { entry: WireEntry }): JSX.Element {
+/** The line to which the tab key leads; arrow keys lead to the others. */
+const current = signal<number | null>(null)
+function moveInList(event: KeyboardEvent): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  if (step === undefined || !(event.currentTarget instanceof HTMLElement)) return
+  const buttons = [...event.currentTarget.querySelectorAll<HTMLElement>('button[data-line]')]
+  const next = buttons[buttons.findIndex((one) => one === document.activeElement) + step]
+  if (!next) return
+  event.preventDefault()
+  next.focus()
+}
+
+function Line({ entry, isTabStop }: { entry: WireEntry; isTabStop: boolean }): JSX.Element {
   const isBad = entry.kind === 'frame' && (entry.error !== undefined || entry.arrived !== undefined)
   return (
     <li class="border-b border-base-300">
       <button
         class={`w-full text-left flex flex-wrap gap-x-3 py-1 px-1 text-sm hover:bg-base-200 ${chosen.value === entry.n ? 'bg-base-200' : ''}`}
         aria-expanded={chosen.value === entry.n}
+        data-line={entry.n}
+        tabIndex={isTabStop ? 0 : -1}
+        onFocus={() => void (current.value = entry.n)}
         onClick={() => void (chosen.value = chosen.value === entry.n ? null : entry.n)}
       >
         <span class="quiet tabular-nums w-20 text-right">{(entry.at_ms / 1000).toFixed(3)}</span>
@@ -195,10 +210,8 @@ export function WireView(): JSX.Element {
   const entries = held.value ?? wire.value
   const controllers = state.value?.controllers.map(({ controller }) => controller) ?? []
   const lanes = [...new Set([...controllers, ...entries.map(laneOf)])]
-  const shown = entries
-    .filter((entry) => isShown(entry, filter.value))
-    .slice(-SHOWN)
-    .toReversed()
+  const shown = newest(entries, filter.value, SHOWN)
+  const tabStop = shown.some(({ n }) => n === current.value) ? current.value : shown[0]?.n
   return (
     <div data-wire>
       <Bar lanes={lanes} />
@@ -218,9 +231,9 @@ export function WireView(): JSX.Element {
           ? 'Nothing fits.'
           : `The newest ${shown.length} of ${entries.length} that are kept here.`}
       </p>
-      <ol>
+      <ol onKeyDown={moveInList}>
         {shown.map((entry) => (
-          <Line key={entry.n} entry={entry} />
+          <Line key={entry.n} entry={entry} isTabStop={entry.n === tabStop} />
         ))}
       </ol>
     </div>
