@@ -1,10 +1,11 @@
 import { signal } from '@preact/signals'
 import { RefreshCw } from 'lucide'
 import type { JSX } from 'preact'
+import { textAtHub } from '../../../protocol/model/alarms.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { call } from '../../../protocol/ui/live.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
-import { alarmWords, causeOf } from './words.ts'
+import { causeOf } from './words.ts'
 
 /** What the page reads of `GET /api/recent` (`edge/recent.ts`). */
 interface Recent {
@@ -32,6 +33,8 @@ const time = (at: number): string =>
 
 const colours: Readonly<Record<string, string>> = { error: 'bad', warn: 'text-warning-content bg-warning/30' }
 
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
 interface Line {
   at: number
   mark: string
@@ -53,15 +56,13 @@ function linesOf({ log, wire }: Recent): Line[] {
     }))
   return log.map(({ at, level, message, fields }) => {
     const more = JSON.stringify(fields)
-    const { code, subject } = fields
+    const { code, subject, detail } = fields
     const isAlarm = message === 'alarm' && typeof code === 'string'
     return {
       at,
       mark: level,
       class: colours[level] ?? '',
-      text: isAlarm
-        ? `${typeof subject === 'string' ? `${subject}: ` : ''}${alarmWords(code).title}`
-        : message,
+      text: isAlarm ? textAtHub(code, textOf(subject), textOf(detail)).title : message,
       raw: more === '{}' ? '' : `${message} ${more}`,
     }
   })
