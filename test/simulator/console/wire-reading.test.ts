@@ -2,10 +2,24 @@ import { expect, test } from 'vitest'
 import { labelRoom, newest, runsIn, since } from '../../../simulator/console/page/wire-reading.ts'
 import type { WireEntry } from '../../../simulator/wire-entry.ts'
 
-const frame = (n: number, at_ms: number, type = 'CMD'): WireEntry =>
-  ({ n, at_ms, kind: 'frame', controller: 'bins', direction: 'to_hub', line: `~${n}`, type }) as WireEntry
-const motion = (n: number, at_ms: number, phase: 'began' | 'ended', id: string): WireEntry =>
-  ({ n, at_ms, kind: 'motion', device: 'bin-1', action: 'open_door', phase, operation_id: id }) as WireEntry
+const frame = (n: number, at_ms: number, type: 'CMD' | 'PING' = 'CMD'): WireEntry => ({
+  n,
+  at_ms,
+  kind: 'frame',
+  controller: 'bins',
+  direction: 'to_hub',
+  line: `~${n}`,
+  type,
+})
+const motion = (n: number, at_ms: number, phase: 'began' | 'ended', id: string): WireEntry => ({
+  n,
+  at_ms,
+  kind: 'motion',
+  device: 'bin-1',
+  action: 'open_door',
+  phase,
+  operation_id: id,
+})
 
 test('the newest entries come first, as many as are shown, whatever else the filter leaves out', () => {
   const entries = Array.from({ length: 5000 }, (_, n) => frame(n, n * 10, n % 2 === 0 ? 'PING' : 'CMD'))
