@@ -19,6 +19,7 @@ const motion = (n: number, at_ms: number, phase: 'began' | 'ended', id: string):
   action: 'open_door',
   phase,
   operation_id: id,
+  detail: {},
 })
 
 test('the newest entries come first, as many as are shown, whatever else the filter leaves out', () => {
