@@ -9,13 +9,13 @@ export function upcCheckDigit(elevenDigits: string): number {
   return (10 - (sum % 10)) % 10
 }
 
-/** Twelve digits, of which the last checks the others. */
+/** Whether the text has 12 digits, and the last one checks the others. */
 export const isUpc = (text: string): boolean =>
   /^\d{12}$/.test(text) && upcCheckDigit(text.slice(0, 11)) === Number(text[11])
 
 /**
- * The 12 digits of a number as people and programs write UPCs: with spaces or hyphens, as EAN-13 or GTIN-14 with further zeros
- * (scanners), or without leading zeros (spreadsheets). Undefined if the number has more digits than a UPC. For lookups.
+ * The 12 digits of a UPC, for lookups. People write spaces or hyphens, scanners send an EAN-13 or GTIN-14 with more zeros, and
+ * spreadsheets drop leading zeros. Undefined if the number has more digits than a UPC.
  */
 export function upcDigits(text: string): string | undefined {
   const digits = text.replaceAll(/[\s-]/g, '')
@@ -24,10 +24,7 @@ export function upcDigits(text: string): string | undefined {
   return number.length > 12 ? undefined : number.padStart(12, '0')
 }
 
-/**
- * The same for a UPC that is stored: no digit is missing, and the check digit is right. Another text is returned as it is, and
- * is no UPC.
- */
+/** The same for a UPC that is stored: no digit may be missing, and the check digit must be right. Returns any other text unchanged. */
 export function normalUpc(text: string): string {
   const upc = upcDigits(text)
   const isWhole = text.replaceAll(/\D/g, '').length >= 12

@@ -79,7 +79,7 @@ function outageOf(error: Error): Outage {
   return 'away'
 }
 
-/** An outage in a sentence, and in the database's own words, for logs; undefined for faults of our own. */
+/** The sentence and the database's own message of an outage, for logs; undefined for faults of our own. */
 export function outageInWords(error: unknown): { sentence: string; reason: string } | undefined {
   if (!isOutage(error) || !(error instanceof Error)) return undefined
   if (error instanceof PartUnavailable) return { sentence: error.message, reason: error.reason }
