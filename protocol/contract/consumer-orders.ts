@@ -45,7 +45,7 @@ export const OrderItem = z
     ),
     image_url: ImageUrl,
   })
-  .meta({ id: 'OrderItem' })
+  .meta({ id: 'OrderItem', description: 'A line of an order.' })
 export type OrderItem = z.infer<typeof OrderItem>
 
 /** The prices of a cart are not frozen: its totals are the current ones. */
@@ -78,7 +78,7 @@ export const Order = z
             name: z.string().describe('Name of the deal.'),
             savings: Cents.describe('Saving by this deal, in cents.'),
           })
-          .meta({ id: 'OrderDeal' }),
+          .meta({ id: 'OrderDeal', description: 'A deal that is applied to an order.' }),
       )
       .describe('Deals that are applied to the order. Their savings are already subtracted from the totals.'),
     bins: z.array(BinNumber).describe('Numbers of the bins that hold the order or are reserved for it.'),
@@ -94,7 +94,7 @@ export const Order = z
     created_at: CreatedAt,
     updated_at: UpdatedAt,
   })
-  .meta({ id: 'Order' })
+  .meta({ id: 'Order', description: 'An order as its customer sees it.' })
 export type Order = z.infer<typeof Order>
 
 const orderParams = z.object({ user_id: UserId, order_id: OrderId })
@@ -109,7 +109,10 @@ const UnavailableItem = z
     requested: z.int().describe('Units that were requested.'),
     available: z.int().describe('Units that are in the cart.'),
   })
-  .meta({ id: 'UnavailableItem' })
+  .meta({
+    id: 'UnavailableItem',
+    description: 'A product of the earlier order that is not available in the requested quantity.',
+  })
 
 /** `order_by` of the list. */
 const OrderSort = namedEnum('OrderSort', 'Field that orders are sorted by.', {
@@ -271,7 +274,7 @@ export const consumerOrderRoutes = defineRoutes(
       query: z.object({ target_hub_id: Id.describe('Number of the hub at which the items are ordered.') }),
       response: Order.extend({
         unavailable_items: z.array(UnavailableItem).describe('Products with less stock than requested.'),
-      }).meta({ id: 'Reorder' }),
+      }).meta({ id: 'Reorder', description: 'A cart after a reorder, with the unavailable products.' }),
       errors: ['order_not_found', 'hub_not_found', 'hub_not_accepting_orders', 'order_not_editable'],
       idempotent: true,
       summary: "Put an earlier order's items into the cart at a hub",
@@ -351,7 +354,7 @@ export const consumerOrderRoutes = defineRoutes(
                 success: z.boolean().describe('True if the bin opened.'),
                 error: z.string().nullable().describe('Error code of the bin; null if it opened.'),
               })
-              .meta({ id: 'OpenedBin' }),
+              .meta({ id: 'OpenedBin', description: 'Result of opening one bin.' }),
           )
           .describe('Result for each bin.'),
       }),

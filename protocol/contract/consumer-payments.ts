@@ -55,7 +55,10 @@ export const PaymentResult = z
             hub_id: HubId,
             bin_number: BinNumber,
           })
-          .meta({ id: 'IntegratorConfirmation' }),
+          .meta({
+            id: 'IntegratorConfirmation',
+            description: 'The integrator takes the money and confirms it.',
+          }),
         z
           .object({
             type: z
@@ -65,7 +68,7 @@ export const PaymentResult = z
               ),
             payment_intent_id: z.string().describe('Id of the payment for `confirm-payment`.'),
           })
-          .meta({ id: 'HolderAuthentication' }),
+          .meta({ id: 'HolderAuthentication', description: 'The card’s holder must authenticate.' }),
       ])
       .nullable()
       .describe('Step that completes the payment; null if there is none.'),
@@ -76,7 +79,7 @@ export const PaymentResult = z
         'Reason of the bank for declining the card, as the processor names it; null if the card was not declined.',
       ),
   })
-  .meta({ id: 'PaymentResult' })
+  .meta({ id: 'PaymentResult', description: 'Result of a payment.' })
 export type PaymentResult = z.infer<typeof PaymentResult>
 
 /** Kind of a saved payment method: a card, or a card in one of the two mobile wallets (C §4.4). */
@@ -99,7 +102,7 @@ export const PaymentMethod = z
     is_default: z.boolean().describe('True if this is the customer’s default method.'),
     created_at: CreatedAt,
   })
-  .meta({ id: 'PaymentMethod' })
+  .meta({ id: 'PaymentMethod', description: 'A saved payment method.' })
 export type PaymentMethod = z.infer<typeof PaymentMethod>
 
 const SetupIntentStatus = namedEnum('SetupIntentStatus', 'State of the setup intent at the processor.', {
@@ -118,7 +121,10 @@ export const SetupIntentSecret = z
     client_secret: z.string().describe('Secret that opens the processor’s own form.'),
     status: SetupIntentStatus,
   })
-  .meta({ id: 'SetupIntentSecret' })
+  .meta({
+    id: 'SetupIntentSecret',
+    description: 'Secret that opens the processor’s form for a new payment method.',
+  })
 export type SetupIntentSecret = z.infer<typeof SetupIntentSecret>
 
 /** A method's id at the processor. */

@@ -25,7 +25,7 @@ export const Product = z
     image_url: ImageUrl,
     is_bestseller: z.boolean().describe('True if the product is one of the bestsellers of its hub.'),
   })
-  .meta({ id: 'Product' })
+  .meta({ id: 'Product', description: 'A product as customers see it.' })
 export type Product = z.infer<typeof Product>
 
 /** C §4.7. */

@@ -48,7 +48,7 @@ export const Profile = z
       .describe(notices),
     updated_at: UpdatedAt,
   })
-  .meta({ id: 'Profile' })
+  .meta({ id: 'Profile', description: 'Profile of a customer.' })
 export type Profile = z.infer<typeof Profile>
 
 export const ProfileImage = z
@@ -57,7 +57,7 @@ export const ProfileImage = z
     mime_type: z.string().describe('Media type of the image, by its content.'),
     size: z.int().describe('Size in bytes.'),
   })
-  .meta({ id: 'ProfileImage' })
+  .meta({ id: 'ProfileImage', description: 'Profile image of a customer.' })
 export type ProfileImage = z.infer<typeof ProfileImage>
 
 /** The hub that the user has selected, else the default hub. */
@@ -69,7 +69,7 @@ export const HubChoice = z
     ),
     default_hub_id: Id.nullable().describe('Number of the default hub; null if there is none.'),
   })
-  .meta({ id: 'HubChoice' })
+  .meta({ id: 'HubChoice', description: 'Selected and default hub of a customer.' })
 export type HubChoice = z.infer<typeof HubChoice>
 
 export const PushPlatform = namedEnum('PushPlatform', 'Platform of the device.', {
@@ -93,7 +93,7 @@ export const PushConfig = z
     created_at: CreatedAt,
     updated_at: UpdatedAt,
   })
-  .meta({ id: 'PushConfig' })
+  .meta({ id: 'PushConfig', description: 'A device that gets push messages.' })
 export type PushConfig = z.infer<typeof PushConfig>
 
 /** Language, script, region, a variant, and settings of Unicode (`-u-…`): each of them `Intl` can read. */
@@ -172,7 +172,10 @@ const ProfilePatch = z
       .optional()
       .describe(`${notices} null switches all on. If it is left out: unchanged.`),
   })
-  .meta({ id: 'ProfilePatch' })
+  .meta({
+    id: 'ProfilePatch',
+    description: 'Changes of a profile: absent fields are unchanged, null clears a field.',
+  })
 export type ProfilePatch = z.infer<typeof ProfilePatch>
 
 const DeviceId = z.string().min(1).max(255)

@@ -44,17 +44,17 @@ export const User = z
     created_at: CreatedAt,
     updated_at: UpdatedAt,
   })
-  .meta({ id: 'User' })
+  .meta({ id: 'User', description: 'A customer.' })
 export type User = z.infer<typeof User>
 
 export const UserWithHub = User.extend({
   hub: HubSummary.nullable().describe('Selected hub, else the default hub; null if there is neither.'),
-}).meta({ id: 'UserWithHub' })
+}).meta({ id: 'UserWithHub', description: 'A user with the selected hub.' })
 export type UserWithHub = z.infer<typeof UserWithHub>
 
 export const UserExists = z
   .object({ exists: z.boolean().describe('True if a user has the contact and has verified it.') })
-  .meta({ id: 'UserExists' })
+  .meta({ id: 'UserExists', description: 'Result of a check for a user.' })
 
 const PhoneQuery = z.object({
   phone_number: PhoneInQuery.describe(
@@ -163,7 +163,7 @@ export const consumerUserRoutes = defineRoutes(
             'Number of that user; null if there is none, or if the caller is a guest or has no user.',
           ),
         })
-        .meta({ id: 'UserExistsWithId' }),
+        .meta({ id: 'UserExistsWithId', description: 'Result of a search for a user.' }),
       alsoRate: 'lookup',
       summary: 'Find the user who has a phone number',
       description: `${onlyVerified} For guests and identities without a user, \`user_id\` is null.`,

@@ -9,7 +9,7 @@ export const WalletBalance = z
     pending_cents: Cents.describe('Deposits that the processor has not reported yet, in cents.'),
     currency: Currency,
   })
-  .meta({ id: 'WalletBalance' })
+  .meta({ id: 'WalletBalance', description: 'Balance of a wallet.' })
 export type WalletBalance = z.infer<typeof WalletBalance>
 
 export const WalletTransactionType = namedEnum('WalletTransactionType', 'Kind of a transaction.', {
@@ -45,7 +45,7 @@ export const WalletTransaction = z
     description: z.string().describe('Description of the transaction for people.'),
     created_at: CreatedAt,
   })
-  .meta({ id: 'WalletTransaction' })
+  .meta({ id: 'WalletTransaction', description: 'A transaction of a wallet.' })
 export type WalletTransaction = z.infer<typeof WalletTransaction>
 
 export const DepositResponse = z
@@ -56,7 +56,7 @@ export const DepositResponse = z
     status: z.literal('pending').describe('Always `pending`: the processor’s webhook completes the deposit.'),
     amount_cents: Cents.describe('Amount of the deposit in cents.'),
   })
-  .meta({ id: 'DepositResponse' })
+  .meta({ id: 'DepositResponse', description: 'A deposit that has started.' })
 export type DepositResponse = z.infer<typeof DepositResponse>
 
 /** C §4.5 and §4.6: the prepaid wallet and the points. */

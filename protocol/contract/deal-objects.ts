@@ -91,20 +91,31 @@ export const Deal = z
     start: DealDate.nullable().describe('First day, inclusive, in the hub’s time zone; null if it is open.'),
     end: DealDate.nullable().describe('Last day, inclusive, in the hub’s time zone; null if it is open.'),
     triggers: z
-      .array(TriggerFields.extend({ id: Id.describe('Number of the trigger.') }).meta({ id: 'DealTrigger' }))
+      .array(
+        TriggerFields.extend({ id: Id.describe('Number of the trigger.') }).meta({
+          id: 'DealTrigger',
+          description: 'A condition of a deal.',
+        }),
+      )
       .describe('Conditions, all of which must be met.'),
     rewards: z
-      .array(RewardFields.extend({ id: Id.describe('Number of the reward.') }).meta({ id: 'DealReward' }))
+      .array(
+        RewardFields.extend({ id: Id.describe('Number of the reward.') }).meta({
+          id: 'DealReward',
+          description: 'A reward of a deal.',
+        }),
+      )
       .describe('Rewards of the deal.'),
     constraints: z
       .array(
         ConstraintFields.extend({ id: Id.describe('Number of the constraint.') }).meta({
           id: 'DealConstraint',
+          description: 'A limit of a deal.',
         }),
       )
       .describe('Limits of the deal.'),
   })
-  .meta({ id: 'Deal' })
+  .meta({ id: 'Deal', description: 'A discount with its conditions, rewards and limits.' })
 export type Deal = z.infer<typeof Deal>
 
 /** No price, amount or sum that anybody sends is greater: 100,000.00. */
@@ -310,7 +321,7 @@ export const CartItem = z
     quantity: Units.describe('Units in the cart.'),
     unit_price: Amount.describe('Price of one unit in cents, as the caller sells it.'),
   })
-  .meta({ id: 'CartItem' })
+  .meta({ id: 'CartItem', description: 'A line of a cart with the caller’s price.' })
 export const CartItems = z.array(CartItem).max(100)
 
 export const EligibleDeal = z
@@ -330,7 +341,7 @@ export const EligibleDeal = z
     end: DealDate.nullable().describe('Last day, inclusive; null if it is open.'),
     stackable: z.boolean().describe('True if the deal can be combined with others.'),
   })
-  .meta({ id: 'EligibleDeal' })
+  .meta({ id: 'EligibleDeal', description: 'A deal that a cart qualifies for.' })
 
 export const RewardResult = z
   .object({
@@ -350,7 +361,7 @@ export const RewardResult = z
             discount_applied: Cents.describe('Discount of the line, in cents.'),
             quantity_discounted: z.int().describe('Units with a discount.'),
           })
-          .meta({ id: 'DiscountedCartItem' }),
+          .meta({ id: 'DiscountedCartItem', description: 'A line of a cart after deals were applied.' }),
       )
       .describe('Lines of the cart after the deals.'),
     original_cart_total: Cents.describe('Total of the cart before the deals, in cents.'),
@@ -358,5 +369,5 @@ export const RewardResult = z
     total_savings: Cents.describe('Sum of all `discount_applied`, in cents.'),
     message: z.string().describe('Result as a sentence: the applied deals, or the reason why none applies.'),
   })
-  .meta({ id: 'RewardResult' })
+  .meta({ id: 'RewardResult', description: 'A cart after deals were applied.' })
 export type RewardResult = z.infer<typeof RewardResult>

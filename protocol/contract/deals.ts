@@ -83,7 +83,7 @@ export const Redemption = z
     status: RedemptionStatus,
     redeemed_at: Timestamp.describe('Time of the redemption (UTC).'),
   })
-  .meta({ id: 'Redemption' })
+  .meta({ id: 'Redemption', description: 'One use of a deal.' })
 export type Redemption = z.infer<typeof Redemption>
 
 /** Newest first. */
@@ -97,14 +97,14 @@ export const DealRedemptions = z
         limit: z.int().nullable().describe('Maximum number of redemptions; null if there is none.'),
         remaining: z.int().nullable().describe('Redemptions that are left; null if there is no maximum.'),
       })
-      .meta({ id: 'DealUsage' })
+      .meta({ id: 'DealUsage', description: 'Use of a deal against its limit.' })
       .describe('Uses of the deal.'),
     total_discount: Cents.describe('Discount of the redemptions that `usage.total` counts, in cents.'),
     data: z.array(Redemption).describe('Redemptions, newest first.'),
     next_cursor: NextNumberCursor,
     has_more: HasMore,
   })
-  .meta({ id: 'DealRedemptions' })
+  .meta({ id: 'DealRedemptions', description: 'Redemptions of a deal with its use.' })
 export type DealRedemptions = z.infer<typeof DealRedemptions>
 
 /** Whether the image must be there is a setting of the deployment, and not the form's business. */

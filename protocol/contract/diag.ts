@@ -61,7 +61,7 @@ export const TaskResult = z
     started_at: Timestamp.nullable().describe('Start of the run (UTC); null before it.'),
     finished_at: Timestamp.nullable().describe('End of the run (UTC); null before it.'),
   })
-  .meta({ id: 'TaskResult' })
+  .meta({ id: 'TaskResult', description: 'A run of a background task.' })
 export type TaskResult = z.infer<typeof TaskResult>
 
 export const SystemInfo = z
@@ -122,7 +122,7 @@ export const SystemInfo = z
       .optional()
       .describe('Settings by name, without secrets; absent unless `with_settings` is true.'),
   })
-  .meta({ id: 'SystemInfo' })
+  .meta({ id: 'SystemInfo', description: 'Versions, machine, database, broker and hubs of the service.' })
 export type SystemInfo = z.infer<typeof SystemInfo>
 
 export const WorkerStatus = z
@@ -147,7 +147,7 @@ export const WorkerStatus = z
       )
       .describe('Processes of the service.'),
   })
-  .meta({ id: 'WorkerStatus' })
+  .meta({ id: 'WorkerStatus', description: 'Processes of the service.' })
 export type WorkerStatus = z.infer<typeof WorkerStatus>
 
 export const LogEntry = z
@@ -158,7 +158,7 @@ export const LogEntry = z
     size: z.int().describe('Size in bytes.'),
     modified_at: Timestamp.describe('Time of the last change (UTC).'),
   })
-  .meta({ id: 'LogEntry' })
+  .meta({ id: 'LogEntry', description: 'A file or folder of the logs.' })
 export type LogEntry = z.infer<typeof LogEntry>
 
 /** Below the log folder. */

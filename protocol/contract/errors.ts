@@ -50,7 +50,7 @@ export const ValidationItem = z
       .optional()
       .describe('Limits of the rule, such as the maximum; absent if there are none.'),
   })
-  .meta({ id: 'ValidationItem' })
+  .meta({ id: 'ValidationItem', description: 'One problem of a request.' })
 export type ValidationItem = z.infer<typeof ValidationItem>
 
 /** The one shape of every error, on both interfaces. */
@@ -65,7 +65,7 @@ export const ErrorBody = z
           .optional()
           .describe('Facts of this error, by its code; absent if there are none.'),
       })
-      .meta({ id: 'ErrorDetails' })
+      .meta({ id: 'ErrorDetails', description: 'The error for programs.' })
       .describe('Error for programs.'),
     detail: z
       .union([z.string(), z.array(ValidationItem)])
@@ -74,7 +74,7 @@ export const ErrorBody = z
       ),
     request_id: z.string().describe('Id of the request, also in the header `X-Request-Id`.'),
   })
-  .meta({ id: 'ErrorBody' })
+  .meta({ id: 'ErrorBody', description: 'Body of every error.' })
 export type ErrorBody = z.infer<typeof ErrorBody>
 
 /** Every error code of a route: its own codes, and the codes that follow from its other fields. */

@@ -8,7 +8,10 @@ import { HubHealthReport, HubStatus } from './owner-hubs.ts'
 import { OwnerProduct } from './owner-inventory.ts'
 import { MaintenanceReport } from './owner-maintenance.ts'
 
-const Product = OwnerProduct.extend({ hub_id: HubId }).meta({ id: 'EventProduct' })
+const Product = OwnerProduct.extend({ hub_id: HubId }).meta({
+  id: 'EventProduct',
+  description: 'A product of the inventory with its hub.',
+})
 
 /** When each type of event happens. */
 export const eventMeanings: Readonly<Record<EventType, string>> = {
@@ -61,12 +64,13 @@ export const eventData: Record<EventType, z.ZodType<object>> = {
       accepting_orders: z.boolean().describe('True if the hub takes new orders now.'),
       hub_status: HubStatus,
     })
-    .meta({ id: 'Intake' }),
+    .meta({ id: 'Intake', description: 'Intake of orders at a hub.' }),
   'inventory.low_stock': Product,
   'inventory.out_of_stock': Product,
   'inventory.counted': Product,
   'deal.redeemed': Redemption.extend({ deal_id: Id.describe('Number of the deal.') }).meta({
     id: 'EventRedemption',
+    description: 'A redemption with its deal.',
   }),
   'maintenance.report_created': MaintenanceReport,
   'alarm.raised': Alarm,

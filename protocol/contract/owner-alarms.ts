@@ -61,7 +61,7 @@ export const Alarm = z
       .describe('Key (`key:…`) or person (`identity:…`) that acknowledged it; null if nobody has.'),
     details: z.record(z.string(), z.unknown()).describe('Further facts of this kind of alarm.'),
   })
-  .meta({ id: 'Alarm' })
+  .meta({ id: 'Alarm', description: 'A problem that needs a person: one alarm for each incident.' })
 export type Alarm = z.infer<typeof Alarm>
 
 /** Alarms of an owner's hubs (contract, section 12). */

@@ -7,9 +7,13 @@ const Month = z.string().regex(/^\d{4}-\d{2}$/)
 const Count = z.int()
 
 /** Name, units, image. */
-const TopProduct = z.tuple([z.string(), Count, z.string()]).meta({ id: 'TopProduct' })
+const TopProduct = z
+  .tuple([z.string(), Count, z.string()])
+  .meta({ id: 'TopProduct', description: 'Name, sold units and image of a product.' })
 /** Day of the week, revenue. */
-const DaySales = z.tuple([z.string(), Cents]).meta({ id: 'DaySales' })
+const DaySales = z
+  .tuple([z.string(), Cents])
+  .meta({ id: 'DaySales', description: 'Name of a weekday, and its revenue in cents.' })
 
 const Figures = z
   .object({
@@ -20,7 +24,7 @@ const Figures = z
       '`gross_revenue` per order of `total_orders`, in cents, rounded half up; 0 without orders.',
     ),
   })
-  .meta({ id: 'SalesFigures' })
+  .meta({ id: 'SalesFigures', description: 'Sales of a stretch of time.' })
 
 const OverviewPeriod = Figures.extend({
   period_start: Timestamp.describe('Start of the period (UTC).'),
@@ -30,7 +34,7 @@ const OverviewPeriod = Figures.extend({
     .number()
     .nullable()
     .describe('Change of the revenue against `previous`, in percent; null if the revenue was 0.'),
-}).meta({ id: 'SalesPeriod' })
+}).meta({ id: 'SalesPeriod', description: 'Sales of a period to date.' })
 
 export const SalesOverview = z
   .object({
@@ -42,7 +46,7 @@ export const SalesOverview = z
     monthly: OverviewPeriod.describe('Figures of the current month.'),
     yearly: OverviewPeriod.describe('Figures of the current year.'),
   })
-  .meta({ id: 'SalesOverview' })
+  .meta({ id: 'SalesOverview', description: 'Sales of the current periods beside the periods before.' })
 export type SalesOverview = z.infer<typeof SalesOverview>
 
 const Timeframe = namedEnum('Timeframe', 'Period to date, in the hub’s time zone.', {

@@ -11,7 +11,7 @@ export const Banner = z
     image_url: ImageUrl,
     order_by: z.int().describe('Display position, lowest first.'),
   })
-  .meta({ id: 'Banner' })
+  .meta({ id: 'Banner', description: 'A picture that a hub shows.' })
 export type Banner = z.infer<typeof Banner>
 
 const bannerForm = {

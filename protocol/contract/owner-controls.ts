@@ -62,28 +62,28 @@ const doorMoved = z
     door: DoorPosition.describe('Position of the door after the command.'),
     duration_ms: DurationMs,
   })
-  .meta({ id: 'BinDoorMoved' })
+  .meta({ id: 'BinDoorMoved', description: 'Result of a motion of a bin’s door.' })
 const liftMoved = z
   .object({
     command_id: CommandId,
     lift: LiftPosition.describe('Position of the lift after the command.'),
     duration_ms: DurationMs,
   })
-  .meta({ id: 'BinLiftMoved' })
+  .meta({ id: 'BinLiftMoved', description: 'Result of a motion of a bin’s lift.' })
 const lockMoved = z
   .object({
     command_id: CommandId,
     door: DoorLock.describe('State of the door after the command.'),
     duration_ms: DurationMs,
   })
-  .meta({ id: 'DoorLockMoved' })
+  .meta({ id: 'DoorLockMoved', description: 'Result of a command for a door’s lock.' })
 const reconnected = z
   .object({
     command_id: CommandId,
     connected: z.literal(true).describe('Always true: the controller answers again.'),
     duration_ms: DurationMs,
   })
-  .meta({ id: 'ControllerReconnected' })
+  .meta({ id: 'ControllerReconnected', description: 'Result of a reconnection of a controller.' })
 /** An integrator's payment was confirmed by opening the bin reserved for its order. */
 const confirmed = z
   .object({
@@ -91,13 +91,13 @@ const confirmed = z
     order_id: OrderId,
     processing_status: ProcessingStatus.describe('State of the order: 20 (QUEUED).'),
   })
-  .meta({ id: 'PaymentConfirmed' })
+  .meta({ id: 'PaymentConfirmed', description: 'A confirmed external payment.' })
 const configured = z
   .object({ enabled: z.boolean().describe('True if the device serves customers now.') })
-  .meta({ id: 'DeviceConfigured' })
+  .meta({ id: 'DeviceConfigured', description: 'Setting of a bin or fridge after the command.' })
 const intake = z
   .object({ accepting_orders: z.boolean().describe('True if the hub takes new orders now.') })
-  .meta({ id: 'OrderIntake' })
+  .meta({ id: 'OrderIntake', description: 'Intake of orders after the command.' })
 
 const bin = z.object({ bin: BinNumber, hub: HubId })
 const fridge = z.object({ fridge: Id.describe('Number of the fridge.'), hub: HubId })
@@ -188,7 +188,7 @@ const Done = z
       })
       .describe('Result of the command.'),
   })
-  .meta({ id: 'SshSetting' })
+  .meta({ id: 'SshSetting', description: 'Success of a command over SSH.' })
 
 const Failed = z
   .object({
@@ -209,7 +209,7 @@ const Failed = z
       })
       .describe('Reason of the failure.'),
   })
-  .meta({ id: 'SshFailure' })
+  .meta({ id: 'SshFailure', description: 'Failure of a command over SSH.' })
 export type SshFailure = z.infer<typeof Failed>
 
 export const sshFailure = (

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { eventTypes } from '../model/event-types.ts'
-import { eventData, EventTypeName } from './event-data.ts'
+import { eventData, eventMeanings, EventTypeName } from './event-data.ts'
 import { Timestamp, HubIdOrNull, Limit, HasMore, HubFilter } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
@@ -17,11 +17,13 @@ const [first, ...others] = eventTypes.map((type) =>
       hub_id: HubIdOrNull,
       data: eventData[type].describe('Resource as its own endpoint shows it, at the time of the event.'),
     })
-    .meta({ id: nameOf(type) }),
+    .meta({ id: nameOf(type), description: `Event \`${type}\`: ${eventMeanings[type]}` }),
 )
 
 /** One change of a hub, an order or the stock. */
-export const Event = z.discriminatedUnion('type', [first!, ...others]).meta({ id: 'Event' })
+export const Event = z
+  .discriminatedUnion('type', [first!, ...others])
+  .meta({ id: 'Event', description: 'An event; `type` decides the schema of `data`.' })
 export type Event = z.infer<typeof Event>
 
 /** Filters of events; without them every event that the credential reaches. */

@@ -59,7 +59,7 @@ export const HubSummary = z
     state: z.string().describe('State or province.'),
     hub_status: HubStatus,
   })
-  .meta({ id: 'HubSummary' })
+  .meta({ id: 'HubSummary', description: 'A hub with its address and state.' })
 export type HubSummary = z.infer<typeof HubSummary>
 
 /** O §2, hub health. A hub that was never heard has no heartbeat, and no temperature is known before it is read. */
@@ -92,7 +92,7 @@ export const HubHealthReport = z
               'Number of the order that an integrator has claimed the bin for, until its goods are in the bin; null if there is none.',
             ),
           })
-          .meta({ id: 'BinHealth' }),
+          .meta({ id: 'BinHealth', description: 'State of a bin.' }),
       )
       .describe('Bins of the hub.'),
     fridges: z
@@ -107,13 +107,13 @@ export const HubHealthReport = z
               .describe('Temperature in degrees Celsius; null if the fridge is offline or was not read yet.'),
             status: DeviceStatus,
           })
-          .meta({ id: 'FridgeHealth' }),
+          .meta({ id: 'FridgeHealth', description: 'State of a fridge.' }),
       )
       .describe('Fridges of the hub.'),
     door_status: MainDoor,
     network_status: NetworkStatus,
   })
-  .meta({ id: 'HubHealthReport' })
+  .meta({ id: 'HubHealthReport', description: 'Health of a hub: bins, fridges, main door and network.' })
 export type HubHealthReport = z.infer<typeof HubHealthReport>
 
 /** How warm a fridge was over five minutes, in degrees Celsius. */
@@ -126,7 +126,7 @@ export const TemperatureSpan = z
     max: z.number().describe('Highest temperature in degrees Celsius.'),
     samples: z.int().describe('Number of readings.'),
   })
-  .meta({ id: 'TemperatureSpan' })
+  .meta({ id: 'TemperatureSpan', description: 'Temperatures of a fridge over five minutes.' })
 export type TemperatureSpan = z.infer<typeof TemperatureSpan>
 
 /** O §2, hub info. */
@@ -140,7 +140,7 @@ export const HubInfo = HubSummary.extend({
     })
     .describe('Position of the hub as a GeoJSON point.'),
   timezone: z.string().describe('IANA name of the time zone, such as `America/Chicago`.'),
-}).meta({ id: 'HubInfo' })
+}).meta({ id: 'HubInfo', description: 'A hub with its address, position and time zone.' })
 
 const ofHub = { query: z.object({ hub_id: HubId }), hub: 'hub_id' } as const
 

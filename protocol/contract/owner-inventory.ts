@@ -26,11 +26,14 @@ export const InventoryProduct = z
     row: z.int().describe('Number of the row on its shelf.'),
     category: z.string().describe('Name of the category.'),
   })
-  .meta({ id: 'InventoryProduct' })
+  .meta({ id: 'InventoryProduct', description: 'A product of a hub with stock and prices.' })
 export type InventoryProduct = z.infer<typeof InventoryProduct>
 
 /** O §2, product, with every field. */
-export const OwnerProduct = InventoryProduct.extend({ image_url: ImageUrl }).meta({ id: 'OwnerProduct' })
+export const OwnerProduct = InventoryProduct.extend({ image_url: ImageUrl }).meta({
+  id: 'OwnerProduct',
+  description: 'A product of a hub with stock, prices and image.',
+})
 
 /** One row of a hub, and what stands in it. */
 export const Facing = z
@@ -52,7 +55,7 @@ export const Facing = z
       'Time of the last count (UTC); null if the row was never counted.',
     ),
   })
-  .meta({ id: 'Facing' })
+  .meta({ id: 'Facing', description: 'A row of a hub with its product and stock.' })
 export type Facing = z.infer<typeof Facing>
 
 /** The most that can be typed: more units than any hub holds, a higher price than anything has. */

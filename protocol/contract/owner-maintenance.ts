@@ -13,7 +13,7 @@ export const MediaAsset = z
     fieldname: z.string().describe('Field of the form that the file came in.'),
     url: z.string().describe('Signed address of the file. It expires: read the report again for a new one.'),
   })
-  .meta({ id: 'MediaAsset' })
+  .meta({ id: 'MediaAsset', description: 'An image or video of a maintenance report.' })
 
 /** O §2; `name` and `submitted_at` are the form's `name` and `timestamp`. */
 export const MaintenanceReport = z
@@ -34,7 +34,7 @@ export const MaintenanceReport = z
     submitted_at: Timestamp.describe('Time of submission, as the caller named it (UTC).'),
     created_at: CreatedAt,
   })
-  .meta({ id: 'MaintenanceReport' })
+  .meta({ id: 'MaintenanceReport', description: 'A report of service work at a hub.' })
 export type MaintenanceReport = z.infer<typeof MaintenanceReport>
 
 /** An instant with an offset, or without one in UTC. */

@@ -45,7 +45,7 @@ export const Operation = z
     ended_at: Timestamp.nullable().describe('Time at which it was resolved (UTC); null while it is unknown.'),
     settled_by: OperationResolver.nullable().describe('What resolved it; null while it is unknown.'),
   })
-  .meta({ id: 'Operation' })
+  .meta({ id: 'Operation', description: 'A motion of a hub with an unknown or resolved outcome.' })
 export type Operation = z.infer<typeof Operation>
 
 const OPERATION = {

@@ -45,11 +45,11 @@ export const OwnerOrder = z
             price: Cents.describe('Price of one unit after the product’s own markdown, in cents.'),
             image_url: ImageUrl,
           })
-          .meta({ id: 'OwnerOrderItem' }),
+          .meta({ id: 'OwnerOrderItem', description: 'A line of an order as its owner sees it.' }),
       )
       .describe('Lines of the order.'),
   })
-  .meta({ id: 'OwnerOrder' })
+  .meta({ id: 'OwnerOrder', description: 'An order as its owner sees it.' })
 export type OwnerOrder = z.infer<typeof OwnerOrder>
 
 const destination = {

@@ -62,7 +62,7 @@ export const WebhookEndpoint = z
     ),
     created_at: CreatedAt,
   })
-  .meta({ id: 'WebhookEndpoint' })
+  .meta({ id: 'WebhookEndpoint', description: 'An address that receives events.' })
 export type WebhookEndpoint = z.infer<typeof WebhookEndpoint>
 
 /** One event for one webhook, with its attempts. */
@@ -81,12 +81,12 @@ export const Delivery = z
             duration_ms: DurationMs,
             error: z.string().optional().describe('Reason of the failure; absent if the attempt succeeded.'),
           })
-          .meta({ id: 'DeliveryAttempt' }),
+          .meta({ id: 'DeliveryAttempt', description: 'One attempt of a delivery.' }),
       )
       .describe('Attempts so far, oldest first.'),
     next_attempt_at: Timestamp.nullable().describe('Time of the next attempt (UTC); null if there is none.'),
   })
-  .meta({ id: 'WebhookDelivery' })
+  .meta({ id: 'WebhookDelivery', description: 'The delivery of one event to one webhook.' })
 export type Delivery = z.infer<typeof Delivery>
 
 const fields = {
@@ -147,7 +147,7 @@ export const ownerWebhookRoutes = defineRoutes(
       body: z.strictObject(fields),
       response: WebhookEndpoint.extend({
         secret: z.string().describe('Secret that signs the deliveries (`whsec_…`). It is shown only here.'),
-      }).meta({ id: 'NewWebhookEndpoint' }),
+      }).meta({ id: 'NewWebhookEndpoint', description: 'A new webhook with its secret.' }),
       status: 201,
       errors: [...hubErrors, 'webhook_limit_reached'],
       summary: 'Add a webhook',

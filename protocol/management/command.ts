@@ -46,7 +46,7 @@ export const ServiceAction = z
     duration_ms: z.int().min(0).describe('Duration in milliseconds.'),
     output: z.string().max(4000).describe('Output of the service manager, a few lines.'),
   })
-  .meta({ id: 'ServiceAction' })
+  .meta({ id: 'ServiceAction', description: 'Result of one call of the service manager.' })
 export type ServiceAction = z.infer<typeof ServiceAction>
 
 export const ServiceState = z.object({

@@ -64,7 +64,7 @@ function partsOf(schema: JsonSchema, name: string, register: Register): JsonSche
     return {
       ...told,
       ...(standard !== undefined && { default: standard }),
-      ...register(partName, { ...told, ...rest }),
+      ...register(partName, { description: `A part of \`${name}\`.`, ...told, ...rest }),
     }
   }
   const result: JsonSchema = { ...schema }

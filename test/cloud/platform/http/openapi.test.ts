@@ -75,6 +75,13 @@ test('every field and every parameter has a sentence', () => {
       expect([operationId, name, isSentence(description)]).toEqual([operationId, name, true])
 })
 
+test('every component has a sentence', () => {
+  const silent = Object.entries(document.components.schemas).filter(
+    ([, { description }]) => !isSentence(description),
+  )
+  expect(silent.map(([name]) => name)).toEqual([])
+})
+
 test('the sentence of a field that can be null, or that can be left out, explains what that means', () => {
   const isNullable = ({ anyOf, type }: Record<string, unknown>): boolean =>
     [type].flat().includes('null') ||
