@@ -24,6 +24,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
+import { problemText, schemaProblems } from '../protocol/model/schema-problems.ts'
 import { CACHE_KB, MAX_MB } from './journal/store.ts'
 import { hubSettings } from './settings.ts'
 
@@ -232,8 +233,8 @@ export function readHardware(path: string, problems: string[]): HardwareDescript
   }
   const result = HardwareDescription.safeParse(json)
   if (result.success) return result.data
-  for (const { path: where, message } of result.error.issues)
-    problems.push(`HARDWARE: ${path}: ${where.length > 0 ? `${where.join('.')}: ` : ''}${message}`)
+  for (const problem of schemaProblems(result.error, json))
+    problems.push(`HARDWARE: ${path}: ${problemText(problem)}`)
   return undefined
 }
 

@@ -21,6 +21,7 @@ import { UsageError } from '../platform/settings/usage-error.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
 import { placeOf, storeProblem } from '../platform/store/outage.ts'
 import { nearestOf } from '../platform/nearest.ts'
+import { problemText, schemaProblems } from '../../protocol/model/schema-problems.ts'
 import { fileProblem } from '../../protocol/model/system-error.ts'
 import { tableOf } from './table.ts'
 import { noSealer } from '../platform/store/sealer.ts'
@@ -324,9 +325,8 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
 export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  const problems = result.error.issues.slice(0, 20).map(({ path, message }) => {
-    const place = [where, ...path.map(String)].filter((part) => part !== '')
-    return `${place.join('.')}: ${message}`
-  })
+  const problems = schemaProblems(result.error, value)
+    .slice(0, 20)
+    .map((problem) => problemText(problem, where))
   throw new UsageError(problems.join('; '))
 }

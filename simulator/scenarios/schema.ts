@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { alarmKindNames } from '../../protocol/model/alarms.ts'
 import { OrderStatus, type OrderStatusName } from '../../protocol/model/order-status.ts'
+import { schemaProblems } from '../../protocol/model/schema-problems.ts'
 import { faultTypes } from '../faults/fault-types.ts'
 import { ActBody, FaultBody, LineBody, PowerBody } from '../interface/requests.ts'
 
@@ -140,8 +141,8 @@ export const stepKinds = {
     .transform(({ within, ...condition }, context) => {
       const parsed = Condition.safeParse(condition)
       if (parsed.success) return { condition: parsed.data, withinMs: within ?? WAIT_MS }
-      for (const issue of parsed.error.issues)
-        context.addIssue({ code: 'custom', message: issue.message, path: [...issue.path] })
+      for (const { path, words } of schemaProblems(parsed.error, condition))
+        context.addIssue({ code: 'custom', message: words, path })
       return z.NEVER
     }),
   /** Must hold now. */

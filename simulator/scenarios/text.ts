@@ -1,5 +1,6 @@
 import { LineCounter, parseDocument, stringify } from 'yaml'
-import type { z } from 'zod'
+import { z } from 'zod'
+import { problemText, schemaProblems } from '../../protocol/model/schema-problems.ts'
 import { fill, type Json, namesIn } from './placeholders.ts'
 import { type Parameters, ScenarioFile, type Step, type StepKind, stepKinds, stepNames } from './schema.ts'
 
@@ -53,26 +54,45 @@ export function readScenario(text: string, given: Parameters = {}): Scenario {
   } catch (error) {
     throw new ScenarioError([(error as Error).message])
   }
-  const read = ScenarioFile.safeParse(plain)
-  if (!read.success) throw new ScenarioError(problemsOf(read.error))
-  const { steps, parameters, ...rest } = read.data
-  const problems = Object.keys(given)
-    .filter((name) => !Object.hasOwn(parameters, name))
-    .map((name) => `there is no parameter ${name}; parameters: ${listOf(Object.keys(parameters))}`)
-  const values = { ...parameters, ...given }
-  const lineOf = (index: number): number => {
-    const node = document.getIn(['steps', index], true) as { range?: [number] } | undefined
-    return node?.range ? lines.linePos(node.range[0]).line : 1
+  const lineAt = (path: readonly PropertyKey[]): number => {
+    const node = document.getIn(path, true) as { range?: [number] } | undefined
+    return node?.range ? lines.linePos(node.range[0]).line : path.length > 0 ? lineAt(path.slice(0, -1)) : 1
   }
+  const read = ScenarioFile.safeParse(plain)
+  const problems: { line: number; text: string }[] = []
+  if (!read.success)
+    for (const problem of schemaProblems(read.error, plain)) {
+      const line = lineAt(problem.path)
+      problems.push({ line, text: `line ${line}: ${problemText(problem)}` })
+    }
+  // Steps are looked into whatever is wrong above them.
+  const { steps, parameters } = read.success ? read.data : partsOf(plain)
+  const values = { ...parameters, ...given }
   const written = steps.flatMap((step, index) => {
-    const line = lineOf(index)
+    if (step === undefined) return []
+    const line = lineAt(['steps', index])
     const result = writtenStep(step, values)
     if ('step' in result) return [{ ...result.step, line }]
-    problems.push(...result.problems.map((problem) => `line ${line}, step ${index + 1}: ${problem}`))
+    for (const text of result.problems)
+      problems.push({ line, text: `line ${line}, step ${index + 1}: ${text}` })
     return []
   })
-  if (problems.length > 0) throw new ScenarioError(problems.slice(0, MAX_PROBLEMS))
-  return { ...rest, parameters: values, steps: written }
+  const unknown = Object.keys(given)
+    .filter((name) => !Object.hasOwn(parameters, name))
+    .map((name) => `there is no parameter ${name}; parameters: ${listOf(Object.keys(parameters))}`)
+  const all = [...unknown, ...problems.toSorted((a, b) => a.line - b.line).map(({ text }) => text)]
+  if (!read.success || all.length > 0) throw new ScenarioError(all.slice(0, MAX_PROBLEMS))
+  return { ...read.data, parameters: values, steps: written }
+}
+
+const Parts = z.object({
+  steps: z.array(z.record(z.string(), z.json()).optional().catch(undefined)).catch([]),
+  parameters: ScenarioFile.shape.parameters.catch({}),
+})
+
+/** What can be looked into of a file that has problems: its steps, those that are none left out. */
+function partsOf(plain: unknown): z.output<typeof Parts> {
+  return Parts.safeParse(plain).data ?? { steps: [], parameters: {} }
 }
 
 /** A step that is done at once, without a file. Throws `ScenarioError`. */
@@ -104,7 +124,7 @@ function writtenStep(
   }
   if (problems.length > 0) return { problems }
   const parsed = stepKinds[kind as StepKind].safeParse(fill(what, examples))
-  if (!parsed.success) return { problems: problemsOf(parsed.error, kind) }
+  if (!parsed.success) return { problems: problemsOf(parsed.error, fill(what, examples), kind) }
   return { step: { kind: kind as StepKind, what, ...(note !== undefined && { note }) } }
 }
 
@@ -114,7 +134,7 @@ export function filledStep(
   values: ReadonlyMap<string, Json>,
 ): Step {
   const parsed = stepKinds[kind].safeParse(fill(what, values))
-  if (!parsed.success) throw new ScenarioError(problemsOf(parsed.error, kind))
+  if (!parsed.success) throw new ScenarioError(problemsOf(parsed.error, fill(what, values), kind))
   return { kind, what: parsed.data } as Step
 }
 
@@ -129,8 +149,5 @@ export function writeScenario(scenario: {
 
 const listOf = (words: readonly string[]): string => words.join(', ') || 'none'
 
-const problemsOf = ({ issues }: z.ZodError, above?: string): string[] =>
-  issues.map(({ path, message }) => {
-    const where = [above, ...path].filter((part) => part !== undefined).join('.')
-    return where === '' ? message : `${where}: ${message}`
-  })
+const problemsOf = (error: z.ZodError, value: unknown, kind = ''): string[] =>
+  schemaProblems(error, value).map((problem) => problemText(problem, kind))

@@ -111,3 +111,38 @@ describe('a scenario as a file', () => {
     )
   })
 })
+
+test('a scenario with many mistakes names all of them at once, each with its line, in words, with what is possible', () => {
+  const text = [
+    'name: Bad Name',
+    'seed: often',
+    'steps:',
+    '  - wait: soon',
+    '  - expect:',
+    '      order: { customer: ann, status: DONE }',
+    '  - dance: true',
+    '  - wait_until: { alarm: { kind: nothing } }',
+    '  - pay: {}',
+  ].join('\n')
+  const found = problems(text)
+  expect(found.map((problem) => /^line (\d+)/.exec(problem)?.[1])).toEqual([
+    '1',
+    '1',
+    '2',
+    '4',
+    '5',
+    '7',
+    '8',
+    '9',
+  ])
+  expect(found).toContain('line 1: description: is missing')
+  expect(found).toContain('line 2: seed: must be a number, not "often"')
+  expect(found[4]).toMatch(
+    /^line 5, step 2: expect\.order\.status: must be one of "NEW", .*"COMPLETED".*, not "DONE"$/,
+  )
+  expect(found[6]).toMatch(
+    /^line 8, step 4: wait_until\.alarm\.kind: must be one of "hub_silent", .*, not "nothing"$/,
+  )
+  expect(found[7]).toBe('line 9, step 5: pay.customer: is missing')
+  for (const problem of found) expect(problem).not.toMatch(/Invalid|expected|received/)
+})
