@@ -26,6 +26,7 @@
  *    Heartbeats name a failure of the hub's storage (health.storage); a hub that cannot read its journal reports it without a
  *    hello (storage).
  *    alarms of a hub that starts again and again, and of certificates that expire (hub_restarting, certificate_expiring).
+ *    local entries name the person and, for a count or a restock, the units before and after.
  */
 export const MQTT_PROTOCOL_VERSION = 11
 /** What came before cannot be translated. */
@@ -36,4 +37,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '9bb06be2f8221eae'
+export const MQTT_SCHEMA_HASH = '3c2e392f8a9974d1'
