@@ -2,17 +2,17 @@ import type { z } from 'zod'
 
 type Issue = z.core.$ZodIssue
 
-/** What is wrong with a value that a person wrote, by its place. */
+/** A problem of a value that a person wrote, with its place. */
 export interface SchemaProblem {
   path: PropertyKey[]
   words: string
 }
 
-/** The problems of a value in words, with what is possible. A schema's own message is kept. */
+/** Describes the problems of a value and names the possible values. A schema's own message is kept. */
 export const schemaProblems = ({ issues }: z.ZodError, value: unknown): SchemaProblem[] =>
   issues.flatMap((issue) => problemsOf(issue, value, []))
 
-/** `devices.2.kind: is missing`. `above`: what stands before the path. */
+/** `devices.2.kind: is missing`. `above`: parts before the path. */
 export const problemText = ({ path, words }: SchemaProblem, ...above: string[]): string => {
   const where = [...above, ...path.map(String)].filter((part) => part !== '').join('.')
   return where === '' ? words : `${where}: ${words}`
@@ -88,7 +88,7 @@ const types: Readonly<Record<string, string>> = {
 }
 const nameOfType = (type: string): string => types[type] ?? type
 
-/** A short value as it is written, a long one by its type. */
+/** Quotes a short value; names the type of a long one. */
 function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object' && value !== null) return 'an object'

@@ -126,7 +126,7 @@ export async function retireHub(
     .set({
       hub_status: 'retired',
       retired_at: retiredAt,
-      // Nobody knows this password.
+      // A random password that is not stored.
       mqtt_password_digest: digestOf(randomHex(context.runtime.random, 16)),
       former_passwords: null,
     })
@@ -152,7 +152,7 @@ async function endOrder(
   if (!order) return
   if (order.processing_status !== OrderStatus.PENDING_PAYMENT)
     return endRetired(tx, context, order, { actor })
-  // The service cancels the payment at its processor. If it was paid meanwhile, the money goes back.
+  // The service cancels the payment at its processor. A payment that succeeds in between is refunded.
   const payments = await tx.q
     .updateTable('payments')
     .set({ is_refused: 1, hold_until: now })
