@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** Invisible characters that mislead in a name: zero-width space, soft hyphen, changes of direction. */
 const MISLEADING = /[\u00AD\u061C\u200B\u200E\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/g
-/** White space of every kind, also line breaks. Other control characters stay, and are refused where text is. */
+/** White space of every kind, also line breaks. Other control characters stay: requests with NUL are refused. */
 const BLANKS = /\s+/gu
 
 /** The stored form of a name, for every entrance: Unicode NFC and single spaces. Names that look alike are therefore equal. */
