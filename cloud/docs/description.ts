@@ -1,4 +1,4 @@
-/** What the documentation reads of the OpenAPI document. */
+/** The part of the OpenAPI document that the documentation uses. */
 export interface Description {
   info: { title: string; version: string; description: string }
   servers: { url: string }[]

@@ -10,7 +10,7 @@ import { DocsPages, type DocsFile } from './docs-pages.ts'
 import type { Description } from './description.ts'
 
 /**
- * Nothing but the page's own files runs on it, it speaks with its own service only, and stands in nobody's frame. Styles that
+ * The page runs its own files only, calls its own service only, and cannot be framed. Styles that
  * the reference makes while it runs carry the answer's nonce (`page/own-styles.ts`).
  */
 const policyWith = (nonce: string | undefined): string =>
@@ -66,7 +66,7 @@ export function docsHandlers(
     'root.docs': (input) => {
       const home = pages.find('')
       if (!home) {
-        // The build has no page, or one that nothing is filled into.
+        // The build has no page, or a page without places to fill.
         const { status, body } = assets.page(undefined)
         const text = typeof body === 'string' ? body : new TextDecoder().decode(body)
         return Promise.resolve(

@@ -194,7 +194,7 @@ ${guides}
     return this.#guides
   }
 
-  /** What the search finds. */
+  /** Places that the search knows. */
   #places() {
     const guides = this.#listGuides().map(({ group, title, slug, html: text }) => ({
       title,

@@ -32,7 +32,7 @@ export function htmlOf(markdown: string): string {
     .join('\n')
 }
 
-/** A list whose items may have items of their own, four spaces in. */
+/** A list. Inner items are indented by four spaces. */
 function listOf(lines: readonly string[]): string {
   const items = lines.map((line) => ({
     isInner: line.startsWith('    '),

@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 
 interface HoldButtonProps {
-  /** What the button does, in words. */
+  /** Text of the button. */
   children: string
   /** Called once, when the person has held the button or confirmed. */
   onHeld: () => void

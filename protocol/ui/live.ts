@@ -11,7 +11,7 @@ export interface Live<State> {
 
 /** How long a program that refused the stream is left alone. */
 const RETRY_MS = 1000
-/** How often a page that nobody sees asks for the state, in milliseconds. */
+/** Interval at which a hidden page requests the state, in milliseconds. */
 const HIDDEN_MS = 15_000
 
 export const pause = (ms: number): Promise<void> =>
@@ -21,8 +21,8 @@ export const pause = (ms: number): Promise<void> =>
 
 /**
  * Follows a stream of server-sent events: `state` is the whole, `changes` what has become another (`json-changes.ts`).
- * `others` are called with what further events hold. `whileHidden`: address of the whole state, asked for now and then while
- * nobody sees the page, so that its title is true.
+ * `others` are called with what further events hold. `whileHidden`: address of the whole state. A hidden page requests it now
+ * and then, so that its title is correct.
  */
 export function follow<State>(
   url: string,

@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { Icon } from './icon.tsx'
 
-/** What a person may do about a notice, on a button in it. */
+/** A button in a notice. */
 export interface NoticeAction {
   label: string
   run: () => void
@@ -44,7 +44,7 @@ let pointerY = 0
 addEventListener('pointermove', ({ clientY }) => (pointerY = clientY), { capture: true, passive: true })
 addEventListener('pointerdown', ({ clientY }) => (pointerY = clientY), { capture: true, passive: true })
 
-/** Whether the person works in the lower half of the window: by what has the focus, or else by the pointer. */
+/** Whether the person uses the lower half of the window. The focus decides, or else the pointer. */
 function isBelow(): boolean {
   const focused = document.activeElement
   if (!focused || focused === document.body) return pointerY > innerHeight / 2
@@ -54,7 +54,7 @@ function isBelow(): boolean {
 
 /**
  * Notices lie over the page and let fingers through, so that nothing moves when one comes. They stand in the half of the
- * window in which nobody works, and the page has room below for what they cover.
+ * window that the person does not use. The page gets room below for the lines that they cover.
  */
 export function Notices(): JSX.Element {
   const box = useRef<HTMLDivElement>(null)

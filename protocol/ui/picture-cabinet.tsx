@@ -114,7 +114,7 @@ const legend: readonly [RowState, string][] = [
   ['unassigned', 'no product'],
 ]
 
-/** What the signs of rows mean. */
+/** Legend of the signs of rows. */
 export function PictureLegend(): JSX.Element {
   return (
     <ul class="flex flex-wrap gap-x-3 gap-y-1 text-xs mt-2" aria-label="Signs of rows">

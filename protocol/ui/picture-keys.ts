@@ -21,7 +21,7 @@ export function deviceByKey(boxes: ReadonlyMap<string, Box>, id: string, key: st
     const [dx, dy] = [there.x - here.x, there.y - here.y]
     const along = dx * direction.x + dy * direction.y
     const aside = Math.abs(dx * direction.y) + Math.abs(dy * direction.x)
-    // What stands straight ahead comes before what is nearer, but aside.
+    // A device straight ahead comes before a nearer one at the side.
     return other !== id && along > 1 ? [{ other, cost: along + 2 * aside }] : []
   })
   return found.toSorted((one, other) => one.cost - other.cost)[0]?.other

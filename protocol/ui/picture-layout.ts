@@ -22,7 +22,7 @@ const BOX = 172
 const HEAD = 20
 export const SHELF = 27
 const BIN = 104
-/** On a telephone a finger needs 44 px, of which the picture makes nine tenths. */
+/** A finger needs 44 px. A telephone draws the picture at nine tenths of these units. */
 const heights = {
   telephone: { fridge: 72, door: 52, controller: 50 },
   other: { fridge: 58, door: 30, controller: 30 },

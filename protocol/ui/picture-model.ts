@@ -27,7 +27,7 @@ export interface PictureBin {
 export interface PictureRow {
   shelf: number
   row: number
-  /** Null if nobody knows how many units stand there. */
+  /** Null if the number of units is not known. */
   units: number | null
   /** How many units fit; null where nobody says. */
   depth: number | null
@@ -37,8 +37,8 @@ export interface PictureRow {
 }
 
 /**
- * What a row is like: `unassigned` has no product and no units, `unknown` has a number that nobody knows, `blocked` is not
- * for sale, `low` has at most a quarter of what fits.
+ * State of a row. `unassigned`: no product and no units. `unknown`: the number of units is not known. `blocked`: not for
+ * sale. `low`: at most a quarter of its capacity.
  */
 export type RowState = 'unassigned' | 'unknown' | 'blocked' | 'empty' | 'low' | 'stocked'
 

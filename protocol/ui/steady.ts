@@ -60,7 +60,7 @@ function restore(): void {
 
 /** `moved`: how far below its place the anchor stands. */
 function takeBack(moved: number): void {
-  // The spacer gives back first what it took.
+  // The spacer shrinks first.
   const given = Math.min(Math.max(moved, 0), spacer.offsetHeight)
   if (given > 0) setHeight(spacer, spacer.offsetHeight - given)
   const left = moved - given

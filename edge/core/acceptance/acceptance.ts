@@ -84,7 +84,7 @@ export function createAcceptance(context: () => Context): Acceptance {
     run.start()
   }
 
-  /** What was not as expected is for the technician: the steps behind it do not begin. */
+  /** Begins the next step of a chain. A step that the hub did not see as expected ends the chain. */
   function followOn(agrees: boolean, by: LocalActor | undefined, pile: Pile | undefined): void {
     const id = following.shift()
     const row = context().journal.acceptances.open()

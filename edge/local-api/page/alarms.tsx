@@ -22,12 +22,12 @@ function placeOf(subject: string): { device: string; row?: string } | undefined 
 const since = (at: number): string =>
   new Date(at).toLocaleString([], { dateStyle: 'short', timeStyle: 'short' })
 
-/** Something that a person has to look at, as its card shows it. */
+/** Content of a card about one incident. */
 export interface Incident {
   key: string
   title: string
   remedy: string
-  /** When it began, and what is known besides. */
+  /** Start of the incident, and further facts. */
   about: string
   place: { device: string; row?: string } | undefined
   isWarning: boolean
@@ -39,7 +39,7 @@ export interface Incident {
 
 type State = NonNullable<typeof state.value>
 
-/** All that a person has to look at, the most urgent first. */
+/** All incidents, the most urgent first. */
 export function incidentsOf(is: State): Incident[] {
   const obstacle = sellingObstacle(is)
   return [
@@ -90,7 +90,7 @@ export function incidentsOf(is: State): Incident[] {
   ]
 }
 
-/** What is wrong, why, and what to do about it; and what only a person can say. */
+/** Cards of all incidents, each with its remedy. A card may ask a person for the outcome of an operation. */
 export function Alarms(): JSX.Element {
   const incidents = incidentsOf(state.value!)
   if (incidents.length === 0)

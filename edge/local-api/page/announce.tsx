@@ -11,7 +11,7 @@ import { hardware, state } from './store.ts'
 const announced = signal('')
 let known: ReadonlySet<string> | undefined
 
-/** The window's title counts what a person has to look at; what is new is announced at once, wherever the person looks. */
+/** Puts the number of incidents into the window's title, and announces each new incident. */
 effect(() => {
   const is = state.value
   if (!is) return

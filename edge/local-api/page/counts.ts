@@ -10,7 +10,7 @@ import { causeOf } from './words.ts'
 /** `1/2/3`: cabinet, shelf, row. */
 export const rowKey = ({ cabinet, shelf, row }: Location): string => `${cabinet}/${shelf}/${row}`
 
-/** What somebody has typed and not entered yet, by row. */
+/** Typed numbers that were not entered yet, by row. */
 export const typed = signal<ReadonlyMap<string, number>>(new Map(readKept().typed))
 export function setTyped(key: string, units: number | undefined): void {
   const next = new Map(typed.value)
@@ -20,7 +20,7 @@ export function setTyped(key: string, units: number | undefined): void {
   keep({ typed: [...next].filter(([, number]) => !Number.isNaN(number)) })
 }
 
-/** What was entered and the hub has not confirmed. */
+/** Entries that the hub has not confirmed. */
 export const pending = signal<readonly PendingCount[]>(readKept().pending)
 
 const counts = new PendingCounts({
@@ -87,7 +87,7 @@ async function tryAgain(): Promise<void> {
   isTrying = false
 }
 
-/** The hub as it was last seen is kept for a reload without network, every few seconds at most. */
+/** Stores the last known state of the hub for a reload without network, at most every few seconds. */
 let keptAt = -Infinity
 effect(() => {
   const [is, description] = [state.value, hardware.value]

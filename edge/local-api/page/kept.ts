@@ -2,12 +2,12 @@ import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import type { LocalState } from './local-state.ts'
 import type { PendingCount } from './pending-counts.ts'
 
-/** What the browser keeps, so that a reload without network loses nothing. No token and no session is in it. */
+/** Content of the browser's storage for a reload without network. It contains no token and no session. */
 interface Kept {
   /** Numbers that were typed and not entered, by row. */
   typed: [row: string, units: number][]
   pending: PendingCount[]
-  /** The hub as it was last seen. `at`: the browser's clock, milliseconds since the Unix epoch. */
+  /** Last known state of the hub. `at`: the browser's clock, milliseconds since the Unix epoch. */
   seen: { at: number; hardware: HardwareDescription; software: string; state: LocalState } | null
 }
 
@@ -28,7 +28,7 @@ export function keep(change: Partial<Kept>): void {
   try {
     localStorage.setItem(KEY, JSON.stringify({ ...readKept(), ...change }))
   } catch {
-    // A full or forbidden storage: the page keeps it as long as it is open.
+    // The storage is full or forbidden: the entries last as long as the page is open.
   }
 }
 

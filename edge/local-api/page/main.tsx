@@ -29,7 +29,7 @@ import {
 } from './store.ts'
 import { syncWords } from './words.ts'
 
-/** What the page shows then is old: since when, says the header. */
+/** The page shows an old state: the header states its age. */
 function awayWords(): string {
   const at = heardAt.value
   return at === null ? 'away' : `away since ${new Date(at).toLocaleTimeString([], { timeStyle: 'short' })}`

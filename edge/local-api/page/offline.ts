@@ -14,7 +14,7 @@ export async function keepOffline(): Promise<void> {
     const cache = await caches.open('page')
     const wanted = files.map((file) => ('src' in file ? file.src : file.href))
     await cache.addAll(['./', ...wanted])
-    // What an earlier version of the page was made of goes.
+    // Files of an earlier version of the page are deleted.
     for (const { url } of await cache.keys())
       if (!wanted.includes(url) && new URL(url).pathname !== '/') await cache.delete(url)
   } catch {

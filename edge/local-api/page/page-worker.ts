@@ -1,4 +1,4 @@
-/** What is used of a service worker: the library of types is that of windows. */
+/** The part of a service worker that this file uses: the compiler knows the types of windows only. */
 interface FetchEvent extends Event {
   request: Request
   respondWith(answer: Promise<Response>): void
@@ -25,7 +25,7 @@ worker.addEventListener('fetch', (event) => {
   else if (/^\/[A-Za-z0-9_-]+\.(?:js|css|svg)$/.test(pathname)) event.respondWith(kept(request))
 })
 
-/** The page as the hub has it now, or as it was kept. */
+/** The hub's current page, or the cached one. */
 async function newest(request: Request): Promise<Response> {
   const cache = await caches.open('page')
   try {

@@ -15,7 +15,7 @@ export interface PendingCount {
   isLate: boolean
 }
 
-/** What came of sending one: confirmed, refused for a reason, or not delivered. */
+/** Result of sending an entry. `not delivered`: the hub was not reached. */
 export type Sent = 'confirmed' | 'not delivered' | { refused: string }
 
 export interface PendingOptions {
@@ -27,7 +27,7 @@ export interface PendingOptions {
   onChange: (entries: readonly PendingCount[]) => void
 }
 
-/** Keeps what people entered until the hub has confirmed it, and sends it in the order in which it was entered. */
+/** Stores entries until the hub confirms them. Sends them in the order of entry. */
 export class PendingCounts {
   readonly #options: PendingOptions
   #entries: readonly PendingCount[]
@@ -49,7 +49,7 @@ export class PendingCounts {
       (one) => !isSameRow(one.location, location) || (entry.what === 'restock' && one.problem === null),
     )
     this.#change([...others, { ...entry, at: this.#options.now(), problem: null, isLate: false }])
-    // What is being sent may have passed the entry already.
+    // A transfer under way may have passed this entry already.
     await this.#sending
     await this.send()
   }

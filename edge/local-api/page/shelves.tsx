@@ -11,11 +11,11 @@ import { heardAt, isConnected, state } from './store.ts'
 export type Facing = NonNullable<typeof state.value>['stock'][number]
 
 export const keyOf = ({ location }: Facing): string => rowKey(location)
-/** The row that somebody looks for: its shelf is opened, and it waits for a number. */
+/** The row that a person chose: its shelf opens, and its field gets the focus. */
 const wantedRow = signal<string | null>(null)
 export const openRow = (key: string): void => void (wantedRow.value = key)
 
-/** What is unfolded is drawn over some frames, and takes no focus before it is seen. */
+/** A shelf unfolds over some frames: its fields take no focus before they are visible. */
 function focusWhenShown(input: HTMLInputElement, frames = 60): void {
   input.focus()
   if (document.activeElement !== input && frames > 0)
@@ -48,13 +48,13 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
   }, [wantedRow.value])
   const waiting = pending.value.filter((entry) => rowKey(entry.location) === key)
   const unsent = waiting.filter(({ isLate, problem }) => isLate || problem !== null)
-  // What is sold meanwhile changes no number that somebody is about to write over, or to confirm.
+  // Sales do not change a number that a person is about to overwrite or to confirm.
   const [held, hold] = useState<number>()
   const wanted = typed.value.get(key) ?? held ?? expectedOf(quantity, waiting)
   const difference = wanted - quantity
   // An empty field, a negative number or more than the row holds is refused, and never taken for another number.
   const problem = Number.isNaN(wanted) ? 'enter a number' : countProblem(wanted, capacity)
-  // From what is typed by now: two clicks may come before the page is drawn again.
+  // Two clicks may come before the page is drawn again: each starts from the typed number.
   const step = (by: 1 | -1): void => {
     const units = typed.value.get(key) ?? wanted
     const from = Number.isNaN(units) ? quantity : units
@@ -77,7 +77,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
         {blocked && <span class="bad"> · not for sale: {blocked}</span>}
       </p>
       <form
-        class="flex flex-wrap items-center gap-2 mt-1"
+        class="grid grid-cols-[auto_minmax(0,1fr)_minmax(0,1fr)] items-center gap-1.5 mt-1 max-w-sm"
         aria-label={`Row ${key}`}
         noValidate
         onSubmit={(event) => {
@@ -106,7 +106,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
             aria-invalid={problem !== undefined}
             inputMode="numeric"
             enterKeyHint="next"
-            class="input join-item w-16 text-center"
+            class="input join-item w-14 px-1 text-center"
             aria-label={`Row ${key}: units`}
             value={Number.isNaN(wanted) ? '' : wanted}
             onFocus={({ currentTarget }) => currentTarget.select()}
@@ -122,7 +122,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
           </button>
         </div>
         <button
-          class="btn w-28 px-1"
+          class="btn px-1 text-xs"
           disabled={problem !== undefined}
           aria-label={`Counted ${Number.isNaN(wanted) ? '' : wanted} in row ${key}`}
         >
@@ -130,7 +130,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
         </button>
         <button
           type="button"
-          class="btn w-24 px-1"
+          class="btn px-1 text-xs"
           disabled={problem !== undefined || difference <= 0}
           aria-label={`Added ${difference > 0 ? difference : ''} to row ${key}`}
           onClick={() => enter('restock', difference)}
@@ -146,7 +146,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
   )
 }
 
-/** What will be there when the hub has taken what waits. */
+/** The units in the row after the hub has booked the waiting entries. */
 const expectedOf = (quantity: number, waiting: readonly (typeof pending.value)[number][]): number =>
   waiting.reduce((units, entry) => (entry.what === 'count' ? entry.units : units + entry.units), quantity)
 

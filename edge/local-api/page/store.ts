@@ -21,7 +21,7 @@ export const software = signal('')
 export const selected = signal<string | null>(null)
 const live = signal<Live<LocalState> | null>(null)
 
-/** The hub as it was last seen by an earlier load of this page. */
+/** State of the hub from an earlier load of this page. */
 const seenBefore = signal<LocalState | null>(null)
 
 export const state = computed(() => live.value?.state.value ?? seenBefore.value)
@@ -70,7 +70,7 @@ function followHub(): void {
   live.value ??= follow<LocalState>('api/live', {}, { whileHidden: 'api/state' })
 }
 
-/** The hub is not reached: the page shows it as it was last seen, and counts go on. False if it was never seen. */
+/** Shows the last known state if the hub is not reached; counts go on. Returns false if there is no known state. */
 function enterWithoutNetwork(): boolean {
   const { seen } = readKept()
   if (!seen) return false
