@@ -245,7 +245,6 @@ function faultMap(
       for (const { shelf, rows } of device.shelves)
         for (let row = 1; row <= rows; row += 1) {
           const name = rowSubject({ cabinet: device.number, shelf, row })
-          kinds.set(name, ['row'])
           owners.set(name, id)
           cabinets.set(name, deviceId(device))
         }
@@ -254,6 +253,7 @@ function faultMap(
   for (const name of doorNames(hardware)) kinds.set(name, [...(kinds.get(name) ?? []), 'door'])
   return {
     kindsOf: (name) => kinds.get(name) ?? [],
+    isRow: (name) => cabinets.has(name),
     controllerOf: (name) => owners.get(name),
     wholesOf: (name) => [cabinets.get(name), owners.get(name)].filter((whole) => whole !== undefined),
   }

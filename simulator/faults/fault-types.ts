@@ -1,7 +1,7 @@
 /** Every fault that the simulator knows, as data: the console and the HTTP interface list this table. */
 
 /** What a fault's `target` names; without a target it hits everything of that kind. */
-export type FaultTarget = 'bin' | 'cabinet' | 'row' | 'fridge' | 'door' | 'controller' | 'device'
+export type FaultTarget = 'bin' | 'cabinet' | 'fridge' | 'door' | 'controller' | 'device'
 
 export interface FaultKind {
   description: string
@@ -12,6 +12,8 @@ export interface FaultKind {
   instant?: true
   /** It is over once it has struck. */
   once?: true
+  /** Its target may be one row of a cabinet: `row 1/2/3`. */
+  hitsRows?: true
   /** It cannot do without a target. */
   needsTarget?: true
   /** People have wired it so: it does not befall a hub by itself, and whatever was done meanwhile was done elsewhere. */
@@ -28,21 +30,29 @@ const fault = (
 const kinds = {
   jam: fault(
     'the motor starts and stalls on the way: a lift or door stops between its ends, a row turns partly',
-    ['bin', 'cabinet', 'row'],
+    ['bin', 'cabinet'],
+    { hitsRows: true },
   ),
-  jam_without_motion: fault('the motor stalls at once; its encoder counts nothing and nothing moves', [
-    'bin',
-    'cabinet',
-    'row',
-  ]),
-  missed_drop: fault('a unit falls into the bin, and the drop sensor does not see it', ['cabinet', 'row']),
-  empty_turn: fault('the row turns and nothing falls', ['cabinet', 'row']),
-  late_drop: fault('the unit hangs, and falls 2 to 15 seconds after the turn, seen by the sensor', [
-    'cabinet',
-    'row',
-  ]),
-  double_drop: fault('one turn lets two units fall; the sensor sees both', ['cabinet', 'row']),
-  slow_motion: fault('motions take four times as long', ['bin', 'cabinet', 'row']),
+  jam_without_motion: fault(
+    'the motor stalls at once; its encoder counts nothing and nothing moves',
+    ['bin', 'cabinet'],
+    {
+      hitsRows: true,
+    },
+  ),
+  missed_drop: fault('a unit falls into the bin, and the drop sensor does not see it', ['cabinet'], {
+    hitsRows: true,
+  }),
+  empty_turn: fault('the row turns and nothing falls', ['cabinet'], { hitsRows: true }),
+  late_drop: fault(
+    'the unit hangs, and falls 2 to 15 seconds after the turn, seen by the sensor',
+    ['cabinet'],
+    {
+      hitsRows: true,
+    },
+  ),
+  double_drop: fault('one turn lets two units fall; the sensor sees both', ['cabinet'], { hitsRows: true }),
+  slow_motion: fault('motions take four times as long', ['bin', 'cabinet'], { hitsRows: true }),
   obstructed_door: fault('something stands in the closing door, which opens again', ['bin']),
   sensor_bounce: fault('a sensor that changes flutters for a fifth of a second before it settles', [
     'bin',

@@ -24,6 +24,7 @@ export interface Fault {
 /** What a fault can be aimed at: the kinds of the names, and the controller of each device. */
 export interface FaultMap {
   kindsOf(name: string): readonly FaultTarget[]
+  isRow(name: string): boolean
   /** What a name is a part of: the controller of a device, the cabinet and the controller of a row. */
   wholesOf(name: string): readonly string[]
 }
@@ -71,10 +72,16 @@ export function createFaults(
         throw new RangeError(`fault ${type} needs a target (${kind.targets.join(' or ')})`)
     } else {
       const kinds = map.kindsOf(target)
-      if (kinds.length === 0) throw new RangeError(`there is no ${target} at this hub`)
+      const isRow = map.isRow(target)
+      if (isRow && kind.hitsRows) return checkNumbers(for_ms, probability)
+      if (kinds.length === 0 && !isRow) throw new RangeError(`there is no ${target} at this hub`)
       if (!kinds.some((one) => kind.targets.includes(one)))
         throw new RangeError(`fault ${type} cannot hit ${target}: it hits a ${kind.targets.join(' or ')}`)
     }
+    checkNumbers(for_ms, probability)
+  }
+
+  function checkNumbers(for_ms?: number, probability?: number): void {
     if (for_ms !== undefined && !(for_ms > 0)) throw new RangeError('for_ms must be greater than 0')
     if (probability !== undefined && !(probability > 0 && probability <= 1))
       throw new RangeError('probability must be greater than 0 and at most 1')
