@@ -28,7 +28,7 @@ export const abusers = {
   thief: {
     text: "a thief of the hub's card, with its MQTT password",
     act: (world: AbuseWorld, minutes: number) =>
-      abuseAsThief(world, { roundMs: Math.min(240_000, minutes * 30_000) }),
+      abuseAsThief(world, { roundMs: Math.min(120_000, minutes * 30_000) }),
   },
 } as const
 export type Abuser = keyof typeof abusers
