@@ -1,9 +1,4 @@
-import {
-  faultKinds,
-  faultTypes,
-  type FaultTarget,
-  type FaultType,
-} from '../../simulator/faults/fault-types.ts'
+import { faultKinds, faultTypes, type FaultType } from '../../simulator/faults/fault-types.ts'
 import type { FaultRequest } from '../../simulator/faults/faults.ts'
 import type { Chance } from './chance.ts'
 import type { HubNode } from './hub-node.ts'
@@ -11,8 +6,7 @@ import type { Site, Stage } from './stage.ts'
 
 /** What befalls a hub, its board, and the room around it. */
 
-/** A row is hit with its cabinet. */
-const TARGETS: Record<Exclude<FaultTarget, 'row'>, readonly string[]> = {
+const TARGETS: Record<string, readonly string[]> = {
   bin: ['bin-1', 'bin-2'],
   cabinet: ['cabinet-1', 'cabinet-2'],
   fridge: ['fridge-1'],
@@ -37,7 +31,7 @@ export function hardwareFault(stage: Stage, { room }: Site): void {
   coverage.hit(`fault hardware ${type}`)
   room.hub.faults.raise({
     type,
-    target: chance.pick(TARGETS[chance.pick(kind.targets.filter((one) => one !== 'row'))]),
+    target: chance.pick(TARGETS[chance.pick(kind.targets)]!),
     for_ms: type === 'brown_out' || forgets ? chance.between(300, 3000) : chance.between(2000, 40_000),
     ...(!('instant' in kind) && !('once' in kind) && { probability: chance.pick([0.2, 0.5, 1]) }),
   })
@@ -47,7 +41,7 @@ export function hardwareFault(stage: Stage, { room }: Site): void {
 export function failingCabinet({ chance }: Stage, { room }: Site): void {
   room.hub.faults.raise({
     type: chance.pick(['jam', 'jam_without_motion', 'empty_turn', 'missed_drop']),
-    target: chance.pick(TARGETS.cabinet),
+    target: chance.pick(TARGETS['cabinet']!),
     for_ms: chance.between(60_000, 400_000),
   })
 }
