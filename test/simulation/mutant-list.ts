@@ -295,6 +295,20 @@ export const mutants: readonly Mutant[] = [
     ),
   ),
   mutant(
+    'I15',
+    'missing evidence counts as cold',
+    patch(
+      'edge/core/fridges.ts',
+      '  if (proof === undefined && !isUnread && !wasInDoubt && doubtForMs < doubtMs)\n',
+      "  if (proof !== 'warm' && !wasInDoubt)\n",
+    ),
+    patch(
+      'edge/core/fridges.ts',
+      "return { kind: 'cold', isProven: false, ms: doubtMs - doubtForMs }",
+      "return { kind: 'cold', isProven: false, ms: Math.max(1000, doubtMs - doubtForMs) }",
+    ),
+  ),
+  mutant(
     'I10',
     'the lease of a dead process never ends',
     patch(
@@ -316,7 +330,7 @@ export const knownSeeds: Readonly<Record<string, number>> = {
   'commands that live for ever': 1,
   'no refund of what was not delivered': 1,
   'late money is kept': 9,
-  "a bin is the next order's with what is left in it": 19,
+  "a bin is the next order's with what is left in it": 2,
   'receiver without deduplication': 4,
   'deletion on PUBACK': 3,
   'histories are not told apart': 2,
@@ -326,7 +340,7 @@ export const knownSeeds: Readonly<Record<string, number>> = {
   'payments are named by their number alone': 21,
   'a deposit is credited by each word of it': 2,
   'points stay when money goes back': 2,
-  'motors run until the host says otherwise': 13,
+  'motors run until the host says otherwise': 19,
   'a lock that was opened stays open': 1,
   'a gap is no matter': 4,
   'a bad entry undoes its batch': 3,
@@ -341,5 +355,6 @@ export const knownSeeds: Readonly<Record<string, number>> = {
   'an unpaid order holds its stock without end': 3,
   'a reading has no age': 54,
   'one cold reading ends a warm spell': 117,
+  'missing evidence counts as cold': 29,
   'the lease of a dead process never ends': 2,
 }
