@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { nameText, normalName } from '../../protocol/model/name-text.ts'
 import { silentLog } from '../../protocol/model/log.ts'
@@ -56,8 +56,10 @@ export interface Subcommand {
   options: readonly string[]
   /** Options without a value. */
   flags?: readonly string[]
-  /** Names of values that are given without an option, in their order. */
+  /** Names of values that are given without an option, in their order. A name that is in `options`, too, may be given either way. */
   positionals?: readonly string[]
+  /** The subcommand checks itself whether positionals are missing. */
+  hasOptionalPositionals?: true
   /**
    * `creates`: the subcommand may be the first act of an installation, and creates the database if there is none. `none`: it uses
    * no database, and gets an empty one in memory.
@@ -159,21 +161,35 @@ const textOf = (output: unknown, lines: boolean): string =>
     ? (output as unknown[]).map((item) => `${JSON.stringify(item)}\n`).join('')
     : `${JSON.stringify(output, null, 2)}\n`
 
-function parse({ options, flags = [], positionals: names = [] }: Subcommand, args: string[]): Options {
+/** Each value is given once and is not empty. Throws a `UsageError` otherwise. */
+function parse(subcommand: Subcommand, args: string[]): Options {
+  const { options, flags = [], positionals: names = [], hasOptionalPositionals = false } = subcommand
   const declared = {
     ...Object.fromEntries([...options, 'config'].map((name) => [name, { type: 'string' as const }])),
     ...Object.fromEntries([...flags, 'json'].map((name) => [name, { type: 'boolean' as const }])),
   }
   try {
-    const { values, positionals } = parseArgs({
+    const { tokens, positionals } = parseArgs({
       args: withNegatives(args),
       options: declared,
       allowPositionals: names.length > 0,
+      tokens: true,
     })
     if (positionals.length > names.length) throw new UsageError(`unexpected: ${positionals[names.length]}`)
-    const named = positionals.map((value, index) => [names[index], value])
-    const given = Object.entries(values).map(([name, value]) => [name, value === true ? '' : value])
-    return Object.fromEntries([...given, ...named]) as Options
+    const given: Record<string, string> = {}
+    const give = (name: string, shown: string, value: string | undefined): void => {
+      if (name in given && value !== undefined) throw new UsageError(`${shown} is given twice`)
+      // A flag has no value. A name of invisible characters is as empty as a blank one.
+      if (value !== undefined && normalName(value) === '') throw new UsageError(`${shown} needs a value`)
+      given[name] = value ?? ''
+    }
+    for (const token of tokens) if (token.kind === 'option') give(token.name, `--${token.name}`, token.value)
+    for (const [index, value] of positionals.entries())
+      give(names[index]!, names[index]!.toUpperCase(), value)
+    const missing = names.find((name) => !(name in given) && !options.includes(name))
+    if (missing !== undefined && !hasOptionalPositionals)
+      throw new UsageError(`${missing.toUpperCase()} is needed; --help shows where`)
+    return given
   } catch (error) {
     throw error instanceof UsageError ? error : new UsageError(optionProblem(error, Object.keys(declared)))
   }
@@ -251,13 +267,16 @@ export function numberOf(options: Options, name: string, min: number, max: numbe
   throw new UsageError(`--${name} must be a whole number from ${min} to ${max}: ${text}`)
 }
 
+/** `Date.parse` alone accepts almost any text that contains a number. */
+const Time = z.union([z.iso.date(), z.iso.datetime({ offset: true, local: true })])
+
 /** The time (ISO 8601) of an option, in milliseconds since the Unix epoch. */
 export function timeOf(options: Options, name: string): number | undefined {
   const text = options[name]
   if (text === undefined) return undefined
-  const at = Date.parse(text)
-  if (Number.isNaN(at)) throw new UsageError(`--${name} is not a time: ${text}`)
-  return at
+  if (!Time.safeParse(text).success)
+    throw new UsageError(`--${name} is not a time: ${text}; write it as 2026-01-31T08:00:00Z`)
+  return Date.parse(text)
 }
 
 /** `*`, or hub ids separated by commas. */
@@ -295,10 +314,11 @@ export async function requireHubs(q: Queries, hubs: HubSelection, ownerId?: numb
     throw new Error(`no such hub${ownerId === undefined ? '' : ' of this owner'}: ${missing.join(', ')}`)
 }
 
-/** The owner with a name or an id. */
+/** The owner with a name. If no owner has that name, it may be the id of an owner. */
 export async function findOwner(q: Queries, given: string): Promise<{ id: number; name: string }> {
   const owners = await q.selectFrom('owners').selectAll().orderBy('id').execute()
-  const owner = owners.find(({ id, name }) => name === normalName(given) || String(id) === given)
+  const owner =
+    owners.find(({ name }) => name === normalName(given)) ?? owners.find(({ id }) => String(id) === given)
   if (owner) return owner
   const known = owners.map(({ id, name }) => `${id} ${JSON.stringify(name)}`).join(', ') || 'none'
   throw new UsageError(
@@ -328,5 +348,23 @@ export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string):
   const problems = schemaProblems(result.error, value)
     .slice(0, 20)
     .map((problem) => problemText(problem, where))
+  throw new UsageError(problems.join('; '))
+}
+
+/** Parses the options of a record's fields with its schema. Throws the problems in words, each with its option. */
+export function conformOptions<T>(
+  schema: z.ZodType<T>,
+  options: Options,
+  names: Readonly<Record<string, string>>,
+): T {
+  const given = Object.entries(names).flatMap(([field, option]) =>
+    options[option] === undefined ? [] : [[field, options[option]]],
+  )
+  const value: unknown = Object.fromEntries(given)
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const problems = schemaProblems(result.error, value).map(
+    ({ path: [field], words }) => `--${names[String(field)]}: ${words}`,
+  )
   throw new UsageError(problems.join('; '))
 }

@@ -42,6 +42,7 @@ export const deadLetterCommands = (runtime: Runtime): CommandLine => ({
     replay: {
       options: ['hub'],
       positionals: ['ids'],
+      hasOptionalPositionals: true,
       run: (invocation) =>
         forEach(invocation, (id) =>
           replayDeadLetter(contextOf(invocation, runtime), hubDomain, { id, actor: ACTOR }),
@@ -51,6 +52,7 @@ export const deadLetterCommands = (runtime: Runtime): CommandLine => ({
     drop: {
       options: ['hub'],
       positionals: ['ids'],
+      hasOptionalPositionals: true,
       run: (invocation) =>
         forEach(invocation, async (id) => {
           const isThere = await dropDeadLetter(contextOf(invocation, runtime), hubDomain, {

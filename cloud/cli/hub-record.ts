@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { normalName } from '../../protocol/model/name-text.ts'
+import { nameText } from '../../protocol/model/name-text.ts'
 import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
@@ -131,7 +131,8 @@ export const HubChanges = NewHub.pick({
   timezone: true,
 })
   .extend({
-    street2: z.string().overwrite(normalName).max(200),
+    /** Null removes the second line of the address. */
+    street2: nameText(200).nullable(),
     tax: TaxPercent,
     externalPayments: z.enum(externalPayments, `must be one of ${externalPayments.join(', ')}`),
     maintenance: z.enum(['on', 'off'], 'must be on or off'),
@@ -166,7 +167,7 @@ export async function changeHub(
   const columns = {
     ...same,
     ...(street !== undefined && { street_address_1: street }),
-    ...(street2 !== undefined && { street_address_2: street2 === '' ? null : street2 }),
+    ...(street2 !== undefined && { street_address_2: street2 }),
     ...(postalCode !== undefined && { postal_code: postalCode }),
     ...(tax !== undefined && { tax_millipercent: toMillipercent(tax) }),
     ...(external !== undefined && { external_payments: external }),

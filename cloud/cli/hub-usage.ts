@@ -8,7 +8,7 @@ Hubs and their owners:
   larder hubs create --owner NAME | --new-owner NAME --name NAME --street TEXT [--street-2 TEXT] --city TEXT --state TEXT
       --postal-code TEXT --latitude DEGREES --longitude DEGREES --timezone ZONE [--tax PERCENT] [--hardware FILE]
   larder hubs set ID [--external-payments off|customers|everyone] [--maintenance on|off] [--tax PERCENT] [--street TEXT]
-      [--street-2 TEXT] [--city TEXT] [--state TEXT] [--postal-code TEXT] [--latitude DEGREES] [--longitude DEGREES]
+      [--street-2 TEXT | --no-street-2] [--city TEXT] [--state TEXT] [--postal-code TEXT] [--latitude DEGREES] [--longitude DEGREES]
       [--timezone ZONE] [--hardware FILE]
   larder hubs rename ID --name NAME
   larder hubs move ID --owner NAME
@@ -29,6 +29,9 @@ nowhere and never shown again; renew-password makes another. --hardware takes th
 is stored; set-layout and set replace it. The file names the hub by its number, "hubId". The number of a new hub is known
 after create: if the file has another number, create prints what to change. --tax is the sales tax in percent, with at most
 three decimals (8.875; default 0).
+
+Each option has a value that is not empty, and is given once. --latitude and --longitude are decimal numbers (-89.65).
+--no-street-2 removes the second line of the address.
 
 show prints a hub with its settings. set changes the settings that are given and prints the hub as show does. If a value is
 invalid, nothing changes. --external-payments names who may claim an order that an integrator is paid for (guide "Your own

@@ -2,7 +2,7 @@ import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { readNamed } from '../platform/settings/config.ts'
 import {
-  conform,
+  conformOptions,
   contextOf,
   findOwner,
   hubOf,
@@ -47,13 +47,10 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     },
     create: {
       store: 'creates',
-      options: [...Object.values(hubOptions).map(({ option }) => option), 'owner', 'new-owner', 'hardware'],
+      options: [...Object.values(hubOptions), 'owner', 'new-owner', 'hardware'],
       async run({ options, db, settings }) {
-        const given = Object.entries(hubOptions).flatMap(([field, { option, isOptional }]) => {
-          const value = isOptional ? options[option] : required(options, option)
-          return value === undefined ? [] : [[field, value]]
-        })
-        const hub = conform(NewHub, Object.fromEntries(given), '')
+        for (const option of neededOptions) required(options, option)
+        const hub = conformOptions(NewHub, options, hubOptions)
         const hardware = hardwareIn(options)
         const layout = hardware && builtOf(hardware)
         return db.transact(async (tx) => {
@@ -89,6 +86,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     },
     set: {
       options: ['hub', 'hardware', ...Object.values(changeOptions)],
+      flags: ['no-street-2'],
       positionals: ['hub'],
       async run({ db, settings, options }) {
         const hubId = idOf(options, 'hub', "a hub's")
@@ -138,17 +136,12 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
   },
 })
 
-/** Throws a sentence that names the options with an invalid value. */
 function readChanges(options: Options): HubChanges {
-  const given = Object.entries(changeOptions).flatMap(([field, option]) =>
-    options[option] === undefined ? [] : [[field, options[option]]],
-  )
-  const { data, error } = HubChanges.safeParse(Object.fromEntries(given))
-  if (data) return data
-  const problems = error.issues.map(
-    ({ path, message }) => `--${changeOptions[path[0] as keyof HubChanges]}: ${message}`,
-  )
-  throw new Error(problems.join('; '))
+  const changes = asValue(() => conformOptions(HubChanges, options, changeOptions))
+  if (options['no-street-2'] === undefined) return changes
+  if (changes.street2 !== undefined)
+    throw new UsageError('--street-2 and --no-street-2 cannot be given together')
+  return { ...changes, street2: null }
 }
 
 /** A wrong value is no wrong usage: the command exits with 1. */
@@ -197,18 +190,19 @@ async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown>
 }
 
 /** The option of each field of a new hub. */
-const hubOptions: Record<keyof NewHub, { option: string; isOptional?: true }> = {
-  name: { option: 'name' },
-  street: { option: 'street' },
-  street2: { option: 'street-2', isOptional: true },
-  city: { option: 'city' },
-  state: { option: 'state' },
-  postalCode: { option: 'postal-code' },
-  longitude: { option: 'longitude' },
-  latitude: { option: 'latitude' },
-  timezone: { option: 'timezone' },
-  tax: { option: 'tax', isOptional: true },
+const hubOptions: Record<keyof NewHub, string> = {
+  name: 'name',
+  street: 'street',
+  street2: 'street-2',
+  city: 'city',
+  state: 'state',
+  postalCode: 'postal-code',
+  longitude: 'longitude',
+  latitude: 'latitude',
+  timezone: 'timezone',
+  tax: 'tax',
 }
+const neededOptions = Object.values(hubOptions).filter((option) => !['street-2', 'tax'].includes(option))
 
 const hardwareIn = ({ hardware }: Options): HardwareDescription | undefined =>
   hardware === undefined ? undefined : readJsonFile(hardware, HardwareDescription)
@@ -220,7 +214,8 @@ async function ownerOf(tx: Tx, runtime: Runtime, options: Options): Promise<{ id
   if (fresh === undefined) return findOwner(tx.q, required(options, 'owner'))
   const name = nameOf(options, 'new-owner')
   const known = await tx.q.selectFrom('owners').select('id').where('name', '=', name).executeTakeFirst()
-  if (known) throw new UsageError(`there is an owner ${JSON.stringify(name)} already: --owner ${known.id}`)
+  if (known)
+    throw new UsageError(`there is an owner ${JSON.stringify(name)} already: --owner ${JSON.stringify(name)}`)
   return createOwner(tx.q, runtime, name)
 }
 

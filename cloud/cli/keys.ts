@@ -29,7 +29,7 @@ const usage = `Usage:
 
 API keys of the owner's interface. create prints the key: it is stored nowhere and never shown again.
 rotate issues a successor with the same rights; the key itself expires after the overlap (24 hours by default; 0: at once).
---owner takes an owner's name or id; \`larder hubs create --new-owner\` makes an owner.
+--owner takes an owner's name, or the id if no owner has that name; \`larder hubs create --new-owner\` makes an owner.
 --hubs takes hub ids, or "*" for all hubs of the owner.
 --expires takes an ISO 8601 time. Scopes: ${scopes.join(', ')}.`
 
@@ -87,7 +87,11 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
           })
           return issued
         })
-        const { name: owner } = await findOwner(q, String(old.ownerId))
+        const { name: owner } = await q
+          .selectFrom('owners')
+          .select('name')
+          .where('id', '=', old.ownerId)
+          .executeTakeFirstOrThrow()
         return {
           api_key: key,
           ...view(await keyOf(q, successor), owner),

@@ -10,6 +10,14 @@ import { TaxPercent, toMillipercent } from '../../commerce/catalogue/tax-rate.ts
 
 const text = nameText(200)
 
+/** An angle in degrees, as people write it: `-89.65`. */
+const degrees = (max: number) =>
+  z
+    .string()
+    .regex(/^-?(\d+(\.\d+)?|\.\d+)$/, 'must be a decimal number such as -89.65')
+    .transform(Number)
+    .pipe(z.number().min(-max).max(max))
+
 /** A hub begins open, with every bin and fridge in use. */
 export const openHub = {
   hub_status: 'active',
@@ -27,8 +35,8 @@ export const NewHub = z.strictObject({
   city: text,
   state: text,
   postalCode: text,
-  longitude: z.coerce.number().min(-180).max(180),
-  latitude: z.coerce.number().min(-90).max(90),
+  longitude: degrees(180),
+  latitude: degrees(90),
   timezone: z.string().refine(isZone, 'is no time zone (IANA) that this machine knows'),
   /** Sales tax in percent with at most three decimals: `8.875`. */
   tax: TaxPercent.default('0'),

@@ -114,7 +114,7 @@ test('hubs show prints a hub with its settings, hubs set changes those that are 
     timezone: 'America/Denver',
     external_payments: 'off',
   })
-  expect(json(await hubs('set', '1', '--street-2', ''))).toMatchObject({ street_address_2: null })
+  expect(json(await hubs('set', '1', '--no-street-2'))).toMatchObject({ street_address_2: null })
   const { detail } = await db.kysely
     .selectFrom('audit_log')
     .select('detail')
@@ -216,7 +216,7 @@ test('owners are listed, created and renamed; a name exists once', async () => {
     [['rename', '3', '--name', 'Two'], 1, /the name exists/],
     [['rename', '99', '--name', 'Nine'], 1, /no such owner: 99/],
     [['create'], 2, /--name is needed/],
-    [['create', '--name', ' '], 2, /--name is needed/],
+    [['create', '--name', ' '], 2, /--name needs a value/],
     [['rename', 'x', '--name', 'Nine'], 2, /not an owner's id/],
   ] as const) {
     const { exitCode, stderr } = await owners(...args)

@@ -162,13 +162,13 @@ test('what is wrong is said in words, and nothing is made', async () => {
   const cases: [() => Promise<Outcome>, RegExp][] = [
     [() => create({}), /one of --owner and --new-owner is needed/],
     [() => create({ 'new-owner': 'Two', owner: 'One' }), /one of --owner and --new-owner/],
-    [() => create({ 'new-owner': 'One' }), /there is an owner "One" already: --owner 1/],
+    [() => create({ 'new-owner': 'One' }), /there is an owner "One" already: --owner "One"/],
     [() => create({ owner: 'Nobody' }), /no owner "Nobody"; there is: 1 "One"/],
     [() => create({ owner: 'One', timezone: 'Mars/Olympus' }), /timezone: is no time zone/],
     [() => create({ owner: 'One', latitude: '91' }), /latitude/],
     [() => create({ owner: 'One', tax: '8,25' }), /tax: must be a percentage/],
     [() => create({ owner: 'One', tax: '8.8755' }), /tax: must be a percentage .* three decimals/],
-    [() => create({ owner: 'One', city: '' }), /--city is needed/],
+    [() => create({ owner: 'One', city: '' }), /--city needs a value/],
     [() => create({ owner: 'One', hardware: join(folder, 'none.json') }), /none\.json/],
     [() => hubs('renew-password', '9'), /no such hub: 9/],
   ]
