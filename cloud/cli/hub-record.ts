@@ -69,6 +69,7 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
     .select('name')
     .where('id', '=', hub.owner_id)
     .executeTakeFirstOrThrow()
+  const isDraining = hub.draining_until !== null && hub.draining_until > context.runtime.clock.now()
   const management = await q
     .selectFrom('hub_management')
     .select(['host', 'port', 'host_key'])
@@ -81,6 +82,7 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
     tax: hub.tax_millipercent / 1000,
     external_payments: hub.external_payments,
     retired_at: timestampOrNull(hub.retired_at),
+    draining_until: timestampOrNull(isDraining ? hub.draining_until : null),
     desired_version: hub.desired_version,
     management: management ?? null,
   }

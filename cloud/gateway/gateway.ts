@@ -25,6 +25,7 @@ import { upSchemas, type HubMessage } from './hub-messages.ts'
 import { HubClocks } from './hub-state.ts'
 import { LeaseKeeper } from './leases.ts'
 import { waitingHubs } from './outbox.ts'
+import { hubsToAsk } from './draining.ts'
 import { Peers } from './peers.ts'
 import { Shares } from './shares.ts'
 import { Welcomes } from './welcomes.ts'
@@ -168,6 +169,7 @@ export class Gateway {
       // Not due work: an entry is sent when its hub is there. This only makes up for nudges that were lost (SPEC §7).
       everyInBackground(this.#context, this.#settings.pollMs, 'look into the outboxes', async () => {
         for (const hubId of await waitingHubs(db.kysely)) this.#links.get(hubId)?.look()
+        for (const hubId of await hubsToAsk(db.kysely, runtime.clock.now())) this.#links.get(hubId)?.ask()
       }),
     ]
     if (this.#peers)

@@ -3,6 +3,7 @@ import type { CloudContext } from '../platform/context.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import type { HubDomain } from './domain.ts'
+import { endDrained, maySpeak } from './draining.ts'
 import type { LeaseKeeper, Said } from './leases.ts'
 import { reconcileOutboxes } from './outbox.ts'
 import type { UpStream } from './receiver.ts'
@@ -27,7 +28,7 @@ export async function answerHellos(
   const sorted = said.toSorted((a, b) => a.hubId - b.hubId)
   return context.db.transact(async (tx) => {
     const now = clock.now()
-    const sessions = await readSessions(tx.q, idsOf(sorted))
+    const sessions = await readSessions(tx.q, idsOf(sorted), now)
     for (const { hubId } of sorted)
       if (!sessions.has(hubId))
         refusals.note('hub_message', `hub-${hubId}`, {
@@ -50,7 +51,7 @@ export async function answerHellos(
       ours.map(({ hubId, hello }) => ({
         hubId,
         inbox: hello.inbox,
-        isRepeated: sessions.get(hubId) === hello.session,
+        isRepeated: sessions.get(hubId)!.session === hello.session,
       })),
       {
         random,
@@ -63,35 +64,48 @@ export async function answerHellos(
       context,
       ours.map(({ hubId }) => ({ hubId, health: null })),
     )
-    return new Map(
-      judged.map(({ hubId, hello, ledger, telemetry }): [number, Welcome] => [
-        hubId,
-        {
-          protocol: hello.protocol,
-          session: hello.session,
-          answers: hello.clock.monotonic,
-          ledger,
-          telemetry,
-          outbox: outboxes.get(hubId)!,
-          clock: { wall: now },
-        },
-      ]),
+    const answers = judged.map(({ hubId, hello, ledger, telemetry }) => ({
+      hubId,
+      hello,
+      welcome: {
+        protocol: hello.protocol,
+        session: hello.session,
+        answers: hello.clock.monotonic,
+        ledger,
+        telemetry,
+        outbox: outboxes.get(hubId)!,
+        clock: { wall: now },
+      } satisfies Welcome,
+    }))
+    await endDrained(
+      tx,
+      answers.filter(({ hubId }) => sessions.get(hubId)!.isDraining),
     )
+    return new Map(answers.map(({ hubId, welcome }) => [hubId, welcome]))
   })
 }
 
 const idsOf = (hubs: readonly { hubId: number }[]): number[] => hubs.map(({ hubId }) => hubId)
 
-/** Of those of the hubs that exist the session that was recorded last: null before the first. */
-async function readSessions(q: Queries, hubIds: readonly number[]): Promise<Map<number, string | null>> {
+interface Known {
+  /** The session that was recorded last: null before the first. */
+  session: string | null
+  /** It is retired (`draining.ts`). */
+  isDraining: boolean
+}
+
+/** Those of the hubs that exist and may speak. */
+async function readSessions(q: Queries, hubIds: readonly number[], now: number): Promise<Map<number, Known>> {
   const rows = await q
     .selectFrom('hubs')
     .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
-    .select(['hubs.id', 'hub_sessions.session'])
+    .select(['hubs.id', 'hub_sessions.session', 'hubs.retired_at'])
     .where('hubs.id', 'in', hubIds)
-    .where('hubs.retired_at', 'is', null)
+    .where((eb) => maySpeak(eb, now))
     .execute()
-  return new Map(rows.map(({ id, session }) => [id, session]))
+  return new Map(
+    rows.map(({ id, session, retired_at }) => [id, { session, isDraining: retired_at !== null }]),
+  )
 }
 
 interface Cursor {

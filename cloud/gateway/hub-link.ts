@@ -113,6 +113,11 @@ export class HubLink {
     if (this.isHeld) void this.#post('outbox', () => this.#whileHeld((sender) => sender.look()))
   }
 
+  /** The hub's next hello is to say where it stands. */
+  ask(): void {
+    if (this.isHeld) this.hail()
+  }
+
   /** This process has lost the broker. */
   disconnected(): void {
     void this.#post('broker lost', () => this.#whileHeld((sender) => sender.disconnect()))

@@ -2,6 +2,7 @@ import { formerPasswords } from '../platform/credentials/former-passwords.ts'
 import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
+import { maySpeak } from './draining.ts'
 
 /** The passwords of a hub, as its row contains them. */
 interface Passwords {
@@ -20,15 +21,17 @@ export interface HubLogin {
   digest: string
 }
 
-/** A retired hub has no login. */
-const inService = (q: Queries) =>
+/** A retired hub has a login while it drains. */
+const withLogin = (q: Queries, now: number) =>
   q
     .selectFrom('hubs')
     .select(['id', 'mqtt_password_digest', 'former_passwords'])
-    .where('retired_at', 'is', null)
+    .where((eb) => maySpeak(eb, now))
 
 /** On SQLite this statement waits for no transaction. */
-const passwordsOf = statement((q, hub: { hubId: number }) => inService(q).where('id', '=', hub.hubId))
+const passwordsOf = statement((q, hub: { hubId: number; now: number }) =>
+  withLogin(q, hub.now).where('id', '=', hub.hubId),
+)
 
 /** Whether a password is the current one, or a former one within its overlap. */
 const isValid = (
@@ -46,7 +49,7 @@ export async function signIn(
   { clientId, user, password }: { clientId: string; user: string | undefined; password: Buffer | undefined },
 ): Promise<HubLogin | LoginRefusal> {
   const hubId = hubOfUser(user ?? '')
-  const [hub] = hubId === undefined ? [] : await passwordsOf(q, { hubId })
+  const [hub] = hubId === undefined ? [] : await passwordsOf(q, { hubId, now })
   const digest = digestOf(password?.toString() ?? '')
   // Unknown users are compared too, so that the time taken does not show which users exist.
   const matches = isValid(hub ?? { mqtt_password_digest: digestOf(''), former_passwords: null }, digest, now)
@@ -58,7 +61,7 @@ export async function signIn(
 
 /** Whether a login still holds: its password was not renewed. */
 export async function stillHolds(q: Queries, now: number, { hubId, digest }: HubLogin): Promise<boolean> {
-  const [hub] = await passwordsOf(q, { hubId })
+  const [hub] = await passwordsOf(q, { hubId, now })
   return hub !== undefined && isValid(hub, digest, now)
 }
 
@@ -69,7 +72,7 @@ export async function endedLogins<T extends HubLogin>(
   logins: readonly T[],
 ): Promise<T[]> {
   if (logins.length === 0) return []
-  const rows = await inService(q).execute()
+  const rows = await withLogin(q, now).execute()
   const byHub = new Map(rows.map((row) => [row.id, row]))
   return logins.filter(({ hubId, digest }) => {
     const hub = byHub.get(hubId)

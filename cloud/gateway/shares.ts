@@ -14,6 +14,7 @@ import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { background } from '../platform/work/background.ts'
+import { maySpeak } from './draining.ts'
 import type { HeldHub, LeaseKeeper } from './leases.ts'
 import type { Peers } from './peers.ts'
 import { contender, serverOf, type Contender } from './share.ts'
@@ -48,7 +49,12 @@ interface Listening {
   granted: Promise<boolean>
 }
 
-const allHubs = statement((q: Queries) => q.selectFrom('hubs').select('id').where('retired_at', 'is', null))
+const allHubs = statement((q: Queries, { now }: { now: number }) =>
+  q
+    .selectFrom('hubs')
+    .select('id')
+    .where((eb) => maySpeak(eb, now)),
+)
 
 /**
  * Which hubs this process hears and serves (SPEC §7): all, where it is alone with its broker; else its share of them, by
@@ -271,7 +277,7 @@ export class Shares {
   /** The hubs that fall to this process. */
   async #ours(contenders: readonly Contender[]): Promise<Set<number>> {
     const { context, processId } = this.#ports
-    const hubs = await allHubs(context.db.kysely, {})
+    const hubs = await allHubs(context.db.kysely, { now: context.runtime.clock.now() })
     return new Set(hubs.map(({ id }) => id).filter((id) => serverOf(id, contenders) === processId))
   }
 

@@ -1,15 +1,13 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import { randomHex } from '../../../protocol/model/ids.ts'
 import { lockOrder } from '../../commerce/orders/order-rows.ts'
 import { endRetired } from '../../commerce/refunds/undelivered.ts'
 import { handOverAlarms } from '../../events/alarms/hand-over-alarms.ts'
+import { startDraining } from '../../gateway/draining.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { digestOf } from '../../platform/credentials/secrets.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { setDesired } from '../controls/configuration.ts'
-import { tellOfHub } from '../hubs/hub-events.ts'
 
 /**
  * A hub goes to another owner, or out of service. Its books stay where they are: orders, figures, events, alarms and reports
@@ -105,8 +103,9 @@ async function takeFromRoles(tx: Tx, hubId: number): Promise<string[]> {
 }
 
 /**
- * Takes a hub out of service for good: no login, no sale, no alarm. Its books stay readable. A second time nothing changes.
- * With unfinished orders it throws, unless `force`: then they end, and all of their money is refunded.
+ * Takes a hub out of service for good: no sale, no alarm, and no login after its streams are drained (`draining.ts`). Its books
+ * stay readable. A second time nothing changes. With unfinished orders it throws, unless `force`: then they end, and all of
+ * their money is refunded. The hub's stream carries the cancellations; what fell before they arrived, the hub still reports.
  */
 export async function retireHub(
   tx: Tx,
@@ -120,24 +119,14 @@ export async function retireHub(
     throw inFlight(hubId, orders, 'wait for their end, or cancel and refund them with --force')
   const retiredAt = context.runtime.clock.now()
   for (const orderId of orders) await endOrder(tx, context, orderId, { actor, now: retiredAt })
-  await setDesired(tx, context, { hubId, change: (before) => ({ ...before, acceptingOrders: false }) })
+  // The announcement of the change reads the status.
   await tx.q
     .updateTable('hubs')
-    .set({
-      hub_status: 'retired',
-      retired_at: retiredAt,
-      // A random password that is not stored.
-      mqtt_password_digest: digestOf(randomHex(context.runtime.random, 16)),
-      former_passwords: null,
-    })
+    .set({ hub_status: 'retired', retired_at: retiredAt })
     .where('id', '=', hubId)
     .execute()
-  await tx.q
-    .updateTable('hub_sessions')
-    .set({ is_connected: 0, has_left: 1 })
-    .where('hub_id', '=', hubId)
-    .execute()
-  await tellOfHub(tx, context, hubId)
+  await startDraining(tx, hubId, retiredAt + context.settings.hubDrainMs)
+  await setDesired(tx, context, { hubId, change: (before) => ({ ...before, acceptingOrders: false }) })
   await handOverAlarms(tx, context, { hubId, newOwner: null })
   return { retiredAt, orders }
 }

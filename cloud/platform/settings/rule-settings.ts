@@ -57,6 +57,10 @@ export const ruleSettings = {
   expiringNoticeMs: ms(5 * MINUTE, 'Time before the expiry of a cart at which its customer is notified.'),
   unclaimedNoticeMs: ms(10 * MINUTE, 'Time after which the customer of a ready order is notified again.'),
   silentHubMs: ms(DAY, 'Time after which an order ends that a hub has started and no longer reports.'),
+  hubDrainMs: ms(
+    7 * DAY,
+    'Maximum time for which a retired hub may still sign in, to receive its cancellations and to report what fell. Its login ends sooner if both are done.',
+  ),
   hubReturnMs: ms(
     2 * MINUTE,
     'Time that hubs have to report after the cloud begins to listen: after its start, after a standstill, and after a loss of the broker or the database. Until then the cloud ends nothing because of a silent hub.',

@@ -24,8 +24,10 @@ export const hubTables = {
     latitude: real,
     timezone: text,
     hub_status: oneOf(HubStatus.options),
-    /** When it was retired: it has no login, no sale and no alarm, and keeps its books. */
+    /** When it was retired: it has no sale and no alarm, no login after `draining_until`, and keeps its books. */
     retired_at: instant.nullable,
+    /** A retired hub signs in until then, so that its streams are delivered; null if they are, or if it is not retired. */
+    draining_until: instant.nullable,
     mqtt_password_digest: text,
     /** Former passwords that an overlap keeps valid (`FormerPassword`), as JSON; null without one. */
     former_passwords: text.nullable,

@@ -9,9 +9,11 @@ import { recordTemperatures } from '../../../../cloud/gateway/temperatures.ts'
 import { stillHolds } from '../../../../cloud/gateway/hub-logins.ts'
 import { alarmHandlers } from '../../../../cloud/operations/alarms/handlers.ts'
 import { moveHub, retireHub } from '../../../../cloud/operations/ownership/hand-over.ts'
+import { tellOfHub } from '../../../../cloud/operations/hubs/hub-events.ts'
 import { temperatureHandlers } from '../../../../cloud/operations/hubs/temperatures.ts'
 import { maintenanceHandlers } from '../../../../cloud/operations/maintenance/reports.ts'
 import { testApp } from '../../support/app.ts'
+import { uuid } from '../../../support/uuid.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 
@@ -234,7 +236,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
 })
 
 onEachDatabase('a hub that is retired', (open) => {
-  test('sells nothing, has no login and no alarm, and its books stay readable', async () => {
+  test('sells nothing and has no alarm, its login ends after HUB_DRAIN_MS at the latest, and its books stay readable', async () => {
     const { db, context, shop, one, orders, figures, sell, retire, call } = await openHub(open)
     const id = await sell()
     await db.transact((tx) => raiseAlarm(tx, context, { hubId: 1, kind: 'bin_fault', subject: 'bin 1' }))
@@ -244,7 +246,8 @@ onEachDatabase('a hub that is retired', (open) => {
       .where('id', '=', 1)
       .executeTakeFirstOrThrow()
     const first = await retire()
-    expect(await stillHolds(db.kysely, 0, { hubId: 1, digest })).toBe(false)
+    const holdsAfter = (ms: number) => stillHolds(db.kysely, first.retiredAt + ms, { hubId: 1, digest })
+    expect([await holdsAfter(0), await holdsAfter(context.settings.hubDrainMs)]).toEqual([true, false])
     const userId = await shop.customer()
     await expect(createOrder(context, { userId, hubId: 1 })).rejects.toMatchObject({
       code: 'hub_not_accepting_orders',
@@ -288,5 +291,59 @@ onEachDatabase('a hub that is retired', (open) => {
       ])
     }
     expect((await shop.product(1)).reserved).toBe(0)
+  })
+})
+
+onEachDatabase('a hub that is retired with --force while it cannot be reached', (open) => {
+  test('gets the cancellation of each order by its stream, and what fell at it meanwhile reaches the books', async () => {
+    const { shop, retire } = await openHub(open)
+    const waiting = await shop.paidOrder({ 1: 1 })
+    const begun = await shop.paidOrder({ 1: 2 })
+    await shop.report({ kind: 'order.preparing', order_id: begun.id, bins: [1] })
+    const before = await shop.product(1)
+    await retire(true)
+    await shop.work.drain()
+    expect((await shop.outbox()).slice(-3)).toMatchObject([
+      { kind: 'order.cancel', order_id: waiting.uuid },
+      { kind: 'order.cancel', order_id: begun.uuid },
+      { kind: 'config', config: { accepting_orders: false } },
+    ])
+    const location = { cabinet: 1, shelf: 1, row: 1 }
+    for (const [nr, order] of [waiting, begun].entries()) {
+      const [line] = await shop.items(order.id)
+      await shop.report(
+        {
+          kind: 'stock.dropped',
+          operation_id: uuid(nr + 1),
+          location,
+          product_id: 1,
+          order_id: order.id,
+          line_id: line!.id,
+          delta: -1,
+          quantity: before.quantity - nr - 1,
+          delivered: 1,
+          bin: 1,
+        },
+        {
+          kind: 'order.failed',
+          order_id: order.id,
+          reason: 'withdrawn',
+          bins: [1],
+          lines: [{ line_id: line!.id, dropped: 1, doubtful: 0, bins: [1] }],
+        },
+      )
+      expect((await shop.items(order.id)).map(({ qty_dropped }) => qty_dropped)).toEqual([1])
+      expect((await shop.order(order.id)).payment_status).toBe('refunded')
+    }
+    expect(await shop.product(1)).toMatchObject({ quantity: before.quantity - 2, reserved: 0 })
+  })
+
+  test('is announced as retired, not as paused', async () => {
+    const { db, context, retire } = await openHub(open)
+    await db.transact((tx) => tellOfHub(tx, context, 1))
+    await retire()
+    const events = await db.kysely.selectFrom('events').selectAll().where('hub_id', '=', 1).execute()
+    const told = events.filter(({ type }) => type.includes('intake.changed'))
+    expect(told.map((event) => JSON.stringify(event))).toEqual([expect.stringContaining('retired')])
   })
 })

@@ -1,0 +1,67 @@
+import type { Hello, Welcome } from '../../protocol/mqtt/session.ts'
+import type { Tables } from '../platform/store/schema.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
+import type { ExpressionBuilder } from 'kysely'
+
+/**
+ * A retired hub keeps its login until its streams are drained: it has committed all that the cloud sent, no order holds a bin,
+ * and all that it reported is applied. `HUB_DRAIN_MS` after its retirement the login ends in any case.
+ */
+
+/** Whether a hub may speak to the cloud: it is in service, or it is retired and draining. */
+export const maySpeak = (eb: ExpressionBuilder<Tables, 'hubs'>, now: number) =>
+  eb.or([eb('hubs.retired_at', 'is', null), eb('hubs.draining_until', '>', now)])
+
+/** Draining hubs that have committed everything: their next hellos tell whether their ledgers are applied. */
+export async function hubsToAsk(q: Queries, now: number): Promise<number[]> {
+  const rows = await q
+    .selectFrom('hubs')
+    .innerJoin('hub_outboxes', 'hub_outboxes.hub_id', 'hubs.id')
+    .select('hubs.id')
+    .where('hubs.draining_until', '>', now)
+    .whereRef('hub_outboxes.base', '=', 'hub_outboxes.last')
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Begins the draining of a hub that is retired. A hub that has never said hello has nothing to deliver. */
+export async function startDraining(tx: Tx, hubId: number, until: number): Promise<void> {
+  await tx.q
+    .updateTable('hubs')
+    .set({ draining_until: until })
+    .where('id', '=', hubId)
+    .where('id', 'in', tx.q.selectFrom('hub_sessions').select('hub_id').where('hub_id', '=', hubId))
+    .execute()
+}
+
+/** Ends the login of those hubs whose hellos show that nothing is under way in either direction. */
+export async function endDrained(
+  tx: Tx,
+  said: readonly { hubId: number; hello: Hello; welcome: Welcome }[],
+): Promise<void> {
+  const delivered = said.filter(isDelivered).map(({ hubId }) => hubId)
+  if (delivered.length === 0) return
+  await tx.q
+    .updateTable('hubs')
+    .set({ draining_until: null })
+    .where('id', 'in', delivered)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('hub_bins')
+            .select('bin')
+            .whereRef('hub_bins.hub_id', '=', 'hubs.id')
+            .where('state', '=', 'held'),
+        ),
+      ),
+    )
+    .execute()
+}
+
+const isDelivered = ({ hello, welcome: { ledger, outbox } }: { hello: Hello; welcome: Welcome }): boolean =>
+  !ledger.restart &&
+  ledger.cursor === hello.ledger.last &&
+  hello.inbox.epoch === outbox.epoch &&
+  hello.inbox.cursor === outbox.last &&
+  outbox.base === outbox.last

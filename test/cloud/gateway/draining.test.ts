@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest'
+import { enqueue } from '../../../cloud/gateway/outbox.ts'
+import { stillHolds } from '../../../cloud/gateway/hub-logins.ts'
+import { retireHub } from '../../../cloud/operations/ownership/hand-over.ts'
+import { defaultSettings } from '../../../cloud/platform/settings/rule-settings.ts'
+import { tellBins } from '../support/bins.ts'
+import { uuid } from '../../support/uuid.ts'
+import { alarm, healthy } from './support/scripted-hub.ts'
+import { SETTLED, World } from './support/world.ts'
+
+/** A hub that was welcomed and is offline; while it is, the hub is retired, and an order of its is cancelled. */
+async function retiredOffline() {
+  const { world, cloud, hub } = await World.connected()
+  const { db, runtime } = cloud.context
+  const row = await db.kysely
+    .selectFrom('hubs')
+    .select('mqtt_password_digest as digest')
+    .where('id', '=', 1)
+    .executeTakeFirstOrThrow()
+  world.network.cut(() => true, 'cut')
+  await world.pass(SETTLED)
+  await db.transact(async (tx) => {
+    await retireHub(tx, cloud.context, { hubId: 1, force: true, actor: 'command line' })
+    await enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(1) })
+  })
+  return {
+    world,
+    hub,
+    cloud,
+    hasLogin: () => stillHolds(db.kysely, runtime.clock.now(), { hubId: 1, ...row }),
+    /** Time in which the cloud asks its draining hubs more than once. */
+    settle: () => world.pass(15_000),
+    alarms: async () => (await db.kysely.selectFrom('alarms').select('subject').execute()).length,
+    tellBin: (state: 'held' | 'free') =>
+      tellBins(db, 1, healthy.bins, runtime.clock.now()).then(() =>
+        db.kysely.updateTable('hub_bins').set({ state }).where('bin', '=', 1).execute(),
+      ),
+  }
+}
+
+test('a hub that was retired while it was offline gets its cancellation, its last report is applied, and then its login ends', async () => {
+  const { world, hub, hasLogin, settle, alarms } = await retiredOffline()
+  expect(await hasLogin()).toBe(true)
+  hub.append(alarm('fell while offline'))
+  hub.connect()
+  await settle()
+  expect(hub.applied.map(({ kind }) => kind)).toEqual(['snapshot', 'config', 'order.cancel'])
+  expect(hub.applied[1]).toMatchObject({ config: { accepting_orders: false } })
+  expect(await hasLogin()).toBe(true)
+  hub.sendEntries()
+  await settle()
+  expect(await alarms()).toBe(1)
+  expect(await hasLogin()).toBe(false)
+  const welcomes = hub.welcomes.length
+  hub.connect()
+  await world.pass(SETTLED)
+  expect(hub.welcomes).toHaveLength(welcomes)
+})
+
+test('a retired hub keeps its login while an order holds one of its bins', async () => {
+  const { hub, hasLogin, settle, tellBin } = await retiredOffline()
+  await tellBin('held')
+  hub.connect()
+  await settle()
+  expect(await hasLogin()).toBe(true)
+  await tellBin('free')
+  await settle()
+  expect(await hasLogin()).toBe(false)
+})
+
+test('a retired hub that acknowledges nothing keeps its login', async () => {
+  const { hub, hasLogin, settle } = await retiredOffline()
+  hub.deaf = true
+  hub.connect()
+  await settle()
+  expect(await hasLogin()).toBe(true)
+})
+
+test('the login of a retired hub that never comes back ends after HUB_DRAIN_MS', async () => {
+  const { cloud, hasLogin } = await retiredOffline()
+  const { db } = cloud.context
+  const { retired_at, draining_until } = await db.kysely
+    .selectFrom('hubs')
+    .select(['retired_at', 'draining_until'])
+    .where('id', '=', 1)
+    .executeTakeFirstOrThrow()
+  expect(draining_until! - retired_at!).toBe(defaultSettings.hubDrainMs)
+  await db.kysely.updateTable('hubs').set({ draining_until: cloud.context.runtime.clock.now() }).execute()
+  expect(await hasLogin()).toBe(false)
+})
+
+test('a hub that has never said hello has no login after it was retired', async () => {
+  const world = await World.create()
+  const cloud = world.startCloud('cloud')
+  const { db, runtime } = cloud.context
+  await db.transact((tx) => retireHub(tx, cloud.context, { hubId: 1, force: false, actor: 'command line' }))
+  const { digest } = await db.kysely
+    .selectFrom('hubs')
+    .select('mqtt_password_digest as digest')
+    .executeTakeFirstOrThrow()
+  expect(await stillHolds(db.kysely, runtime.clock.now(), { hubId: 1, digest })).toBe(false)
+})
