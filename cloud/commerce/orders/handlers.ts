@@ -15,7 +15,7 @@ import { viewOrder } from './order-view.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queueEstimate } from './queue-position.ts'
 import { transferOrder } from './transfer-order.ts'
-import { blockingOrder, payerNetwork, readUnpaid, unpaidBounds } from './unpaid.ts'
+import { blockingOrder, readPayer, unpaidBounds } from './unpaid.ts'
 
 /** C §4.2: what a customer does with orders. `leastByCard`: the least total that a card can pay. */
 export function orderHandlers(
@@ -87,11 +87,11 @@ export function orderHandlers(
       const reasons = [...obstacleOf(order)]
       if (order.processing_status === OrderStatus.NEW) {
         const { unpaidOrdersPerUser } = context.settings
-        const bounds = unpaidBounds(context, payerNetwork(context, network))
+        const payer = await readPayer(q, order.user_id)
+        const bounds = unpaidBounds(context, payer, network)
         const obstacles = await checkoutObstacles(q, lines, intake, { claim: false, unpaid: bounds })
         const tooSmall = amountObstacle(total, leastByCard())
-        const unpaid = await readUnpaid(q, order.user_id)
-        if (blockingOrder(unpaidOrdersPerUser, unpaid, order.id, false) !== undefined)
+        if (blockingOrder(unpaidOrdersPerUser, payer.unpaid, order.id, false) !== undefined)
           reasons.push('order_state_conflict')
         reasons.push(...[...obstacles, ...(tooSmall ? [tooSmall] : [])].map(({ code }) => code))
       }

@@ -29,12 +29,16 @@ export async function lockPayer(tx: Tx, userId: number): Promise<Payer> {
   return { isAnonymous: user?.is_anonymous === 1, unpaid }
 }
 
-export const readUnpaid = (q: Queries, userId: number): Promise<Payer['unpaid']> =>
-  unpaidOrders(q, { userId })
+/** The same without a lock. */
+export async function readPayer(q: Queries, userId: number): Promise<Payer> {
+  const [[user], unpaid] = await Promise.all([userById(q, { userId }), unpaidOrders(q, { userId })])
+  return { isAnonymous: user?.is_anonymous === 1, unpaid }
+}
 
-const userToLock = statement((q, { userId }: { userId: number }, locks) =>
-  locks.forUpdate(q.selectFrom('users').select('is_anonymous').where('id', '=', userId)),
-)
+const payers = (q: Queries, userId: number) =>
+  q.selectFrom('users').select('is_anonymous').where('id', '=', userId)
+const userById = statement((q, { userId }: { userId: number }) => payers(q, userId))
+const userToLock = statement((q, { userId }: { userId: number }, locks) => locks.forUpdate(payers(q, userId)))
 
 const unpaidOrders = statement((q, { userId }: { userId: number }) =>
   q
@@ -100,21 +104,25 @@ export interface Obstacle {
 export interface UnpaidBounds {
   mostUnits: number
   mostOfNetwork: number
-  /** `payerNetwork` of the caller; undefined if nobody calls from a network. */
+  /** `payerNetwork` of a guest. Undefined for other callers: a customer with an account is bounded as a customer. */
   network: string | undefined
 }
 
-export const unpaidBounds = ({ settings }: CloudContext, network: string | undefined): UnpaidBounds => ({
-  mostUnits: settings.unpaidUnitsPerOrder,
-  mostOfNetwork: settings.unpaidUnitsPerNetwork,
-  network,
+export const unpaidBounds = (
+  context: CloudContext,
+  { isAnonymous }: Pick<Payer, 'isAnonymous'>,
+  network: string | undefined,
+): UnpaidBounds => ({
+  mostUnits: context.settings.unpaidUnitsPerOrder,
+  mostOfNetwork: context.settings.unpaidUnitsPerNetwork,
+  network: isAnonymous && network !== undefined ? payerNetwork(context, network) : undefined,
 })
 
 /**
- * A caller's network as an unpaid order keeps it: a keyed digest, not the address. New users cost nothing, so a limit per user
- * alone would let one caller reserve all goods of a hub.
+ * A guest's network as an unpaid order keeps it: a keyed digest, not the address. New guests cost nothing, so a limit per user
+ * alone would let one caller reserve all goods of a hub. Customers with an account do not share the guests' allowance.
  */
-export const payerNetwork = ({ sealer }: CloudContext, network: string): string =>
+const payerNetwork = ({ sealer }: CloudContext, network: string): string =>
   sealer.digest('payer network', network)
 
 /** Why an order of so many units cannot be unpaid. `held`: what the networks hold unpaid at the hub by now. */
@@ -134,9 +142,12 @@ export function unpaidObstacles(
   ]
 }
 
-/** Until when a payment that begins now may hold its order's stock and bins. */
-export function holdUntil({ runtime, settings }: CloudContext, processor: string): number {
+/**
+ * Until when a payment that begins now may hold its order's stock and bins. `heldSince`: since when they are held, by this
+ * payment or by those that it replaces.
+ */
+export function holdUntil({ runtime, settings }: CloudContext, processor: string, heldSince: number): number {
   const { paymentHoldMs, externalClaimMs } = settings
   const holdMs = processor === EXTERNAL ? Math.min(externalClaimMs, paymentHoldMs) : paymentHoldMs
-  return runtime.clock.now() + holdMs
+  return Math.min(runtime.clock.now() + holdMs, heldSince + paymentHoldMs)
 }

@@ -24,14 +24,7 @@ import { derivePaymentStatus, type PaymentRow } from '../orders/payment-status.t
 import { savePaidMethods } from '../methods/save-method.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { askAgain, dueAtOf, endPayment, submitForCustomer } from './settle-payment.ts'
-import {
-  holdUntil,
-  lockPayer,
-  payerNetwork,
-  requireClaimable,
-  requireFewUnpaid,
-  unpaidBounds,
-} from '../orders/unpaid.ts'
+import { holdUntil, lockPayer, requireClaimable, requireFewUnpaid, unpaidBounds } from '../orders/unpaid.ts'
 import type { MoneyServices } from '../services.ts'
 import type { z } from 'zod'
 
@@ -81,6 +74,8 @@ interface Paying extends PayRequest {
   from: 'processor' | typeof EXTERNAL | typeof WALLET
   /** With whom the method is saved once it has paid. */
   saver?: Customer
+  /** When an earlier payment, which this one replaces, began to hold the order's stock and bins. */
+  heldSince?: number
 }
 
 async function bringToEnd(services: MoneyServices, request: Paying): Promise<PaymentResult> {
@@ -88,7 +83,9 @@ async function bringToEnd(services: MoneyServices, request: Paying): Promise<Pay
   let begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.kind === 'other-method') {
     await orUnavailable(endPayment(services, begun.payment))
-    begun = await context.db.transact((tx) => begin(tx, services, request))
+    // The order goes on holding what it held: another method is no second hold.
+    const heldSince = begun.payment.held_since ?? begun.payment.created_at
+    begun = await context.db.transact((tx) => begin(tx, services, { ...request, heldSince }))
     if (begun.kind === 'other-method') throw new ApiError('order_state_conflict')
   }
   if (begun.payment.status === 'pending') await orUnavailable(submitForCustomer(services, begun.payment))
@@ -104,7 +101,6 @@ interface Begun {
 async function begin(tx: Tx, { context, processor }: MoneyServices, request: Paying): Promise<Begun> {
   const { from, method, type = 'card', saver, userId } = request
   const isClaim = from === EXTERNAL
-  const network = request.network === undefined ? undefined : payerNetwork(context, request.network)
   // One after the other: all are read under the order's lock. The wallet pays at once and holds nothing unpaid.
   const [order, hub, payer, lines] = await Promise.all([
     lockOwnOrder(tx, request),
@@ -124,12 +120,14 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     return { kind: 'go-on', payment }
   }
   requireCart(order)
+  const unpaid = payer && unpaidBounds(context, payer, request.network)
+  const heldSince = request.heldSince ?? context.runtime.clock.now()
   if (isClaim) requireClaimable(hub!, payer!)
   if (payer) requireFewUnpaid(context, payer, order.id, isClaim)
   const cart = { order, hub: hub!, lines }
   const frozen = await priceForPayment(tx, context, cart, {
     claim: isClaim,
-    ...(payer && { unpaid: unpaidBounds(context, network) }),
+    ...(unpaid && { unpaid }),
     expectedTotal: request.expectedTotal,
     ...(from === 'processor' && { least: processor.leastAmount(context.settings.currency) }),
   })
@@ -143,7 +141,8 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       savedAt: processor.name,
       amount: total,
       orderUuid: frozen.uuid,
-      ...startOf(context, total, from, processor.name),
+      heldSince,
+      ...startOf(context, { total, from, card: processor.name, heldSince }),
     }),
     freezeCart(tx, context, frozen),
   ])
@@ -158,7 +157,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     moveOrder(tx, context, order, 'checkout', {
       ...frozen.changes,
       payment_status,
-      payer_network: network ?? null,
+      payer_network: unpaid?.network ?? null,
     }),
     payment.status === 'completed'
       ? undefined
@@ -177,18 +176,30 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
 /** Which party has the money, the payment's first status, and how long the order may wait for it. */
 function startOf(
   context: CloudContext,
-  total: number,
-  from: Paying['from'],
-  card: MoneyServices['processor']['name'],
+  {
+    total,
+    from,
+    card,
+    heldSince,
+  }: {
+    total: number
+    from: Paying['from']
+    card: MoneyServices['processor']['name']
+    heldSince: number
+  },
 ): Pick<NewPayment, 'processor' | 'status' | 'holdUntil'> {
   if (total === 0) return { processor: 'none', status: 'completed', holdUntil: null }
   switch (from) {
     case EXTERNAL:
-      return { processor: EXTERNAL, status: 'requires_action', holdUntil: holdUntil(context, EXTERNAL) }
+      return {
+        processor: EXTERNAL,
+        status: 'requires_action',
+        holdUntil: holdUntil(context, EXTERNAL, heldSince),
+      }
     case WALLET:
       return { processor: WALLET, status: 'completed', holdUntil: null }
     case 'processor':
-      return { processor: card, status: 'pending', holdUntil: holdUntil(context, card) }
+      return { processor: card, status: 'pending', holdUntil: holdUntil(context, card, heldSince) }
   }
 }
 
@@ -206,6 +217,7 @@ export function livePayment(tx: Tx, orderId: number): Promise<PaymentRow> {
 interface NewPayment extends Pick<PaymentRow, 'processor' | 'method' | 'type' | 'amount' | 'status'> {
   /** Of a method that is saved at this processor its customer there is named. */
   savedAt: string
+  heldSince: number
   holdUntil: number | null
   /** The customer with whom it is saved once it has paid, where it is to be and is not yet. */
   saver: string | null
@@ -227,6 +239,7 @@ const insertOne = statement(
         saves_method: sql<Flag>`case when ${saver} is not null and (${saved}) is null then 1 else 0 end`,
         amount: one.amount,
         status: one.status,
+        held_since: one.heldSince,
         hold_until: one.holdUntil,
         order_id: one.order_id,
         order_uuid: one.orderUuid,

@@ -95,7 +95,7 @@ export const ruleSettings = {
   unpaidUnitsPerNetwork: wholeNumber(
     [1, 1_000_000],
     200,
-    'Number of units that unpaid orders of one network (IPv4 /32, IPv6 /64) may reserve at one hub. A first unpaid order is not bounded by it.',
+    'Number of units that unpaid orders of the guests of one network (IPv4 /32, IPv6 /64) may reserve at one hub. A first unpaid order is not bounded by it, nor is a customer with an account.',
   ),
   paymentAbandonMs: ms(15 * MINUTE, 'Time after which an unfinished wallet deposit is cancelled.'),
   processorCheckMs: ms(

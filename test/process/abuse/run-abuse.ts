@@ -132,13 +132,16 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
         else unanswered++
       }
     }
-    /** A technician at a distance who opens doors and sells nothing by it. */
+    /** A technician at a distance who opens doors, sells nothing by it, and closes them. */
     async function openBins(): Promise<void> {
       const mine = chance.fork()
       for (; isOpen(); await sleep(clock, mine.between(10_000, 30_000))) {
         const bin = mine.between(1, 4)
         const path = `/api/v1/owners/controls/open_bin?bin=${bin}&hub=${plant.hubId}&confirm=false`
         await client.once({ name: 'technician opens', method: 'POST', path, apiKey: staff.apiKey })
+        await sleep(clock, 3000)
+        const close = `/api/v1/owners/controls/close_bin?bin=${bin}&hub=${plant.hubId}`
+        await client.once({ name: 'technician closes', method: 'POST', path: close, apiKey: staff.apiKey })
       }
     }
     const abuse = {

@@ -40,6 +40,8 @@ export const paymentTables = {
     stuck_at: instant.nullable,
     /** Until then an unpaid order holds stock and bins for this payment; null for a payment that completed at once. */
     hold_until: instant.nullable,
+    /** Since when its order's stock and bins are held, by this payment or by those that it replaces. */
+    held_since: instant.nullable.fixed,
     /** The order could not take the money any more: it goes back. */
     is_late: flag,
     created_at: instant.fixed,

@@ -316,7 +316,7 @@ onEachProcessor('what is not paid', (open) => {
     await shop.paidOrder({ 1: 1 })
   })
 
-  test('unpaid orders of one network reserve so many units of a hub at most, whoever its users are', async () => {
+  test('unpaid orders of the guests of one network reserve so many units of a hub at most', async () => {
     const shop = await openWith({ bins: 9 })
     shop.context.settings.unpaidUnitsPerNetwork = 20
     const method = 'pm_card_authenticationRequired'
@@ -336,6 +336,9 @@ onEachProcessor('what is not paid', (open) => {
     const elsewhere = await shop.customer()
     const orderId = await cartAt(shop, elsewhere, await secondHub(shop))
     await pay(shop.services, { userId: elsewhere, orderId, method, network: '203.0.113.1' })
+    // So has a customer with an account.
+    const cart = await cartOf(shop, 3)
+    await pay(shop.services, { ...cart, method, network: '203.0.113.1' })
     // What is paid, or a cart again, counts no more; the network is forgotten.
     await deleteOrder(shop.services, first, 'user')
     expect(await shop.order(first.orderId)).toMatchObject({ payer_network: null })
@@ -345,6 +348,27 @@ onEachProcessor('what is not paid', (open) => {
     const kept = await shop.context.db.kysely.selectFrom('orders').select('payer_network').execute()
     expect(kept.filter(({ payer_network }) => payer_network !== null)).toEqual([])
   })
+
+  test.each(['pm_card_authenticationRequired', 'external'])(
+    'a change of the method, first %s, does not prolong the hold',
+    async (first) => {
+      const shop = await openWith({ bins: 9 })
+      const cart = await cartOf(shop, 5)
+      const methods = [first, first === 'external' ? 'pm_card_authenticationRequired' : 'external'] as const
+      // Each time within the time of a claim.
+      for (let turn = 0; turn < 6; turn++) {
+        await pay(shop.services, { ...cart, method: methods[turn % 2]! })
+        shop.clock.advance(2.4 * MINUTE)
+        await shop.work.drain()
+        await shop.hear()
+        expect(await shop.product(1)).toMatchObject({ reserved: 5 })
+      }
+      await pay(shop.services, { ...cart, method: methods[0] })
+      shop.clock.advance((15 - 14.4) * MINUTE)
+      await shop.work.drain()
+      expect(await shop.product(1)).toMatchObject({ reserved: 0 })
+    },
+  )
 
   test('the first unpaid order of a network may have as many units as any order', async () => {
     const shop = await openWith({ bins: 9 })
@@ -360,7 +384,7 @@ onEachProcessor('what is not paid', (open) => {
     const cart = await cartOf(shop, 101)
     const intake = await hubIntake(shop.context.db.kysely, shop.context, 1)
     const lines = await cartLines(shop.context.db.kysely, cart.orderId)
-    const options = { claim: false, unpaid: unpaidBounds(shop.context, undefined) }
+    const options = { claim: false, unpaid: unpaidBounds(shop.context, { isAnonymous: true }, undefined) }
     expect(await checkoutObstacles(shop.context.db.kysely, lines, intake, options)).toMatchObject([
       { code: 'invalid_quantity' },
     ])
