@@ -64,7 +64,7 @@ export class HubLink {
   #spokeAt = -Infinity
   readonly #stalls: StallWatch
   readonly #reach = new Reach()
-  readonly #allowance: Allowance
+  readonly #allowances: Readonly<Record<UpStream, Allowance>>
   /** Where the hub's ledger ends, as its latest hello said, and how far it is applied. */
   #ledger: { last: number; cursor: number } | undefined
   /** Sessions whose connections have ended, and of which that is still to be written: once, however often it is said meanwhile. */
@@ -78,7 +78,7 @@ export class HubLink {
 
   constructor(ports: HubLinkPorts) {
     this.#ports = ports
-    this.#allowance = new Allowance(ports)
+    this.#allowances = { ledger: new Allowance(ports), telemetry: new Allowance(ports) }
     this.#identity = new Identity(ports)
     this.#stalls = new StallWatch({ ...ports, post: (work) => void this.#post('stalled stream', work) })
   }
@@ -322,7 +322,7 @@ export class HubLink {
 
   async #onBatch(stream: UpStream, batch: Batch): Promise<void> {
     const { context } = this.#ports
-    if (!this.#allowance.take(batch.entries.length)) return
+    if (!this.#allowances[stream].isOpen()) return
     const received = await this.#apply(stream, batch)
     if (received === 'foreign') return this.hail()
     context.checkpoint('gateway.batch-applied')
@@ -336,6 +336,7 @@ export class HubLink {
       receiveBatch(this.#ports, stream, batch, isCareful),
     )
     if (received === 'foreign' || received.resend || received.fork) return received
+    this.#allowances[stream].spend(batch.epoch, batch.first, received.cursor)
     this.#stalls.advanced(stream)
     if (stream === 'ledger' && this.#ledger) this.#ledger.cursor = received.cursor
     return received

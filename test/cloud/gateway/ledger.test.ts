@@ -75,6 +75,22 @@ describe('the ledger stream', () => {
     expect(applied).toEqual(entries)
   })
 
+  test('a repeated entry uses up nothing of what a hub may report', async () => {
+    const applied: unknown[] = []
+    const { world, hub } = await World.connected({
+      settings: { entriesAtOnce: 2, entriesPerMinute: 1 },
+      domain: { applyOrderEntry: (_tx, _context, _hub, entry) => Promise.resolve(void applied.push(entry)) },
+    })
+    hub.append(completed(1), completed(2))
+    for (let time = 0; time < 5; time++) {
+      hub.sendEntries(1, 1)
+      await world.pass(50)
+    }
+    hub.sendEntries(2, 2)
+    await world.pass(50)
+    expect(applied).toEqual([completed(1), completed(2)])
+  })
+
   test('I4: a repeated or overlapping batch is applied once and acknowledged again', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied)

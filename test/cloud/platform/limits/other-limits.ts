@@ -68,7 +68,7 @@ export const otherLimits: readonly OtherLimit[] = [
   {
     what: 'entries of a hub that are applied',
     settings: ['GATEWAY_ENTRIES_AT_ONCE', 'GATEWAY_ENTRIES_PER_MINUTE'],
-    share: 'per hub; the hub keeps the others and sends them again',
+    share: 'per hub and stream; the hub keeps the others and sends them again',
   },
   {
     what: 'messages and bytes on their way to or from a hub',
