@@ -321,13 +321,12 @@ export class HubLink {
   }
 
   async #onBatch(stream: UpStream, batch: Batch): Promise<void> {
-    const { context } = this.#ports
     if (!this.#allowances[stream].isOpen()) return
     const received = await this.#apply(stream, batch)
     if (received === 'foreign') return this.hail()
-    context.checkpoint('gateway.batch-applied')
+    this.#ports.context.checkpoint('gateway.batch-applied')
     this.#publish('ack', { ...received, clock: this.#time() })
-    context.checkpoint('gateway.batch-acknowledged')
+    this.#ports.context.checkpoint('gateway.batch-acknowledged')
   }
 
   async #apply(stream: UpStream, batch: Batch): Promise<Ack | 'foreign'> {
