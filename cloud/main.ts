@@ -5,6 +5,7 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Hono } from 'hono'
+import { makeFolder } from '../protocol/model/make-folder.ts'
 import { callableHost } from '../protocol/model/address.ts'
 import { BUILD } from '../protocol/build.ts'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
@@ -122,8 +123,7 @@ const readPems = ({ MQTT_CERT, MQTT_KEY, MQTT_CA }: CloudConfig): Pems => ({
 /** Opens the database and brings its schema up to date; says in a sentence where it cannot be had. */
 async function openStore({ databaseUrl, database: pools }: CloudConfig, log: Log): Promise<CloudDatabase> {
   try {
-    if (/^sqlite:[^:]/.test(databaseUrl))
-      files.mkdirSync(dirname(databaseUrl.slice('sqlite:'.length)), { recursive: true })
+    if (/^sqlite:[^:]/.test(databaseUrl)) makeFolder(files, dirname(databaseUrl.slice('sqlite:'.length)))
     const db = openDatabase({ url: databaseUrl, log, pools, isBusy: true })
     await db.migrate()
     return db
@@ -183,7 +183,7 @@ async function main(): Promise<void> {
   const { clock, random } = runtime
   const { log, logFolder } = programLog(config, clock)
   const say = (sentence: string): void => log.warn({}, sentence)
-  inFolder('DATA_DIR', config.DATA_DIR, () => files.mkdirSync(config.DATA_DIR, { recursive: true }))
+  inFolder('DATA_DIR', config.DATA_DIR, () => makeFolder(files, config.DATA_DIR))
   const db = await openStore(config, log)
   const storeSecrets = config.STORE_SECRET ?? [attempt(() => keptStoreSecret(config.DATA_DIR, random, say))]
   const context: CloudContext = {

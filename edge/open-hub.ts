@@ -1,5 +1,6 @@
-import { mkdirSync, statSync } from 'node:fs'
+import * as files from 'node:fs'
 import { dirname } from 'node:path'
+import { makeFolder } from '../protocol/model/make-folder.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
@@ -36,7 +37,7 @@ interface Parts extends Pick<HubOptions, 'lastWords' | 'certificates' | 'isStart
  */
 export function lockJournal(path: string, { clock }: Runtime): StoreLock {
   return ofStorage(path, () => {
-    mkdirSync(dirname(path), { recursive: true })
+    makeFolder(files, dirname(path))
     return lockStore(path, { pid: process.pid, since: new Date(clock.now()).toISOString() })
   })
 }
@@ -110,7 +111,7 @@ const SLOW_BYTES_PER_MS = 2000
 /** How long the check of the journal may take on a slow card, milliseconds. */
 export function checkingMs(path: string): number {
   try {
-    return statSync(path).size / SLOW_BYTES_PER_MS
+    return files.statSync(path).size / SLOW_BYTES_PER_MS
   } catch {
     return 0
   }

@@ -1,7 +1,10 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import * as files from 'node:fs'
 import { join } from 'node:path'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { callableHost } from '../../protocol/model/address.ts'
+import { makeFolder } from '../../protocol/model/make-folder.ts'
+import { fileProblem } from '../../protocol/model/system-error.ts'
+import { readNamed } from '../platform/settings/config.ts'
 import type { Queries } from '../platform/store/database.ts'
 import type { Invocation } from './command-line.ts'
 
@@ -36,7 +39,7 @@ export async function exportHub(
     settings: {},
     desired_version: hub.desired_version,
     mqtt_url: brokerOf(settings),
-    mqtt_ca: settings.MQTT_CA === undefined ? null : readFileSync(settings.MQTT_CA, 'utf8'),
+    mqtt_ca: settings.MQTT_CA === undefined ? null : readNamed('MQTT_CA', settings.MQTT_CA),
   }
 }
 
@@ -60,22 +63,32 @@ function brokerOf({
   return `${MQTT_CERT === undefined ? 'mqtt' : 'mqtts'}://${host}:${MQTT_PORT}`
 }
 
-/** Writes `hub.json` and `hardware.json` into a folder, and `mqtt-ca.pem` if there is one. Returns their paths. */
+/**
+ * Writes `hub.json` and `hardware.json` into a folder, and `mqtt-ca.pem` if there is one. Returns their paths. Throws a
+ * sentence if a file cannot be written.
+ */
 export function writeExport(
   { hub_id, hardware, settings, desired_version, mqtt_url, mqtt_ca }: ExportedHub,
   folder: string,
 ): { hub_id: number; desired_version: number; files: string[] } {
-  mkdirSync(folder, { recursive: true })
-  const files: string[] = []
+  const written: string[] = []
+  const attempt = (path: string, work: () => void): void => {
+    try {
+      work()
+    } catch (error) {
+      throw new Error(`--to: ${path} cannot be written: ${fileProblem(error)}`, { cause: error })
+    }
+  }
   const write = (name: string, text: string): void => {
     const path = join(folder, name)
-    writeFileSync(path, text)
-    files.push(path)
+    attempt(path, () => files.writeFileSync(path, text))
+    written.push(path)
   }
+  attempt(folder, () => makeFolder(files, folder))
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
   const ca = mqtt_ca === null ? {} : { MQTT_CA: 'mqtt-ca.pem' }
   write('hub.json', json({ MQTT_URL: mqtt_url, ...ca, HARDWARE: 'hardware.json', ...settings }))
   if (hardware !== null) write('hardware.json', json(hardware))
   if (mqtt_ca !== null) write('mqtt-ca.pem', mqtt_ca)
-  return { hub_id, desired_version, files }
+  return { hub_id, desired_version, files: written }
 }

@@ -1,8 +1,9 @@
 import '../../protocol/require-node.ts'
 import '../../protocol/private-files.ts'
-import { mkdirSync, readFileSync } from 'node:fs'
+import * as files from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
+import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { helpText, readSettings, type SettingsTable } from '../../protocol/model/program-settings.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
@@ -54,8 +55,8 @@ async function main(): Promise<void> {
   }
   const { DATABASE_URL: url, DATA_DIR: dataDir, HARDWARE: file } = read.settings
   const hardware =
-    file === undefined ? undefined : HardwareDescription.parse(JSON.parse(readFileSync(file, 'utf8')))
-  if (/^sqlite:[^:]/.test(url)) mkdirSync(dirname(url.slice('sqlite:'.length)), { recursive: true })
+    file === undefined ? undefined : HardwareDescription.parse(JSON.parse(files.readFileSync(file, 'utf8')))
+  if (/^sqlite:[^:]/.test(url)) makeFolder(files, dirname(url.slice('sqlite:'.length)))
   const db = openDatabase({ url }).for('background')
   try {
     await db.migrate()

@@ -1,6 +1,7 @@
-import { mkdirSync, writeSync } from 'node:fs'
+import * as files from 'node:fs'
 import { multistream, pino, type Logger } from 'pino'
 import { createStream } from 'rotating-file-stream'
+import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { logOutput } from '../../protocol/model/log-output.ts'
 
 export interface LogFileOptions {
@@ -35,7 +36,7 @@ const RETRY_MS = 60_000
  * last twenty are kept.
  */
 export function openLog({ part, file: name, level, folder }: LogFileOptions): Logger {
-  mkdirSync(folder, { recursive: true })
+  makeFolder(files, folder)
   const file = new LogFile(
     () => createStream(`${name}.log`, { path: folder, size: '10M', interval: '1d', maxFiles: 20 }),
     (text) => process.stderr.write(`larder ${part}: ${text}\n`),
@@ -49,7 +50,7 @@ export function openLog({ part, file: name, level, folder }: LogFileOptions): Lo
     multistream([
       {
         level: 'debug',
-        stream: logOutput((bytes) => writeSync(1, bytes)),
+        stream: logOutput((bytes) => files.writeSync(1, bytes)),
       },
       { level: 'debug', stream: file },
     ]),

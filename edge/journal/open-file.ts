@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import * as files from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type Database from 'better-sqlite3'
+import { makeFolder } from '../../protocol/model/make-folder.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { judgeJournal } from './journal-schema.ts'
 import { migrations } from './migrations.ts'
@@ -15,12 +16,12 @@ import { storageReasonOf } from './storage-error.ts'
 export function openSoundFile(path: string, log: Log, { alone = false } = {}): Database.Database {
   const locking = alone ? 'EXCLUSIVE' : 'NORMAL'
 
-  mkdirSync(dirname(path), { recursive: true })
+  makeFolder(files, dirname(path))
   const damage = findDamage(path, locking)
   if (damage !== undefined) {
     const aside = nextOf(`${path}.damaged`)
     for (const suffix of ['', '-wal', '-shm'])
-      if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
+      if (files.existsSync(path + suffix)) files.renameSync(path + suffix, aside + suffix)
     log.error({ path, aside, damage }, 'the journal is damaged: it is kept aside and a new one begun')
     dropOldest(`${path}.damaged`)
   }
@@ -34,7 +35,7 @@ export function openSoundFile(path: string, log: Log, { alone = false } = {}): D
  * write moves SQLite's log into the file when it closes. A file that cannot be read in this way is judged when it is open.
  */
 export function refuseForeignFile(path: string, hubId: number | undefined): void {
-  if (!existsSync(path) || statSync(path).size === 0) return
+  if (!files.existsSync(path) || files.statSync(path).size === 0) return
   let db: Database.Database | undefined
   try {
     db = new Sqlite(path, { readonly: true })
@@ -48,7 +49,7 @@ export function refuseForeignFile(path: string, hubId: number | undefined): void
 }
 
 function findDamage(path: string, locking: string): string | undefined {
-  if (!existsSync(path)) return undefined
+  if (!files.existsSync(path)) return undefined
   let db: Database.Database | undefined
   try {
     db = new Sqlite(path)
@@ -70,14 +71,15 @@ const KEPT_DAMAGED = 3
 
 function dropOldest(stem: string): void {
   for (const number of numbersOf(stem).slice(0, -KEPT_DAMAGED))
-    for (const suffix of ['', '-wal', '-shm']) rmSync(`${stem}-${number}${suffix}`, { force: true })
+    for (const suffix of ['', '-wal', '-shm']) files.rmSync(`${stem}-${number}${suffix}`, { force: true })
 }
 
 const nextOf = (stem: string): string => `${stem}-${(numbersOf(stem).at(-1) ?? 0) + 1}`
 
 /** The numbers of the files `<stem>-N`, the smallest first. */
 const numbersOf = (stem: string): number[] =>
-  readdirSync(dirname(stem))
+  files
+    .readdirSync(dirname(stem))
     .flatMap((name) => {
       const [, number] = name.startsWith(`${basename(stem)}-`) ? (/-(\d+)$/.exec(name) ?? []) : []
       return number === undefined ? [] : [Number(number)]

@@ -9,6 +9,8 @@ const meanings: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full',
   EMFILE: 'this program has too many files open',
   ELOOP: 'its links lead in a circle',
+  EEXIST: 'something else has its name',
+  ENOTSUP: 'its file system takes no new folder',
   ENAMETOOLONG: 'its name is too long',
 }
 

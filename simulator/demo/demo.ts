@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import * as files from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { MANAGEMENT_USER } from '../../protocol/management/command.ts'
 import type { Progress } from '../../protocol/model/progress.ts'
 import { every, type Runtime } from '../../protocol/model/runtime.ts'
@@ -94,7 +95,7 @@ export function startDemo(
     // Before anything in the folder is touched.
     stop = await lockData(places)
     if (settings.fresh) dropData(places)
-    if (!existsSync(places.seedFile)) say('First start: making the data of the demo…')
+    if (!files.existsSync(places.seedFile)) say('First start: making the data of the demo…')
     stage = 'filling the database: hubs, products, two years of orders'
     const hardwareTemplate = join(packageRoot(), 'simulator/hardware/demo-hub.json')
     const seed = await prepareData({
@@ -224,7 +225,7 @@ function chooseGpio(
 
 /** Resolves with the release. */
 async function lockData(places: DemoPlaces): Promise<() => Promise<void>> {
-  mkdirSync(places.dataDir, { recursive: true })
+  makeFolder(files, places.dataDir)
   const release = await lockFolder(places.lock)
   if (!release) throw runningAlready(places)
   return () => Promise.resolve(release())
@@ -232,7 +233,7 @@ async function lockData(places: DemoPlaces): Promise<() => Promise<void>> {
 
 function runningAlready({ dataDir, demoFile }: DemoPlaces): DemoError {
   const address =
-    existsSync(demoFile) && DemoAddress.parse(JSON.parse(readFileSync(demoFile, 'utf8'))).base_url
+    files.existsSync(demoFile) && DemoAddress.parse(JSON.parse(files.readFileSync(demoFile, 'utf8'))).base_url
   return new DemoError(
     `a demo runs in ${dataDir} already${address ? ` at ${address}` : ''}; another one needs a folder and ports of its own: DATA_DIR, ${demoPorts.join(', ')}`,
   )
@@ -306,5 +307,5 @@ function greeting(options: {
 }
 
 function tail(path: string): string {
-  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(-15).join('\n') : ''
+  return files.existsSync(path) ? files.readFileSync(path, 'utf8').split('\n').slice(-15).join('\n') : ''
 }

@@ -1,7 +1,8 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import { existsSync, mkdirSync } from 'node:fs'
+import * as files from 'node:fs'
 import { dirname } from 'node:path'
 import { SqliteAdapter, SqliteDialect, type Driver } from 'kysely'
+import { makeFolder } from '../../../protocol/model/make-folder.ts'
 import { expectedSchema, lateIndexes, migrationsQuery, storedQuery } from './migrate.ts'
 import { factsQuery, judgeSchema, SCHEMA_TABLE, type SchemaFact, type StoredSchema } from './schema-check.ts'
 import { SqliteConnection, type Beside, type Read } from './sqlite-connection.ts'
@@ -52,8 +53,8 @@ export function openSqlite(
 /** Whoever comes first makes the folder: the service, or a command line before its first start. */
 function openFile(path: string): BetterSqlite3.Database {
   if (path !== ':memory:') {
-    mkdirSync(dirname(path), { recursive: true })
-    if (existsSync(path)) refuseOtherSchema(path)
+    makeFolder(files, dirname(path))
+    if (files.existsSync(path)) refuseOtherSchema(path)
   }
   return new Sqlite(path)
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import { expect, test } from 'vitest'
@@ -292,6 +292,24 @@ test('the whole hardware description is stored and exported, without secrets', a
   const other = await runCommandLine(hubCommands(stillRuntime()), ['export', '2'], external)
   expect(json(other)).toMatchObject({ hardware: null, mqtt_url: 'mqtt://broker.example:1883' })
   expect(await hubs('export', '99')).toMatchObject({ exitCode: 1 })
+})
+
+test.each([
+  [
+    '/proc/x',
+    /^error: --to: \/proc\/x cannot be written: its file system takes no new folder \(ENOTSUP\)\n$/,
+  ],
+  [
+    '/dev/null/x',
+    /^error: --to: \/dev\/null\/x cannot be written: a part of the path is no folder \(ENOTDIR\)\n$/,
+  ],
+  ['/dev/null', /^error: --to: \/dev\/null cannot be written: .+ \(EEXIST\)\n$/],
+  [join(folder, 'taken'), /^error: --to: .+hub\.json cannot be written: it is a folder \(EISDIR\)\n$/],
+])('hubs export to %s ends with status 1 and a sentence', async (to, sentence) => {
+  mkdirSync(join(folder, 'taken/hub.json'), { recursive: true })
+  const { exitCode, stdout, stderr } = await hubs('export', '1', '--to', to)
+  expect([exitCode, stdout]).toEqual([1, ''])
+  expect(stderr).toMatch(sentence)
 })
 
 test('a negative number is the value of the option before it', async () => {

@@ -1,0 +1,28 @@
+/** The calls of a file system that make folders; `node:fs` is one. */
+export interface FolderFiles {
+  mkdirSync(folder: string, options: { mode?: number }): unknown
+  statSync(path: string, options: { throwIfNoEntry: false }): { isDirectory(): boolean } | undefined
+}
+
+/**
+ * Makes a folder and the folders above it. `mkdirSync` with `recursive` never returns on a file system that answers ENOENT to
+ * a new folder, such as /proc. Throws an error with the `code` of the system, ENOTSUP for such a file system.
+ */
+export function makeFolder(files: FolderFiles, path: string, options: { mode?: number } = {}): void {
+  const folder = path.replace(/(?<=.)\/+$/, '')
+  const isThere = (): boolean => files.statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true
+  if (isThere()) return
+  const end = folder.lastIndexOf('/')
+  if (end > 0) makeFolder(files, folder.slice(0, end), options)
+  try {
+    files.mkdirSync(folder, options)
+  } catch (error) {
+    const { code } = error as { code?: unknown }
+    // Another process may have made it meanwhile.
+    if (code === 'EEXIST' && isThere()) return
+    if (code !== 'ENOENT') throw error
+    throw Object.assign(new Error(`ENOTSUP: no folder can be made, mkdir '${folder}'`, { cause: error }), {
+      code: 'ENOTSUP',
+    })
+  }
+}
