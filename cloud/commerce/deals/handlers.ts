@@ -24,7 +24,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
     const { day } = hubTime(await timezoneOf(hubId), now)
     const stored = (await runningDeals(q, hubId, day)).map((one) => ({ ...one, deal: toEngine(one) }))
     const limited = stored.map(({ deal }) => deal).filter(({ terms }) => isLimited(terms))
-    const usesOf = await countUses(q, limited, nobody, now)
+    const usesOf = await countUses(q, hubId, limited, nobody, now)
     return stored.filter(({ deal }) => statusOf(deal, day, usesOf(deal).total) === 'active')
   }
 

@@ -52,7 +52,7 @@ export async function offerDeals(
   const customer =
     isFirst || limited.length > 0 ? await recognise(q, context, at.shopper) : { ...nobody, ...at.shopper }
   const paidOrders = isFirst ? await ordersBefore(q, at, customer) : null
-  const usesOf = await countUses(q, limited, customer, now)
+  const usesOf = await countUses(q, at.hub.id, limited, customer, now)
   const cart = { lines: at.lines, total: at.total ?? totalOf(at.lines) }
   const circumstances: Circumstances = { time, buyer: { paidOrders }, usesOf }
   const judged = deals.map((deal, index) => ({

@@ -209,9 +209,13 @@ interface LimitedDeal {
   terms: DealTerms
 }
 
-/** How often deals are used, as it binds a customer; by deal. Uses that no limit asks for are not counted. */
+/**
+ * How often deals of a hub are used, as it binds a customer; by deal. Uses that no limit asks for are not counted. A former
+ * owner's redemptions do not use up the deals of the present one.
+ */
 export async function countUses(
   q: Queries,
+  hubId: number,
   deals: readonly LimitedDeal[],
   { userId, userIds, devices, userIdsOfDevices, takesUp }: Customer,
   now: number,
@@ -224,6 +228,9 @@ export async function countUses(
       .select((eb) => ['deal_id', eb.fn.countAll<number>().as('count')])
       .where('deal_id', 'in', ids)
       .where((eb) => isBinding(eb, now))
+      .where('redeemed_at', '>=', (eb) =>
+        eb.selectFrom('hubs').select('owned_since').where('hubs.id', '=', hubId),
+      )
       .groupBy('deal_id')
 
   const total = await counts(
@@ -266,7 +273,7 @@ async function counts(
   return (id) => byDeal.get(id) ?? 0
 }
 
-/** Status, usage and redemptions of a deal, newest first. Throws `invalid_cursor`. */
+/** Status, usage and redemptions of a deal under its hub's present owner, newest first. Throws `invalid_cursor`. */
 export async function redemptionHistory(
   { db, runtime }: CloudContext,
   { row, constraints }: StoredDeal,
@@ -284,12 +291,12 @@ export async function redemptionHistory(
     ])
     .where('deal_id', '=', row.id)
     .where((eb) => isBinding(eb, now))
+    .where('redeemed_at', '>=', owned_since)
     .executeTakeFirstOrThrow()
   let page = q
     .selectFrom('deal_redemptions')
     .selectAll()
     .where('deal_id', '=', row.id)
-    // Redemptions under a former owner of the hub are that owner's.
     .where('redeemed_at', '>=', owned_since)
     .orderBy('id', 'desc')
     .limit(limit + 1)

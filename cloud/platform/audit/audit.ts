@@ -71,7 +71,7 @@ export async function appendAudits(
 
 export interface AuditFilter {
   hubId?: number | undefined
-  /** Records of this owner: of its hubs in its time, of its keys, and of itself. */
+  /** Records of this owner: of its orders, of its hubs in its time, of its keys, and of itself. */
   ownerId?: number | undefined
   /** Inclusive; milliseconds since the Unix epoch. */
   since?: number | undefined
@@ -133,8 +133,18 @@ export async function listAudit(q: Queries, filter: AuditFilter): Promise<Listed
   }))
 }
 
-/** Whether a record is an owner's. A hub that was moved has records of each of its owners. */
-const ofOwner = (ownerId: number) => sql<boolean>`(
+/** The number of the order that a record is about (`order-17`); null if it is about something else. */
+const orderOfRecord = sql`case
+  when audit_log.object like 'order-%' and length(audit_log.object) between 7 and 21
+    and ltrim(substr(audit_log.object, 7), '0123456789') = ''
+  then cast(substr(audit_log.object, 7) as bigint) end`
+
+/**
+ * Whether a record is an owner's. One about an order is the order's owner's, whenever it was made. Of the others a hub that was
+ * moved has records of each of its owners.
+ */
+const ofOwner = (ownerId: number) => sql<boolean>`coalesce(
+  (select o.owner_id = ${ownerId} from orders as o where o.id = ${orderOfRecord}),
   exists (select 1 from hubs as h where h.id = audit_log.hub_id and h.owner_id = ${ownerId}
     and audit_log.at >= h.owned_since)
   or exists (select 1 from former_owners as f where f.hub_id = audit_log.hub_id and f.owner_id = ${ownerId}

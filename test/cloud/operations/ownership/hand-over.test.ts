@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { analyticsHandlers } from '../../../../cloud/commerce/analytics/reports.ts'
+import { dealHandlers } from '../../../../cloud/commerce/deals/handlers.ts'
 import { ownerOrderHandlers } from '../../../../cloud/commerce/orders/handlers.ts'
 import { createOrder } from '../../../../cloud/commerce/orders/cart.ts'
 import { refundHandlers } from '../../../../cloud/commerce/refunds/refund-requests.ts'
@@ -12,6 +13,8 @@ import { moveHub, retireHub } from '../../../../cloud/operations/ownership/hand-
 import { tellOfHub } from '../../../../cloud/operations/hubs/hub-events.ts'
 import { temperatureHandlers } from '../../../../cloud/operations/hubs/temperatures.ts'
 import { maintenanceHandlers } from '../../../../cloud/operations/maintenance/reports.ts'
+import { appendAudit, listAudit } from '../../../../cloud/platform/audit/audit.ts'
+import { addDeal, redemptionsOf } from '../../commerce/deals/support/shop-deals.ts'
 import { testApp } from '../../support/app.ts'
 import { uuid } from '../../../support/uuid.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
@@ -40,11 +43,19 @@ async function openHub(open: OpenDatabase) {
       ...temperatureHandlers(context),
       ...alarmHandlers(context),
       ...maintenanceHandlers(context, media),
+      ...dealHandlers(context, media),
     }),
   })
   shop = await openShop(db, { products: [{ price: 250, quantity: 50 }] })
   const { context } = shop
-  const scopes = ['orders:read', 'orders:write', 'analytics:read', 'hubs:read', 'maintenance:read'] as const
+  const scopes = [
+    'orders:read',
+    'orders:write',
+    'analytics:read',
+    'hubs:read',
+    'maintenance:read',
+    'promotions:read',
+  ] as const
   const [one, two] = [await app.key([...scopes], { ownerId: 1 }), await app.key([...scopes], { ownerId: 2 })]
   const call = async (key: string, path: string, method = 'GET', body?: unknown) => {
     const answer = await app.call(method, `/api/v1/owners/${path}`, {
@@ -133,6 +144,52 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
       .where('type', '=', 'order.refunded')
       .execute()
     expect(events).toEqual([{ type: 'order.refunded', owner_id: 1 }])
+  })
+
+  test('has deals whose use and limits count the redemptions of the present owner’s time alone', async () => {
+    const { app, shop, one, two, sell, move } = await openHub(open)
+    const off = (cents: number) => [{ type: 'AMOUNT_OFF' as const, discount_pct_or_price: cents }]
+    const limited = await addDeal(shop, { rewards: off(30), constraints: [{ type: 'MAXUSES', value: '1' }] })
+    const usage = async (key: string) => {
+      const answer = await app.call('GET', `/api/v1/deals/${limited}/redemptions`, { key })
+      const json = answer.json as Record<string, unknown>
+      return [json['status'], json['usage'], json['total_discount'], (json['data'] as object[]).length]
+    }
+    await sell()
+    expect(await usage(one)).toEqual(['exhausted', { total: 1, limit: 1, remaining: 0 }, 30, 1])
+    await move(2)
+    expect(await usage(two)).toEqual(['active', { total: 0, limit: 1, remaining: 1 }, 0, 0])
+    expect((await app.call('GET', '/api/v1/deals/active/1', { key: two })).json).toMatchObject([
+      { id: limited },
+    ])
+    await sell()
+    expect(await usage(two)).toEqual(['exhausted', { total: 1, limit: 1, remaining: 0 }, 30, 1])
+    await sell()
+    expect(await redemptionsOf(shop)).toHaveLength(2)
+  })
+
+  test('has audit records of its past orders with the owner of the order, and all others with the owner of their time', async () => {
+    const { db, shop, one, two, sell, move, call } = await openHub(open)
+    const old = await sell()
+    await move(2)
+    const young = await sell()
+    shop.clock.advance(1000)
+    await call(one, `orders/${old}/refund`, 'POST', {})
+    await call(two, `orders/${young}/refund`, 'POST', {})
+    for (const object of ['order-', 'order-x', 'order-12345678901234567890', 'bin-1'])
+      await appendAudit(db.kysely, shop.context.runtime, {
+        actor: 'command line',
+        action: 'test',
+        hubId: 1,
+        object,
+        result: 'executed',
+      })
+    const objectsOf = async (ownerId: number) =>
+      new Set((await listAudit(db.kysely, { ownerId, limit: 100 })).map(({ object }) => object))
+    expect(await objectsOf(1)).toEqual(new Set([`order-${old}`]))
+    expect(await objectsOf(2)).toEqual(
+      new Set([`order-${young}`, 'order-', 'order-x', 'order-12345678901234567890', 'bin-1']),
+    )
   })
 
   test('is 404 for the former owner, also for a key that names it; foreign hubs stay denied to such a key', async () => {
