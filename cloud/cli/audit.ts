@@ -1,7 +1,14 @@
 import { auditColumns, auditCsvLine, listAudit, type AuditFilter } from '../platform/audit/audit.ts'
 import { csvLine } from '../platform/csv.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { findOwner, numberOf, timeOf, type CommandLine, type Invocation } from './command-line.ts'
+import {
+  findOwner,
+  numberOf,
+  requireHubs,
+  timeOf,
+  type CommandLine,
+  type Invocation,
+} from './command-line.ts'
 
 const usage = `Usage:
   larder audit list [--hub ID] [--owner NAME] [--since TIME] [--until TIME] [--action NAME] [--actor NAME] [--object NAME]
@@ -11,7 +18,8 @@ What was done to hardware, money, prices and credentials: who asked for it, and 
 that match, oldest first, each as JSON on a line of its own. If there are older ones, a line on stderr names the --cursor
 that continues the list.
 
---owner selects the records of the owner's hubs, in the time in which they were the owner's, and of the owner's keys.
+--owner selects the records of the owner's orders, of the owner's keys, and of the owner's hubs in the time in which they
+were the owner's. If the hub has another owner by now, a refund of an older order stays with the owner of the order.
 --since and --until take an ISO 8601 time. --action takes a whole name (controls.open_bin) or the beginning of names that
 ends in a dot (controls.). --actor: key:PREFIX, identity:SUB, and the like. --limit: 1 to 10000 (default 100).
 --cursor prints records before this id. --csv prints CSV with a header row: all matching records, newest first, if --limit
@@ -35,8 +43,10 @@ export const auditCommands: CommandLine = {
 
 async function list({ q, options, terminal }: Invocation): Promise<unknown> {
   const limit = numberOf(options, 'limit', 1, MAX_LIMIT)
+  const hubId = numberOf(options, 'hub', 1, Number.MAX_SAFE_INTEGER)
+  if (hubId !== undefined) await requireHubs(q, [hubId])
   const filter: AuditFilter = {
-    hubId: numberOf(options, 'hub', 1, Number.MAX_SAFE_INTEGER),
+    hubId,
     ownerId: options['owner'] === undefined ? undefined : (await findOwner(q, options['owner'])).id,
     since: timeOf(options, 'since'),
     until: timeOf(options, 'until'),

@@ -1,6 +1,6 @@
 import { normalName } from '../../protocol/model/name-text.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { idOf, nameOf, recordAct, type CommandLine } from './command-line.ts'
 
@@ -9,7 +9,7 @@ const usage = `Usage:
   larder owners create --name NAME
   larder owners rename ID --name NAME
 
-Owners of hubs. Each name exists once. Prints JSON: owner_id, name, hub_ids and created_at (null for the owners of a demo).`
+Owners of hubs. Each name exists once. Prints JSON: owner_id, name, hub_ids and created_at (null if it is unknown, as for the owners of a demo).`
 
 /** Owners, for operators. */
 export const ownerCommands = (runtime: Runtime): CommandLine => ({
@@ -80,6 +80,6 @@ async function showOwners(q: Queries) {
     owner_id: id,
     name,
     hub_ids: hubs.filter(({ owner_id }) => owner_id === id).map((hub) => hub.id),
-    created_at: timestamp(created_at),
+    created_at: timestampOrNull(created_at === 0 ? null : created_at),
   }))
 }

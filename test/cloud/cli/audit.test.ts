@@ -121,8 +121,14 @@ test('the command line prints each record as JSON on a line of its own, and says
     const runtime = stillRuntime()
     const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
     await db.migrate()
+    await seedHubs(db)
     const began = await fill(db, runtime)
     await db.close()
+    expect(await audit('list', '--hub', '99')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: 'error: no such hub: 99\n',
+    })
     const since = new Date(began + 3000).toISOString()
     const { stdout } = await audit('list', '--hub', '1', '--since', since, '--action', 'controls.')
     const lines = stdout.trimEnd().split('\n')

@@ -207,8 +207,8 @@ test('owners are listed, created and renamed; a name exists once', async () => {
   expect(json(await owners('rename', '3', '--name', 'Fourth'))).toEqual({ ...created, name: 'Fourth' })
   expect(json(await owners('rename', '3', '--name', 'Fourth'))).toEqual({ ...created, name: 'Fourth' })
   expect(json(await owners('list'))).toMatchObject([
-    { owner_id: 1, name: 'One' },
-    { owner_id: 2, name: 'Two' },
+    { owner_id: 1, name: 'One', created_at: null },
+    { owner_id: 2, name: 'Two', created_at: null },
     { owner_id: 3, name: 'Fourth', hub_ids: [] },
   ])
   for (const [args, exit, why] of [
