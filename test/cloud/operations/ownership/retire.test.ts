@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest'
+import { OrderStatus } from '../../../../protocol/model/order-status.ts'
+import { createOrder } from '../../../../cloud/commerce/orders/cart.ts'
+import { raiseAlarm } from '../../../../cloud/events/alarms/alarms.ts'
+import { stillHolds } from '../../../../cloud/gateway/hub-logins.ts'
+import { tellOfHub } from '../../../../cloud/operations/hubs/hub-events.ts'
+import { uuid } from '../../../support/uuid.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openHub } from './support/owned-hub.ts'
+
+onEachDatabase('a hub that is retired', (open) => {
+  test('sells nothing and has no alarm, its login ends after HUB_DRAIN_MS at the latest, and its books stay readable', async () => {
+    const { db, context, shop, one, orders, figures, sell, retire, call } = await openHub(open)
+    const id = await sell()
+    await db.transact((tx) => raiseAlarm(tx, context, { hubId: 1, kind: 'bin_fault', subject: 'bin 1' }))
+    const { mqtt_password_digest: digest } = await db.kysely
+      .selectFrom('hubs')
+      .select('mqtt_password_digest')
+      .where('id', '=', 1)
+      .executeTakeFirstOrThrow()
+    const first = await retire()
+    const holdsAfter = (ms: number) => stillHolds(db.kysely, first.retiredAt + ms, { hubId: 1, digest })
+    expect([await holdsAfter(0), await holdsAfter(context.settings.hubDrainMs)]).toEqual([true, false])
+    const userId = await shop.customer()
+    await expect(createOrder(context, { userId, hubId: 1 })).rejects.toMatchObject({
+      code: 'hub_not_accepting_orders',
+    })
+    await db.transact((tx) => raiseAlarm(tx, context, { hubId: 1, kind: 'hub_silent', subject: null }))
+    expect((await call(one, 'alarms?state=open')).json['data']).toEqual([])
+    expect((await call(one, 'hubs/get_hub_info/?hub_id=1')).json).toMatchObject({ hub_status: 'retired' })
+    expect([await orders(one), await figures(one)]).toEqual([[id], 1])
+    expect((await call(one, `orders/${id}/refund`, 'POST', {})).status).toBe(200)
+    shop.clock.advance(5000)
+    expect(await retire()).toEqual(first)
+  })
+
+  test('ends unfinished orders with --force only, and refunds all of their money', async () => {
+    const { db, shop, retire } = await openHub(open)
+    const ids: number[] = []
+    for (const status of [20, 30, 40, 50] as const) {
+      const { id } = await shop.paidOrder({ 1: 2 })
+      await db.kysely
+        .updateTable('orders')
+        .set({ processing_status: status, bins: '[1]' })
+        .where('id', '=', id)
+        .execute()
+      // One of the units has dropped where the hub has begun.
+      if (status > 20)
+        await db.kysely
+          .updateTable('order_items')
+          .set({ qty_dropped: 1 })
+          .where('order_id', '=', id)
+          .execute()
+      ids.push(id)
+    }
+    await expect(retire()).rejects.toThrow('hub 1 has 4 unfinished orders')
+    expect((await retire(true)).orders).toEqual(ids)
+    await shop.work.drain()
+    for (const id of ids) {
+      const { processing_status: status, payment_status: paid } = await shop.order(id)
+      expect([status === OrderStatus.CANCELLED || status === OrderStatus.FAILED, paid]).toEqual([
+        true,
+        'refunded',
+      ])
+    }
+    expect((await shop.product(1)).reserved).toBe(0)
+  })
+})
+
+onEachDatabase('a hub that is retired with --force while it cannot be reached', (open) => {
+  test('gets the cancellation of each order by its stream, and what fell at it meanwhile reaches the books', async () => {
+    const { shop, retire } = await openHub(open)
+    const waiting = await shop.paidOrder({ 1: 1 })
+    const begun = await shop.paidOrder({ 1: 2 })
+    await shop.report({ kind: 'order.preparing', order_id: begun.id, bins: [1] })
+    const before = await shop.product(1)
+    await retire(true)
+    await shop.work.drain()
+    expect((await shop.outbox()).slice(-3)).toMatchObject([
+      { kind: 'order.cancel', order_id: waiting.uuid },
+      { kind: 'order.cancel', order_id: begun.uuid },
+      { kind: 'config', config: { accepting_orders: false } },
+    ])
+    const location = { cabinet: 1, shelf: 1, row: 1 }
+    for (const [nr, order] of [waiting, begun].entries()) {
+      const [line] = await shop.items(order.id)
+      await shop.report(
+        {
+          kind: 'stock.dropped',
+          operation_id: uuid(nr + 1),
+          location,
+          product_id: 1,
+          order_id: order.id,
+          line_id: line!.id,
+          delta: -1,
+          quantity: before.quantity - nr - 1,
+          delivered: 1,
+          bin: 1,
+        },
+        {
+          kind: 'order.failed',
+          order_id: order.id,
+          reason: 'withdrawn',
+          bins: [1],
+          lines: [{ line_id: line!.id, dropped: 1, doubtful: 0, bins: [1] }],
+        },
+      )
+      expect((await shop.items(order.id)).map(({ qty_dropped }) => qty_dropped)).toEqual([1])
+      expect((await shop.order(order.id)).payment_status).toBe('refunded')
+    }
+    expect(await shop.product(1)).toMatchObject({ quantity: before.quantity - 2, reserved: 0 })
+  })
+
+  test('is announced as retired, not as paused', async () => {
+    const { db, context, retire } = await openHub(open)
+    await db.transact((tx) => tellOfHub(tx, context, 1))
+    await retire()
+    const events = await db.kysely.selectFrom('events').selectAll().where('hub_id', '=', 1).execute()
+    const told = events.filter(({ type }) => type.includes('intake.changed'))
+    expect(told.map((event) => JSON.stringify(event))).toEqual([expect.stringContaining('retired')])
+  })
+})

@@ -1,0 +1,90 @@
+import { OrderStatus } from '../../../../../protocol/model/order-status.ts'
+import { analyticsHandlers } from '../../../../../cloud/commerce/analytics/reports.ts'
+import { dealHandlers } from '../../../../../cloud/commerce/deals/handlers.ts'
+import { ownerOrderHandlers } from '../../../../../cloud/commerce/orders/handlers.ts'
+import { refundHandlers } from '../../../../../cloud/commerce/refunds/refund-requests.ts'
+import { alarmHandlers } from '../../../../../cloud/operations/alarms/handlers.ts'
+import { moveHub, retireHub } from '../../../../../cloud/operations/ownership/hand-over.ts'
+import { temperatureHandlers } from '../../../../../cloud/operations/hubs/temperatures.ts'
+import { maintenanceHandlers } from '../../../../../cloud/operations/maintenance/reports.ts'
+import { testApp } from '../../../support/app.ts'
+import { type OpenDatabase } from '../../../support/database.ts'
+import { openShop, type Shop } from '../../../support/shop.ts'
+
+/** Hub 1 of owner 1 with a shop, and the API with keys of both owners. */
+export async function openHub(open: OpenDatabase) {
+  const db = await open()
+  let shop: Shop | undefined
+  // The interface makes the hub, and the shop what refunds work with.
+  const late = {
+    get processor() {
+      return shop!.services.processor
+    },
+    get commands() {
+      return shop!.services.commands
+    },
+  }
+  const app = await testApp({
+    db,
+    settings: { grantsKeptMs: 0 },
+    handlersOf: (context, media) => ({
+      ...refundHandlers(Object.assign(late, { context })),
+      ...ownerOrderHandlers(context, media),
+      ...analyticsHandlers(context, media),
+      ...temperatureHandlers(context),
+      ...alarmHandlers(context),
+      ...maintenanceHandlers(context, media),
+      ...dealHandlers(context, media),
+    }),
+  })
+  shop = await openShop(db, { products: [{ price: 250, quantity: 50 }] })
+  const { context } = shop
+  const scopes = [
+    'orders:read',
+    'orders:write',
+    'analytics:read',
+    'hubs:read',
+    'maintenance:read',
+    'promotions:read',
+  ] as const
+  const [one, two] = [await app.key([...scopes], { ownerId: 1 }), await app.key([...scopes], { ownerId: 2 })]
+  const call = async (key: string, path: string, method = 'GET', body?: unknown) => {
+    const answer = await app.call(method, `/api/v1/owners/${path}`, {
+      key,
+      ...(body !== undefined && { body }),
+    })
+    return { status: answer.status, json: answer.json as Record<string, unknown> }
+  }
+  return {
+    app,
+    db,
+    shop,
+    context,
+    one,
+    two,
+    call,
+    move: (newOwner: number) => db.transact((tx) => moveHub(tx, context, { hubId: 1, newOwner })),
+    retire: (force = false) =>
+      db.transact((tx) => retireHub(tx, context, { hubId: 1, force, actor: 'command line' })),
+    orders: async (key: string) =>
+      ((await call(key, 'hubs/all_orders_paginated/?hub_id=1')).json['data'] as { id: number }[]).map(
+        ({ id }) => id,
+      ),
+    figures: async (key: string) => (await call(key, 'total_orders/?hub_id=1')).json['total_orders'],
+    /** Sells one unit, and has the hub hand it out. */
+    sell: async (quantity = 1): Promise<number> => {
+      const { id } = await shop.paidOrder({ 1: quantity })
+      await finish(shop, id)
+      shop.clock.advance(1000)
+      return id
+    },
+  }
+}
+
+export async function finish({ context }: Shop, id: number): Promise<void> {
+  await context.db.kysely
+    .updateTable('orders')
+    .set({ processing_status: OrderStatus.COMPLETED, finished_at: context.runtime.clock.now() })
+    .where('id', '=', id)
+    .execute()
+}
