@@ -39,7 +39,8 @@ const DEFAULT_HOST = '/var/run/postgresql'
 
 const RESERVED =
   'user and password must be percent-encoded: write @ as %40, / as %2F, : as %3A, ? as %3F, # as %23, % as %25'
-const HOSTS = 'a host or port is malformed: write HOST:PORT, several separated by commas, IPv6 in brackets'
+const HOSTS =
+  'a host or port is malformed: write HOST:PORT, several separated by commas, IPv6 in brackets, its zone as %25eth0'
 
 /** Parameters that name a value, and parameters with values that change nothing here. */
 const known = [
@@ -119,7 +120,7 @@ function withoutUser(text: string): { userInfo?: string; rest: string } {
     : { rest: text }
 }
 
-function decoded(text: string | undefined): string | undefined {
+function decoded(text: string | undefined, problem = RESERVED): string | undefined {
   if (text === undefined || text === '') return undefined
   try {
     const value = decodeURIComponent(text)
@@ -127,7 +128,7 @@ function decoded(text: string | undefined): string | undefined {
   } catch {
     // The sentence below says it.
   }
-  throw new Malformed(RESERVED)
+  throw new Malformed(problem)
 }
 
 type Given = Partial<Record<Known, string>>
@@ -158,7 +159,7 @@ function serversOf(authority: string, { host, port }: Given): PostgresServer[] {
   const found = authority.split(',').map((part) => {
     const [, bracketed, name, its] = /^(?:\[([^\]]+)\]|([^:[\]]*))(?::(\d*))?$/.exec(part) ?? []
     if (bracketed === undefined && name === undefined) throw new Malformed(HOSTS)
-    return { host: bracketed ?? decoded(name), port: its === '' ? undefined : its }
+    return { host: decoded(bracketed ?? name, HOSTS), port: its === '' ? undefined : its }
   })
   const hosts = host?.split(',') ?? found.map((each) => each.host)
   const ports = port?.split(',') ?? (host === undefined ? found.map((each) => each.port) : [found[0]?.port])

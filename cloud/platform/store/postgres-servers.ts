@@ -133,7 +133,8 @@ export const sessionQuery = ({ lockMs, statementMs, idleMs }: SessionLimits): st
     `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,
     `select current_setting('transaction_read_only') = 'on' as "isReadOnly",
        current_setting('server_encoding') as encoding,
-       current_database() as database, pg_backend_pid() as pid`,
+       current_database() as database, pg_backend_pid() as pid,
+       current_schema() as schema, current_setting('search_path') as "searchPath"`,
   ].join(';\n')
 
 export interface SessionFacts {
@@ -141,14 +142,21 @@ export interface SessionFacts {
   encoding: string
   database: string
   pid: number
+  /** Null if no schema of the search path exists. */
+  schema: string | null
+  searchPath: string
 }
 
 /** Why a session is of no use to the service; undefined if it is. */
 export function refusedSession(facts: SessionFacts, server: PostgresServer): Error | undefined {
-  const { isReadOnly, encoding, database } = facts
+  const { isReadOnly, encoding, database, schema, searchPath } = facts
   if (encoding !== 'UTF8')
     return new DatabaseUnavailable(
       `the database ${JSON.stringify(database)} has the encoding ${encoding}, and the service needs UTF8: create the database with encoding 'UTF8' and template template0`,
+    )
+  if (schema === null)
+    return new DatabaseUnavailable(
+      `no schema of the search_path ${JSON.stringify(searchPath)} exists in the database ${JSON.stringify(database)}: create the schema, or change the search_path`,
     )
   if (isReadOnly)
     return new DatabaseUnavailable(

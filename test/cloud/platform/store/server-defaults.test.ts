@@ -41,6 +41,24 @@ const problemOf = (url: string): Promise<string | undefined> =>
       (error: unknown) => storeProblem(error, url),
     )
 
+service('postgres')(
+  'a search_path without a schema that exists is refused in a sentence that names DATABASE_URL, by the service and by commands',
+  async () => {
+    const inUrl = `${await databaseWith()}?options=-c%20search_path%3Dabsent`
+    const inDatabase = await databaseWith('search_path = absent')
+    for (const url of [inUrl, inDatabase]) {
+      const sentence =
+        /DATABASE_URL: \S+ cannot be used: no schema of the search_path "absent" exists in the database "\w+": create the schema/
+      expect(await problemOf(url)).toMatch(sentence)
+      const outcome = await runCommandLine(hubCommands(runtime), ['list'], { DATABASE_URL: url })
+      expect(outcome).toMatchObject({ exitCode: 1, stdout: '' })
+      expect(outcome.stderr).toMatch(sentence)
+    }
+    await administrate(inDatabase, 'create schema absent')
+    expect(await problemOf(inDatabase)).toBeUndefined()
+  },
+)
+
 service('postgres')('a session relies on no default of the server, the database or the role', async () => {
   const url = await databaseWith(
     `default_transaction_isolation = 'serializable'`,
