@@ -11,7 +11,7 @@ import { packageRoot } from '../package-root.ts'
 import { writeJson, type SeedResult, demoPlaces, type DemoPlaces } from './places.ts'
 import { isHeld, lockFolder } from './folder-lock.ts'
 import { dropData, prepareData, prepareManagement, unplug } from './first-start.ts'
-import { formatLinesToTry } from './lines-to-try.ts'
+import { formatLinesToTry, operatorLine } from './lines-to-try.ts'
 import { openBenchInterface } from './bench-interface.ts'
 import { startProxy } from './proxy.ts'
 import { isPortFree, request, waitUntilReady } from './readiness.ts'
@@ -291,6 +291,7 @@ function greeting(options: {
     `  management ssh -p ${settings.MANAGEMENT_PORT} -i ${places.managementKey} ${MANAGEMENT_USER}@127.0.0.1 status`,
     `  simulator  ${addresses.simulatorUrl}`,
     `  broker     ${addresses.mqttUrl}`,
+    `  operators  ${operatorLine(settings.DATA_DIR, standardDataDir)}`,
     `  keys, process ids and addresses: ${places.demoFile}; logs: ${places.logs}`,
     '',
     'Try, in another terminal and in this folder:',

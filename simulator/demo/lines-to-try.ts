@@ -1,3 +1,5 @@
+import { demoPlaces } from './places.ts'
+
 /** What a newcomer does first, in order. */
 export const deeds = {
   cart: 'A guest fills a cart',
@@ -9,7 +11,16 @@ export const isDeed = (word: string): word is Deed => Object.hasOwn(deeds, word)
 
 /** The commands for them. A shell needs to know nothing: neither variables nor curl. */
 export const lineToTry = (deed: Deed, dataDir: string, standardDir: string): string =>
-  `npm run try -- ${deed}${dataDir === standardDir ? '' : ` --data '${dataDir}'`}`
+  `npm run try -- ${deed}${dataDir === standardDir ? '' : ` --data ${quoted(dataDir)}`}`
+
+/**
+ * An operators' command for the demo's cloud, as a shell takes it. A demo with its own DATA_DIR has its database there, and
+ * the command reads another one without it.
+ */
+export const operatorLine = (dataDir: string, standardDir: string): string =>
+  `${dataDir === standardDir ? '' : `DATA_DIR=${quoted(demoPlaces(dataDir).cloud)} `}npx larder hubs list`
+
+const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 export const formatLinesToTry = (dataDir: string, standardDir: string): string =>
   (Object.entries(deeds) as [Deed, string][])

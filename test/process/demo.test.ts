@@ -148,6 +148,9 @@ test('by the three printed lines an order goes from cart to COMPLETED, and nothi
     /payment: completed\n(.*\n)*order \d+: READY, bin \d\n(.*\n)*order \d+: COMPLETED.*\n$/,
   )
   for (const card of Object.keys(testCards)) expect(text()).toContain(card)
+  expect(text()).toContain(
+    `  operators  DATA_DIR='${join(environment['DATA_DIR']!, 'cloud')}' npx larder hubs list\n`,
+  )
 
   const moved = (await acts()).slice(before.length)
   const motions = ['dispense', 'dispense', 'raise_lift', 'open_door', 'take_items', 'close_door']
