@@ -66,17 +66,22 @@ function parse(
   const options = { config: { type: 'string' }, store: { type: 'string' }, days: { type: 'string' } } as const
   let parsed
   try {
-    parsed = parseArgs({ args: [...args], options, allowPositionals: true })
+    parsed = parseArgs({ args: [...args], options, allowPositionals: true, tokens: true })
   } catch (error) {
     throw new Usage(error instanceof Error ? error.message : String(error))
   }
-  const { positionals, values } = parsed
-  const [command = '', given, ...rest] = positionals
-  const name = given === undefined ? undefined : normalName(given)
+  const { positionals, values, tokens } = parsed
+  const given = tokens.filter((token) => token.kind === 'option')
+  for (const { name: option, value } of given) {
+    if (normalName(value ?? '') === '') throw new Usage(`--${option} needs a value`)
+    if (given.filter((each) => each.name === option).length > 1) throw new Usage(`--${option} is given twice`)
+  }
+  const [command = '', person, ...rest] = positionals
+  const name = person === undefined ? undefined : normalName(person)
   const needsName = command === 'add' || command === 'remove'
   if ((!needsName && command !== 'list') || needsName !== (name !== undefined) || rest.length > 0)
     throw new Usage('not understood: --help shows the commands')
-  if (given !== undefined && !NAME.test(given))
+  if (person !== undefined && !NAME.test(person))
     throw new Usage("a name has 1 to 60 letters, digits, blanks and . _ - '")
   if (values.days !== undefined && !/^[1-9]\d{0,3}$/.test(values.days))
     throw new Usage('--days must be a whole number from 1 to 9999')

@@ -209,6 +209,23 @@ test('the command lists people without their tokens, and refuses what it does no
   expect(existsSync(`${store}.people.new`)).toBe(false)
 })
 
+test('the command for people refuses an empty option and an option that is given twice', () => {
+  const listed = (...args: string[]) =>
+    runPeople(['list', ...args], () => '/nowhere/journal', virtualRuntime())
+  expect(listed()).toMatchObject({ exitCode: 0, stdout: '[]\n' })
+  for (const option of ['config', 'store', 'days']) {
+    for (const empty of ['', ' '])
+      expect(listed(`--${option}`, empty)).toMatchObject({
+        exitCode: 2,
+        stderr: `error: --${option} needs a value\n`,
+      })
+    expect(listed(`--${option}=1`, `--${option}=2`)).toMatchObject({
+      exitCode: 2,
+      stderr: `error: --${option} is given twice\n`,
+    })
+  }
+})
+
 test('sessions outlive a restart of the service, and a damaged file ends them', async () => {
   const { store } = folderOfPeople()
   const file = sessionFile(`${store}.sessions`, silentLog)
