@@ -29,7 +29,7 @@ import { noSealer } from '../platform/store/sealer.ts'
 /** Options of a subcommand, as typed; all take a value. */
 export type Options = Readonly<Record<string, string | undefined>>
 
-/** What a subcommand works with. */
+/** The input of a subcommand. */
 export interface Invocation {
   options: Options
   q: Queries
@@ -38,7 +38,7 @@ export interface Invocation {
   terminal: Terminal
 }
 
-/** Of a command that goes on until it is stopped. */
+/** The terminal of a command. */
 export interface Terminal {
   /** Prints at once. */
   print: (text: string) => void
@@ -46,7 +46,7 @@ export interface Terminal {
   warn?: (text: string) => void
   /** Width of the terminal that stdout is; absent if stdout is none: then the output is JSON. */
   columns?: number
-  /** Somebody wants it to end. */
+  /** Aborts when the operator stops the command. */
   signal: AbortSignal
 }
 
@@ -67,9 +67,9 @@ export interface Subcommand {
   store?: 'creates' | 'none'
   /** The subcommand returns an array; each of its items is printed on a line of its own. */
   lines?: true
-  /** Whether what is printed says that something failed: exit code 1. */
+  /** Returns true if the output reports a failure: exit code 1. */
   isFailure?: (output: unknown) => boolean
-  /** Returns what is printed as JSON; nothing where it has printed all by itself. */
+  /** Returns the value to print as JSON, or undefined if the subcommand has printed its output itself. */
   run(invocation: Invocation): Promise<unknown>
 }
 
@@ -195,7 +195,7 @@ function parse(subcommand: Subcommand, args: string[]): Options {
   }
 }
 
-/** What is wrong with the options, in a sentence. */
+/** Describes the problem of the options in a sentence. */
 function optionProblem(error: unknown, known: readonly string[]): string {
   const text = error instanceof Error ? error.message : String(error)
   const unknown = /^Unknown option '--?([^']+)'/.exec(text)?.[1]
@@ -209,7 +209,7 @@ function optionProblem(error: unknown, known: readonly string[]): string {
   return extra === undefined ? text : `unexpected: ${extra}`
 }
 
-/** What somebody probably meant: a word that begins so, or one with a letter or two that differ. */
+/** Suggests a known word with the same beginning, or with one or two different letters. */
 function suggestion(given: string, known: readonly string[], prefix = ''): string {
   const begun = given.length > 1 ? known.filter((each) => each.startsWith(given)) : []
   const meant = begun.length === 1 ? begun[0] : nearestOf(given, known)
@@ -241,7 +241,7 @@ export const contextOf = (
 /** The actor of what operators do by commands. */
 export const COMMAND_LINE = 'command line'
 
-/** Records in the audit log what an operator did. */
+/** Writes an operator's action to the audit log. */
 export const recordAct = (
   q: Queries,
   runtime: Runtime,

@@ -8,7 +8,7 @@ import { readNamed } from '../platform/settings/config.ts'
 import type { Queries } from '../platform/store/database.ts'
 import type { Invocation } from './command-line.ts'
 
-/** What a new card or board of a hub needs, without secrets. */
+/** The files of a new card or board of a hub, without secrets. */
 export interface ExportedHub {
   hub_id: number
   /** As it was given to the cloud; null if it never was. */

@@ -1,6 +1,6 @@
 import { demoPlaces } from './places.ts'
 
-/** What a newcomer does first, in order. */
+/** The first steps of a newcomer, in order. */
 export const deeds = {
   cart: 'A guest fills a cart',
   pay: 'and pays: the hub dispenses, until the order is READY',
