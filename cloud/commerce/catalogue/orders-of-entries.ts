@@ -1,3 +1,4 @@
+import { textsIn } from '../../platform/store/in-list.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { OperationEntry, StockEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -26,7 +27,7 @@ export async function findOrders(
         .selectFrom('orders')
         .select(['id', 'uuid'])
         .where('hub_id', '=', hubId)
-        .where('uuid', 'in', [...uuids])
+        .where('uuid', 'in', textsIn(tx.q, [...uuids]))
         .orderBy('id'),
     )
     .execute()

@@ -1,3 +1,4 @@
+import { textsIn } from '../../platform/store/in-list.ts'
 import { z } from 'zod'
 import {
   alarmKinds,
@@ -194,6 +195,9 @@ const LostReport = z.object({
   number: z.int().optional(),
 })
 
+/** So many of the newest dead letters of a hub are read: a hub that runs wild, or is stolen, makes them without end. */
+const LETTERS_READ = 1000
+
 /** Orders of which a hub reports and which the database does not have. */
 async function lostOrders(tx: Tx, hubId: number): Promise<LostOrder[]> {
   const letters = await tx.q
@@ -202,11 +206,17 @@ async function lostOrders(tx: Tx, hubId: number): Promise<LostOrder[]> {
     .where('hub_id', '=', hubId)
     .where('stream', '=', 'ledger')
     .where('body', 'like', '%"order.%')
+    .orderBy('id', 'desc')
+    .limit(LETTERS_READ)
     .execute()
   const reports = letters.flatMap(({ body }) => LostReport.safeParse(JSON.parse(body)).data ?? [])
   if (reports.length === 0) return []
   const uuids = [...new Set(reports.map(({ order_id }) => order_id))]
-  const known = await tx.q.selectFrom('orders').select('uuid').where('uuid', 'in', uuids).execute()
+  const known = await tx.q
+    .selectFrom('orders')
+    .select('uuid')
+    .where('uuid', 'in', textsIn(tx.q, uuids))
+    .execute()
   const here = new Set(known.map(({ uuid }) => uuid))
   return uuids
     .filter((uuid) => !here.has(uuid))
