@@ -12,7 +12,7 @@ import {
 } from './command-line.ts'
 import { exportHub, writeExport } from './hub-export.ts'
 import { record, say } from './hub-management.ts'
-import { changeHub, requireInService, showHub } from './hub-record.ts'
+import { changeHub, lockInService, showHub } from './hub-record.ts'
 
 /** A hub's name, its owner, its end, and what a new card of it needs. */
 export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
@@ -24,7 +24,7 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
       const name = nameOf(options, 'name')
       const context = contextOf({ db, settings }, runtime)
       return db.transact(async (tx) => {
-        const before = await requireInService(tx, hubId)
+        const before = await lockInService(tx, hubId)
         await changeHub(tx, context, hubId, { changes: { name }, hardware: undefined })
         await record(tx.q, runtime, 'hubs.rename', hubId, { from: before.name, to: name })
         return showHub(tx.q, context, hubId)

@@ -6,6 +6,7 @@ import { managementKeyOf } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { hubOf, recordAct, required, type CommandLine } from './command-line.ts'
+import { lockInService } from './hub-record.ts'
 
 export const DEFAULT_PORT = '8083'
 
@@ -23,6 +24,7 @@ export const managementCommands = (runtime: Runtime): CommandLine['subcommands']
         throw new UsageError('--host-key is neither a public key nor a fingerprint (SHA256:…)')
       const detail = { host, port, host_key: hostKey }
       await db.transact(async (tx) => {
+        await lockInService(tx, hubId)
         await writeAddress(tx.q, hubId, { host, port, hostKey })
         await record(tx.q, runtime, 'hubs.set_management', hubId, detail)
       })
@@ -36,6 +38,7 @@ export const managementCommands = (runtime: Runtime): CommandLine['subcommands']
     async run({ q, db, options }) {
       const hubId = await hubOf({ q, options })
       await db.transact(async (tx) => {
+        await lockInService(tx, hubId)
         if (!(await clearAddress(tx.q, hubId))) throw new UsageError(`hub ${hubId} has no management service`)
         await record(tx.q, runtime, 'hubs.clear_management', hubId)
       })

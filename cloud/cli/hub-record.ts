@@ -11,7 +11,7 @@ import { NewHub } from '../operations/hubs/create-hub.ts'
 import { describeHub } from '../operations/hubs/hubs.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
-import { type HeardHub, heardHubs } from '../platform/credentials/hub-access.ts'
+import { type HeardHub, heardHubs, refuseRetired } from '../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { externalPayments } from '../platform/store/tables/hubs.ts'
 
@@ -89,12 +89,12 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
 }
 
 /** Locks a hub that is about to be changed. Throws if there is none, or if it is retired. */
-export async function requireInService(tx: Tx, hubId: number): Promise<{ name: string }> {
+export async function lockInService(tx: Tx, hubId: number): Promise<{ name: string }> {
   const hub = await tx
-    .forUpdate(tx.q.selectFrom('hubs').select(['name', 'retired_at']).where('id', '=', hubId))
+    .forUpdate(tx.q.selectFrom('hubs').select(['id', 'name', 'retired_at']).where('id', '=', hubId))
     .executeTakeFirst()
   if (!hub) throw new Error(`no such hub: ${hubId}`)
-  if (hub.retired_at !== null) throw new Error(`hub ${hubId} is retired: nothing of it changes any more`)
+  refuseRetired(hub)
   return hub
 }
 

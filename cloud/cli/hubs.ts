@@ -21,7 +21,7 @@ import {
   changeOptions,
   HubChanges,
   listHubs,
-  requireInService,
+  lockInService,
   showHub,
   storeHardware,
 } from './hub-record.ts'
@@ -98,7 +98,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
         if (hardware && hardware.hubId !== hubId)
           throw new Error(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
         return db.transact(async (tx) => {
-          await requireInService(tx, hubId)
+          await lockInService(tx, hubId)
           if (hardware) await requireRoom(tx, hubId, builtOf(hardware))
           await changeHub(tx, context, hubId, { changes, hardware })
           const detail = { ...changes, ...(hardware && { hardware: options['hardware'] }) }
@@ -119,7 +119,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
           throw new UsageError(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
         const layout = builtOf(hardware)
         await db.transact(async (tx) => {
-          await requireInService(tx, hubId)
+          await lockInService(tx, hubId)
           await requireRoom(tx, hubId, layout)
           await storeHardware(tx, hubId, hardware)
           await record(tx.q, runtime, 'hubs.set_layout', hubId)
@@ -165,6 +165,7 @@ async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown>
   if (old !== undefined && url === undefined)
     throw new UsageError('--old-password-file needs the address of an external broker: --broker or MQTT_URL')
   const { password, previousUntil } = await db.transact(async (tx) => {
+    await lockInService(tx, hubId)
     await record(tx.q, runtime, 'hubs.renew_password', hubId, { overlap_hours: overlapHours })
     return renewPassword(tx, runtime, hubId, overlapHours * 3_600_000)
   })

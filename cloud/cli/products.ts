@@ -1,5 +1,6 @@
 import { progressOn, progressText } from '../../protocol/model/progress.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { requireInService } from '../platform/credentials/hub-access.ts'
 import { contextOf, hubOf, readJsonFile, required, type CommandLine } from './command-line.ts'
 import { importProducts, ProductFile } from '../commerce/catalogue/import-products.ts'
 
@@ -20,6 +21,7 @@ export const productCommands = (runtime: Runtime): CommandLine => ({
       options: ['hub', 'file'],
       async run({ q, options, db, settings }) {
         const hubId = await hubOf({ q, options })
+        await requireInService(q, hubId)
         const entries = readJsonFile(required(options, 'file'), ProductFile)
         const progress = progressOn(process.stderr, runtime.clock)
         const startedAt = runtime.clock.monotonic()

@@ -183,7 +183,7 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
     cure: 'Read the products, and reduce the quantity.',
   },
   hub_not_accepting_orders: {
-    cause: 'The hub is paused, silent, in maintenance, or was never connected.',
+    cause: 'The hub is paused, silent, in maintenance, retired, or was never connected.',
     cure: 'Try later, or use another hub. `hub_status` shows the state.',
   },
   no_bin_available: {

@@ -82,6 +82,10 @@ export function errorsOf(route: Route): ErrorCode[] {
   const codes = new Set<ErrorCode>([
     ...byAuth(route),
     ...(route.hub ? (['hub_access_denied', 'hub_not_found'] as const) : []),
+    // Of a retired hub.
+    ...(route.hub && route.interface === 'owner' && route.method !== 'GET'
+      ? (['hub_not_accepting_orders'] as const)
+      : []),
     ...(isValidated(route) ? (['validation_error'] as const) : []),
     ...(readsJson(route) || route.form || route.rawBody
       ? (['unsupported_media_type', 'payload_too_large', 'request_timeout'] as const)

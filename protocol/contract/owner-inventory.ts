@@ -161,7 +161,7 @@ export const ownerInventoryRoutes = defineRoutes(
         quantity: z.int().min(0).max(MAX_UNITS).describe('Units that were counted in the row.'),
       }),
       response: Facing,
-      errors: ['hub_not_found', 'hub_access_denied', 'product_not_found'],
+      errors: ['hub_not_found', 'hub_access_denied', 'hub_not_accepting_orders', 'product_not_found'],
       badValues: {
         'body.cabinet': 'invalid_location',
         'body.shelf': 'invalid_location',
@@ -187,7 +187,7 @@ export const ownerInventoryRoutes = defineRoutes(
           .describe('Units that were counted, over all rows of the product.'),
       }),
       response: z.object({ data: OwnerProduct.describe('Product after the count.') }),
-      errors: ['product_not_found'],
+      errors: ['product_not_found', 'hub_not_accepting_orders'],
       badValues: { 'body.quantity': 'invalid_quantity' },
       summary: 'Count a product’s stock',
       description:
@@ -201,7 +201,7 @@ export const ownerInventoryRoutes = defineRoutes(
         price: z.int().min(1).max(MAX_CENTS).describe('Price of one unit before the markdown, in cents.'),
       }),
       response: z.object({ data: OwnerProduct.describe('Product with the new price.') }),
-      errors: ['product_not_found'],
+      errors: ['product_not_found', 'hub_not_accepting_orders'],
       badValues: { 'body.price': 'invalid_price' },
       summary: 'Set a product’s price',
       description:
@@ -215,7 +215,7 @@ export const ownerInventoryRoutes = defineRoutes(
         purchase_price: z.int().min(0).max(MAX_CENTS).describe('Wholesale cost of one unit, in cents.'),
       }),
       response: z.object({ data: OwnerProduct.describe('Product with the new wholesale cost.') }),
-      errors: ['product_not_found'],
+      errors: ['product_not_found', 'hub_not_accepting_orders'],
       badValues: { 'body.purchase_price': 'invalid_purchase_price' },
       summary: 'Set a product’s wholesale cost',
       description: 'Profits of later sales use the new cost; past sales keep the cost of their time.',
@@ -236,7 +236,7 @@ export const ownerInventoryRoutes = defineRoutes(
         success: z.literal(true).describe('Always true.'),
         data: z.object({ id: ProductId, upc: Upc }).describe('Product with the new UPC.'),
       }),
-      errors: ['product_not_found', 'duplicate_upc'],
+      errors: ['product_not_found', 'hub_not_accepting_orders', 'duplicate_upc'],
       badValues: { 'body.upc': 'invalid_upc' },
       summary: 'Set a product’s UPC',
       description:

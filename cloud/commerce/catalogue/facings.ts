@@ -9,7 +9,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { requireHub } from '../../platform/credentials/hub-access.ts'
+import { refuseRetired, requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { missingPart, readRows } from './layout.ts'
@@ -27,7 +27,7 @@ export const facingHandlers = (
   async 'owner.facings.count'({ body, credential }) {
     const { db, runtime } = context
     const { hub_id: hubId, quantity, ...location } = body
-    await requireHub(db.kysely, credential, hubId)
+    refuseRetired(await requireHub(db.kysely, credential, hubId))
     const missing = await missingPart(db.kysely, hubId, location)
     if (missing)
       throw new ApiError('invalid_location', undefined, undefined, [

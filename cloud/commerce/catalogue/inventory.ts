@@ -4,7 +4,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachesHub } from '../../platform/credentials/hub-access.ts'
+import { reachesHub, refuseRetired } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { withImage } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
@@ -148,10 +148,13 @@ async function lockProduct(tx: Tx, { productId, credential }: ProductRequest) {
   if (product) {
     const hub = await tx.q
       .selectFrom('hubs')
-      .select(['id', 'owner_id'])
+      .select(['id', 'owner_id', 'retired_at'])
       .where('id', '=', product.hub_id)
       .executeTakeFirstOrThrow()
-    if (reachesHub(credential, hub)) return product
+    if (reachesHub(credential, hub)) {
+      refuseRetired(hub)
+      return product
+    }
   }
   throw new ApiError('product_not_found')
 }

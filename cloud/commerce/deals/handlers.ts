@@ -3,7 +3,7 @@ import type { dealRoutes } from '../../../protocol/contract/deals.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachesHub, requireHub } from '../../platform/credentials/hub-access.ts'
+import { reachesHub, refuseRetired, requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { missing } from '../../platform/http/validation-items.ts'
 import type { Media } from '../../platform/media/media.ts'
@@ -43,7 +43,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
     if (!stored) throw new ApiError('deal_not_found')
     const hub = await q
       .selectFrom('hubs')
-      .select(['id', 'owner_id', 'owned_since', 'timezone'])
+      .select(['id', 'owner_id', 'owned_since', 'timezone', 'retired_at'])
       .where('id', '=', stored.row.hub_id)
       .executeTakeFirstOrThrow()
     if (!reachesHub(credential, hub)) throw new ApiError('deal_not_found')
@@ -87,7 +87,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
 
     async 'owner.deals.create'({ body, credential }) {
       const { triggers, rewards, constraints, ...fields } = body
-      await requireHub(q, credential, fields.hub_id)
+      refuseRetired(await requireHub(q, credential, fields.hub_id))
       const stored = await createDeal(context, media, {
         fields,
         triggers: triggers.map((part, index) => ({ part, loc: ['body', 'triggers', index] })),
@@ -102,7 +102,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
 
     async 'owner.deals.create_from_owner'({ form, credential }) {
       const { deal: fields, trigger, reward, constraints } = form.fields.dealData
-      await requireHub(q, credential, fields.hub_id)
+      refuseRetired(await requireHub(q, credential, fields.hub_id))
       const [image] = form.files
       if (!image && context.settings.dealImageRequired)
         throw ApiError.invalid({ loc: ['body', 'file'], ...missing })
@@ -129,12 +129,12 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
     },
 
     async 'owner.deals.update'({ params, body, credential }) {
-      await requireDeal(credential, params.deal_id)
+      refuseRetired((await requireDeal(credential, params.deal_id)).hub)
       return viewDeal(await updateDeal(context, params.deal_id, body, credential.actor), media)
     },
 
     async 'owner.deals.delete'({ params, credential }) {
-      await requireDeal(credential, params.deal_id)
+      refuseRetired((await requireDeal(credential, params.deal_id)).hub)
       await deleteDeal(context, media, params.deal_id, credential.actor)
       return { success: true, message: 'The deal was deleted.' }
     },

@@ -47,6 +47,23 @@ export async function requireHub(q: Queries, credential: Scope, hubId: number): 
   return reached(q, credential, hub)
 }
 
+/** A retired hub keeps its books and takes no change any more. Throws `hub_not_accepting_orders`, with `retired` as its reason. */
+export function refuseRetired({ id, retired_at }: { id: number; retired_at: number | null }): void {
+  if (retired_at !== null)
+    throw new ApiError('hub_not_accepting_orders', `hub ${id} is retired: nothing of it changes any more`, {
+      reason: 'retired',
+    })
+}
+
+const retirementOf = statement((q, hub: { id: number }) =>
+  q.selectFrom('hubs').select(['id', 'retired_at']).where('id', '=', hub.id),
+)
+
+/** The same for a caller that does not have the hub. An unknown hub is not its matter. */
+export async function requireInService(q: Queries, hubId: number): Promise<void> {
+  for (const hub of await retirementOf(q, { id: hubId })) refuseRetired(hub)
+}
+
 export interface OwnedHub {
   id: number
   owner_id: number

@@ -7,7 +7,7 @@ import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import type { Credential, IdentityCredential } from '../credentials/credential.ts'
 import { keyIn } from '../credentials/explain.ts'
-import { requireBooks, requireReach, type OwnedHub } from '../credentials/hub-access.ts'
+import { requireBooks, requireInService, requireReach, type OwnedHub } from '../credentials/hub-access.ts'
 import {
   actorAt,
   type Authenticated,
@@ -241,6 +241,7 @@ async function authorize(
   if (credential.kind === 'api' && hub !== undefined) {
     if (route.formerOwners) await requireBooks(context.db.kysely, readHub, credential, hub as number)
     else await requireReach(context.db.kysely, readHub, credential, hub as number)
+    if (route.method !== 'GET') await requireInService(context.db.kysely, hub as number)
   }
   if (route.auth.kind !== 'user') return credential
   const identity = credential as IdentityCredential

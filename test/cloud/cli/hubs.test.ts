@@ -257,6 +257,9 @@ test('a hub is renamed, moved and retired once, and each change is audited', asy
     ['set', '2', '--maintenance', 'off'],
     ['rename', '2', '--name', 'Again'],
     ['move', '2', '--owner', 'Two'],
+    ['renew-password', '2'],
+    ['set-management', '2', '--host', 'hub2.example', '--host-key', host.publicKey],
+    ['clear-management', '2'],
   ])
     expect(await hubs(...args)).toMatchObject({
       exitCode: 1,

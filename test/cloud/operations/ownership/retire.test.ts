@@ -120,3 +120,36 @@ onEachDatabase('a hub that is retired with --force while it cannot be reached', 
     expect(told.map((event) => JSON.stringify(event))).toEqual([expect.stringContaining('retired')])
   })
 })
+
+const place = { hub_id: 1, cabinet: 1, shelf: 1, row: 1 }
+const deal = {
+  name: 'Off',
+  hub_id: 1,
+  triggers: [{ type: 'ALWAYS' }],
+  rewards: [{ type: 'AMOUNT_OFF', discount_pct_or_price: 30 }],
+}
+
+onEachDatabase('a retired hub', (open) => {
+  test.each([
+    ['POST', 'owners/controls/disable_bin?hub=1&bin=1', undefined],
+    ['POST', 'owners/controls/enable_fridge?hub=1&fridge=1', undefined],
+    ['POST', 'owners/controls/resume_orders?hub=1', undefined],
+    ['PUT', 'owners/hubs/facings', { ...place, quantity: 7 }],
+    ['PUT', 'owners/hubs/product/1/update_quantity', { quantity: 7 }],
+    ['PUT', 'owners/product/1/update_price', { price: 99 }],
+    ['POST', 'deals/', deal],
+  ] as const)(
+    'takes no change any more: %s %s is 409, and nothing is sent to the hub',
+    async (method, path, body) => {
+      const { app, shop, one, retire } = await openHub(open)
+      const change = () => app.call(method, `/api/v1/${path}`, { key: one, ...(body && { body }) })
+      await retire()
+      const sent = (await shop.outbox()).length
+      expect(await change()).toMatchObject({
+        status: 409,
+        json: { error: { code: 'hub_not_accepting_orders', details: { reason: 'retired' } } },
+      })
+      expect(await shop.outbox()).toHaveLength(sent)
+    },
+  )
+})

@@ -1,6 +1,9 @@
 import { OrderStatus } from '../../../../../protocol/model/order-status.ts'
 import { analyticsHandlers } from '../../../../../cloud/commerce/analytics/reports.ts'
 import { dealHandlers } from '../../../../../cloud/commerce/deals/handlers.ts'
+import { facingHandlers } from '../../../../../cloud/commerce/catalogue/facings.ts'
+import { inventoryHandlers } from '../../../../../cloud/commerce/catalogue/inventory.ts'
+import { configurationHandlers } from '../../../../../cloud/operations/controls/configuration.ts'
 import { ownerOrderHandlers } from '../../../../../cloud/commerce/orders/handlers.ts'
 import { refundHandlers } from '../../../../../cloud/commerce/refunds/refund-requests.ts'
 import { alarmHandlers } from '../../../../../cloud/operations/alarms/handlers.ts'
@@ -35,6 +38,10 @@ export async function openHub(open: OpenDatabase) {
       ...alarmHandlers(context),
       ...maintenanceHandlers(context, media),
       ...dealHandlers(context, media),
+      ...facingHandlers(context),
+      ...inventoryHandlers(context, media),
+      // Desired state needs no command.
+      ...configurationHandlers({ context, commands: undefined as never }),
     }),
   })
   shop = await openShop(db, { products: [{ price: 250, quantity: 50 }] })
@@ -46,6 +53,9 @@ export async function openHub(open: OpenDatabase) {
     'hubs:read',
     'maintenance:read',
     'promotions:read',
+    'promotions:write',
+    'controls:write',
+    'inventory:write',
   ] as const
   const [one, two] = [await app.key([...scopes], { ownerId: 1 }), await app.key([...scopes], { ownerId: 2 })]
   const call = async (key: string, path: string, method = 'GET', body?: unknown) => {
