@@ -41,8 +41,8 @@ move gives a hub to another owner. Past orders, payments, events, temperatures, 
 owner, who still reads and refunds them. The new owner reads nothing of that time. Products, prices, deals and stock move
 with the hub. Roles that name the hub lose it. move fails while an order is being paid, prepared or collected.
 
-retire takes a hub out of service for good. It has no sale and no alarm, and nothing of it changes any more; its books stay readable. retire fails while an
-order is unfinished; --force ends such orders and refunds all of their money. The hub keeps its login until it has received
+retire takes a hub out of service for good. It has no sale, no login and no alarm, and nothing of it changes any more; its books stay readable. retire fails while an
+order is unfinished; --force ends such orders and refunds all of their money. Then the hub keeps its login until it has received
 the cancellations and has reported what fell before them, but no longer than HUB_DRAIN_MS (7 days). show prints the end of that
 time as draining_until, and null when the login has ended. If somebody else may have the hub, call renew-password before
 retire: then the login ends at once, and a hub that is offline may still dispense the orders that it has. The hub keeps its

@@ -103,9 +103,9 @@ async function takeFromRoles(tx: Tx, hubId: number): Promise<string[]> {
 }
 
 /**
- * Takes a hub out of service for good: no sale, no alarm, and no login after its streams are drained (`draining.ts`). Its books
- * stay readable. A second time nothing changes. With unfinished orders it throws, unless `force`: then they end, and all of
- * their money is refunded. The hub's stream carries the cancellations; what fell before they arrived, the hub still reports.
+ * Takes a hub out of service for good: no sale, no alarm, no login. Its books stay readable. A second time nothing changes. With
+ * unfinished orders it throws, unless `force`: then they end, and all of their money is refunded. Such a hub keeps its login
+ * until its streams are drained (`draining.ts`): they carry the cancellations, and what fell before these arrived.
  */
 export async function retireHub(
   tx: Tx,
@@ -125,7 +125,8 @@ export async function retireHub(
     .set({ hub_status: 'retired', retired_at: retiredAt })
     .where('id', '=', hubId)
     .execute()
-  await startDraining(tx, hubId, retiredAt + context.settings.hubDrainMs)
+  // Only a hub with orders has to hear of their end, and to report what fell meanwhile.
+  if (orders.length > 0) await startDraining(tx, hubId, retiredAt + context.settings.hubDrainMs)
   await setDesired(tx, context, { hubId, change: (before) => ({ ...before, acceptingOrders: false }) })
   await handOverAlarms(tx, context, { hubId, newOwner: null })
   return { retiredAt, orders }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { startDraining } from '../../../cloud/gateway/draining.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { stillHolds } from '../../../cloud/gateway/hub-logins.ts'
 import { retireHub } from '../../../cloud/operations/ownership/hand-over.ts'
@@ -20,7 +21,8 @@ async function retiredOffline() {
   world.network.cut(() => true, 'cut')
   await world.pass(SETTLED)
   await db.transact(async (tx) => {
-    await retireHub(tx, cloud.context, { hubId: 1, force: true, actor: 'command line' })
+    const { retiredAt } = await retireHub(tx, cloud.context, { hubId: 1, force: true, actor: 'command line' })
+    await startDraining(tx, 1, retiredAt + defaultSettings.hubDrainMs)
     await enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(1) })
   })
   return {
