@@ -163,6 +163,8 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
     const left = await untilQuiet(auditor, runtime)
     if (left !== undefined) defects.push(`not at rest: ${left}`)
     if (!(await emptyAllBins(staff))) defects.push('the bins cannot be emptied')
+    // The lift of a bin that was just closed goes down by itself.
+    await sleep(clock, 5000)
     const evidence = await auditor.evidence()
     await auditor.close()
     const bytes = bytesOf(plant)
