@@ -217,6 +217,16 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
       await refused(world, { ...plain, text: '' }, 'validation_error', 'no body')
   })
 
+  if (route.interface === 'owner' && errorsOf(route).includes('hub_not_accepting_orders'))
+    test('a hub that is retired is not changed', async () => {
+      const { world, call } = await prepared()
+      await world.shop.context.db.kysely
+        .updateTable('hubs')
+        .set({ hub_status: 'retired', retired_at: world.shop.clock.now() })
+        .execute()
+      await refused(world, call, 'hub_not_accepting_orders', 'a retired hub')
+    })
+
   for (const [code, prepare] of Object.entries(own.errors ?? {}) as [
     ErrorCode,
     NonNullable<RouteCases['success']>,
