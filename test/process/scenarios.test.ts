@@ -120,7 +120,10 @@ test.each([
   [['scenario', 'run'], /needs the name of a file/],
   [['scenario', 'dance', 'x.yaml'], /scenario run FILE/],
   [['scenario', 'run', '/nowhere/x.yaml'], /\/nowhere\/x\.yaml: ENOENT/],
-  [['scenario', 'check', 'package.json'], /package\.json: line 1: steps: is missing\npackage\.json: line \d+: version: there is no such field/],
+  [
+    ['scenario', 'check', 'package.json'],
+    /package\.json: line 1: steps: is missing\npackage\.json: line \d+: version: there is no such field/,
+  ],
   [['scenario', 'run', 'x.yaml', '--attach', 'there'], /--attach: there is no address/],
   [['scenario', 'run', 'x.yaml', '--set', 'units'], /--set units: must be name=value/],
   [['--attach', 'there'], /--attach: there is no address/],
