@@ -142,18 +142,23 @@ export const HubChanges = NewHub.pick({
   .partial()
 export type HubChanges = z.infer<typeof HubChanges>
 
-/** The option of each field. */
-export const changeOptions: Record<keyof HubChanges, string> = {
+/** The option of each field of a new hub. */
+export const hubOptions: Record<keyof NewHub, string> = {
   name: 'name',
   street: 'street',
   street2: 'street-2',
   city: 'city',
   state: 'state',
   postalCode: 'postal-code',
-  latitude: 'latitude',
   longitude: 'longitude',
+  latitude: 'latitude',
   timezone: 'timezone',
   tax: 'tax',
+}
+
+/** The option of each field that `hubs set` changes. */
+export const changeOptions: Record<keyof HubChanges, string> = {
+  ...hubOptions,
   externalPayments: 'external-payments',
   maintenance: 'maintenance',
 }

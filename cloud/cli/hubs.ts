@@ -19,6 +19,7 @@ import { lifeCommands } from './hub-life.ts'
 import {
   changeHub,
   changeOptions,
+  hubOptions,
   HubChanges,
   listHubs,
   lockInService,
@@ -190,19 +191,6 @@ async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown>
   }
 }
 
-/** The option of each field of a new hub. */
-const hubOptions: Record<keyof NewHub, string> = {
-  name: 'name',
-  street: 'street',
-  street2: 'street-2',
-  city: 'city',
-  state: 'state',
-  postalCode: 'postal-code',
-  longitude: 'longitude',
-  latitude: 'latitude',
-  timezone: 'timezone',
-  tax: 'tax',
-}
 const neededOptions = Object.values(hubOptions).filter((option) => !['street-2', 'tax'].includes(option))
 
 const hardwareIn = ({ hardware }: Options): HardwareDescription | undefined =>

@@ -4,8 +4,9 @@ import type { Queries, Tx } from '../platform/store/database.ts'
 import type { ExpressionBuilder } from 'kysely'
 
 /**
- * A hub that was retired with unfinished orders keeps its login until its streams are drained: it has committed all that the cloud sent, no order holds a bin,
- * and all that it reported is applied. `HUB_DRAIN_MS` after its retirement the login ends in any case.
+ * A hub that was retired with unfinished orders keeps its login until its streams are drained: it has committed all that the
+ * cloud sent, no order holds a bin, and all that it reported is applied. `HUB_DRAIN_MS` after its retirement the login ends in
+ * any case.
  */
 
 /** Whether a hub may speak to the cloud: it is in service, or it is retired and draining. */

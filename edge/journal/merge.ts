@@ -1,4 +1,4 @@
-import { locationKey } from '../../protocol/model/location.ts'
+import { binSubject, cabinetSubject, fridgeSubject, rowSubject } from '../../protocol/model/subject.ts'
 import type { HubEntry, State } from '../../protocol/mqtt/hub-entries.ts'
 
 /**
@@ -13,13 +13,13 @@ export function mergeKey(entry: HubEntry): string | undefined {
 function stateKey(state: State): string {
   switch (state.of) {
     case 'row':
-      return `row ${locationKey(state.location)}`
+      return rowSubject(state.location)
     case 'bin':
-      return `bin ${state.bin}`
+      return binSubject(state.bin)
     case 'cabinet':
-      return `cabinet ${state.cabinet}`
+      return cabinetSubject(state.cabinet)
     case 'fridge':
-      return `fridge ${state.fridge}`
+      return fridgeSubject(state.fridge)
   }
 }
 

@@ -56,34 +56,21 @@ const SshErrorType = namedEnum('SshErrorType', 'Cause of the failure.', {
   timeout: 'no answer in time; whether the change was made is unknown.',
   command_failed: 'the command failed at the hub.',
 })
-const doorMoved = z
-  .object({
-    command_id: CommandId,
-    door: DoorPosition.describe('Position of the door after the command.'),
-    duration_ms: DurationMs,
-  })
-  .meta({ id: 'BinDoorMoved', description: 'Result of a motion of a bin’s door.' })
-const liftMoved = z
-  .object({
-    command_id: CommandId,
-    lift: LiftPosition.describe('Position of the lift after the command.'),
-    duration_ms: DurationMs,
-  })
-  .meta({ id: 'BinLiftMoved', description: 'Result of a motion of a bin’s lift.' })
-const lockMoved = z
-  .object({
-    command_id: CommandId,
-    door: DoorLock.describe('State of the door after the command.'),
-    duration_ms: DurationMs,
-  })
-  .meta({ id: 'DoorLockMoved', description: 'Result of a command for a door’s lock.' })
-const reconnected = z
-  .object({
-    command_id: CommandId,
-    connected: z.literal(true).describe('Always true: the controller answers again.'),
-    duration_ms: DurationMs,
-  })
-  .meta({ id: 'ControllerReconnected', description: 'Result of a reconnection of a controller.' })
+/** Data of a command that took time: its id, what it left, and how long it took. */
+const acted = <const Left extends z.ZodRawShape>(id: string, description: string, left: Left) =>
+  z.object({ command_id: CommandId, ...left, duration_ms: DurationMs }).meta({ id, description })
+const doorMoved = acted('BinDoorMoved', 'Result of a motion of a bin’s door.', {
+  door: DoorPosition.describe('Position of the door after the command.'),
+})
+const liftMoved = acted('BinLiftMoved', 'Result of a motion of a bin’s lift.', {
+  lift: LiftPosition.describe('Position of the lift after the command.'),
+})
+const lockMoved = acted('DoorLockMoved', 'Result of a command for a door’s lock.', {
+  door: DoorLock.describe('State of the door after the command.'),
+})
+const reconnected = acted('ControllerReconnected', 'Result of a reconnection of a controller.', {
+  connected: z.literal(true).describe('Always true: the controller answers again.'),
+})
 /** An integrator's payment was confirmed by opening the bin reserved for its order. */
 const confirmed = z
   .object({

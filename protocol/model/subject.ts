@@ -9,6 +9,13 @@ export const cabinetSubject = (number: number): string => `cabinet ${number}`
 export const fridgeSubject = (number: number): string => `fridge ${number}`
 /** `row 2/1/4`: cabinet, shelf, row. */
 export const rowSubject = ({ cabinet, shelf, row }: Location): string => `row ${cabinet}/${shelf}/${row}`
+/** The row that a subject names; undefined for any other subject. */
+export function rowOfSubject(subject: string): Location | undefined {
+  const [, cabinet, shelf, row] = /^row (\d+)\/(\d+)\/(\d+)$/.exec(subject) ?? []
+  return row === undefined ? undefined : { cabinet: Number(cabinet), shelf: Number(shelf), row: Number(row) }
+}
+/** A subject with the name of its product: `row 2/1/4 (Cola)`. */
+export const subjectWithProduct = (subject: string, product: string): string => `${subject} (${product})`
 /** A microcontroller on one serial line; `gpio`: the lines of locks and door sensors. */
 export const controllerSubject = (id: string): string => `controller ${id}`
 export const doorSubject = (door: string): string => `door ${door}`

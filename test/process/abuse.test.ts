@@ -1,23 +1,8 @@
-import { spawn } from 'node:child_process'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import { commandOf } from '../support/programs.ts'
+import { expect, test } from 'vitest'
+import { runToEnd } from './chaos/run-to-end.ts'
 
-/** Runs `npm run abuse`; resolves with its status and what it prints. */
-async function abuse(who: string, seconds: number): Promise<{ status: number | null; text: string }> {
-  const [node, ...main] = commandOf('test/process/abuse/main')
-  const args = ['--who', who, '--minutes', String(seconds / 60), '--pace', '500']
-  const child = spawn(node, [...main, ...args], {
-    cwd: join(import.meta.dirname, '../..'),
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  // Its programs die with it.
-  onTestFinished(() => void child.kill('SIGKILL'))
-  let text = ''
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-  const status = await new Promise<number | null>((resolve) => child.once('exit', resolve))
-  return { status, text }
-}
+const abuse = (who: string, seconds: number) =>
+  runToEnd('test/process/abuse/main', ['--who', who, '--minutes', String(seconds / 60), '--pace', '500'])
 
 test.each([
   ['a guest without money', 'guest'],

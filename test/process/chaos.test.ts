@@ -1,27 +1,8 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { missing, service } from '../support/services.ts'
-import { commandOf } from '../support/programs.ts'
+import { runToEnd } from './chaos/run-to-end.ts'
 
-let running: ChildProcess | undefined
-// Its programs die with it.
-afterEach(() => void running?.kill('SIGKILL'))
-
-/** Runs `npm run chaos` ; resolves with what it says. */
-async function chaos(...args: string[]): Promise<{ status: number | null; text: string }> {
-  const [node, ...main] = commandOf('test/process/chaos/main')
-  const child = spawn(node, [...main, ...args], {
-    cwd: join(import.meta.dirname, '../..'),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  running = child
-  let text = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-  const status = await new Promise<number | null>((resolve) => child.once('exit', resolve))
-  return { status, text }
-}
+const chaos = (...args: string[]) => runToEnd('test/process/chaos/main', args)
 
 const title = 'whatever is killed, what was paid is delivered or refunded, and nothing moves twice'
 

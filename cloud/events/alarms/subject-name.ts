@@ -1,20 +1,21 @@
+import { rowOfSubject, subjectWithProduct } from '../../../protocol/model/subject.ts'
 import type { Queries } from '../../platform/store/database.ts'
 
 /** A subject as people read it: a row with the product in it (`row 1/2/3 (Cola)`), a product by its name. */
 export async function subjectName(q: Queries, hubId: number, subject: string): Promise<string> {
-  const [, cabinet, shelf, row] = /^row (\d+)\/(\d+)\/(\d+)$/.exec(subject) ?? []
+  const location = rowOfSubject(subject)
   const productId = /^product (\d+)$/.exec(subject)?.[1]
-  if (row === undefined && productId === undefined) return subject
+  if (location === undefined && productId === undefined) return subject
   let query = q.selectFrom('products').select('products.name').where('products.hub_id', '=', hubId)
   query =
-    productId === undefined
+    location !== undefined
       ? query
           .innerJoin('facings', 'facings.product_id', 'products.id')
           .where('facings.hub_id', '=', hubId)
-          .where('facings.cabinet', '=', Number(cabinet))
-          .where('facings.shelf', '=', Number(shelf))
-          .where('facings.row', '=', Number(row))
+          .where('facings.cabinet', '=', location.cabinet)
+          .where('facings.shelf', '=', location.shelf)
+          .where('facings.row', '=', location.row)
       : query.where('products.id', '=', Number(productId))
   const product = await query.executeTakeFirst()
-  return product ? `${subject} (${product.name})` : subject
+  return product ? subjectWithProduct(subject, product.name) : subject
 }

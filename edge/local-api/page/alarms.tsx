@@ -1,6 +1,7 @@
 import { CircleAlert, CircleCheck } from 'lucide'
 import type { JSX } from 'preact'
 import { textAtHub } from '../../../protocol/model/alarms.ts'
+import { rowSubject, subjectWithProduct } from '../../../protocol/model/subject.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { rowKey } from './counts.ts'
@@ -73,7 +74,7 @@ export function incidentsOf(is: State): Incident[] {
     ...is.unknown_operations.map((operation): Incident => {
       const { device, action, location, product_id, order_number } = operation
       const subject = location
-        ? `row ${rowKey(location)} (${productName(product_id)})`
+        ? subjectWithProduct(rowSubject(location), productName(product_id))
         : device.replaceAll('-', ' ')
       const { title, remedy } = textAtHub('unknown_operation', subject, action.replaceAll('_', ' '))
       return {

@@ -1,5 +1,5 @@
 import type { AbuseOutcome } from './run-abuse.ts'
-import type { Tally } from '../chaos/tally.ts'
+import { table } from '../chaos/report.ts'
 
 /** What a run of abuse came to, for people. */
 export function reportOf(outcome: AbuseOutcome, minutes: number): string {
@@ -51,9 +51,4 @@ function spread(values: readonly number[]): string {
     return Number.isInteger(value) ? String(value) : value.toFixed(1)
   }
   return `least ${at(0)}, median ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)}`
-}
-
-function table(tally: Tally, title: string, prefix: string): string[] {
-  const rows = tally.of(prefix)
-  return rows.length === 0 ? [] : [`${title}: ${rows.map(([name, count]) => `${name} ${count}`).join(', ')}`]
 }

@@ -10,11 +10,11 @@ import type { Evidence } from '../../invariants/evidence.ts'
 import { operationOf, unitsFallen } from '../../invariants/motion.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { createClient } from '../chaos/client.ts'
-import { createAuditor, type Auditor } from '../chaos/collect.ts'
+import { createAuditor, untilQuiet } from '../chaos/collect.ts'
 import { createPlant, type Plant } from '../chaos/plant.ts'
 import { roomOf } from '../chaos/room.ts'
 import { emptyAllBins, keepBinsFree } from '../chaos/staff.ts'
-import { Tally } from '../chaos/tally.ts'
+import { serverErrors, Tally } from '../chaos/tally.ts'
 import { createAsk, type AbuseWorld } from './abuser.ts'
 import { abuseAsCustomer } from './customer.ts'
 import { abuseAsGuest } from './guest.ts'
@@ -160,7 +160,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
     onProgress('everybody ends what they are at')
     plant.start()
     await sleep(clock, Number(settings.PAYMENT_ABANDON_MS) + 5000)
-    const left = await untilQuiet(auditor, runtime)
+    const left = await untilQuiet(auditor, clock, QUIET_WITHIN_MS)
     if (left !== undefined) defects.push(`not at rest: ${left}`)
     if (!(await emptyAllBins(staff))) defects.push('the bins cannot be emptied')
     // The lift of a bin that was just closed goes down by itself.
@@ -195,20 +195,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
   }
 }
 
-const serverErrors = (tally: Tally): string[] =>
-  tally
-    .of('answer ')
-    .filter(([name]) => / 500\b/.test(name))
-    .map(([name, count]) => `${count} times ${name}`)
-
 const QUIET_WITHIN_MS = 120_000
-
-async function untilQuiet(auditor: Auditor, { clock }: Runtime): Promise<string | undefined> {
-  for (const end = clock.monotonic() + QUIET_WITHIN_MS; ; await sleep(clock, 500)) {
-    const left = await auditor.unfinished()
-    if (left === undefined || clock.monotonic() > end) return left
-  }
-}
 
 /** What fell, by the physical world's own log, without its price having been paid and kept. */
 function lostOf({ world, cloud }: Evidence): number {

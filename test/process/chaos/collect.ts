@@ -1,6 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { sleep, type Clock } from '../../../protocol/model/runtime.ts'
 import { collectCloud } from '../../invariants/collect-cloud.ts'
 import { collectHub } from '../../invariants/collect-hub.ts'
 import { collectRoom } from '../../invariants/collect-room.ts'
@@ -82,6 +83,18 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
       }
     },
     close: () => db.close(),
+  }
+}
+
+/** Waits until nothing is unfinished. Returns in words what still is after `withinMs`, or nothing. */
+export async function untilQuiet(
+  auditor: Pick<Auditor, 'unfinished'>,
+  clock: Clock,
+  withinMs: number,
+): Promise<string | undefined> {
+  for (const end = clock.monotonic() + withinMs; ; await sleep(clock, 500)) {
+    const left = await auditor.unfinished()
+    if (left === undefined || clock.monotonic() > end) return left
   }
 }
 

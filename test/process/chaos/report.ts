@@ -21,7 +21,8 @@ export function reportOf({ tally, violations }: ChaosOutcome, seconds: number): 
   ].join('\n')
 }
 
-function table(tally: Tally, title: string, prefix: string): string[] {
+/** A line with the counts of a prefix; none if there are none. */
+export function table(tally: Tally, title: string, prefix: string): string[] {
   const rows = tally.of(prefix)
   return rows.length === 0 ? [] : [`${title}: ${rows.map(([name, count]) => `${name} ${count}`).join(', ')}`]
 }

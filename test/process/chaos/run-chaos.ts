@@ -6,7 +6,7 @@ import type { Evidence } from '../../invariants/evidence.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { waitUntilReady } from '../../../simulator/demo/readiness.ts'
 import { createClient } from './client.ts'
-import { createAuditor, type Auditor } from './collect.ts'
+import { createAuditor, untilQuiet } from './collect.ts'
 import { createCopies } from './copies.ts'
 import { createFaults, type FaultKind } from './faults.ts'
 import { killAtRandom, makeWeather } from './killer.ts'
@@ -14,7 +14,7 @@ import { createPlant, type PlantOptions } from './plant.ts'
 import { roomOf } from './room.ts'
 import { shop } from './shopper.ts'
 import { emptyAllBins, keepBinsFree, meddle, settleDoubts } from './staff.ts'
-import { Tally } from './tally.ts'
+import { serverErrors, Tally } from './tally.ts'
 
 export interface ChaosOptions extends Pick<PlantOptions, 'runtime' | 'folder' | 'kind' | 'speed'> {
   seed: number
@@ -103,7 +103,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     await Promise.all(people)
 
     const quiet = async () => {
-      const left = await untilQuiet(auditor, runtime)
+      const left = await untilQuiet(auditor, clock, QUIET_WITHIN_MS)
       if (left !== undefined) defects.push(`not at rest: ${left}`)
     }
     await quiet()
@@ -127,13 +127,6 @@ const inWords = (evidence: Evidence): string[] =>
 /** What a cloud says that is started while nobody can reach its database. */
 const WITHOUT_DATABASE = /DATABASE_URL: .* cannot be used: [^\n]*\n$/
 
-/** A process that dies sends no answer at all: whoever answers 500 met something that it does not understand. */
-const serverErrors = (tally: Tally): string[] =>
-  tally
-    .of('answer ')
-    .filter(([name]) => name.endsWith(' 500 internal_error'))
-    .map(([name, count]) => `${count} times ${name}`)
-
 /** Resolves waiting callers when it is rung, or after two seconds. */
 function doorbell({ clock }: Runtime) {
   let waiting: (() => void)[] = []
@@ -146,15 +139,6 @@ function doorbell({ clock }: Runtime) {
       await Promise.race([rung, sleep(clock, 2000)])
       waiting = []
     },
-  }
-}
-
-async function untilQuiet(auditor: Auditor, { clock }: Runtime): Promise<string | undefined> {
-  const end = clock.monotonic() + QUIET_WITHIN_MS
-  for (;;) {
-    const left = await auditor.unfinished()
-    if (left === undefined || clock.monotonic() > end) return left
-    await sleep(clock, 500)
   }
 }
 

@@ -1,3 +1,10 @@
+/** A process that dies sends no answer at all: whoever answers 500 met something that it does not understand. */
+export const serverErrors = (tally: Tally): string[] =>
+  tally
+    .of('answer ')
+    .filter(([name]) => / 500\b/.test(name))
+    .map(([name, count]) => `${count} times ${name}`)
+
 /** Counts what happened, by name. */
 export class Tally {
   readonly counts = new Map<string, number>()

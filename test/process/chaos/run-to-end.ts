@@ -1,0 +1,19 @@
+import { spawn } from 'node:child_process'
+import { onTestFinished } from 'vitest'
+import { commandOf, packageRoot } from '../../support/programs.ts'
+
+/** Runs a program until it ends by itself. Resolves with its status and with all that it prints. */
+export async function runToEnd(
+  program: string,
+  args: readonly string[],
+): Promise<{ status: number | null; text: string }> {
+  const [node, ...main] = commandOf(program)
+  const child = spawn(node, [...main, ...args], { cwd: packageRoot(), stdio: ['ignore', 'pipe', 'pipe'] })
+  // Its programs die with it.
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let text = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  const status = await new Promise<number | null>((resolve) => child.once('exit', resolve))
+  return { status, text }
+}
