@@ -12,6 +12,6 @@ const TestDispense = z.object({
 })
 export type TestDispense = z.infer<typeof TestDispense>
 
-/** What may be asked of a hub by somebody who stands before it: what the cloud may ask, and what needs eyes there. */
+/** Commands of a person at the hub: those that the cloud may give, and those that a person must watch. */
 export const HubCommand = z.discriminatedUnion('name', [CommandBody, TestDispense])
 export type HubCommand = z.infer<typeof HubCommand>

@@ -40,8 +40,8 @@ export const coreSettings = {
   retryMs: 1000,
   maxRetryMs: 60_000,
   /**
-   * After a dispense whose unit was not seen, its cabinet rests and its order waits for so long: a unit that hung and falls
-   * late is then taken for nobody else's, and still reaches its customer.
+   * If the sensor did not see the unit of a dispense, the cabinet rests and the order waits for this time. A unit that hung and
+   * falls late is then not booked for another order, and still reaches its customer.
    */
   lateDropMs: 20_000,
   closeAfterEmptyMs: duration(3000, 'Time after a bin was emptied at which its door closes.'),

@@ -72,7 +72,7 @@ const lockByUuid = statement((q, { hubId, uuid }: { hubId: number; uuid: string 
   ),
 )
 
-/** What stands in the way of paying or editing an order that is no cart any more; one that expired or was deleted before it was paid was not. */
+/** Why an order that is not a cart cannot be paid or edited: it is paid, or it expired or was deleted before it was paid. */
 export const stateObstacle = ({ queued_at }: OrderRow): 'order_already_paid' | 'order_not_editable' =>
   queued_at === null ? 'order_not_editable' : 'order_already_paid'
 

@@ -23,10 +23,10 @@ export type PaymentOutcome = { status: Intent['status'] | 'stuck' } & Partial<
 > & { confirmedByKey?: string }
 
 /**
- * The one place where a payment changes: the answer to `pay`, a confirmation, an event of the processor and the recovery
- * after a crash all come here, in any order and any number (I3). Success of a payment that its order waits for sends the
- * order to the hub; any other success is late money and goes back, so also that of a payment whose customer was told that
- * it has not happened. Takes the order's lock.
+ * The only place where a payment changes: the answer to `pay`, a confirmation, an event of the processor and the recovery
+ * after a crash all come here, in any order and any number (I3). If the order waits for this payment, its success sends the
+ * order to the hub. Any other success is late money and is refunded, also if the customer was told that the payment failed.
+ * Takes the order's lock.
  */
 export async function applyPaymentOutcome(
   tx: Tx,

@@ -215,8 +215,8 @@ async function refundWhole(
 }
 
 /**
- * Another refund takes the place of one that failed, for as much as the order is owed now: somebody may have given it back
- * by hand meanwhile, and what a person had asked for, or the processor had given by itself, may have become owed.
+ * Replaces a refund that failed by another one, of the amount that the customer is owed now. That amount may have changed: a
+ * person may have returned the money by hand, or the failed refund, of a person or of the processor, may be owed by now.
  */
 async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow): Promise<void> {
   const order = await lockOrder(tx, refused.order_id)

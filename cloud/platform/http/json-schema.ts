@@ -124,7 +124,7 @@ function ownSentence(
 
 export function schemaWriter(): SchemaWriter {
   const components: Record<string, JsonSchema> = {}
-  /** Names of components that callers send. What is answered too is told as it is sent. */
+  /** Names of components that callers send. A component that answers contain, too, is described as callers send it. */
   const sent = new Set<string>()
   const write = (schema: z.ZodType, isSent: boolean): JsonSchema => {
     // As sent by a client: a field with a default may be absent.
