@@ -207,7 +207,7 @@ export class Place {
     const isIt = (alarm: Alarm): boolean => alarm.kind === 'row_blocked' && alarm.subject === subject
     const isOver = type === 'alarm.cleared'
     const line = new RegExp(
-      `^${isOver ? 'over' : 'warning'}: .*Row ${subject.slice('row '.length)} is blocked`,
+      `^${isOver ? 'over' : 'warning'}: .*Row ${subject.slice('row '.length)} \\(.+\\) is blocked`,
       'm',
     )
     return vi.waitFor(async () => {
