@@ -66,7 +66,7 @@ export const memoryRules: readonly Rule[] = [
   {
     number: 21,
     title:
-      'OWN: the owner is kept; wipe=1 formats the memory, the same owner again changes nothing, wipe=0 keeps the memory',
+      'OWN: the owner is stored; wipe=1 formats the memory, the same owner again changes nothing, wipe=0 leaves the memory',
     async prove(bench) {
       const { host, description, hubId } = bench
       await bench.fresh()
@@ -105,7 +105,7 @@ export const memoryRules: readonly Rule[] = [
   },
   {
     number: 22,
-    title: 'LST tells the newest operations, oldest first, with what each was for; END their number',
+    title: 'LST returns the newest operations, oldest first, with all their fields; END returns their number',
     async prove(bench) {
       const { host } = bench
       const dev = binOf(bench)
@@ -133,7 +133,7 @@ export const memoryRules: readonly Rule[] = [
   },
   {
     number: 23,
-    title: `the memory holds ${CAPACITY} operations; what was overwritten is forgotten, moved=1, never none`,
+    title: `the memory holds ${CAPACITY} operations; an overwritten operation is forgotten, moved=1, never none`,
     async prove(bench) {
       const { host } = bench
       const dev = binOf(bench)
@@ -178,7 +178,7 @@ export const memoryRules: readonly Rule[] = [
   {
     number: 24,
     title:
-      'power cut in a motion: interrupted, moved=1; nothing goes on by itself; the repeated CMD moves nothing',
+      'power cut in a motion: interrupted, moved=1; the motion does not continue; the repeated CMD moves nothing',
     power: true,
     async prove(bench) {
       const { host } = bench
@@ -231,7 +231,7 @@ export const memoryRules: readonly Rule[] = [
   },
   {
     number: 26,
-    title: 'power cut after RES: result, owner and what was overwritten are kept',
+    title: 'power cut after RES: result, owner and the greatest overwritten id are stored',
     power: true,
     async prove(bench) {
       const { host } = bench

@@ -57,7 +57,7 @@ export const operationRules: readonly Rule[] = [
   },
   {
     number: 11,
-    title: 'a known operation moves nothing, whatever the other fields of the CMD say',
+    title: 'a CMD with a known operation id moves nothing, whatever the other fields contain',
     async prove(bench) {
       const { host } = bench
       const [dev = ''] = bins(bench, 1)
@@ -81,7 +81,7 @@ export const operationRules: readonly Rule[] = [
   },
   {
     number: 12,
-    title: 'a device that stands there already: done, moved=0, ms=0',
+    title: 'a device that is already in position: done, moved=0, ms=0',
     async prove(bench) {
       const [dev = ''] = bins(bench, 1)
       await bench.fresh()
@@ -94,7 +94,7 @@ export const operationRules: readonly Rule[] = [
   },
   {
     number: 13,
-    title: 'each motion ends done, with moved=1, and the events tell the position',
+    title: 'each motion ends done, with moved=1, and the events report the position',
     async prove(bench) {
       const { host } = bench
       const all = bins(bench, 1)
@@ -120,7 +120,7 @@ export const operationRules: readonly Rule[] = [
   },
   {
     number: 14,
-    title: 'refusals: unknown_device, unsupported, bad_argument; nothing is remembered of them',
+    title: 'refusals: unknown_device, unsupported, bad_argument; the memory stores none of them',
     async prove(bench) {
       const { host } = bench
       await bench.fresh()
@@ -167,7 +167,7 @@ export const operationRules: readonly Rule[] = [
   },
   {
     number: 15,
-    title: 'an operation that was refused is refused again in this session, though it could be done by now',
+    title: 'an operation that was refused is refused again in this session, even if it is possible by then',
     async prove(bench) {
       const { host } = bench
       const [dev = ''] = bins(bench, 1)
@@ -193,7 +193,7 @@ export const operationRules: readonly Rule[] = [
   },
   {
     number: 16,
-    title: 'busy: a device runs one operation at a time, and a bin that is being dispensed into runs none',
+    title: 'busy: a device runs one operation at a time, and a bin runs none while a dispense into it runs',
     async prove(bench) {
       const { host } = bench
       await bench.fresh()
@@ -290,7 +290,7 @@ export const operationRules: readonly Rule[] = [
   },
   {
     number: 19,
-    title: 'QRY of an operation whose RES was never acknowledged tells the same in the next session',
+    title: 'QRY of an operation whose RES was never acknowledged returns the same result in the next session',
     async prove(bench) {
       const { host } = bench
       const [dev = ''] = bins(bench, 1)
@@ -308,7 +308,7 @@ export const operationRules: readonly Rule[] = [
   },
   {
     number: 20,
-    title: 'a dispense turns one row once: done, moved=1, and drops counts what the sensor saw',
+    title: 'a dispense turns one row once: done, moved=1, and drops counts the falls that the sensor saw',
     async prove(bench) {
       const { host } = bench
       const cabinet = bench.device('cabinet')

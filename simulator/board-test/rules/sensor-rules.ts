@@ -9,7 +9,7 @@ const MARGIN_MS = 3000
 export const sensorRules: readonly Rule[] = [
   {
     number: 28,
-    title: 'a fridge reports its temperature, or that there is none, at least once a minute',
+    title: 'a fridge reports its temperature, or that it has no reading, at least once a minute',
     async prove(bench) {
       const { host } = bench
       bench.device('fridge')

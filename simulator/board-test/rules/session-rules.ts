@@ -55,7 +55,7 @@ export const sessionRules: readonly Rule[] = [
   {
     number: 2,
     title:
-      'noise, lines that are too long and carriage returns: the next line feed puts the line in step again',
+      'after noise, lines that are too long or carriage returns, the controller reads correctly from the next line feed on',
     async prove(bench) {
       const { host } = bench
       await bench.fresh()
@@ -81,7 +81,8 @@ export const sessionRules: readonly Rule[] = [
   },
   {
     number: 3,
-    title: 'what is whole and not understood is answered with NAK: unsupported, bad_argument',
+    title:
+      'a whole line that the controller does not understand is answered with NAK: unsupported, bad_argument',
     async prove(bench) {
       const { host } = bench
       await bench.fresh()
@@ -108,7 +109,7 @@ export const sessionRules: readonly Rule[] = [
   {
     number: 4,
     title:
-      'HELLO begins a session: WELCOME, then one EVT for every device of the board; HELLO again begins none',
+      'HELLO begins a session: WELCOME, then one EVT for every device of the board; the same HELLO again begins none',
     async prove(bench) {
       const { host } = bench
       await bench.fresh()
@@ -148,7 +149,8 @@ export const sessionRules: readonly Rule[] = [
   },
   {
     number: 5,
-    title: 'a frame is repeated unchanged from 25 ms to every 400 ms until it is acknowledged, and not after',
+    title:
+      'a frame is repeated unchanged, from 25 ms up to every 400 ms, until it is acknowledged and not afterwards',
     async prove(bench) {
       const { host } = bench
       await bench.fresh()
@@ -189,7 +191,8 @@ export const sessionRules: readonly Rule[] = [
   },
   {
     number: 6,
-    title: 'at most eight frames are under way, of those one EVT; END follows when every OPS is acknowledged',
+    title:
+      'at most eight frames are unacknowledged, at most one of them an EVT; END follows when every OPS is acknowledged',
     async prove(bench) {
       const { host } = bench
       await bench.fresh()
@@ -249,7 +252,7 @@ export const sessionRules: readonly Rule[] = [
   {
     number: 8,
     title:
-      'a host that is silent for 5 s has lost its session: nothing is sent to it any more, its commands are stale',
+      'after 5 s of silence of the host the session is over: the board sends nothing more and refuses commands as stale',
     async prove(bench) {
       const { host } = bench
       const body = await someMotion(bench)
@@ -276,7 +279,7 @@ export const sessionRules: readonly Rule[] = [
   },
   {
     number: 9,
-    title: 'a host of another version is told the board’s own, and gets no session',
+    title: 'a host of another version gets the board’s own version, and no session',
     async prove(bench) {
       const { host } = bench
       const body = await someMotion(bench)
