@@ -11,7 +11,7 @@ import { VirtualTime } from './support/virtual-time.ts'
 
 const operationId = (n: number): string => `01900000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`
 
-/** The hub's own end of the line on a simulated controller. */
+/** The hub's end of the line to a simulated controller. */
 function bench(seed: number) {
   const time = new VirtualTime()
   const hub = createSimulatedHub({
@@ -43,7 +43,7 @@ function bench(seed: number) {
   )
   controllers.start()
   time.pass(100)
-  /** Whether the device's controller is connected and has shaken hands. */
+  /** Whether the device's controller is connected and has completed the handshake. */
   const isUp = (device: string): boolean | undefined => {
     const onLine = smallHub.controllers.find(({ devices }) =>
       devices.some((each) => deviceId(each) === device),
@@ -75,7 +75,7 @@ test('the hub’s link and the simulated controller understand one another', () 
   expect(isUp('bin-1')).toBe(true)
 })
 
-test('through every trouble of the line, what the hub is told in the end is what the witness saw', () => {
+test('after any line fault the hub’s final report equals the simulator’s own log', () => {
   const trouble = fc.constantFrom(
     'corrupted_lines',
     'lost_replies',

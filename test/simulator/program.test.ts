@@ -47,7 +47,7 @@ function run(environment: Record<string, string>, args: string[] = []): Run {
   return { child, output: () => text, exited: new Promise((resolve) => child.once('exit', resolve)) }
 }
 
-/** Starts it and returns its address. */
+/** Starts the simulator and returns its address. */
 async function start(environment: Record<string, string> = {}): Promise<Run & { url: string }> {
   const started = run(environment)
   const url = await new Promise<string>((resolve, reject) => {
@@ -64,7 +64,7 @@ async function read<T>(url: string): Promise<T> {
   return (await (await fetch(url)).json()) as T
 }
 
-/** Opens the door of bin 1 over the real serial line, and does not wait for its end. */
+/** Opens the door of bin 1 over the real serial line, and does not wait for the result. */
 async function openDoor(op: string): Promise<void> {
   const port = new SerialPort({ path: join(folder, 'ports', 'bins'), baudRate: 115_200, autoOpen: false })
   await new Promise<void>((resolve, reject) => port.open((error) => (error ? reject(error) : resolve())))
@@ -83,7 +83,7 @@ async function openDoor(op: string): Promise<void> {
 }
 
 describe('the simulator as a program', () => {
-  test('killed in mid-motion it comes back with its world as it was, and nothing lost', async () => {
+  test('a simulator that is killed during a motion returns with its world unchanged', async () => {
     const first = await start({ SIMULATOR_SPEED: '0.1' })
     await openDoor('a'.repeat(32))
     const bins = async () => (await read<{ bins: object[] }>(`${first.url}/api/hubs/1/state`)).bins
@@ -101,7 +101,7 @@ describe('the simulator as a program', () => {
     expect(await second.exited).toBe(0)
   })
 
-  test('a port in use names its setting', async () => {
+  test('a port in use is reported with its setting', async () => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as { port: number }
@@ -111,7 +111,7 @@ describe('the simulator as a program', () => {
     server.close()
   })
 
-  test('--help lists every setting; a file of settings is read, the environment wins', async () => {
+  test('--help lists every setting, and the environment takes precedence over the settings file', async () => {
     const help = run({}, ['--help'])
     expect(await help.exited).toBe(0)
     for (const name of [
@@ -143,7 +143,7 @@ describe('the simulator as a program', () => {
       'hub 1 is described twice',
       { HARDWARE_FILES: 'simulator/hardware/demo-hub.json,simulator/hardware/demo-hub.json' },
     ],
-  ] as const)('what cannot be used is named: %s', async (name, environment) => {
+  ] as const)('the simulator refuses the setting: %s', async (name, environment) => {
     const { exited, output } = run(environment)
     expect(await exited).toBe(1)
     expect(output()).toContain(name)

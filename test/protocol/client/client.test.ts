@@ -15,7 +15,7 @@ interface Asked {
 }
 type Answer = Response | Error
 
-/** A client over a network that answers by a script, its pauses, and what it asked. */
+/** A client over a network with scripted answers; returns its pauses and its requests too. */
 function scripted(answers: (Answer | ((asked: Asked) => Answer))[], options = {}) {
   const asked: Asked[] = []
   const pauses: number[] = []
@@ -34,7 +34,7 @@ function scripted(answers: (Answer | ((asked: Asked) => Answer))[], options = {}
           : Promise.reject(answer ?? new Error('no more'))
       },
       sleep: (ms, signal) => {
-        // The watch over a silent stream is no pause.
+        // The idle timer of a stream is not a pause between attempts.
         if (ms === 45_000) return new Promise<void>(() => {})
         pauses.push(ms)
         return signal?.aborted ? Promise.reject(new Error('aborted')) : Promise.resolve()
@@ -55,7 +55,7 @@ const refused = (status: number, code: string, headers: Record<string, string> =
 const lost = () => new TypeError('fetch failed')
 const payment = { body: { order_id: 1, payment_method_id: 'pm_card_visa' } }
 
-test('a call is the method and path of the document, below /api/v1, with its credential', async () => {
+test('a call sends the documented method and path, below /api/v1, with its credential', async () => {
   const { client, asked } = scripted([json([])])
   const query = { order_processing_statuses: [20, 30] as (20 | 30)[], page: 2 }
   expect(await client.call('GET /users/{user_id}/orders', { params: { user_id: 7 }, query })).toMatchObject({
@@ -72,7 +72,7 @@ test('a call is the method and path of the document, below /api/v1, with its cre
   ])
 })
 
-test('an error is a value with its code, the fields that are wrong, and the request to name', async () => {
+test('a failed call returns an error value with code, invalid fields and request id', async () => {
   const detail = [{ loc: ['body', 'order_id'], msg: 'Field required', type: 'missing' }]
   const error = { code: 'validation_error', message: 'order_id: Field required.' }
   const { client } = scripted([json({ error, detail, request_id: 'req_9' }, 422)])
@@ -82,7 +82,7 @@ test('an error is a value with its code, the fields that are wrong, and the requ
   expect(() => unwrap(result)).toThrow(LarderError)
 })
 
-test('a lost answer, 503 and 429 are asked for again under one key, with longer pauses', async () => {
+test('the client retries a lost answer, 503 and 429 under one idempotency key, with longer pauses', async () => {
   const inUse = refused(409, 'idempotency_key_in_use')
   const { client, asked, pauses } = scripted([
     lost(),
@@ -96,7 +96,7 @@ test('a lost answer, 503 and 429 are asked for again under one key, with longer 
   expect(pauses).toEqual([187.5, 375, 5000, 9000])
 })
 
-test('an answer that breaks off is a lost one', async () => {
+test('the client treats an answer that breaks off as lost', async () => {
   const broken = new ReadableStream({
     start: (controller) => controller.error(new TypeError('terminated')),
   })
@@ -108,7 +108,7 @@ test('an answer that breaks off is a lost one', async () => {
   expect((await client.call('GET /owners/hubs')).ok).toBe(true)
 })
 
-test('what may have moved, or was refused, is not asked for again', async () => {
+test('the client does not retry a call that was refused or may have moved hardware', async () => {
   for (const answer of [
     refused(504, 'hardware_error'),
     refused(502, 'hardware_error'),
@@ -123,7 +123,7 @@ test('what may have moved, or was refused, is not asked for again', async () => 
   }
 })
 
-test('a POST that has no key is not sent again when its answer is lost: there might be two', async () => {
+test('the client does not resend a POST without an idempotency key when its answer is lost', async () => {
   const { client, asked } = scripted([lost()])
   const params = { alarm_id: 'alm_1' }
   const result = await client.call('POST /owners/alarms/{alarm_id}/acknowledge', { params })
@@ -131,7 +131,7 @@ test('a POST that has no key is not sent again when its answer is lost: there mi
   expect(asked).toHaveLength(1)
 })
 
-test('a webhook whose creation has no answer is created once: both tries carry one key', async () => {
+test('the client creates a webhook once when the first answer is lost: both attempts carry one key', async () => {
   const body = { url: 'https://shop.example/hook', event_types: ['*' as const] }
   const { client, asked } = scripted([lost(), refused(422, 'invalid_webhook')])
   await client.call('POST /owners/webhooks', { body })
@@ -141,7 +141,7 @@ test('a webhook whose creation has no answer is created once: both tries carry o
   expect(keys[0]).toBeTruthy()
 })
 
-test('which POSTs take a key, and which may be sent twice, is as the table of routes has it', () => {
+test('the client knows from the route table which POSTs take a key and which are repeatable', () => {
   for (const { method, path, interface: side, ...route } of Object.values(routes)) {
     if (side === 'root') continue
     expect([path, takesKey(method, path)]).toEqual([path, 'idempotent' in route])
@@ -152,7 +152,7 @@ test('which POSTs take a key, and which may be sent twice, is as the table of ro
   for (const path of once) expect(path).toMatch(/^\/(owners\/alarms|diag)/)
 })
 
-test('patience ends: after so many tries, and where the service asks for too much of it', () => {
+test('retries stop after the maximum number of attempts, or if the service asks for a long pause', () => {
   const failure = { code: 'service_unavailable', message: '', status: 503 }
   const attempt = { number: standardRetry.tries, failure, isRepeatable: true }
   expect(pauseAfter(attempt, standardRetry, () => 0)).toBe(null)
@@ -165,7 +165,7 @@ test('patience ends: after so many tries, and where the service asks for too muc
   expect(pauses[1]).toBeLessThanOrEqual(firstMs * 8)
 })
 
-test('an aborted call ends at once, also in a pause', async () => {
+test('an aborted call ends at once, also during a pause', async () => {
   const stop = new AbortController()
   const { client } = scripted([
     () => {
@@ -187,7 +187,7 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found
 }
 
-test('a list comes page by page, whichever way its pages follow one another', async () => {
+test('the client reads a list page by page, for each kind of pagination', async () => {
   const byCursor = scripted([
     json({ data: [{ order_id: 3 }], next_cursor: 3, has_more: true }),
     json({ data: [{ order_id: 2 }], next_cursor: null, has_more: false }),
@@ -230,7 +230,7 @@ test('a list comes page by page, whichever way its pages follow one another', as
   expect(byOffset.asked[1]!.url).toContain('offset=2')
 })
 
-test('nothing more is asked for when the reader has enough; a page that fails throws', async () => {
+test('the client requests no further page when the reader stops; a failed page throws', async () => {
   const { client, asked } = scripted([json({ data: [{ id: 1 }, { id: 2 }], next_cursor: 2, has_more: true })])
   for await (const _ of client.items('GET /owners/webhooks')) break
   expect(asked).toHaveLength(1)
@@ -249,7 +249,7 @@ const streamOf = (...texts: string[]): Response =>
     { headers: { 'Content-Type': 'text/event-stream' } },
   )
 
-test('a live stream goes on after its last message, and ends when its service refuses', async () => {
+test('a live stream resumes after its last message, and ends when the service refuses it', async () => {
   const { client, asked } = scripted([
     streamOf('id: evt_1\ndata: {"id":"evt_1"}\n\n', ': still here\n\n'),
     lost(),
@@ -265,7 +265,7 @@ test('a live stream goes on after its last message, and ends when its service re
   expect(asked.map(({ headers }) => headers['Last-Event-ID'])).toEqual(['evt_0', 'evt_1', 'evt_1', 'evt_2'])
 })
 
-test('an order is followed to its last state and no further', async () => {
+test('the client follows an order to its final state and no further', async () => {
   const order = (status: number) => `id: ${status}\ndata: {"processing_status":${status}}\n\n`
   const { client, asked } = scripted([streamOf(order(20)), streamOf(order(30), order(60), order(70))])
   const seen = await all(client.followOrder({ userId: 1, orderId: 2 }))
@@ -275,7 +275,7 @@ test('an order is followed to its last state and no further', async () => {
     expect([status, isActive(status)]).toEqual([status, status < 60])
 })
 
-test('a stream on which nothing comes is opened again', async () => {
+test('the client reopens a stream that is silent', async () => {
   const silent = new Response(new ReadableStream({ start() {} }))
   const answers = [silent, streamOf('data: {"processing_status":60}\n\n')]
   const client = createClient({
@@ -285,7 +285,7 @@ test('a stream on which nothing comes is opened again', async () => {
   expect(await all(client.followOrder({ userId: 1, orderId: 2 }))).toHaveLength(1)
 })
 
-test('whoever leaves a stream ends its connection', async () => {
+test('the client closes the connection of a stream that its reader leaves', async () => {
   let wasCancelled = false
   const endless = new ReadableStream<Uint8Array>({
     pull: (controller) => controller.enqueue(new TextEncoder().encode('data: {"id":"evt_1"}\n\n')),
@@ -296,7 +296,7 @@ test('whoever leaves a stream ends its connection', async () => {
   expect(wasCancelled).toBe(true)
 })
 
-test('server-sent events are read however they are cut into pieces', async () => {
+test('the client parses server-sent events for any division into chunks', async () => {
   const text = ': hello\r\nid: 1\r\ndata: {"a":\r\ndata: "é"}\r\n\r\nretry: 5\n\nid:2\rdata:x\r\rdata: lost'
   const bytes = new TextEncoder().encode(text)
   for (let size = 1; size < bytes.length; size++) {
@@ -316,7 +316,7 @@ test('server-sent events are read however they are cut into pieces', async () =>
   }
 })
 
-test('a delivery to a webhook is verified as Standard Webhooks signs it', async () => {
+test('the client verifies a webhook delivery according to Standard Webhooks', async () => {
   const secret = `whsec_${Buffer.from('a secret of twenty-four').toString('base64')}`
   const other = `whsec_${Buffer.from('another secret entirely').toString('base64')}`
   const at = new Date(1_700_000_000_000)

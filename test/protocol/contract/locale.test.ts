@@ -10,7 +10,7 @@ const parts: string[][] = [
 ]
 const tags = parts.reduce((all, part) => all.flatMap((head) => part.map((tail) => head + tail)), [''])
 
-test('what a language tag is described as is what Intl reads', () => {
+test('the documented pattern of a language tag accepts exactly the tags that Intl accepts', () => {
   const pattern = new RegExp(Locale.meta()!['pattern'] as string)
   for (const tag of tags) {
     expect([tag, pattern.test(tag)]).toEqual([tag, true])

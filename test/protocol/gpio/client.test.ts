@@ -33,7 +33,7 @@ function setUp() {
   return { runtime, connections, client, latest, say, sayLines }
 }
 
-test('levels are unknown before the chip said them, and those that it last said after', () => {
+test('a level is unknown before the chip reports it, and is the last reported one afterwards', () => {
   const { client, say, sayLines } = setUp()
   expect(client.read('main_door')).toBeUndefined()
   sayLines(line('main_door', 'in', 1))
@@ -43,7 +43,7 @@ test('levels are unknown before the chip said them, and those that it last said 
   expect(client.read('other')).toBeUndefined()
 })
 
-test('only an output of a connected chip can be driven, and nothing is queued for later', async () => {
+test('only an output of a connected chip can be driven, and no write is queued', async () => {
   const { client, latest, sayLines, runtime, connections } = setUp()
   expect(client.write('main_lock', 1)).toBe(false)
   sayLines(line('main_lock', 'out'), line('main_door', 'in'))
@@ -59,7 +59,7 @@ test('only an output of a connected chip can be driven, and nothing is queued fo
   expect(latest().sent).toEqual([])
 })
 
-test('a watcher hears of each change, of the loss of the chip and of its return', async () => {
+test('a watcher receives each change, the loss of the chip and its return', async () => {
   const { client, latest, say, sayLines, runtime } = setUp()
   const seen: unknown[] = []
   client.watch('main_door', () => seen.push(client.read('main_door')))
@@ -72,7 +72,7 @@ test('a watcher hears of each change, of the loss of the chip and of its return'
   expect(seen).toEqual([0, 1, undefined, 0])
 })
 
-test('a silent chip is given up and connected to again; one that says that it is alive is not', async () => {
+test('the client reconnects to a silent chip, but not to a chip that reports that it is alive', async () => {
   const { say, sayLines, runtime, connections, client } = setUp()
   sayLines(line('main_door', 'in'))
   for (let second = 0; second < 10; second++) {
@@ -89,7 +89,7 @@ test('a silent chip is given up and connected to again; one that says that it is
   expect(connections).toHaveLength(2)
 })
 
-test('what is said on a connection given up is not heard', async () => {
+test('the client ignores messages on a connection that it has closed', async () => {
   const { sayLines, runtime, connections, client } = setUp()
   sayLines(line('main_door', 'in'))
   connections[0]!.handlers.onLine('nonsense')
@@ -100,7 +100,7 @@ test('what is said on a connection given up is not heard', async () => {
   expect(client.read('main_door')).toBe(0)
 })
 
-test('it tries for ever, ever more slowly, and no more once it is closed', async () => {
+test('the client reconnects with longer and longer pauses without an attempt limit, until it is closed', async () => {
   const { runtime, connections, client, latest } = setUp()
   const times: number[] = []
   for (let attempt = 0; attempt < 12; attempt++) {

@@ -8,7 +8,7 @@ import {
   type StreamSocket,
 } from '../../../protocol/gpio/socket.ts'
 
-/** A socket that a test speaks for, and what its port has said. */
+/** A scripted socket with the lines that its port received. */
 function connection() {
   const listeners = new Map<string, (chunk: string) => void>()
   const said: string[] = []
@@ -26,7 +26,7 @@ function connection() {
   return { said, receive: (chunk: string) => listeners.get('data')!(chunk) }
 }
 
-test('lines come out whole however the stream was cut', () => {
+test('lines are complete for any division of the byte stream', () => {
   fc.assert(
     fc.property(
       fc.array(fc.string().map((text) => text.replaceAll('\n', ''))),
@@ -45,7 +45,7 @@ test('lines come out whole however the stream was cut', () => {
   )
 })
 
-test('a line beyond the cap ends the connection, finished or not, and nothing comes after it', () => {
+test('a line beyond the cap ends the connection, and no later line is delivered', () => {
   const long = 'x'.repeat(GPIO_MAX_LINE + 1)
   for (const text of [long, `${long}\n`, `${long}\nmore\n`]) {
     const { said, receive } = connection()
@@ -63,7 +63,7 @@ test('a line beyond the cap ends the connection, finished or not, and nothing co
   expect(whole.said).toEqual([long.slice(1)])
 })
 
-test('an address survives its text form, and other text is none', () => {
+test('a formatted address is parsed to the same address, and other text is refused', () => {
   for (const text of ['unix:/run/gpio.sock', 'tcp:127.0.0.1:18990', 'tcp:::1:1'])
     expect(formatGpioAddress(parseGpioAddress(text)!)).toBe(text)
   for (const text of ['', 'unix:', 'tcp:host', 'tcp::1', 'tcp:h:70000', '/run/gpio.sock'])

@@ -10,7 +10,7 @@ const command: fc.Arbitrary<ManagementCommand> = fc.oneof(
   }),
 )
 
-test('what is formatted is read as the same command', () => {
+test('a formatted command is parsed to the same command', () => {
   fc.assert(
     fc.property(command, (given) => {
       expect(parseCommand(formatCommand(given))).toEqual(given)
@@ -43,11 +43,11 @@ test.each([
   'internal-sftp',
   'status\0',
   'x'.repeat(1000),
-])('%j is not of the set', (line) => {
+])('the text %j is not a management command', (line) => {
   expect(parseCommand(line)).toBeUndefined()
 })
 
-test('no line but the written form of a command is a command', () => {
+test('the parser accepts only the canonical text of a command', () => {
   const near = fc.string().map((tail) => `enable-bin ${tail}`)
   const number = fc.stringMatching(/^disable-bin [0-9 ]{1,12}$/)
   fc.assert(

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { FINGERPRINT, fingerprintOf } from '../../../protocol/management/ssh.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
 
-test('every new key can be read again, signs, and its halves belong together', () => {
-  // One in 256 of the library's own cannot be read.
+test('every new key can be read again, can sign, and its two halves match', () => {
+  // One in 256 keys of the library cannot be read back.
   for (let count = 0; count < 1000; count++) {
     const pair = newKey('a test')
     const [own, open] = [ssh2.utils.parseKey(pair.privateKey), ssh2.utils.parseKey(pair.publicKey)]

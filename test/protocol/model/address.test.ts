@@ -10,7 +10,7 @@ test.each([
   ['mqtts://broker.example:1', { host: 'broker.example', port: 1, servername: 'broker.example' }],
   ['mqtt://larder%2Dcloud:a%40b@h', { host: 'h', port: 1883, username: 'larder-cloud', password: 'a@b' }],
 ])(
-  'the address of %s has no brackets, the right port and a server name only if it is a name',
+  'the address of %s has no brackets, the right port, and a server name only for a name',
   (url, expected) => {
     expect(addressOf(url, PORTS)).toMatchObject(expected)
   },
@@ -20,7 +20,7 @@ test('an address of another protocol is refused', () => {
   expect(() => addressOf('http://h', PORTS)).toThrow('mqtt:// or mqtts://')
 })
 
-test('brackets are taken off for sockets and put on for URLs, once', () => {
+test('brackets are removed once for sockets and added once for URLs', () => {
   expect([bareHost('[::1]'), bareHost('::1'), bareHost('name')]).toEqual(['::1', '::1', 'name'])
   expect([urlHost('::1'), urlHost('[::1]'), urlHost('127.0.0.1')]).toEqual(['[::1]', '[::1]', '127.0.0.1'])
   expect([isAddress('::1'), isAddress('10.0.0.1'), isAddress('a.example')]).toEqual([true, true, false])

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
 
-test('a name that is not listed is not allowed, whatever it leads to; addresses and localhost are', () => {
+test('an unlisted host name is refused wherever it resolves to; addresses and localhost are allowed', () => {
   const isAllowed = hostCheck(['Hub1.local', ' hub1 '])
   for (const host of [
     '127.0.0.1:8082',

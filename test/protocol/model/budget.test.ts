@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Budget, type Holder } from '../../../protocol/model/budget.ts'
 
-/** Takes a hold that tells when it is evicted. */
+/** Takes a hold and records its eviction. */
 function take(budget: Budget, holder: Holder, amount = 1) {
   const state = { isEvicted: false }
   const { hold, full } = budget.take(holder, { amount, evict: () => void (state.isEvicted = true) })
@@ -21,7 +21,7 @@ test('a caller above the share of its network, user, key or tenant is refused, a
   }
 })
 
-test('what is released can be taken again, and a second release gives nothing back', () => {
+test('a released hold can be taken again, and a second release frees nothing', () => {
   const budget = new Budget({ total: 2, shares: { user: 2 }, atShare: 'refuse' })
   const first = budget.take({ user: 'a' }).hold!
   budget.take({ user: 'a' })
@@ -33,7 +33,7 @@ test('what is released can be taken again, and a second release gives nothing ba
   expect(budget.usedBy('user', 'a')).toBe(2)
 })
 
-test('at a used-up total the largest network makes room for a smaller one, and is itself refused', () => {
+test('when the total is used up, the largest network loses a hold to a smaller one and is refused itself', () => {
   const budget = new Budget({ total: 4, shares: { network: 3 }, atShare: 'refuse' })
   const [a, , , b] = ['a', 'a', 'a', 'b'].map((network) => take(budget, { network }))
   expect(take(budget, { network: 'a' }).full).toBe('network')
@@ -43,14 +43,14 @@ test('at a used-up total the largest network makes room for a smaller one, and i
   expect(budget.usedBy('network', 'a')).toBe(2)
 })
 
-test('callers of ten thousand networks cannot keep one more network out', () => {
+test('callers of ten thousand networks cannot lock out one more network', () => {
   const budget = new Budget({ total: 10_000, shares: { network: 20 }, atShare: 'refuse' })
   for (let n = 0; n < 10_000; n += 1) take(budget, { network: `n${n}` })
   expect(take(budget, { network: 'honest' }).full).toBe(undefined)
   expect(budget.used).toBe(10_000)
 })
 
-test('a replacing share ends an idle hold first, then the one that has been at work longest', () => {
+test('a replacing share evicts an idle hold first, then the hold that was busy longest', () => {
   const budget = replacing(100, 3)
   const holds = [1, 2, 3].map(() => take(budget, { network: 'a' }))
   holds[1]!.hold!.setIdle(true)
@@ -61,7 +61,7 @@ test('a replacing share ends an idle hold first, then the one that has been at w
   expect(budget.usedBy('network', 'a')).toBe(3)
 })
 
-test('a hold that becomes idle again counts as the latest idle one', () => {
+test('a hold that becomes idle again counts as the latest idle hold', () => {
   const budget = replacing(100, 2)
   const [first, second] = [take(budget, { network: 'a' }), take(budget, { network: 'a' })]
   for (const { hold } of [first, second]) hold!.setIdle(true)
@@ -71,7 +71,7 @@ test('a hold that becomes idle again counts as the latest idle one', () => {
   expect([first.state.isEvicted, second.state.isEvicted]).toEqual([false, true])
 })
 
-test('of bytes the largest hold of a network makes room for a smaller one; the largest itself is refused', () => {
+test('the largest hold of a network in bytes is evicted for a smaller one, and cannot grow itself', () => {
   const budget = replacing(100, 50)
   const large = take(budget, { network: 'a' }, 40)
   const small = take(budget, { network: 'a' }, 10)
@@ -82,7 +82,7 @@ test('of bytes the largest hold of a network makes room for a smaller one; the l
   expect(large.hold!.grow(1)).toBe('total')
 })
 
-test('a hold that nothing can end never makes room', () => {
+test('a hold that cannot be evicted never makes room', () => {
   const budget = replacing(2, 2)
   budget.take({ network: 'a' })
   budget.take({ network: 'a' })

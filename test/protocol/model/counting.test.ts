@@ -11,7 +11,7 @@ test.each([
   [Number.NaN, 10, false],
   [0, 0, true],
   [1, 0, false],
-])('%d units are a count of a row that holds %d: %s', (units, capacity, isOne) => {
+])('%d units are a valid count of a row with capacity %d: %s', (units, capacity, isOne) => {
   expect(countProblem(units, capacity) === undefined).toBe(isOne)
 })
 
@@ -22,11 +22,11 @@ test.each([
   [-1, 5, false],
   [10, 0, true],
   [1, 12, false],
-])('%d units can be added to %d in a row that holds 10: %s', (units, quantity, canBe) => {
+])('%d units can be added to %d in a row with capacity 10: %s', (units, quantity, canBe) => {
   expect(restockProblem(units, { quantity, capacity: 10 }) === undefined).toBe(canBe)
 })
 
-test('the hub answers with the code of the API, 422 invalid_quantity', () => {
+test('the hub refuses an invalid count with the code of the API, 422 invalid_quantity', () => {
   const refused = { ok: false, reason: 'invalid_quantity', why: 'the row holds 10 units' } as const
   expect(() => done({} as never, refused)).toThrow(
     expect.objectContaining({ code: 'invalid_quantity', status: 422, details: { why: refused.why } }),

@@ -13,7 +13,7 @@ test.each([
   ['192.168.1.4', false],
   ['127.0.0.1.example', false],
   ['hub.local', false],
-])('%s is on this machine alone: %s', (host, isOurs) => {
+])('the host %s is a loopback address: %s', (host, isOurs) => {
   expect(isLoopback(host)).toBe(isOurs)
 })
 
@@ -24,11 +24,11 @@ test.each([
   ['http://[::1]:80', false],
   ['http://10.0.0.1', true],
   ['https://id.example', false],
-])('%s goes over a network in clear: %s', (url, isPlain) => {
+])('the connection to %s is unencrypted on a network: %s', (url, isPlain) => {
   expect(goesInClear(url)).toBe(isPlain)
 })
 
-test('what is exposed is refused unless it is allowed by its name', () => {
+test('an insecure exposure is refused unless ALLOW_INSECURE names it', () => {
   const exposures = [
     { name: 'a', problems: ['HOST: bad', false] },
     { name: 'b', problems: [false] },

@@ -27,13 +27,13 @@ function setUp() {
   return { clock, disk, used, warned, stop }
 }
 
-test('files that do not change are not used again', () => {
+test('files that do not change are not reloaded', () => {
   const { clock, used } = setUp()
   clock.advance(60 * MINUTE)
   expect(used).toEqual([])
 })
 
-test('a renewed file is used within a minute, once, with the others as they are', () => {
+test('a renewed file is loaded once within a minute, together with the unchanged files', () => {
   const { clock, disk, used } = setUp()
   disk['/cert'] = 'cert 2'
   disk['/key'] = 'key 2'
@@ -42,7 +42,7 @@ test('a renewed file is used within a minute, once, with the others as they are'
   expect(used).toEqual([{ CERT: 'cert 2', KEY: 'key 2', CA: undefined }])
 })
 
-test('what cannot be used yet is one warning, and is used when it fits', () => {
+test('a certificate without its matching key gives one warning, and is loaded when the key matches', () => {
   const { clock, disk, used, warned } = setUp()
   disk['/cert'] = 'cert 2'
   clock.advance(20 * MINUTE)
@@ -61,7 +61,7 @@ test('a file that is missing for a while changes nothing', () => {
   expect(used).toEqual([])
 })
 
-test('nobody looks after the end', () => {
+test('files are not read any more after the end', () => {
   const { clock, disk, used, stop } = setUp()
   stop()
   disk['/cert'] = 'cert 2'

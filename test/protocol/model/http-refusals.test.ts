@@ -9,7 +9,7 @@ test.each([
   ['gzip', false],
   ['identity, br', false],
   ['aws-chunked', false],
-])('a body with the Content-Encoding %s is plain: %s', (coding, expected) => {
+])('a body with the Content-Encoding %s counts as plain: %s', (coding, expected) => {
   expect(isPlainBody(coding)).toBe(expected)
 })
 
@@ -47,7 +47,7 @@ test.each([
   expect(headProblem(head(url, hosts))).toContain(problem)
 })
 
-test('HTTP/1.0 needs no Host', () => {
+test('an HTTP/1.0 request needs no Host header', () => {
   expect(headProblem(head('/', [], '1.0'))).toBeUndefined()
   expect(headProblem(head('/', [''], '1.0'))).toBeUndefined()
 })

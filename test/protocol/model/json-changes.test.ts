@@ -2,7 +2,7 @@ import { assert, jsonValue, property } from 'fast-check'
 import { expect, test } from 'vitest'
 import { changesOf, type Json, withChanges } from '../../../protocol/model/json-changes.ts'
 
-test('what has changed makes the one of the other, whatever both are', () => {
+test('the changes between any two JSON values turn the first value into the second', () => {
   assert(
     property(jsonValue(), jsonValue(), (before, after) => {
       expect(withChanges(before as Json, changesOf(before as Json, after as Json))).toEqual(after)
@@ -10,7 +10,7 @@ test('what has changed makes the one of the other, whatever both are', () => {
   )
 })
 
-test('the smallest places are told, and what has not changed stays the same object', () => {
+test('changes name the smallest changed places, and unchanged objects stay identical', () => {
   const before = { bins: [{ door: 'closed' }, { door: 'closed' }], doors: { main: 0 }, gone: 1 }
   const after = { bins: [{ door: 'closed' }, { door: 'open' }], doors: { main: 0 } }
   const changes = changesOf(before, after)

@@ -5,13 +5,13 @@ class PowerCut extends Error {}
 
 interface Inode {
   text: string
-  /** What of it is on the disk. */
+  /** The part of `text` that is on the disk. */
   durable: string
 }
 
 /**
- * A file system whose power is cut before its `cutAt`th step. On the disk are what was synced and, of what was not, as much
- * as `torn` says: names without contents, the beginning of a text, all of it.
+ * A file system that loses power before step `cutAt`. The disk then contains all synced data. `torn` decides
+ * what it contains of other data: names without contents, the beginning of a text, or everything.
  */
 class Disk {
   #names = new Map<string, Inode>()
@@ -38,7 +38,7 @@ class Disk {
       return this.#next++
     },
     writeFileSync: (file, text) => {
-      // Byte by byte: the power is cut between any two of them.
+      // One byte per step, so that the power can fail between any two bytes.
       for (const byte of text) {
         this.#step()
         this.#inode(file).text += byte
@@ -67,7 +67,7 @@ class Disk {
     },
   }
 
-  /** After the power came back. `keptNames`: whether names that nobody synced were written all the same. */
+  /** Restores the power. `keptNames`: whether names that were not synced reached the disk. */
   wake(keptNames: boolean, torn: (inode: Inode) => string): void {
     const names = keptNames ? this.#names : this.#durableNames
     for (const inode of new Set(names.values())) inode.text = inode.durable = torn(inode)
@@ -93,7 +93,7 @@ const tears: Record<string, (inode: Inode) => string> = {
   'the beginning': ({ text, durable }) => (durable === text ? text : text.slice(0, text.length / 2)),
 }
 
-/** Keeps a secret on a disk that fails at a step, and again after the power came back. */
+/** Stores a secret on a disk that fails at a step, and once more after the power returns. */
 function life(cutAt: number, keptNames: boolean, torn: (inode: Inode) => string, before?: string) {
   const disk = new Disk()
   if (before !== undefined) {
@@ -119,14 +119,14 @@ const cases = Object.keys(tears).flatMap((tear) =>
 )
 
 test.each(cases)(
-  'the power may be cut at any byte of the first start ($tear written, names $keptNames, before: $before)',
+  'a secret survives a power cut at any byte of the first start ($tear written, names $keptNames, before: $before)',
   ({ tear, keptNames, before }) => {
     const { steps } = life(Infinity, keptNames, tears[tear]!, before)
     expect(steps).toBeGreaterThan('the first secret'.length)
     for (let cutAt = 0; cutAt <= steps; cutAt++) {
       const { told, disk } = life(cutAt, keptNames, tears[tear]!, before)
       const found = readSecret(disk.files, PATH)
-      // Whole or none; and what somebody has heard of stays.
+      // The file has the whole secret or nothing, and a secret that was returned stays.
       expect(['the first secret', undefined], `cut at ${cutAt}`).toContain(found)
       if (told !== undefined) expect(found, `cut at ${cutAt}`).toBe(told)
       const second = keepSecret(disk.files, PATH, 'the second one', () => {})

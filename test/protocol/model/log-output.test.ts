@@ -3,7 +3,7 @@ import { logOutput } from '../../../protocol/model/log-output.ts'
 
 const failure = (code: string): Error => Object.assign(new Error(code), { code })
 
-/** An output that fails as `disk.fails` says, and takes `atOnce` bytes at a time. */
+/** An output that fails while `disk.fails` is set, and accepts `atOnce` bytes at a time. */
 function setUp(atOnce = Infinity) {
   const disk = { fails: undefined as string | undefined, text: '' }
   const output = logOutput((bytes) => {
@@ -16,7 +16,7 @@ function setUp(atOnce = Infinity) {
 }
 
 test.each(['ENOSPC', 'EIO', 'EROFS', 'EDQUOT', 'EPIPE', 'EBADF'])(
-  'a log whose output fails with %s loses lines, counts them, and throws nothing',
+  'a log with an output that fails with %s loses lines, counts them, and throws nothing',
   (code) => {
     const { disk, output } = setUp()
     output.write('one\n')
@@ -31,13 +31,13 @@ test.each(['ENOSPC', 'EIO', 'EROFS', 'EDQUOT', 'EPIPE', 'EBADF'])(
   },
 )
 
-test('a line that is taken in parts is written whole', () => {
+test('a line that is accepted in parts is written completely', () => {
   const { disk, output } = setUp(3)
   output.write('a line of the log\n')
   expect(disk.text).toBe('a line of the log\n')
 })
 
-test('a reader that is behind for a moment loses nothing', () => {
+test('a slow reader of the log loses no line', () => {
   let busy = 3
   let text = ''
   const output = logOutput((bytes) => {

@@ -8,7 +8,7 @@ const root = files.mkdtempSync(join(tmpdir(), 'larder-folders-'))
 afterAll(() => files.rmSync(root, { recursive: true }))
 
 test.each(['one', 'one/two/three', 'with/slash/', 'up/../beside'])(
-  'the folder %s is made with the folders above it, and again without an error',
+  'the folder %s is created with its parent folders, and a second call is no error',
   (path) => {
     for (let times = 0; times < 2; times += 1) makeFolder(files, `${root}/${path}`, { mode: 0o700 })
     expect(files.statSync(join(root, path)).isDirectory()).toBe(true)
@@ -16,7 +16,7 @@ test.each(['one', 'one/two/three', 'with/slash/', 'up/../beside'])(
   },
 )
 
-test('a folder in the present folder, the present folder and the root are made or are there', () => {
+test('the current folder, the root and a relative folder exist or are created', () => {
   const made: string[] = []
   const there = new Set(['.', '/'])
   const fake: FolderFiles = {

@@ -22,19 +22,19 @@ const table = {
   ...prefixed('MQTT', { keepAliveMs: duration(10, 'Heartbeat.'), tries: 3 }),
 } satisfies SettingsTable
 
-test('a setting is called as its key is, unless it names itself or stands under a prefix', () => {
+test('a setting is named after its key, unless it has its own name or a prefix', () => {
   const names = ['PORT', 'IDLE_ORDER_MS', 'KEPT_DAYS', 'DOOR_MAX_MS', 'MQTT_KEEP_ALIVE_MS']
   expect([...settingsIn(table).keys()]).toEqual(names)
   for (const name of names) expect(helpText('', table).split(`  ${name}\n`)).toHaveLength(2)
 })
 
-test('two settings of one name are refused: they would be one', () => {
+test('two settings with one name are refused', () => {
   const one = { retryMs: duration(5, 'One.') }
   expect(() => settingsIn({ one, other: { retryMs: duration(7, 'Other.') } })).toThrow('RETRY_MS')
   expect([...settingsIn({ one, again: one }).keys()]).toEqual(['RETRY_MS'])
 })
 
-test('values come in the groups of the table; one setting may stand in several places; numbers stay', () => {
+test('values are grouped as in the table, and one setting may appear in several groups', () => {
   expect(defaultsOf(table)).toEqual({
     PORT: 80,
     idleOrderMs: 500,
@@ -48,7 +48,7 @@ test('values come in the groups of the table; one setting may stand in several p
   })
 })
 
-test('what is out of bounds or missing is named once', () => {
+test('each setting that is missing or out of bounds is named once', () => {
   const strict = { ...table, secret: requiredText('The secret.') }
   expect(readSettings(strict, { DOOR_MAX_MS: '0', IDLE_ORDER_MS: '1001', KEPT_DAYS: '36501' })).toEqual({
     ok: false,

@@ -10,7 +10,7 @@ function setUp(stream: Omit<ProgressStream, 'write'>) {
   return { progress, written, pass: (ms: number) => void (now += ms) }
 }
 
-test('what is done within two seconds shows no progress', () => {
+test('work that takes less than two seconds shows no progress', () => {
   for (const isTTY of [true, false]) {
     const { progress, written, pass } = setUp({ isTTY })
     progress.show('1 of 2')
@@ -21,7 +21,7 @@ test('what is done within two seconds shows no progress', () => {
   }
 })
 
-test('a terminal has one line, rewritten in place, no wider than it is, and gone at the end', () => {
+test('a terminal shows progress in one line, which is rewritten in place and removed at the end', () => {
   const { progress, written, pass } = setUp({ isTTY: true, columns: 6 })
   pass(2000)
   progress.show('1 of 20')
@@ -34,7 +34,7 @@ test('a terminal has one line, rewritten in place, no wider than it is, and gone
   expect(written).toEqual(['\r\u001b[2K1 of ', '\r\u001b[2K3 of ', '\r\u001b[2K'])
 })
 
-test('elsewhere a plain line comes every 30 seconds at most', () => {
+test('an output that is not a terminal shows a plain progress line every 30 seconds at most', () => {
   const { progress, written, pass } = setUp({})
   for (let second = 0; second < 75; second++) {
     progress.show(`after ${second} s`)
@@ -44,7 +44,7 @@ test('elsewhere a plain line comes every 30 seconds at most', () => {
   expect(written).toEqual(['after 30 s\n', 'after 60 s\n'])
 })
 
-test('how much is done, how fast, and for how long yet', () => {
+test('a progress line shows the amount done, the rate and the remaining time', () => {
   expect(progressText(0, 200, 'seeds', 0)).toBe('0 of 200 seeds')
   expect(progressText(40, 200, 'seeds', 20_000)).toBe('40 of 200 seeds, 2.0 a second, about 80 s to go')
 })

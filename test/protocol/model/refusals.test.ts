@@ -10,7 +10,7 @@ function counted() {
   return { refusals: new Refusals(['login', 'topic'], { log, clock }), clock, lines }
 }
 
-test('the first refusal of a caller is told at once, what follows once a minute with its count', () => {
+test('the first refusal of a caller is logged at once, later ones once a minute with their count', () => {
   const { refusals, clock, lines } = counted()
   for (let attempt = 0; attempt < 500; attempt += 1) refusals.note('login', '192.0.2.1', { user: 'hub-1' })
   refusals.note('topic', 'hub-2')
@@ -29,7 +29,7 @@ test('the first refusal of a caller is told at once, what follows once a minute 
   expect(refusals.totals).toEqual({ login: 501, topic: 1 })
 })
 
-test('a stranger with many addresses and long names fills no log', () => {
+test('an unauthenticated caller with many addresses and long names cannot fill the log', () => {
   const { refusals, clock, lines } = counted()
   for (let address = 0; address < 10_000; address += 1)
     refusals.note('login', `address-${address}`, { user: 'x'.repeat(60_000) })

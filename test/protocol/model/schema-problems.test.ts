@@ -40,11 +40,11 @@ test.each([
   [{ name: 'a', code: 'y' }, ['code: must begin with x']],
   [{ name: 'a', kind: 'two' }, ['kind: must be "one", not "two"']],
   [[], ['must be an object, not a list']],
-])('the problems of %j are told in words', (value, problems) => {
+])('the problems of %j are described in words', (value, problems) => {
   expect(problemsOf(value)).toEqual(problems)
 })
 
-test('no problem of a hardware description has the words of the schema library', () => {
+test('no problem of a hardware description uses the wording of the schema library', () => {
   const value = { hubId: 'x', controllers: [{ id: 3, devices: [{ kind: 'bin' }] }], gpio: null }
   const { error } = HardwareDescription.safeParse(value)
   const words = schemaProblems(error!, value).map((problem) => problemText(problem))

@@ -25,11 +25,11 @@ test.each<[string, string]>([
   ['\u201cExtra\u201d', '"extra"'],
   ['👨\u200d🌾 salad', '👨\u200d🌾 salad'],
   ['\u200b', ''],
-])('%j is searched as %j', (name, folded) => {
+])('the text %j is searched as %j', (name, folded) => {
   expect(searchText(name)).toBe(folded)
 })
 
-test('a folded text is folded to itself, so that stored texts can be folded again', () => {
+test('folding a folded text changes nothing, so that stored texts can be folded again', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       expect(searchText(searchText(text))).toBe(searchText(text))

@@ -12,13 +12,13 @@ function program(stop: () => Promise<void>) {
 
 const never = (): Promise<void> => new Promise(() => {})
 
-test('a program that is told to stop ends when it has stopped in good order', async () => {
+test('a program that receives SIGTERM exits after its graceful shutdown', async () => {
   const { tell, exits } = program(() => Promise.resolve())
   tell('SIGTERM')
   await vi.waitFor(() => expect(exits).toEqual([{ code: 0, atMs: 0 }]))
 })
 
-test('one that does not come to its end ends when its time is over', () => {
+test('a program that does not finish its shutdown exits when its time is over', () => {
   const { tell, exits, clock } = program(never)
   tell('SIGTERM')
   clock.advance(7999)
@@ -27,7 +27,7 @@ test('one that does not come to its end ends when its time is over', () => {
   expect(exits).toEqual([{ code: 1, atMs: 8000 }])
 })
 
-test('a second signal ends it at once; the same one passed on twice is one', () => {
+test('a second signal ends a program at once, but the same signal passed on twice counts once', () => {
   const { tell, exits, clock } = program(never)
   tell('SIGINT')
   tell('SIGTERM')
@@ -39,7 +39,7 @@ test('a second signal ends it at once; the same one passed on twice is one', () 
   expect(exits).toEqual([{ code: 1, atMs: 500 }])
 })
 
-test('one that fails to stop in good order ends all the same', async () => {
+test('a program with a failed shutdown exits all the same', async () => {
   const { tell, exits } = program(() => Promise.reject(new Error('the disk is gone')))
   tell('SIGTERM')
   await vi.waitFor(() => expect(exits).toEqual([{ code: 1, atMs: 0 }]))

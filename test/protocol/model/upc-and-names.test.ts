@@ -31,15 +31,15 @@ test.each([
 })
 
 test.each([
-  ['036000291453', 'another check digit'],
+  ['036000291453', 'wrong check digit'],
   ['4006381333931', 'an EAN-13 of another country'],
   ['123', 'too short'],
   ['36000291452', 'a leading zero is missing'],
   ['0360002914520', '13 digits without a leading zero to spare'],
   ['', 'empty'],
   ['03600029145x', 'a letter'],
-  ['036000291452036000291452', 'two of them'],
-])('%j is no UPC, neither in a body nor in a file: %s', (upc) => {
+  ['036000291452036000291452', 'two leading zeros'],
+])('the text %j is not a UPC, neither in a body nor in a file: %s', (upc) => {
   expect(body.safeParse({ upc }).success).toBe(false)
   expect(ProductFile.safeParse([{ ...product, upc }]).success).toBe(false)
   expect(normalUpc(upc)).toBe(upc)
@@ -53,7 +53,7 @@ test('two forms of a UPC in one file are the same product', () => {
   expect([success, error?.issues[0]?.message]).toEqual([false, 'UPC 036000291452 is there twice'])
 })
 
-test('a lookup needs no check digit and no leading zeros', () => {
+test('a lookup by UPC needs no check digit and no leading zeros', () => {
   expect(upcDigits('36000291452')).toBe('036000291452')
   expect(upcDigits('1')).toBe('000000000001')
   expect(upcDigits('0 36000 29145 2')).toBe('036000291452')
@@ -61,7 +61,7 @@ test('a lookup needs no check digit and no leading zeros', () => {
   expect(upcDigits('a')).toBeUndefined()
 })
 
-/** The same name in each way in which people, telephones and spreadsheets write it. */
+/** One name in every form that people, phones and spreadsheets write. */
 const forms = [
   'Crème Brûlée',
   'Cre\u0300me Bru\u0302le\u0301e',
@@ -72,7 +72,7 @@ const forms = [
   '\u202ECrème Brûlée\u202C',
 ]
 
-test.each(forms)('the name %j is stored in one form, whichever way it enters', (form) => {
+test.each(forms)('the name %j is stored in one form for every way of typing it', (form) => {
   const [name] = forms as [string]
   expect(normalName(form)).toBe(name)
   expect(PersonName.parse(form)).toBe(name)
@@ -89,12 +89,12 @@ test.each(forms)('the name %j is stored in one form, whichever way it enters', (
   expect(NewHub.parse({ ...hub, name: form })).toMatchObject({ name, city: name, street: name })
 })
 
-test('a name keeps the signs of its script, and joined emoji', () => {
+test('a name keeps the marks of its script, and joined emoji', () => {
   for (const name of ['می\u200Cخواهم', '👩\u200D🍳', 'O’Neill', 'नमस्\u200Dते'])
     expect(normalName(name)).toBe(name)
 })
 
-test('a name without a visible sign is refused', () => {
+test('a name without a visible character is refused', () => {
   for (const name of ['', ' ', '\u200B', '\n\t', '\u00A0'])
     expect(PersonName.safeParse(name).success).toBe(false)
 })

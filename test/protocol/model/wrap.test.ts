@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { helpText } from '../../../protocol/model/program-settings.ts'
 import { wrap } from '../../../protocol/model/wrap.ts'
 
-test('a text is broken at spaces, and a word that is longer than a line stays whole', () => {
+test('a text is broken at spaces, and a word longer than a line stays whole', () => {
   expect(wrap('one two three', 9, '  ')).toBe('  one two\n  three')
   expect(wrap('a verylongword b', 5)).toBe('a\nverylongword\nb')
 })

@@ -27,7 +27,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close()
 })
 
-/** A server that answers `welcome` to whatever comes; `received` collects it. */
+/** A server that answers any data with `welcome`; `received` collects the data. */
 async function serve(
   certificate: { cert: string; key: string } | undefined,
   host = '127.0.0.1',
@@ -37,7 +37,7 @@ async function serve(
     socket.on('error', () => {})
     socket.on('data', (chunk: Buffer) => {
       received.push(chunk.toString())
-      // A PINGRESP, so that it passes as a packet.
+      // A PINGRESP, so that the answer is a valid packet.
       socket.write(Buffer.of(0xd0, 0x00))
     })
   }
@@ -47,7 +47,10 @@ async function serve(
   return { port: (server.address() as AddressInfo).port, received }
 }
 
-/** Connects, sends the secret, and returns `welcomed` or why not. `days`: by how much the machine's clock is behind. */
+/**
+ * Connects, sends the secret, and returns `welcomed` or the error. `days`: how far the machine's clock is
+ * behind.
+ */
 function call(
   url: string,
   options: { ca?: string; days?: number; certainDays?: number } = {},
@@ -71,7 +74,7 @@ function call(
 }
 
 describe('the certificate of a broker', () => {
-  test('is accepted if it is valid now and names the host, and IPv6 addresses need no brackets in it', async () => {
+  test('a broker’s certificate is accepted if it is valid now and names the host, also an IPv6 host', async () => {
     const certificate = authority.issue('now', LOOPBACK, { fromDay: -1, toDay: 30 })
     for (const [listen, host] of [
       ['127.0.0.1', '127.0.0.1'],
@@ -84,7 +87,7 @@ describe('the certificate of a broker', () => {
     }
   })
 
-  test('is accepted if it is not yet valid by the machine’s clock, but by the journal or the build', async () => {
+  test('a broker’s certificate that is not yet valid by the machine’s clock is accepted if it is valid by the journal or the build', async () => {
     const { port } = await serve(authority.issue('future', LOOPBACK, { fromDay: 1, toDay: 30 }))
     expect(await call(`mqtts://127.0.0.1:${port}`)).toMatch(
       /is not yet valid: it begins on .*its clock shows/,
@@ -93,7 +96,7 @@ describe('the certificate of a broker', () => {
     expect(await call(`mqtts://localhost:${port}`, { days: 2 })).toBe('welcomed')
   })
 
-  test('is refused without a byte of ours if it is not yet valid and of a foreign authority, or for another name or use', async () => {
+  test('no byte is sent to a broker with a certificate of an unknown authority, another name or another use', async () => {
     const dates = { fromDay: 1, toDay: 30 }
     const refused: [RegExp, { cert: string; key: string }][] = [
       [/unknown authority/, other.issue('foreign', LOOPBACK, dates)],
@@ -107,7 +110,7 @@ describe('the certificate of a broker', () => {
     }
   })
 
-  test('is refused if it is expired by the latest certain time, whatever the machine’s clock says', async () => {
+  test('an expired certificate is refused by the latest certain time, whatever the machine’s clock shows', async () => {
     const expired = await serve(authority.issue('expired', LOOPBACK, { fromDay: -30, toDay: -1 }))
     expect(await call(`mqtts://127.0.0.1:${expired.port}`)).toMatch(/has expired/)
     const { port, received } = await serve(authority.issue('short', LOOPBACK, { fromDay: -1, toDay: 1 }))
@@ -115,11 +118,11 @@ describe('the certificate of a broker', () => {
     expect(received).toEqual([])
     const future = await serve(authority.issue('both', LOOPBACK, { fromDay: 1, toDay: 2 }))
     expect(await call(`mqtts://127.0.0.1:${future.port}`, { days: 3 })).toMatch(/has expired on/)
-    // What only this board believes proves no expiry: its clock may once have been ahead.
+    // The board's clock alone proves no expiry: it may once have been ahead.
     expect(await call(`mqtts://127.0.0.1:${port}`, { days: 900, certainDays: 0 })).toBe('welcomed')
   })
 
-  test('is refused if its authority has expired by then, or is not one', async () => {
+  test('a broker’s certificate is refused if its authority has expired, or is not an authority', async () => {
     const short = makeAuthority({ fromDay: -10, toDay: 3 })
     const leaf = makeAuthority({ fromDay: -10, toDay: 300 }, 'basicConstraints=CA:false')
     const dates = { fromDay: 1, toDay: 30 }
@@ -133,7 +136,7 @@ describe('the certificate of a broker', () => {
     leaf.remove()
   })
 
-  test('of an unknown authority is refused, and the reason names MQTT_CA', async () => {
+  test('a broker’s certificate of an unknown authority is refused, and the reason names MQTT_CA', async () => {
     const { port, received } = await serve(authority.issue('known', LOOPBACK, { fromDay: -1, toDay: 30 }))
     expect(await call(`mqtts://127.0.0.1:${port}`, { ca: other.ca })).toMatch(
       /of an unknown authority: MQTT_CA does not hold it/,
@@ -147,12 +150,12 @@ describe('the certificate of a broker', () => {
 })
 
 describe('a connection to a broker', () => {
-  test('reaches an IPv6 address', async () => {
+  test('a hub connects to a broker at an IPv6 address', async () => {
     const { port } = await serve(undefined, '::1')
     expect(await call(`mqtt://[::1]:${port}`)).toBe('welcomed')
   })
 
-  test('ends at the header of a packet above 1 MiB, and its bytes are not collected', async () => {
+  test('a connection ends at the header of a packet above 1 MiB, and its bytes are not collected', async () => {
     for (const certificate of [undefined, authority.issue('flood', LOOPBACK, { fromDay: -1, toDay: 30 })]) {
       let sent = 0
       const flood = (socket: net.Socket): void => {

@@ -4,7 +4,7 @@ import type { OpenTransport } from '../../../protocol/mqtt/transport.ts'
 
 const handlers = { onConnect() {}, onDisconnect() {}, onMessage() {} }
 
-/** The brokers that so many connections go to, the first chosen by `fraction`. */
+/** The brokers of the first `connections` connections; `fraction` selects the first one. */
 function openedAt(names: readonly string[], fraction: number, connections: number): string[] {
   const opened: string[] = []
   const at =
@@ -18,13 +18,13 @@ function openedAt(names: readonly string[], fraction: number, connections: numbe
   return opened
 }
 
-test('of a cluster’s brokers the first connection goes to any, each further one to the next', () => {
+test('the first connection goes to a random broker of a cluster, each further one to the next broker', () => {
   expect(openedAt(['a', 'b', 'c'], 0, 4)).toEqual(['a', 'b', 'c', 'a'])
   expect(openedAt(['a', 'b', 'c'], 0.99, 3)).toEqual(['c', 'a', 'b'])
   expect(openedAt(['a'], 0.5, 2)).toEqual(['a', 'a'])
 })
 
-test('brokers of a cluster are named one after another; what is no broker’s address is told', () => {
+test('the brokers of a cluster are separated by commas, and an invalid address is reported', () => {
   expect(BrokerUrls.parse('mqtt://a')).toEqual(['mqtt://a'])
   expect(BrokerUrls.parse('mqtts://u:p@a:8884, mqtts://u:p@b:8884')).toEqual([
     'mqtts://u:p@a:8884',

@@ -25,11 +25,11 @@ test.each([
     'the port of MQTT_URL does not speak TLS: use mqtt:// or another port (ERR_SSL_WRONG_VERSION_NUMBER)',
   ],
   [error('something else'), 'something else'],
-])('%s is reported as: %s', (problem, words) => {
+])('the connection error %s is reported as: %s', (problem, words) => {
   expect(connectionProblem(problem)).toBe(words)
 })
 
-test('a refused login is recognised by its words', () => {
+test('a refused login is recognised by its error message', () => {
   for (const why of ['Not authorized', 'Bad username or password'])
     expect(isLoginRefused(connectionProblem(error(`Connection refused: ${why}`)))).toBe(true)
   expect(isLoginRefused(connectionProblem(error('Connection refused: Server unavailable')))).toBe(false)

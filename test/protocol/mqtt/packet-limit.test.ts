@@ -19,13 +19,13 @@ function chop(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   return at.slice(1).map((end, index) => bytes.subarray(at[index], end))
 }
 
-test('packets up to the limit pass however they are cut, and a longer one is noticed from its header', () => {
+test('packets up to the limit pass for any division of the bytes, and a longer one is refused at its header', () => {
   assert(
     property(
       array(integer({ min: 0, max: 900 }), { maxLength: 6 }),
       array(nat(), { maxLength: 12 }),
       (lengths, cuts) => {
-        // The topic and its length are three bytes.
+        // The topic and its length take three bytes.
         const fitting = Buffer.concat(lengths.map((length) => publish(length)))
         const sizes = new PacketSizes(903)
         for (const chunk of chop(fitting, cuts)) expect(sizes.accept(chunk)).toBe(true)
@@ -36,6 +36,6 @@ test('packets up to the limit pass however they are cut, and a longer one is not
   )
 })
 
-test('a length of five bytes is malformed', () => {
+test('a packet with a length field of five bytes is malformed', () => {
   expect(new PacketSizes(2 ** 40).accept(Uint8Array.of(0x30, 0x80, 0x80, 0x80, 0x80, 0x01))).toBe(false)
 })

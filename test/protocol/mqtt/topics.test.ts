@@ -12,7 +12,7 @@ import {
 
 const hubId = integer({ min: 1, max: 2 ** 31 })
 
-test('a topic that is taken apart is the one that was put together', () => {
+test('a parsed topic is the topic that was formatted', () => {
   assert(
     property(hubId, constantFrom(...upChannels), constantFrom(...downChannels), (id, up, down) => {
       expect(parseUpTopic(upTopic(id, up))).toEqual({ hubId: id, channel: up })
@@ -32,7 +32,7 @@ test.each([
   'larder/v2/hub-1/up/hello',
   'other/larder/v1/hub-1/up/hello',
   'larder/v1/+/up/hello',
-])('%s is no topic of a hub', (topic) => {
+])('the topic %s is not a topic of a hub', (topic) => {
   expect(parseUpTopic(topic)).toBeUndefined()
 })
 

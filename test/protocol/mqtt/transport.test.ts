@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { clientTransport, type ClientLike } from '../../../protocol/mqtt/transport.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 
-test('a message leaves in the turn of the event loop in which it is published, before what that has still to do', async () => {
+test('a message leaves in the same turn of the event loop, before the remaining work of that turn', async () => {
   const did: string[] = []
   const listeners = new Map<string, () => void>()
   const client: ClientLike = {

@@ -11,7 +11,7 @@ import * as session from '../../../protocol/mqtt/session.ts'
 import * as topics from '../../../protocol/mqtt/topics.ts'
 import { MQTT_PROTOCOL_VERSION, MQTT_SCHEMA_HASH } from '../../../protocol/mqtt/version.ts'
 
-/** Everything that goes over the wire, as data: each schema of the folder, and the topics. */
+/** Everything that is sent over MQTT, as data: each schema of the folder, and the topics. */
 function wire(): string {
   const modules = { ...betweenClouds, ...cloudEntries, ...command, ...entries, ...hubEntries, ...session }
   const schemas = Object.entries(modules as Record<string, unknown>)
@@ -27,12 +27,12 @@ function wire(): string {
   })
 }
 
-test('no change of the wire is silent: raise the version, tell its history, and record the new hash', () => {
+test('every change of the wire needs a higher version, an entry in its history, and a new hash', () => {
   const hash = createHash('sha256').update(wire()).digest('hex').slice(0, 16)
   expect({ version: MQTT_PROTOCOL_VERSION, hash }).toEqual({ version: 11, hash: MQTT_SCHEMA_HASH })
 })
 
-test('the specification names the version that is spoken', () => {
+test('the specification names the current version', () => {
   const spec = readFileSync(new URL('../../../protocol/mqtt/SPEC.md', import.meta.url), 'utf8')
   expect(/^Protocol version (\d+),/m.exec(spec)?.[1]).toBe(String(MQTT_PROTOCOL_VERSION))
 })

@@ -68,7 +68,7 @@ const frames = fc.oneof(
 const byte = upTo(255).map((code) => String.fromCharCode(code))
 
 describe('the codec of the serial protocol', () => {
-  test('what is written is read again as it was, within the cap', () => {
+  test('a formatted frame is parsed to the same frame, and is within the cap', () => {
     fc.assert(
       fc.property(frames, (frame) => {
         const line = encodeFrame(frame)
@@ -80,7 +80,7 @@ describe('the codec of the serial protocol', () => {
     )
   })
 
-  test('every single damaged byte is noticed', () => {
+  test('the codec detects every single damaged byte', () => {
     fc.assert(
       fc.property(frames, fc.nat(), byte, (frame, at, wrong) => {
         const line = encodeFrame(frame)
@@ -92,7 +92,7 @@ describe('the codec of the serial protocol', () => {
     )
   })
 
-  test('a burst of up to 16 bits within the checked part is noticed', () => {
+  test('the codec detects a burst of up to 16 bits within the checked part', () => {
     fc.assert(
       fc.property(frames, fc.nat(), byte, byte, (frame, at, first, second) => {
         const line = encodeFrame(frame)
@@ -105,7 +105,7 @@ describe('the codec of the serial protocol', () => {
     )
   })
 
-  test('a line that lost its end, or its beginning, is refused', () => {
+  test('the codec refuses a line without its end or its beginning', () => {
     fc.assert(
       fc.property(frames, fc.nat(), (frame, at) => {
         const line = encodeFrame(frame)
@@ -116,7 +116,7 @@ describe('the codec of the serial protocol', () => {
     )
   })
 
-  test('garbage is refused and never throws', () => {
+  test('the codec refuses garbage and never throws', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ maxLength: 500 })), (garbage) => {
         expect(decodeFrame(garbage).ok).toBe(false)
@@ -124,13 +124,13 @@ describe('the codec of the serial protocol', () => {
     )
   })
 
-  test('a line over the cap is refused before anything else is looked at', () => {
+  test('the codec refuses a line over the cap before it checks anything else', () => {
     expect(decodeFrame('~'.repeat(MAX_LINE_BYTES + 1))).toEqual({ ok: false, error: 'too_long' })
     const tooLong = { seq: 0, type: 'QRY', op: 'a'.repeat(MAX_LINE_BYTES) } as const
     expect(() => encodeFrame(tooLong)).toThrow(RangeError)
   })
 
-  test('an operation id is a UUID without its dashes', () => {
+  test('an operation id on the wire is a UUID without its dashes', () => {
     fc.assert(
       fc.property(fc.uuid(), (uuid) => {
         expect(opOfUuid(uuid)).toMatch(/^[0-9a-f]{32}$/)

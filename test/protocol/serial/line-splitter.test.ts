@@ -14,7 +14,7 @@ function split(text: string, cuts: readonly number[]): string[] {
   return lines
 }
 
-test('lines are the same however the bytes arrive', () => {
+test('the splitter returns the same lines for any division of the bytes', () => {
   const line = fc.string({ unit: fc.constantFrom('a', '~', '*', '\r', 'ÿ'), maxLength: 100 })
   fc.assert(
     fc.property(fc.array(line), fc.array(fc.nat()), (lines, cuts) => {
@@ -23,7 +23,7 @@ test('lines are the same however the bytes arrive', () => {
   )
 })
 
-test('a line over the cap is cut, so that the codec refuses it, and the next one is whole', () => {
+test('the splitter cuts a line over the cap, so that the codec refuses it; the next line is whole', () => {
   const ping = encodeFrame({ seq: 1, type: 'PING', t: 5 })
   for (const length of [MAX_LINE_BYTES + 1, 5000, 1_000_000]) {
     const lines = split(`${'x'.repeat(length)}\n${ping}\n`, [7, 300, 4000])
@@ -39,7 +39,7 @@ test('a line of the greatest length with a carriage return is whole', () => {
   expect(split(`${line}\r\n`, [100])).toEqual([`${line}\r`])
 })
 
-test('a line over the cap comes at once, before it ends, and only once', () => {
+test('a line over the cap is delivered once, before it ends', () => {
   const lines: string[] = []
   const take = createLineSplitter(3, (line) => lines.push(line))
   take('ab')

@@ -18,29 +18,29 @@ describe('the test vectors of the serial protocol', () => {
     expect(crc16(text)).toBe(Number.parseInt(crc, 16))
   })
 
-  test.each(vectors.valid)('$line is read and written', ({ line, frame }) => {
+  test.each(vectors.valid)('the test vector $line is parsed and formatted', ({ line, frame }) => {
     expect(decodeFrame(line)).toEqual({ ok: true, frame })
     expect(decodeFrame(`${line}\r`)).toEqual({ ok: true, frame })
     expect(encodeFrame(frame)).toBe(line)
   })
 
-  test.each(vectors.invalid)('refused: $why', ({ line, error, seq }) => {
+  test.each(vectors.invalid)('the test vector is refused: $why', ({ line, error, seq }) => {
     expect(decodeFrame(line)).toEqual({ ok: false, error, ...(seq !== undefined && { seq }) })
   })
 
-  test('every type of frame has a vector', () => {
+  test('every type of frame has a test vector', () => {
     expect(new Set(vectors.valid.map(({ frame }) => frame.type))).toEqual(new Set(Object.keys(frameSchemas)))
   })
 })
 
 describe('SPEC.md says what the codec does', () => {
-  test('every line of its example is a frame', () => {
+  test('every line of the example in SPEC.md is a frame', () => {
     const lines = [...specification.matchAll(/^[→←] (~\S.*?\*[0-9a-f]{4})/gm)].map(([, line]) => line!)
     expect(lines.length).toBeGreaterThan(30)
     for (const line of lines) expect(decodeFrame(line), line).toMatchObject({ ok: true })
   })
 
-  test('its table of frames names every type, every key in its order, and what is acknowledged', () => {
+  test('the table of frames in SPEC.md names every type, every key in its order, and the acknowledged frames', () => {
     for (const [type, { shape }] of Object.entries(frameSchemas)) {
       const row = specification.match(new RegExp(`^\\| ${type} +\\| \\S+ +\\| (\\S+) +\\| (.*) \\|$`, 'm'))
       expect(row, type).not.toBeNull()
@@ -51,7 +51,7 @@ describe('SPEC.md says what the codec does', () => {
     }
   })
 
-  test('it names every reason, and the cap', () => {
+  test('SPEC.md names every refusal reason, and the cap', () => {
     const { CMD, NAK, RES } = frameSchemas
     const words = [
       NAK.shape.why.options,

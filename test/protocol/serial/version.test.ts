@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { SERIAL_PROTOCOL_VERSION, frameSchemas } from '../../../protocol/serial/frames.ts'
 
-test('no change of a frame is silent: say in the SPEC what boards that do not know it answer, raise the version where they must not be used, and record the new hash', () => {
-  // What is written in a field, and the bounds of what it says.
+test('every change of a frame needs a SPEC entry about older boards, a higher version if they must not be used, and a new hash', () => {
+  // The schema of each field with its bounds.
   const frames = Object.entries(frameSchemas).map(([type, schema]) => [
     type,
     (['input', 'output'] as const).map((io) => z.toJSONSchema(schema, { io, unrepresentable: 'any' })),
@@ -14,7 +14,7 @@ test('no change of a frame is silent: say in the SPEC what boards that do not kn
   expect({ version: SERIAL_PROTOCOL_VERSION, hash }).toEqual({ version: 3, hash: '799397d10b26b133' })
 })
 
-test('the specification names the version that is spoken', () => {
+test('the specification names the current version', () => {
   const spec = readFileSync(new URL('../../../protocol/serial/SPEC.md', import.meta.url), 'utf8')
   expect(/^Version (\d+)\./m.exec(spec)?.[1]).toBe(String(SERIAL_PROTOCOL_VERSION))
 })

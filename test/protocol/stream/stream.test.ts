@@ -38,8 +38,8 @@ function play(options: WorldOptions, schedule: readonly Act[]): World {
   return world
 }
 
-describe('I4: whatever the network and restarts do', () => {
-  test('every entry is applied exactly once and in order, and none is forgotten before', () => {
+describe('I4: under any network faults and restarts', () => {
+  test('a reliable stream applies every entry exactly once and in order, and deletes none before', () => {
     fc.assert(
       fc.property(limits, acts(...traffic), (limits, schedule) => {
         const world = play({ limits, lossy: false, ring: Infinity }, schedule)
@@ -54,7 +54,7 @@ describe('I4: whatever the network and restarts do', () => {
     )
   })
 
-  test('a lossy stream applies each entry at most once and in order, and all that its ring still holds', () => {
+  test('a lossy stream applies each entry at most once and in order, and all entries that its ring still has', () => {
     fc.assert(
       fc.property(limits, fc.integer({ min: 1, max: 8 }), acts(...traffic), (limits, ring, schedule) => {
         const world = play({ limits, lossy: true, ring }, schedule)
@@ -72,7 +72,7 @@ describe('I4: whatever the network and restarts do', () => {
     )
   })
 
-  test('a sender restored from a copy loses nothing that it still knows, and mixes no histories', () => {
+  test('a sender restored from a copy loses no entry that it still has, and mixes no histories', () => {
     let forks = 0
     fc.assert(
       fc.property(limits, acts(...traffic, ...copies), (limits, schedule) => {
@@ -109,7 +109,7 @@ const deliver: Act = { type: 'deliver', which: 0 }
 const append: Act = { type: 'append' }
 
 describe('forks', () => {
-  test('are found although the copy has meanwhile outgrown what it had lost, before anything is forgotten', () => {
+  test('the sender detects a fork although the copy has outgrown the lost entries, before it deletes an entry', () => {
     const world = play(reliable, [
       { type: 'backup' },
       ...times(3, append),
@@ -125,7 +125,7 @@ describe('forks', () => {
     expect(fresh).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
   })
 
-  test('are none where the copy is as old as the original', () => {
+  test('a copy as old as the original causes no fork', () => {
     const world = play(reliable, [
       ...times(3, append),
       { type: 'backup' },
@@ -137,7 +137,7 @@ describe('forks', () => {
     expect(world.applied.map(({ value }) => value)).toEqual([0, 1, 2])
   })
 
-  test('a receiver that lost what it had acknowledged is told so by the sender', () => {
+  test('the sender informs a receiver that lost acknowledged entries', () => {
     const world = play(reliable, [...times(4, append), ...times(20, deliver)])
     const { epoch } = world
     world.act({ type: 'connect' })
@@ -149,13 +149,14 @@ describe('forks', () => {
 })
 
 describe('I8: a gap', () => {
-  test('asks for a resend, and is answered once however many batches lie behind it', () => {
+  test('a receiver with a gap asks for a resend, and gets one answer for any number of later batches', () => {
     const world = play(reliable, times(20, append))
     expect(world.sentBatches).toBe(20)
     world.act({ type: 'drop', which: 0 })
     for (const act of times(19, deliver)) world.act(act)
     expect(world.applied).toEqual([])
-    // Nineteen acknowledgements now ask for the same; the first is answered with the window, in ten batches of two.
+    // Nineteen acknowledgements now request a resend; the first is answered with the window, in ten batches
+    // of two.
     for (const act of times(19, deliver)) world.act(act)
     expect(world.sentBatches).toBe(30)
     for (const act of times(20, deliver)) world.act(act)
@@ -165,7 +166,7 @@ describe('I8: a gap', () => {
 })
 
 describe('silence', () => {
-  test('brings a question, not a second copy: what is sent is under way, however slow the line', () => {
+  test('a silent receiver is asked for its cursor; the sender sends no second copy on a slow line', () => {
     const world = play(reliable, times(6, append))
     const sent = world.sentBatches
     for (let round = 0; round < 5; round++) world.act({ type: 'timeout' })
@@ -174,7 +175,7 @@ describe('silence', () => {
     expect(world.sentBatches).toBe(sent)
   })
 
-  test('what the answer lacks of what was sent before the question is lost, and goes out again', () => {
+  test('entries that the answer lacks are lost, and are sent again', () => {
     const world = play(reliable, times(3, append))
     for (const act of times(3, { type: 'drop', which: 0 })) world.act(act)
     const sent = world.sentBytes
@@ -183,7 +184,7 @@ describe('silence', () => {
     expect([world.applied.length, world.sentBytes]).toEqual([3, sent + 3 * ENTRY_BYTES])
   })
 
-  test('is not put off by new entries', () => {
+  test('new entries do not delay the question to a silent receiver', () => {
     const world = play(reliable, [append])
     expect(world.armedMs).toBe(1000)
     world.act(append)
@@ -191,7 +192,7 @@ describe('silence', () => {
     expect(world.armedMs).toBe(2000)
   })
 
-  test('is borne for longer each time, up to a limit, and as at first after progress', () => {
+  test('the time-out of a silent receiver doubles up to a limit, and is reset by progress', () => {
     const world = play(reliable, [append])
     const waits: (number | null)[] = []
     for (let round = 0; round < 5; round++) {
@@ -204,7 +205,7 @@ describe('silence', () => {
     expect(world.armedMs).toBe(1000)
   })
 
-  test('is none where nothing is outstanding', () => {
+  test('the sender has no time-out if no entry is outstanding', () => {
     const world = play(reliable, [append, deliver, deliver])
     expect(world.state.base).toBe(1)
     expect(world.armedMs).toBeNull()
@@ -213,10 +214,10 @@ describe('silence', () => {
 
 describe('the window', () => {
   const limits = { ...roomy, batchEntries: 100, windowBytes: 80, maxWindowBytes: 400, promptMs: 100 }
-  /** What was appended before the connection. */
+  /** A stream with entries that were appended before the connection. */
   const backlog = (): World =>
     play({ ...reliable, limits }, [{ type: 'disconnect' }, ...times(1000, append), ...start])
-  /** Bytes that are under way when the acknowledgement of the first ones came after so long. */
+  /** Outstanding bytes after `rounds` acknowledgements that took `tookMs` each. */
   function after(rounds: number, tookMs: number): number {
     const world = backlog()
     for (let round = 0; round < rounds; round += 1) {
@@ -229,17 +230,17 @@ describe('the window', () => {
     return world.state.outstanding.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  test('is filled with batches of a quarter, and no further', () => {
+  test('the sender fills the window with batches of a quarter', () => {
     expect(backlog().state.outstanding.map(({ bytes }) => bytes)).toEqual([20, 20, 20, 20])
   })
 
-  test('grows with what is acknowledged in time, to its limit', () => {
+  test('the window grows with timely acknowledgements, to its limit', () => {
     expect(after(1, 1)).toBeGreaterThan(100)
     expect(after(6, 1)).toBeGreaterThan(300)
     expect(after(20, 1)).toBeLessThanOrEqual(400)
   })
 
-  test('stays where acknowledgements take longer, and shrinks to what it was at first where they take very long', () => {
+  test('the window stays with slow acknowledgements, and shrinks to its first size with very slow ones', () => {
     expect(after(6, 150)).toBeLessThanOrEqual(80)
     expect(after(6, 1000)).toBeLessThanOrEqual(80)
   })

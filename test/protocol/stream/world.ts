@@ -3,7 +3,7 @@ import type { SenderEffect, SenderEvent, SenderLimits, SenderState } from '../..
 import { judgeBatch, judgeEpoch } from '../../../protocol/stream/receiver.ts'
 import type { ReceiverState } from '../../../protocol/stream/receiver.ts'
 
-/** One thing that may happen to a stream. Numbers choose among what is there, modulo its count. */
+/** One event of a stream. A number selects an existing item, modulo the number of items. */
 export type Act =
   | { type: 'append' }
   | { type: 'deliver' | 'drop' | 'duplicate'; which: number }
@@ -37,19 +37,19 @@ type Message =
   | { kind: 'batch'; epoch: string; first: number; previousTag: number; oldest: number; entries: Entry[] }
   | { kind: 'ack'; epoch: string; cursor: number; tag: number; resend: boolean; fork: boolean }
 
-/** Of each entry. */
+/** Size of each entry. */
 export const ENTRY_BYTES = 10
 
 export interface WorldOptions {
   limits: SenderLimits
   lossy: boolean
-  /** Entries that a lossy sender keeps. */
+  /** Number of entries that a lossy sender stores. */
   ring: number
 }
 
 /**
- * One sender and one receiver with stores that survive restarts, and a network that keeps, loses, doubles and reorders
- * messages as it is told. Checks with every step that nothing is forgotten before it was applied.
+ * One sender and one receiver with stores that survive restarts, and a network that holds, loses, duplicates
+ * and reorders messages. Every step checks that no entry is deleted before it is applied.
  */
 export class World {
   readonly #options: WorldOptions
@@ -58,7 +58,7 @@ export class World {
   #state: SenderState
   #session = 0
   #time = 0
-  /** Of this session, since the one that was answered last. */
+  /** Hellos of this session since the last answered one. */
   #hellos: { monotonic: number; epoch: string; base: number; sent: number }[] = []
   #numbers = 0
   #receiver: ReceiverState = { epoch: null, cursor: 0, tag: 0 }
@@ -67,7 +67,7 @@ export class World {
   readonly violations: string[] = []
   /** Everything that the receiver applied, in order, by epoch. */
   readonly applied: { epoch: string; value: number }[] = []
-  /** Values that are in no store but perhaps the receiver's: a restored copy lost them. */
+  /** Values that only the receiver's store may still contain: a restored copy lost them. */
   readonly lost = new Set<number>()
   appended = 0
   forks = 0
@@ -157,7 +157,7 @@ export class World {
     }
   }
 
-  /** A fair network from now on: everything arrives in order, timers fire, until nothing is left to do. */
+  /** Makes the network fair: messages arrive in order, timers fire, until no work is left. */
   settle(maxRounds: number): boolean {
     this.#network = []
     this.act({ type: 'connect' })
@@ -172,18 +172,18 @@ export class World {
     return false
   }
 
-  /** Everything that is under way arrives in order. False where something is left then. */
+  /** Delivers all outstanding messages in order. Returns false if any remain. */
   settled(): boolean {
     while (this.#network.length > 0) this.act({ type: 'deliver', which: 0 })
     return this.#store.entries.length === 0
   }
 
-  /** The receiver's store is replaced by a copy that had applied only `cursor` entries. */
+  /** Replaces the receiver's store by a copy that had applied only `cursor` entries. */
   receiverLoses(cursor: number): void {
     this.#receiver = { ...this.#receiver, cursor, tag: 1000 + cursor - 1 }
   }
 
-  /** Of a sender whose connection has ended nothing stays but its store. */
+  /** A sender without a connection has only its store. */
   #disconnect(): void {
     this.#armedMs = null
     this.#hellos = []
@@ -221,7 +221,7 @@ export class World {
     })
   }
 
-  /** What is not acknowledged goes on under new numbers, as `edge/journal/outbox.ts` does it. */
+  /** Renumbers the entries that are not acknowledged, as `edge/journal/outbox.ts` does. */
   #newEpoch(): void {
     this.forks++
     this.#store = { ...this.#store, epoch: `epoch-${++this.#numbers}`, base: 0, baseTag: 0 }
@@ -276,7 +276,7 @@ export class World {
     this.#step({ type: 'sent', last: first + slice.length - 1, bytes, atMs: this.#time })
     const ahead = this.#state.outstanding.reduce((sum, batch) => sum + batch.bytes, 0)
     const { windowBytes, maxWindowBytes } = this.#options.limits
-    // An entry that is longer than a batch may be goes alone, and beyond it.
+    // An entry longer than a batch is sent alone, and exceeds the window.
     if (ahead > Math.max(windowBytes, maxWindowBytes) + ENTRY_BYTES)
       this.violations.push(`${ahead} bytes ahead of the acknowledgement`)
   }

@@ -65,11 +65,11 @@ test.each([
   [{ blocked: 'jam' }, 'blocked', 'Row 1/2/3: Cola, 5 of 10, not for sale: jam'],
   [{ product: null, units: 0 }, 'unassigned', 'Row 1/2/3: no product'],
   [{ product: null, units: 3 }, 'stocked', 'Row 1/2/3: no product, 3 of 10'],
-] as const)('a row with %o is %s, and words say so', (more, state, words) => {
+] as const)('a row with %o is drawn as %s, and its label has the same words', (more, state, words) => {
   expect([rowState(row(more)), rowWords(1, row(more))]).toEqual([state, words])
 })
 
-test('the sentence of a cabinet counts its rows by their states', () => {
+test('the label of a cabinet counts its rows by state', () => {
   const rows = [
     row({}),
     row({ units: 1 }),
@@ -82,7 +82,7 @@ test('the sentence of a cabinet counts its rows by their states', () => {
   )
 })
 
-test.each([2, 4])('with %i columns arrow keys lead to every device, and there and back', (columns) => {
+test.each([2, 4])('with %i columns the arrow keys reach every device, in both directions', (columns) => {
   const { boxes } = layOut(picture([row({})]), columns)
   const ids = [...boxes.keys()]
   const reached = new Set<string>([ids[0]!])

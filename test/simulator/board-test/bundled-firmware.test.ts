@@ -7,11 +7,11 @@ import { proveOn, told } from './virtual-board.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 
-test('every rule holds on the bundled firmware', async () => {
+test('the bundled firmware passes every rule', async () => {
   expect(told(await proveOn(createSimulatedHub))).toEqual([])
 })
 
-test('the rules are those of the serial SPEC §11, by number and words', () => {
+test('the rules are those of the serial SPEC §11, by number and text', () => {
   const spec = readFileSync(resolve(root, 'protocol/serial/SPEC.md'), 'utf8')
   const section = spec.slice(spec.indexOf('\n## 11.'))
   const listed = [...section.matchAll(/^\| (\d+) \| (.+?) \|$/gm)].map((match) => `${match[1]} ${match[2]}`)

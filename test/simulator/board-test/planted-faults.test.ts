@@ -14,7 +14,7 @@ let folder: string
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-planted-'))))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A copy of the simulator with the fault in it. */
+/** Loads a copy of the simulator with the fault in it. */
 async function withFault({ patches }: PlantedFault, index: number): Promise<typeof createSimulatedHub> {
   const copy = join(folder, String(index))
   const filter = (path: string): boolean => !/\/(node_modules|page|demo|console|assets)$/.test(path)
@@ -36,13 +36,13 @@ async function withFault({ patches }: PlantedFault, index: number): Promise<type
   return made.createSimulatedHub
 }
 
-test('every rule finds a planted fault', () => {
+test('every rule detects a planted fault', () => {
   const found = new Set(plantedFaults.map(({ rule }) => rule))
   expect(rules.map(({ number }) => number).filter((number) => !found.has(number))).toEqual([])
 })
 
 test.each(plantedFaults.map((fault, index) => ({ ...fault, index })))(
-  'rule $rule finds: $name',
+  'rule $rule detects the fault: $name',
   async ({ index, ...fault }) => {
     const makeHub = await withFault(fault, index)
     const [finding] = await proveOn(makeHub, [fault.rule])

@@ -1,9 +1,9 @@
 import type { Patch } from '../../simulation/mutants.ts'
 
-/** A fault as firmware has them, planted into a copy of the bundled one, and the rule by which it is found. */
+/** A typical firmware fault as a patch of the bundled firmware, and the rule that detects it. */
 export interface PlantedFault {
   name: string
-  /** The serial SPEC §11. */
+  /** The rule's number in the serial SPEC §11. */
   rule: number
   patches: readonly Patch[]
 }

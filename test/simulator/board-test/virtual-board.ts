@@ -8,7 +8,7 @@ import type { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { VirtualTime } from '../support/virtual-time.ts'
 
-/** A hub with one controller that has a device of each kind. */
+/** A hub with one controller that has one device of each kind. */
 const hardware = HardwareDescription.parse({
   hubId: 7,
   controllers: [
@@ -26,7 +26,7 @@ const hardware = HardwareDescription.parse({
   gpio: { chipLabel: 'larder-sim', lines: [] },
 })
 
-/** Proves the rules on a firmware that is built in, in virtual time. `numbers`: these alone. */
+/** Checks the rules on a built-in firmware in virtual time. `numbers`: only these rules. */
 export async function proveOn(
   makeHub: typeof createSimulatedHub,
   numbers: readonly number[] = rules.map(({ number }) => number),
@@ -51,7 +51,7 @@ export async function proveOn(
   return time.settle(proveRules(bench, wanted, () => {}))
 }
 
-/** Findings as they are compared: `12 broken: …`. */
+/** Findings in the form that tests compare: `12 broken: …`. */
 export const told = (findings: readonly Finding[]): string[] =>
   findings
     .filter(({ state }) => state !== 'holds')

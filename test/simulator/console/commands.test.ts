@@ -41,7 +41,7 @@ beforeEach(async () => {
 })
 
 describe('the console’s commands', () => {
-  test('state, rows and log tell what is there', async () => {
+  test('the commands state, rows and log show the present state', async () => {
     bench.dispense(1)
     expect(await type('state')).toContain('bin-1  door closed, lift down, 1 units')
     expect(await type('rows cabinet-1')).toContain('cabinet-1 shelf 1  4/5  5/5  5/5')
@@ -49,7 +49,7 @@ describe('the console’s commands', () => {
     expect(await type('log 1')).toMatch(/^1 .*cabinet-1 {2}dispense/)
   })
 
-  test('faults are raised, listed and cleared', async () => {
+  test('faults can be raised, listed and cleared at the console', async () => {
     expect(await type('fault jam cabinet-1 for_ms=5000 probability=0.5')).toMatch(/^fault-1 /)
     expect(await type('faults')).toBe('fault-1  jam  cabinet-1  p=0.5  5000 ms left')
     expect(await type('clear fault-1')).toBe('fault-1 cleared')
@@ -57,7 +57,7 @@ describe('the console’s commands', () => {
     expect(await type('fault types')).toContain('missed_drop')
   })
 
-  test('people act, and the power goes', async () => {
+  test('people can act and the power can be switched off at the console', async () => {
     bench.dispense(1)
     bench.perform(2, 'bin-1', 'open_door')
     expect(await type('act take_items bin-1')).toBe(
@@ -68,7 +68,7 @@ describe('the console’s commands', () => {
     expect(await type('power off back')).toContain('back  off')
   })
 
-  test('the wire is read and spoken on: the fields of a frame belong to its line', async () => {
+  test('the console shows the wire, sends frames, and reads each frame with the fields of its line', async () => {
     expect(await type('wire send front ~0001 HELLO proto=2 host=abcd0001')).toMatch(
       /^~0001 HELLO proto=2 host=abcd0001\*[0-9a-f]{4}$/,
     )
@@ -76,7 +76,7 @@ describe('the console’s commands', () => {
     expect(await type('wire 20')).toMatch(/front ← hub {2}~0001 HELLO[^]*front → hub {2}~\w+ WELCOME/)
   })
 
-  test('hubs come and go, worlds are kept and loaded', async () => {
+  test('hubs can be added and removed, and worlds saved and loaded, at the console', async () => {
     expect(await type('world save monday')).toBe('worlds: monday')
     expect(await type('hub add 2')).toBe('hub 2 is simulated')
     expect(await type('hub')).toBe('hubs: 1, 2')
@@ -84,7 +84,7 @@ describe('the console’s commands', () => {
     expect(await type('world load tuesday')).toMatch(/no world tuesday; worlds: monday/)
   })
 
-  test('what is done is recorded, kept, listed and done again', async () => {
+  test('a run can be recorded, saved, listed and replayed at the console', async () => {
     bench.dispense(1)
     bench.perform(2, 'bin-1', 'open_door')
     expect(await type('scenario record')).toMatch(/written down/)
@@ -120,11 +120,11 @@ describe('the console’s commands', () => {
       'scenario do cart: {customer: ann, items: [{row: 1/1/1, units: 1}]}',
       /start the simulator with the demo/,
     ],
-  ])('"%s" says what is wrong', async (line, message) => {
+  ])('the command "%s" is refused with its reason', async (line, message) => {
     expect(await type(line)).toMatch(message)
   })
 
-  test('in a terminal: a prompt, answers in the order of the questions, help, and an end', async () => {
+  test('a terminal shows a prompt, help, answers in the order of the commands, and an end', async () => {
     const { hub } = bench
     const input = new PassThrough()
     const output = new PassThrough()

@@ -15,9 +15,9 @@ let bench: Bench
 let app: ReturnType<typeof createConsole>
 let fleet: Fleet
 let worlds: Map<string, SavedWorld>
-/** Hub 1 is the bench's own, until its world is begun anew. */
+/** Hub 1 is the bench's own until a test restarts its world. */
 let isAnew = false
-/** Mounting a hub takes until then. */
+/** Settles when a hub is mounted. */
 let mounted = Promise.resolve()
 
 const file = (text: string) => new TextEncoder().encode(text)
@@ -76,14 +76,14 @@ const error = (code: string, message?: RegExp) => ({
 })
 
 describe('the simulator’s HTTP interface', () => {
-  test('login: where the token of the hub’s own page is known', async () => {
+  test('login returns the token of the hub’s own page if it is known', async () => {
     const { status, json } = await get('/api/hubs/1/login')
     expect([status, json.link]).toEqual([200, 'http://hub1.local:8081/#token=a-token'])
     await fleet.add({ ...smallHub, hubId: 2 })
     expect((await get('/api/hubs/2/login')).status).toBe(404)
   })
 
-  test('state: positions, doors, rows with units, temperatures, GPIO levels', async () => {
+  test('state returns positions, doors, rows with units, temperatures and GPIO levels', async () => {
     const { status, json } = await get('/api/hubs/1/state')
     expect(status).toBe(200)
     expect(json).toMatchObject({
@@ -111,7 +111,7 @@ describe('the simulator’s HTTP interface', () => {
     })
   })
 
-  test('actuations: the log of physical acts, after any number', async () => {
+  test('actuations returns the log of physical acts after any number', async () => {
     bench.dispense(1)
     bench.perform(2, 'bin-1', 'raise_lift')
     const all = (await get('/api/hubs/1/actuations')).json as unknown as { n: number }[]
@@ -126,7 +126,7 @@ describe('the simulator’s HTTP interface', () => {
     })
   })
 
-  test('faults: raised, listed, cleared, explained', async () => {
+  test('faults can be raised, listed, cleared and explained', async () => {
     const types = (await get('/api/hubs/1/faults/types')).json as unknown as { type: string }[]
     expect(types.map(({ type }) => type)).toEqual(faultTypes)
     const raised = await post('/api/hubs/1/faults', {
@@ -145,7 +145,7 @@ describe('the simulator’s HTTP interface', () => {
     expect((await get('/api/hubs/1/faults')).json).toEqual([])
   })
 
-  test('act: what people do, and what stands in their way', async () => {
+  test('a person’s act changes the world, or is refused with the obstacle', async () => {
     bench.dispense(1)
     bench.perform(2, 'bin-1', 'open_door')
     expect(await post('/api/hubs/1/act', { action: 'take_items', target: 'bin-1' })).toEqual({
@@ -161,7 +161,7 @@ describe('the simulator’s HTTP interface', () => {
     expect((await post('/api/hubs/1/act', { action: 'press', target: 'back' })).status).toBe(200)
   })
 
-  test('power: of the hub, of one controller, for a while', async () => {
+  test('power can be switched off for the hub or one controller, also for a limited time', async () => {
     const { json } = await post('/api/hubs/1/power', { state: 'off' })
     expect(json.controllers).toMatchObject([{ powered: false }, { powered: false }])
     await post('/api/hubs/1/power', { state: 'on' })
@@ -194,13 +194,13 @@ describe('the simulator’s HTTP interface', () => {
     ['/act', { action: 'open_door', target: '../etc' }, 422, 'validation_error'],
     ['/act', { action: 'open_door', target: 'x'.repeat(20_000) }, 413, 'payload_too_large'],
     ['/power', { state: 'sideways' }, 422, 'validation_error'],
-  ])('POST %s %j is refused', async (path, body, status, code) => {
+  ])('the request POST %s %j is refused', async (path, body, status, code) => {
     expect(await post(`/api/hubs/1${path}`, body)).toEqual({ status, json: error(code) })
     expect(bench.hub.actuations()).toEqual([])
     expect(bench.hub.faults.active()).toEqual([])
   })
 
-  test('another hub, another path, another site', async () => {
+  test('a request for another hub, another path or from another site is refused', async () => {
     for (const id of ['2', 'x', '01x', '99999999999'])
       expect(await get(`/api/hubs/${id}/state`)).toEqual({
         status: 404,
@@ -216,7 +216,7 @@ describe('the simulator’s HTTP interface', () => {
     expect((await call('POST', '/api/hubs/1/power', { state: 'on' }, own)).status).toBe(200)
   })
 
-  test('a name that leads here is not enough: another site’s pages say theirs', async () => {
+  test('a request from a page of another site is refused, also under an allowed host name', async () => {
     const rebound = { origin: 'http://evil.example:8082', host: 'evil.example:8082' }
     for (const [method, path, body] of [
       ['POST', '/api/hubs/1/power', { state: 'off' }],
@@ -229,7 +229,7 @@ describe('the simulator’s HTTP interface', () => {
     expect((await call('GET', '/api/hubs/1/state', undefined, { host: 'simulator.test' })).status).toBe(200)
   })
 
-  test('the page runs its own files alone, in nobody’s frame; a file is sent packed and kept for ever', async () => {
+  test('the page may load only its own files and no frame; files are compressed and cached without expiry', async () => {
     const { headers } = await app.request('/')
     const policy = headers.get('content-security-policy')
     expect(policy).not.toMatch(/unsafe|https?:/)
@@ -244,7 +244,7 @@ describe('the simulator’s HTTP interface', () => {
     expect((await app.request('/index-b2.js')).status).toBe(404)
   })
 
-  test('a build without its pages says so in one sentence, and does the rest', async () => {
+  test('a build without its pages says so in one sentence, and serves everything else', async () => {
     const missing = pageAssets(
       {
         readdirSync: () => {
@@ -269,21 +269,21 @@ describe('the simulator’s HTTP interface', () => {
     expect((await bare.request('/api/hubs')).status).toBe(200)
   })
 
-  test('live: the whole at first, then what has changed, acts and the wire, until the hub is taken away', async () => {
+  test('live sends the whole state first, then changes, acts and the wire, until the hub is removed', async () => {
     const stream = await readEvents('/api/hubs/1/live')
     const first = await stream.next()
     expect(first.event).toBe('state')
     expect(first.data).toMatchObject({ hub_id: 1, doors: [{ door: 'main', open: false }, {}] })
     expect(first.data).not.toHaveProperty('time')
     await post('/api/hubs/1/faults', { type: 'door_forced', target: 'main' })
-    // What has passed while the hub and its host met comes before.
+    // The greeting between the hub and its host comes first.
     while ((await stream.next()).event !== 'changes');
     expect((await stream.next()).data).toMatchObject([{ device: 'main', action: 'force_open' }])
     await fleet.remove(1)
     while ((await stream.next()).event !== 'gone');
   })
 
-  test('the wire: frames as they were sent and arrived, edges, motions; a line gets the right CRC', async () => {
+  test('the wire shows frames as sent and received, edges and motions; a raw line gets the right CRC', async () => {
     await post('/api/hubs/1/faults', { type: 'silent_port', target: 'front' })
     expect(await post('/api/hubs/1/wire', { controller: 'front', line: '~0001 PING t=5' })).toMatchObject({
       json: { line: '~0001 PING t=5*465a' },
@@ -300,7 +300,7 @@ describe('the simulator’s HTTP interface', () => {
     expect(lines.map((line) => JSON.parse(line) as object)).toEqual(entries)
   })
 
-  test('the wire’s dump of value changes has the edges that the log of physical acts has', async () => {
+  test('the VCD dump of the wire has the edges of the log of physical acts', async () => {
     for (const level of [1, 0, 1] as const) {
       bench.time.pass(1000)
       bench.hub.gpio.drive('main_lock', level)
@@ -320,7 +320,7 @@ describe('the simulator’s HTTP interface', () => {
     expect(times).toEqual([...times].sort((one, other) => one - other))
   })
 
-  test('hubs are added and taken away while it runs', async () => {
+  test('hubs can be added and removed while the simulator runs', async () => {
     expect(await post('/api/hubs', { hub_id: 7, like: 1 })).toMatchObject({
       status: 201,
       json: { hardware: { hubId: 7, controllers: [{ port: 'ports/7/front' }, {}] } },
@@ -335,7 +335,7 @@ describe('the simulator’s HTTP interface', () => {
     expect((await get('/api/hubs/7/state')).status).toBe(404)
   })
 
-  test('a hub that is seen is taken away, also while it is still in the making', async () => {
+  test('a hub can be removed, also while it is being created', async () => {
     let done = (): void => {}
     mounted = new Promise((resolve) => (done = resolve))
     const added = post('/api/hubs', { hub_id: 7, like: 1 })
@@ -346,7 +346,7 @@ describe('the simulator’s HTTP interface', () => {
     expect([...fleet.stations.keys()]).toEqual([1])
   })
 
-  test('a world is saved, loaded and begun anew', async () => {
+  test('a world can be saved, loaded and restarted', async () => {
     const unitsOf = async () => ((await get('/api/hubs/1/state')).json.rows as { units: number }[])[0]!.units
     bench.dispense(1)
     await post('/api/hubs/1/world', { action: 'save', name: 'one-sold' })
@@ -363,7 +363,7 @@ describe('the simulator’s HTTP interface', () => {
   })
 })
 
-/** Reads server-sent events one by one; virtual time passes while it waits. */
+/** Reads server-sent events one by one; virtual time passes during each wait. */
 async function readEvents(path: string) {
   const answer = await app.request(path)
   const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()

@@ -2,7 +2,7 @@ import { decodeQR } from 'qr/decode.js'
 import { expect, test } from 'vitest'
 import { hubLogin } from '../../../simulator/console/hub-login.ts'
 
-test('a telephone reads the code as the link to the hub’s own page, the token behind the hash', () => {
+test('the QR code is the link to the hub’s own page, with the token behind the hash', () => {
   const { link, code } = hubLogin(
     'https://hub1.local:8081/',
     '0123456789abcdef0123456789abcdef0123456789abcdef',

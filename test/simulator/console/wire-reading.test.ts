@@ -22,7 +22,7 @@ const motion = (n: number, at_ms: number, phase: 'began' | 'ended', id: string):
   detail: {},
 })
 
-test('the newest entries come first, as many as are shown, whatever else the filter leaves out', () => {
+test('the wire list has the newest entries first, up to its limit, also with a filter', () => {
   const entries = Array.from({ length: 5000 }, (_, n) => frame(n, n * 10, n % 2 === 0 ? 'PING' : 'CMD'))
   const shown = newest(entries, { text: '', lane: '', withChatter: false }, 3)
   expect(shown.map(({ n }) => n)).toEqual([4999, 4997, 4995])
@@ -34,7 +34,7 @@ test.each([
   [15, 3],
   [20, 3],
   [41, 0],
-])('entries since %i ms are those from then on', (at, count) => {
+])('entries since %i ms are those from that time on', (at, count) => {
   const entries = [0, 10, 20, 30, 40].map((at_ms, n) => frame(n, at_ms))
   expect(since(entries, at)).toHaveLength(count)
   expect(since([], at)).toEqual([])

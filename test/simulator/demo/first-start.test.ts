@@ -17,7 +17,7 @@ let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-unplug-'))))
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('links to a dead simulator’s ports are removed, and nothing that is no link', () => {
+test('only links to the ports of a dead simulator are removed', () => {
   const template = join(import.meta.dirname, '../../../simulator/hardware/demo-hub.json')
   const hardware = HardwareDescription.parse(JSON.parse(readFileSync(template, 'utf8')))
   const ports = ['link', 'file', 'missing'].map((name) => join(folder, name))

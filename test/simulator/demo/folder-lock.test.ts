@@ -14,7 +14,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('a folder is one holder’s until it lets go', async () => {
+test('a folder lock has one holder until it is released', async () => {
   const release = await lockFolder(socket)
   expect(release).not.toBeNull()
   expect(await lockFolder(socket)).toBeNull()
@@ -25,7 +25,7 @@ test('a folder is one holder’s until it lets go', async () => {
   next!()
 })
 
-test('what a killed process held is free', async () => {
+test('the lock of a killed process is free', async () => {
   const script = `require('node:net').createServer().listen(${JSON.stringify(socket)}, () => console.log('up'))`
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
   await once(child.stdout, 'data')

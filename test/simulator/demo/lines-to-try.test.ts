@@ -5,7 +5,7 @@ import { formatLinesToTry, operatorLine } from '../../../simulator/demo/lines-to
 
 const standard = '/srv/larder/data'
 
-test('the line for operators needs no setting if the demo has the standard folder', () => {
+test('the line for operators needs no setting if the demo uses the default folder', () => {
   expect(operatorLine(standard, standard)).toBe('npx larder hubs list')
 })
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { demoHelp, demoTable, readDemoSettings } from '../../../simulator/demo/settings.ts'
 
-test('without anything said the ports are the documented ones', () => {
+test('the default ports are the documented ones', () => {
   expect(readDemoSettings([], {})).toEqual({
     ok: true,
     settings: {
@@ -19,20 +19,20 @@ test('without anything said the ports are the documented ones', () => {
   })
 })
 
-test('the command line wins over the environment', () => {
+test('the command line takes precedence over the environment', () => {
   expect(readDemoSettings(['--fresh', '--gpio', 'socket'], { GPIO: 'sysfs', PORT: '9000' })).toMatchObject({
     settings: { fresh: true, GPIO: 'socket', PORT: 9000 },
   })
   expect(readDemoSettings(['--gpio=sysfs'], {})).toMatchObject({ settings: { GPIO: 'sysfs' } })
 })
 
-test('everything that is wrong is named at once', () => {
+test('all invalid settings are named at once', () => {
   const read = readDemoSettings(['--frehs', '--gpio'], { PORT: 'http', EDGE_PORT: '70000' })
   const names = (read.ok ? [] : read.problems).map((problem) => /^[-\w]+/.exec(problem)?.[0])
   expect(names).toEqual(['--frehs', '--gpio', 'PORT', 'EDGE_PORT'])
 })
 
-test('it is no production', () => {
+test('the demo refuses NODE_ENV=production', () => {
   expect(readDemoSettings([], { NODE_ENV: 'production' })).toEqual({
     ok: false,
     problems: ['NODE_ENV: the demo is refused with production'],
@@ -45,7 +45,7 @@ test('it is no production', () => {
     expect(readDemoSettings([], { NODE_ENV })).toMatchObject({ ok: true })
 })
 
-test('help names every setting', () => {
+test('the help names every setting', () => {
   expect(demoHelp().match(/^ {2}[A-Z_]+$/gm)).toHaveLength(Object.keys(demoTable).length)
   for (const name of ['PORT', 'SHUTDOWN_TIMEOUT_MS', 'GPIO_BASE']) expect(demoHelp()).toContain(`  ${name}\n`)
   expect(demoHelp()).not.toContain('--config')

@@ -19,7 +19,7 @@ let outside: OwnerSocket
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'larder-interface-'))
   socket = join(folder, 's.sock')
-  // As a launcher that was killed leaves it.
+  // A launcher that was killed leaves such a file.
   writeFileSync(socket, '')
   pids = []
   isReady = true
@@ -51,11 +51,11 @@ afterEach(async () => {
 
 const managerOf = (program: string, at = socket) => supervisorManager({ socket: at, program }, runtime.clock)
 
-test('the socket is its owner’s alone', () => {
+test('only the owner can access the supervisor’s socket', () => {
   expect(statSync(socket).mode & 0o777).toBe(0o600)
 })
 
-test('the hub is stopped and started as a service manager does it', async () => {
+test('the supervisor’s socket stops and starts the hub as a service manager does', async () => {
   const manager = managerOf('hub')
   expect(await manager.state()).toEqual({ state: 'running', pid: pids[0] })
   expect(await manager.stop(5000)).toMatchObject({ exit_code: 0, output: 'the hub ended' })
@@ -69,14 +69,14 @@ test('the hub is stopped and started as a service manager does it', async () => 
   expect(pids).toHaveLength(2)
 })
 
-test('one that is not ready in time is not said to be', async () => {
+test('a program that is not ready in time is not reported as ready', async () => {
   isReady = false
   const started = await managerOf('hub').start(300)
   expect(started).toMatchObject({ exit_code: 1, output: 'the hub was not ready within 300 ms' })
   expect(started.duration_ms).toBeGreaterThanOrEqual(295)
 })
 
-test('no other program can be reached, and nothing else be asked', async () => {
+test('the supervisor’s socket accepts no other program and no other command', async () => {
   expect(await managerOf('other').stop(1000)).toMatchObject({
     exit_code: 69,
     output: expect.stringContaining('404') as string,
@@ -85,7 +85,7 @@ test('no other program can be reached, and nothing else be asked', async () => {
   expect(supervisor.stateOf('other').state).toBe('running')
 })
 
-test('a supervisor that is away is an answer too', async () => {
+test('a missing supervisor is reported as an answer', async () => {
   const away = managerOf('hub', join(folder, 'none.sock'))
   expect(await away.stop(1000)).toMatchObject({
     exit_code: 69,
@@ -94,7 +94,7 @@ test('a supervisor that is away is an answer too', async () => {
   expect(await away.state()).toEqual({ state: 'unknown', pid: null })
 })
 
-test('it is gone when it is closed', () => {
+test('the supervisor’s socket is removed when it is closed', () => {
   outside.close()
   expect(existsSync(socket)).toBe(false)
 })

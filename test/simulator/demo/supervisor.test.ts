@@ -45,7 +45,7 @@ function supervise(script: string, reportsPid = false, runtime: Runtime = system
   return { pids, deaths, stop: () => supervisor!.stop(), log: () => readFileSync(logFile, 'utf8') }
 }
 
-test('a program that dies is started again, and its new process id is told', async () => {
+test('the supervisor restarts a program that dies, and reports its new process id', async () => {
   const { pids, deaths } = supervise('setInterval(() => {}, 1000)')
   process.kill(pids[0]!, 'SIGKILL')
   await vi.waitUntil(() => pids.length === 2)
@@ -53,7 +53,7 @@ test('a program that dies is started again, and its new process id is told', asy
   expect(isAlive(pids[1]!)).toBe(true)
 })
 
-test('a program that cannot run is tried again and again, and how it ended is told', async () => {
+test('the supervisor retries a program that cannot run, and reports each exit', async () => {
   const { deaths } = supervise('process.exit(3)')
   await vi.waitUntil(() => deaths.length >= 3, { timeout: 5000 })
   expect(deaths.slice(0, 3)).toEqual([
@@ -63,12 +63,12 @@ test('a program that cannot run is tried again and again, and how it ended is to
   ])
 })
 
-test('what it writes is kept, and it has its settings', async () => {
+test('a program gets its settings, and its output is stored', async () => {
   const { log } = supervise('console.log(process.env.GREETING); setInterval(() => {}, 1000)')
   await vi.waitUntil(() => log() === 'hello\n')
 })
 
-test('stopping ends every program and starts none', async () => {
+test('stopping the supervisor ends every program and starts none', async () => {
   const { pids, deaths, stop } = supervise('setInterval(() => {}, 1000)')
   await stop()
   expect(isAlive(pids[0]!)).toBe(false)
@@ -76,7 +76,7 @@ test('stopping ends every program and starts none', async () => {
   expect(pids).toHaveLength(1)
 })
 
-test('a program that does not heed SIGTERM is killed', async () => {
+test('the supervisor kills a program that ignores SIGTERM', async () => {
   const { pids, stop, log } = supervise(
     'process.on("SIGTERM", () => {}); console.log("deaf"); setInterval(() => {}, 1000)',
   )
@@ -87,7 +87,7 @@ test('a program that does not heed SIGTERM is killed', async () => {
 
 const quiet = 'setInterval(() => {}, 1000)'
 
-test('a program that is halted stays ended until it is resumed, and that is no death', async () => {
+test('a halted program stays ended until it is resumed, and its end does not count as a crash', async () => {
   const { pids, deaths } = supervise(quiet)
   expect(supervisor!.stateOf('only')).toEqual({ state: 'running', pid: pids[0] })
   expect(await supervisor!.halt('only', 5000)).toBe(false)
@@ -104,14 +104,14 @@ test('a program that is halted stays ended until it is resumed, and that is no d
   expect(deaths).toEqual([['SIGKILL', 1]])
 })
 
-test('a program that was stopped by SIGSTOP still ends in order', async () => {
+test('a program stopped by SIGSTOP still ends gracefully', async () => {
   const { pids } = supervise(quiet)
   process.kill(pids[0]!, 'SIGSTOP')
   expect(await supervisor!.halt('only', 10_000)).toBe(false)
   expect(isAlive(pids[0]!)).toBe(false)
 })
 
-test('one that does not heed is killed after its time', async () => {
+test('a halted program that ignores SIGTERM is killed after its time', async () => {
   const { pids, log } = supervise(
     'process.on("SIGTERM", () => {}); console.log("deaf"); setInterval(() => {}, 1000)',
   )
@@ -120,7 +120,7 @@ test('one that does not heed is killed after its time', async () => {
   expect(isAlive(pids[0]!)).toBe(false)
 })
 
-test('a program that is waited for after its death is not started while it is halted', async () => {
+test('a halted program is not restarted, also if its restart was already pending', async () => {
   const runtime = manualRuntime()
   const { pids, deaths } = supervise('process.exit(3)', false, runtime)
   await vi.waitUntil(() => deaths.length === 1, { timeout: 10_000 })
@@ -131,7 +131,7 @@ test('a program that is waited for after its death is not started while it is ha
   expect(pids).toHaveLength(2)
 })
 
-test('a program that runs another reports under which process id', async () => {
+test('a wrapper program reports the process id of its child', async () => {
   const { pids } = supervise('process.send({ type: "started", pid: 42 }); setInterval(() => {}, 1000)', true)
   await vi.waitUntil(() => pids.length > 0)
   expect(pids).toEqual([42])

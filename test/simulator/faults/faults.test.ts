@@ -8,7 +8,7 @@ const bin = (bench: Bench) => bench.hub.state().bins[0]!
 const raise = (bench: Bench, type: FaultType, target?: string, extra = {}): void =>
   void bench.hub.faults.raise({ type, target, ...extra })
 
-/** A host on the controller of the fridge, greeted. */
+/** A host with a session at the controller of the fridge. */
 function fridgeHost({ hub, time }: Bench): TestHost {
   const host = new TestHost(hub, 'back', time.clock)
   time.pass(1)
@@ -17,7 +17,7 @@ function fridgeHost({ hub, time }: Bench): TestHost {
   return host
 }
 
-/** Each fault, and what one sees of it. */
+/** Checks the visible effect of each fault. */
 const effects: Record<FaultType, (bench: Bench) => void> = {
   jam(bench) {
     raise(bench, 'jam', 'bin-1')
@@ -282,9 +282,9 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
 }
 
 describe('faults', () => {
-  test.each(faultTypes)('%s has its effect', (type) => effects[type](createBench()))
+  test.each(faultTypes)('the fault %s has its effect', (type) => effects[type](createBench()))
 
-  test('a fault ends by itself after for_ms, or when it is cleared', () => {
+  test('a fault ends after for_ms, or when it is cleared', () => {
     const bench = createBench()
     raise(bench, 'weak_supply', undefined, { for_ms: 1000 })
     expect(bench.perform(1, 'bin-1', 'open_door', {}, 500)).toMatchObject({ why: 'power' })
@@ -297,7 +297,7 @@ describe('faults', () => {
     expect(bench.perform(3, 'bin-1', 'close_door')).toMatchObject({ state: 'done' })
   })
 
-  test('a fault hits its target only', () => {
+  test('a fault affects only its target', () => {
     const bench = createBench()
     raise(bench, 'jam', 'bin-2')
     expect(bench.perform(1, 'bin-1', 'raise_lift')).toMatchObject({ state: 'done' })
@@ -309,7 +309,7 @@ describe('faults', () => {
     ['jam_without_motion', { state: 'failed', why: 'jam' }],
     ['empty_turn', { state: 'failed', why: 'no_drop' }],
     ['missed_drop', { state: 'failed', why: 'no_drop' }],
-  ] as const)('%s at one row leaves the other rows of its cabinet alone', (type, failure) => {
+  ] as const)('the fault %s at one row does not affect the other rows of its cabinet', (type, failure) => {
     const bench = createBench()
     expect(bench.hub.faults.raise({ type, target: 'row 1/1/2' })).toMatchObject({ target: 'row 1/1/2' })
     expect(bench.dispense(1)).toMatchObject({ state: 'done' })
@@ -317,7 +317,7 @@ describe('faults', () => {
     expect(() => bench.hub.faults.raise({ type, target: 'row 1/9/9' })).toThrow('there is no row 1/9/9')
   })
 
-  test('with the same seed the same happens, with a probability as often as it says', () => {
+  test('equal seeds give equal faults, and a probability is met', () => {
     const run = (seed: number): string[] => {
       const bench = createBench({ seed })
       raise(bench, 'jam_without_motion', 'bin-1', { probability: 0.3 })
@@ -340,11 +340,11 @@ describe('faults', () => {
     [{ type: 'door_forced' }, 'fault door_forced needs a target (bin or door)'],
     [{ type: 'jam', probability: 0 }, 'probability must be greater than 0 and at most 1'],
     [{ type: 'jam', for_ms: -1 }, 'for_ms must be greater than 0'],
-  ] as const)('%j is refused in words', (request, message) => {
+  ] as const)('the fault %j is refused with a sentence', (request, message) => {
     expect(() => createBench().hub.faults.raise(request)).toThrow(message)
   })
 
-  test('every fault says what it does and whom it hits', () => {
+  test('every fault describes its effect and its targets', () => {
     for (const { description, targets } of Object.values(faultKinds)) {
       expect(description.length).toBeGreaterThan(20)
       expect(targets.length).toBeGreaterThan(0)

@@ -4,7 +4,7 @@ import { faultKinds, faultTypes } from '../../../simulator/faults/fault-types.ts
 import { createBench } from '../support/bench.ts'
 import { operation } from '../support/test-host.ts'
 
-/** What may happen next, in a life of faults. */
+/** Possible next steps of a life full of faults. */
 const step = fc.oneof(
   {
     weight: 6,
@@ -20,7 +20,8 @@ const step = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       do: fc.constant('fault' as const),
-      // A lost memory makes repetition harmful by its nature: the host has the memory id for that. Others need a target.
+      // Faults without a target. Lost memory is excluded, because it makes repetition harmful; the memory id
+      // tells the host.
       type: fc.constantFrom(
         ...faultTypes.filter(
           (type) =>
@@ -36,7 +37,7 @@ const step = fc.oneof(
   },
 )
 
-/** Each operation id has one meaning for ever; different ids share devices. */
+/** Each operation id has one meaning; different ids share devices. */
 function order(n: number): { dev: string; act: string } & Record<string, unknown> {
   const device = `bin-${1 + (n % 2)}`
   switch (n % 5) {
@@ -53,7 +54,7 @@ function order(n: number): { dev: string; act: string } & Record<string, unknown
   }
 }
 
-test('I1: whatever is repeated, lost, damaged or switched off, one operation moves at most once, and moved=0 is never false', () => {
+test('I1: an operation moves at most once under any repetition, loss, damage or power cut, and moved=0 is never false', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), fc.nat(), (steps, seed) => {
       const bench = createBench({ seed })

@@ -23,7 +23,7 @@ const record = (n: number, state: StoredOperation['state'] = 'done'): StoredOper
 })
 
 describe('the memory of operations (SPEC §8)', () => {
-  test('LST tells the newest, oldest first, with what each was for; END their number', () => {
+  test('LST lists the operations with their commands, the oldest of the newest first; END gives their number', () => {
     const bench = createBench()
     bench.dispense(1, { ref: '1041.2.0' }, 4000)
     bench.perform(2, 'bin-1', 'raise_lift', {}, 4000)
@@ -66,7 +66,7 @@ describe('the memory of operations (SPEC §8)', () => {
     expect(new Set(bench.host.of('OPS').map(({ op }) => op)).size).toBe(12)
   })
 
-  test('a lost memory is noticed by its id, and `none` says nothing then about what was before', () => {
+  test('a lost memory has another id, and `none` then proves nothing about earlier operations', () => {
     const bench = createBench()
     const { mem } = bench.host.last('WELCOME')!
     bench.dispense(1, {}, 4000)
@@ -80,7 +80,7 @@ describe('the memory of operations (SPEC §8)', () => {
     expect(bench.ask(1)).toMatchObject({ state: 'none' })
   })
 
-  test('it keeps whose it is; a new owner may let it forget what it did, and a repetition does nothing more', () => {
+  test('the memory stores its owner; a new owner may erase it, and a repetition does nothing more', () => {
     const bench = createBench()
     const owner = { hub: 7, ctl: 'front', store: '5e11ab1e' }
     bench.dispense(1, {}, 4000)
@@ -102,7 +102,7 @@ describe('the memory of operations (SPEC §8)', () => {
     expect(bench.ask(1)).toMatchObject({ state: 'none' })
   })
 
-  test('it is not formatted while a motor runs, nor told a new owner where it cannot be written', () => {
+  test('the memory is not formatted while a motor runs, and takes no new owner if it cannot be written', () => {
     const bench = createBench()
     const { mem } = bench.host.last('WELCOME')!
     const own = { type: 'OWN', hub: 7, ctl: 'front', store: '5e11ab1e', wipe: true } as const
@@ -120,7 +120,7 @@ describe('the memory of operations (SPEC §8)', () => {
     expect(bench.host.last('WELCOME')?.hub).toBeUndefined()
   })
 
-  test('it keeps 256; what it has overwritten it calls forgotten, never none', () => {
+  test('the memory stores 256 operations, and reports an overwritten one as forgotten, never as none', () => {
     const log = memoryStorage().open<MemoryEntry>('memory')
     const memory = openOperationMemory(log, seededRandom(1))
     for (let n = 1; n <= MEMORY_CAPACITY + 10; n++) memory.begin(record(n))
@@ -133,7 +133,7 @@ describe('the memory of operations (SPEC §8)', () => {
     expect(restarted.result(operation(5))).toMatchObject({ state: 'forgotten' })
   })
 
-  test('an operation that runs is not overwritten, and is interrupted after a power failure', () => {
+  test('a running operation is not overwritten, and is interrupted after a power failure', () => {
     const log = memoryStorage().open<MemoryEntry>('memory')
     const memory = openOperationMemory(log, seededRandom(1))
     memory.begin(record(1, 'running'))
@@ -145,7 +145,7 @@ describe('the memory of operations (SPEC §8)', () => {
     })
   })
 
-  test('however often it was written and compacted, a restart finds the same', () => {
+  test('a restart finds the same memory after any number of writes and compactions', () => {
     const step = fc.tuple(fc.integer({ min: 1, max: 400 }), fc.constantFrom('done', 'failed', 'running'))
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 6000, size: 'max' }), (steps) => {

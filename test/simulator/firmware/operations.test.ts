@@ -3,7 +3,7 @@ import { createBench } from '../support/bench.ts'
 import { operation } from '../support/test-host.ts'
 
 describe('operations of a controller (SPEC §6)', () => {
-  test('a dispense turns the row, sees the fall, and the unit lies in the bin', () => {
+  test('a dispense turns the row, senses the drop, and the unit lies in the bin', () => {
     const bench = createBench()
     expect(bench.dispense(1)).toMatchObject({ state: 'done', moved: true, drops: 1, ms: 1800 })
     expect(bench.actsOf(1)).toMatchObject([{ action: 'dispense', detail: { shelf: 1, row: 1, fallen: 1 } }])
@@ -18,12 +18,12 @@ describe('operations of a controller (SPEC §6)', () => {
     const first = bench.dispense(1)
     for (let repetition = 0; repetition < 5; repetition++)
       expect(bench.dispense(1, {}, 200)).toMatchObject({ state: first.state, drops: 1, ms: first.ms })
-    // Whatever else the repetition says.
+    // The other fields of a repetition do not matter.
     expect(bench.dispense(1, { row: 2 })).toMatchObject({ state: 'done', drops: 1 })
     expect(bench.actsOf(1)).toHaveLength(1)
   })
 
-  test('a repetition while the operation runs is told so, and gets the result when there is one', () => {
+  test('a repetition during the operation is reported as running, and gets the result at the end', () => {
     const bench = createBench()
     expect(bench.dispense(1, {}, 500)).toEqual({})
     expect(bench.dispense(1, {}, 100)).toMatchObject({ state: 'running', moved: true })
@@ -44,7 +44,7 @@ describe('operations of a controller (SPEC §6)', () => {
     expect(bench.host.of('RES')).toHaveLength(count)
   })
 
-  test('the result of an operation of a former session goes to the session there is', () => {
+  test('the result of an operation of a former session goes to the present session', () => {
     const bench = createBench()
     bench.dispense(1, {}, 300)
     bench.reconnect()
@@ -52,7 +52,7 @@ describe('operations of a controller (SPEC §6)', () => {
     expect(bench.host.last('RES')).toMatchObject({ op: operation(1), state: 'done' })
   })
 
-  test('I7: the controller alone ends a motion at its maximum duration', () => {
+  test('I7: the controller ends a motion at its maximum duration without the host', () => {
     const bench = createBench()
     expect(bench.perform(1, 'bin-1', 'raise_lift', { max: 1000 })).toMatchObject({
       state: 'failed',
@@ -61,7 +61,7 @@ describe('operations of a controller (SPEC §6)', () => {
       ms: 1000,
     })
     expect(bench.hub.state().bins[0]).toMatchObject({ lift: 'between' })
-    // And with the host gone.
+    // The host may also be disconnected.
     const other = createBench()
     other.perform(1, 'bin-1', 'raise_lift', { max: 1000 }, 10)
     other.host.close()
@@ -70,7 +70,7 @@ describe('operations of a controller (SPEC §6)', () => {
     expect(other.actsOf(1)).toHaveLength(1)
   })
 
-  test('a device that stands there already is done at once, and nothing moved', () => {
+  test('a device that is already in position is done at once, without a motion', () => {
     const bench = createBench()
     expect(bench.perform(1, 'bin-1', 'close_door')).toMatchObject({ state: 'done', moved: false, ms: 0 })
     expect(bench.hub.actuations()).toEqual([])
@@ -86,14 +86,14 @@ describe('operations of a controller (SPEC §6)', () => {
     ['bad_argument', 'cabinet-1', 'dispense', { shelf: 1, row: 4, bin: 1 }],
     ['bad_argument', 'cabinet-1', 'dispense', { shelf: 9, row: 1, bin: 1 }],
     ['bad_argument', 'bin-1', 'open_door', { max: 0 }],
-  ])('refused: %s (%s %s)', (why, device, action, extra) => {
+  ])('the controller refuses a command with the reason %s (%s %s)', (why, device, action, extra) => {
     const bench = createBench()
     expect(bench.perform(1, device, action, extra)).toEqual({ refused: why })
     expect(bench.ask(1)).toMatchObject({ state: 'none', moved: false })
     expect(bench.hub.actuations()).toEqual([])
   })
 
-  test('one dispense at a time for each cabinet', () => {
+  test('each cabinet dispenses one unit at a time', () => {
     const bench = createBench()
     bench.dispense(1, {}, 100)
     expect(bench.dispense(2, { row: 2, bin: 2 })).toEqual({ refused: 'busy' })
@@ -110,7 +110,7 @@ describe('operations of a controller (SPEC §6)', () => {
     expect(bench.dispense(3, { row: 2, bin: 2 })).toMatchObject({ state: 'done' })
   })
 
-  test('interlock: no lift motion with its door open', () => {
+  test('an interlock prevents a lift motion with an open door', () => {
     const bench = createBench()
     bench.perform(1, 'bin-1', 'open_door', {}, 3000)
     expect(bench.perform(2, 'bin-1', 'raise_lift', {}, 100)).toEqual({ refused: 'interlock' })
@@ -118,7 +118,7 @@ describe('operations of a controller (SPEC §6)', () => {
     expect(bench.hub.actuations()).toHaveLength(1)
   })
 
-  test('interlock: a door forced open stops the lift', () => {
+  test('an interlock stops the lift when its door is forced open', () => {
     const bench = createBench()
     bench.perform(1, 'bin-1', 'raise_lift', {}, 500)
     bench.hub.faults.raise({ type: 'door_forced', target: 'bin-1' })
@@ -127,14 +127,14 @@ describe('operations of a controller (SPEC §6)', () => {
     expect(bench.hub.state().bins[0]).toMatchObject({ lift: 'between', door: 'open' })
   })
 
-  test('interlock: no opening while the lift moves', () => {
+  test('an interlock prevents the door from opening while the lift moves', () => {
     const bench = createBench()
     bench.perform(1, 'bin-1', 'raise_lift', {}, 500)
     expect(bench.perform(2, 'bin-1', 'open_door', {}, 3000)).toEqual({ refused: 'busy' })
     expect(bench.hub.state().bins[0]).toMatchObject({ lift: 'up', door: 'closed' })
   })
 
-  test('interlock: no dispensing into an open bin, a raised lift, or a bin that moves', () => {
+  test('an interlock prevents a dispense into an open bin, a raised lift or a moving bin', () => {
     const bench = createBench()
     bench.perform(1, 'bin-1', 'open_door', {}, 100)
     expect(bench.dispense(2, {}, 100)).toEqual({ refused: 'busy' })

@@ -30,12 +30,12 @@ const failures: Record<string, (bench: Bench) => void> = {
   'the simulator': (bench) => bench.killAndRestart(),
 }
 
-/** Every instant at which something happens, and those between. */
+/** Every instant of an event, and instants between them. */
 const instants = Array.from({ length: 240 }, (_, index) => index * 15)
 
-describe.each(Object.keys(failures))('%s fails at every instant of an operation', (failure) => {
+describe.each(Object.keys(failures))('power fails at every instant of an operation: %s', (failure) => {
   test.each(Object.keys(motions))(
-    '%s: what QRY tells afterwards is true, and a repetition moves nothing',
+    'after a power failure (%s) QRY reports the truth, and a repetition moves nothing',
     (motion) => {
       const states = new Set<string>()
       for (const instant of instants) {
@@ -61,14 +61,14 @@ describe.each(Object.keys(failures))('%s fails at every instant of an operation'
         bench.time.pass(5000)
         expect(bench.actsOf(7), `repeated after ${instant} ms`).toEqual(acts)
       }
-      // The instants covered both ends: before the command arrived, and after the result.
+      // The instants include both ends: before the command arrives, and after the result.
       expect(states).toContain('none moved=false')
       expect([...states].some((state) => state.startsWith('done') || state.startsWith('failed'))).toBe(true)
     },
   )
 })
 
-test('a fall that the sensor saw before the power failed is not forgotten', () => {
+test('a drop that the sensor saw before a power failure is not forgotten', () => {
   const bench = createBench()
   bench.dispense(7, {}, 1600)
   bench.hub.faults.raise({ type: 'brown_out', target: 'front', for_ms: 100 })
@@ -77,7 +77,7 @@ test('a fall that the sensor saw before the power failed is not forgotten', () =
   expect(bench.ask(7)).toMatchObject({ state: 'interrupted', moved: true, drops: 1 })
 })
 
-test('motions stop with the power, and the simulator’s own death leaves its world where it was', () => {
+test('motions stop with the power, and the simulator’s own death leaves its world unchanged', () => {
   const bench = createBench()
   bench.perform(1, 'bin-1', 'raise_lift', {}, 1000)
   bench.killAndRestart()

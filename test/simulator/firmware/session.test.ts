@@ -3,7 +3,7 @@ import { createBench } from '../support/bench.ts'
 import { operation, TestHost } from '../support/test-host.ts'
 
 describe('a session of the serial protocol (SPEC §4, §5)', () => {
-  test('WELCOME repeats the host session, then every device tells what it senses, in order', () => {
+  test('WELCOME repeats the host session, then every device reports its sensors, in order', () => {
     const { host } = createBench()
     expect(host.received.map(({ type }) => type)).toEqual(['ACK', 'WELCOME', 'EVT', 'EVT', 'EVT'])
     expect(host.last('WELCOME')).toMatchObject({ proto: 3, host: host.host, count: 0 })
@@ -14,7 +14,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     ])
   })
 
-  test('nothing is told before WELCOME is acknowledged, and WELCOME is repeated at 25 ms doubling to 400', () => {
+  test('the controller reports nothing before WELCOME is acknowledged, and repeats WELCOME after 25 ms, doubling to 400', () => {
     const { hub, time, host: former } = createBench()
     former.close()
     const host = new TestHost(hub, 'front', time.clock, { host: 'aaaaaaaa' })
@@ -32,7 +32,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     expect(host.of('EVT')).toEqual([])
   })
 
-  test('PONG answers PING with its t; without a session PING is not answered', () => {
+  test('PONG answers PING with its t, but a PING without a session gets no answer', () => {
     const { host, hub, time } = createBench()
     host.send({ type: 'PING', t: 4711 })
     time.pass(10)
@@ -45,11 +45,11 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     expect(stranger.received).toEqual([expect.objectContaining({ type: 'NAK', why: 'stale_host' })])
   })
 
-  test('a HELLO of another session ends the former: its command is refused and moves nothing', () => {
+  test('a HELLO of another session ends the former session: its command is refused and moves nothing', () => {
     const bench = createBench()
     const former = bench.host
     const late = former.command({ op: operation(1), dev: 'bin-1', act: 'open_door' })
-    // It was in a buffer: it arrives again, after the new session has begun.
+    // The buffered command arrives again after the new session has started.
     bench.time.pass(3000)
     bench.reconnect()
     bench.host.command({ op: operation(2), dev: 'bin-1', act: 'close_door' })
@@ -62,7 +62,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     expect(bench.hub.actuations()).toHaveLength(before)
   })
 
-  test('HELLO repeated with the same session is not a new one', () => {
+  test('a repeated HELLO with the same session starts no new session', () => {
     const { host, time } = createBench()
     const events = host.of('EVT').length
     host.hello(host.host)
@@ -72,7 +72,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     expect(host.of('ACK')).toHaveLength(2)
   })
 
-  test('a host of another version is told ours, and gets no session', () => {
+  test('a host of another version gets the controller’s version and no session', () => {
     const { hub, time, host: former } = createBench()
     former.close()
     const host = new TestHost(hub, 'front', time.clock, { host: 'bbbbbbbb' })
@@ -85,7 +85,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     expect(host.last('NAK')?.why).toBe('stale_host')
   })
 
-  test('a host of version 2 gets a session of its own version, in which no probe is without a reading', () => {
+  test('a host of version 2 gets a session of its version, in which every probe has a reading', () => {
     const { hub, time } = createBench()
     const host = new TestHost(hub, 'back', time.clock, { host: 'cccccccc' })
     time.pass(1)
@@ -100,7 +100,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     expect(events.at(-1)!.temp).toBeUndefined()
   })
 
-  test('a host silent for 5 s has lost its session, and nothing is sent to it any more', () => {
+  test('a host that is silent for 5 s has lost its session, and the controller sends it nothing', () => {
     const { host, hub, time } = createBench()
     time.pass(4000)
     host.pings = false
@@ -115,7 +115,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     expect(host.received).toHaveLength(count)
   })
 
-  test('a controller that starts says so once, with another boot id', () => {
+  test('a controller that starts reports it once, with another boot id', () => {
     const { host, hub, time } = createBench()
     const { boot, mem } = host.last('WELCOME')!
     hub.faults.raise({ type: 'brown_out', target: 'front', for_ms: 500 })
@@ -126,7 +126,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     expect(again[0]!.boot).not.toBe(boot)
   })
 
-  test('a frame that is whole but not understood is refused, so that it is not repeated for ever', () => {
+  test('a whole frame that is not understood is refused, so that the host does not repeat it', () => {
     const { host, time } = createBench()
     host.sendLine('~0001 PING t=5 u=6*a9f1')
     time.pass(10)
@@ -140,7 +140,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     ])
   })
 
-  test('one event at a time: the next waits for the acknowledgement, and tells the state of then', () => {
+  test('the controller sends one event at a time; the next one waits for the acknowledgement and has the state of that moment', () => {
     const { host, hub, time } = createBench()
     host.acknowledges = false
     hub.faults.raise({ type: 'door_forced', target: 'bin-1' })

@@ -33,7 +33,7 @@ function bench(latencies: number[]) {
 }
 
 describe('the in-process mount', () => {
-  test('opens after the call, by path or by id; another path fails', () => {
+  test('an in-process port opens after the call, by path or id; another path fails', () => {
     const { time, open } = bench([])
     const ends = [open('ports/front'), open('front'), open('nowhere')]
     expect(ends.map(({ events }) => events)).toEqual([[], [], []])
@@ -42,7 +42,7 @@ describe('the in-process mount', () => {
     expect(ends.map(({ events }) => events)).toEqual([['open'], ['open'], ['closed: no such port: nowhere']])
   })
 
-  test('lines keep their order whatever the latency', () => {
+  test('an in-process port keeps the order of lines for any latency', () => {
     const { time, open, arrived, send } = bench([50, 1, 30, 2])
     const { port, events } = open('front')
     time.pass(0)
@@ -55,7 +55,7 @@ describe('the in-process mount', () => {
     expect(events).toEqual(['open', 'c', 'd'])
   })
 
-  test('what was written before the port closed arrives; what comes back does not', () => {
+  test('lines written before the port closes arrive, lines from the other side do not', () => {
     const { time, open, arrived, send } = bench([])
     const { port, events } = open('front')
     time.pass(0)

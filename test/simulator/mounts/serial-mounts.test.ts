@@ -39,7 +39,7 @@ afterEach(async () => {
 
 const wire = () => hub.wires[0]!
 
-/** A connection of any kind, frame by frame. */
+/** A connection of any kind, read frame by frame. */
 class Connection {
   #frames: Frame[] = []
   #waiting: (() => void)[] = []
@@ -51,7 +51,7 @@ class Connection {
   })
   readonly take = (bytes: Buffer): void => this.#split(bytes.toString('latin1'))
 
-  /** The first frame that fits; earlier ones are dropped. */
+  /** The first frame that fits; earlier frames are dropped. */
   async next(fits: (frame: Frame) => boolean): Promise<Frame> {
     for (;;) {
       const frame = this.#frames.shift()
@@ -72,7 +72,7 @@ async function openSerial(path: string): Promise<{ port: SerialPort; line: Conne
 const close = (port: SerialPort): Promise<void> => new Promise((resolve) => port.close(() => resolve()))
 
 describe('the pty mount, with the real serialport', () => {
-  test('a session over it: greeting, command, result', async () => {
+  test('the pty mount carries a session: greeting, command, result', async () => {
     const link = join(folder, 'ports', 'front')
     mount = mountPty(wire(), link, silentLog)
     expect(realpathSync(link)).toMatch(/^\/dev\/pts\/\d+$/)
@@ -88,7 +88,7 @@ describe('the pty mount, with the real serialport', () => {
     await close(port)
   })
 
-  test('it survives the hub’s opening and closing again and again', async () => {
+  test('the pty mount survives repeated opening and closing by the hub', async () => {
     const link = join(folder, 'front')
     mount = mountPty(wire(), link, silentLog)
     for (let round = 1; round <= 25; round++) {
@@ -100,12 +100,12 @@ describe('the pty mount, with the real serialport', () => {
     }
   })
 
-  test('a hub that does not read loses lines and nothing else', async () => {
+  test('the pty mount loses lines and nothing else when the hub does not read', async () => {
     const link = join(folder, 'front')
     mount = mountPty(wire(), link, silentLog)
     const { port } = await openSerial(link)
     await close(port)
-    // Far more than the kernel keeps for a reader who is not there.
+    // This is much more than the kernel buffers for an absent reader.
     for (let count = 0; count < 500; count++) {
       hub.faults.raise({ type: 'brown_out', target: 'front', for_ms: 1 })
       hub.power('on', 'front')
@@ -117,7 +117,7 @@ describe('the pty mount, with the real serialport', () => {
     await close(again.port)
   })
 
-  test('its link goes with it, and what is no link is left alone', async () => {
+  test('the pty mount removes its link when it closes, and leaves other files alone', async () => {
     const link = join(folder, 'front')
     const own = mountPty(wire(), link, silentLog)
     await own.close()
@@ -128,7 +128,7 @@ describe('the pty mount, with the real serialport', () => {
 })
 
 describe('the TCP mount', () => {
-  test('the latest connection has the line', async () => {
+  test('the TCP mount gives the line to the latest connection', async () => {
     const mounted = await mountTcp(wire(), { host: '127.0.0.1', port: 0 }, silentLog)
     mount = mounted
     const dial = async () => {
@@ -152,5 +152,5 @@ describe('the TCP mount', () => {
     ['tcp://localhost:9001', { host: 'localhost', port: 9001 }],
     ['/dev/ttyUSB0', undefined],
     ['ports/front', undefined],
-  ])('%s is an address or is not', (text, address) => expect(tcpAddress(text)).toEqual(address))
+  ])('the text %s is a TCP address, or is not', (text, address) => expect(tcpAddress(text)).toEqual(address))
 })

@@ -7,7 +7,7 @@ import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { smallHub } from '../support/hardware.ts'
 
-test('what the sensor sees has left its row, also where a process that was held up hears of instants in another order', () => {
+test('a unit that the sensor has seen has left its row, also if a delayed process receives instants out of order', () => {
   const timers = new Set<() => void>()
   const clock = {
     now: () => 0,

@@ -15,7 +15,7 @@ test('a hub drives outputs and cannot drive sensors', () => {
   expect(bank.levels()).toEqual({ main_lock: 1, main_door: 0 })
 })
 
-test('a listener hears each change once, with who moved the line', () => {
+test('a listener receives each change once, with the side that drove the line', () => {
   const bank = createGpioBank(lines)
   const heard: unknown[] = []
   const remove = bank.onChange((...change) => heard.push(change))
@@ -32,7 +32,7 @@ test('a listener hears each change once, with who moved the line', () => {
   ])
 })
 
-test('an unknown line is a mistake of the caller', () => {
+test('an unknown line is a caller’s mistake and throws', () => {
   const bank = createGpioBank(lines)
   expect(() => bank.get('fridge_1_left_lock')).toThrow(RangeError)
   expect(() => bank.set('fridge_1_left_lock', 1)).toThrow(RangeError)
@@ -55,7 +55,7 @@ test('in-process lines watch sensors until they are closed, and closing changes 
   expect(bank.get('main_lock')).toBe(1)
 })
 
-test('deferred edges merge into a read of the level, and none arrives after closing', () => {
+test('deferred edges merge into one read of the level, and none arrives after closing', () => {
   const bank = createGpioBank(lines)
   const queue: (() => void)[] = []
   const gpio = bank.asLines((task) => queue.push(task))

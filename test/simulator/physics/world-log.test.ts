@@ -6,7 +6,7 @@ import { smallHub } from '../support/hardware.ts'
 
 const records = (bench: Bench): WorldRecord[] => bench.storage.open<WorldRecord>('world').read()
 
-/** What people and motors do, in any order. */
+/** Actions of people and motors, in any order. */
 const deeds: ((bench: Bench, n: number) => void)[] = [
   (bench, n) => bench.dispense(n, { row: 1 + (n % 3), bin: 1 + (n % 2) }, 4000),
   (bench, n) => bench.perform(n, `bin-${1 + (n % 2)}`, 'raise_lift', {}, 3000),
@@ -25,7 +25,7 @@ const deeds: ((bench: Bench, n: number) => void)[] = [
 ]
 
 describe('the world', () => {
-  test('its state is the fold of its log, after whatever happened and at every restart', () => {
+  test('the state of the world is the fold of its log, after any actions and at every restart', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: deeds.length - 1 }), { maxLength: 40 }), (choices) => {
         const bench = createBench()
@@ -43,7 +43,7 @@ describe('the world', () => {
     )
   })
 
-  test('acts are numbered from 1 without a gap, and told from any number on', () => {
+  test('acts are numbered from 1 without a gap, and can be read from any number on', () => {
     const bench = createBench()
     for (let n = 1; n <= 4; n++) bench.perform(n, 'bin-1', n % 2 ? 'open_door' : 'close_door', {}, 2000)
     const acts = bench.hub.actuations()
@@ -60,7 +60,7 @@ describe('the world', () => {
     })
   })
 
-  test('shelves are loaded once, at the very beginning; the rest of them is empty', () => {
+  test('shelves are loaded once at the start, and unlisted rows are empty', () => {
     const loaded = [{ cabinet: 1, shelf: 1, row: 2, product_id: 42, units: 3 }]
     const first = createBench({ loaded })
     const units = (bench: Bench): number[] => bench.hub.state().rows.map((row) => row.units)
@@ -71,12 +71,12 @@ describe('the world', () => {
     expect(units(again)).toEqual([0, 2, 0, 0, 0, 0, 0])
   })
 
-  test('an empty row turns, and nothing falls', () => {
+  test('the motor of an empty row turns, and nothing drops', () => {
     const bench = createBench({ loaded: [] })
     expect(bench.dispense(1)).toMatchObject({ state: 'failed', why: 'no_drop', moved: true, drops: 0 })
   })
 
-  test('locks obey the hub, doors obey locks, and sensors show doors', () => {
+  test('locks obey the hub, doors obey locks, and sensors follow doors', () => {
     const { hub } = createBench()
     expect(hub.act({ action: 'open_door', target: 'main' })).toEqual({
       ok: false,
@@ -96,7 +96,7 @@ describe('the world', () => {
     ])
   })
 
-  test('I7: with the power locks fall back to locked, and motors stop', () => {
+  test('I7: without power locks fall back to locked, and motors stop', () => {
     const bench = createBench()
     bench.hub.gpio.drive('fridge_1_left_lock', 1)
     bench.perform(1, 'bin-1', 'raise_lift', {}, 500)
@@ -110,7 +110,7 @@ describe('the world', () => {
     expect(bench.ask(1)).toMatchObject({ state: 'interrupted' })
   })
 
-  test('people are told what stands in their way', () => {
+  test('a person’s act is refused with the obstacle', () => {
     const { hub } = createBench()
     const reason = (deed: Parameters<typeof hub.act>[0]): string | undefined => {
       const result = hub.act(deed)

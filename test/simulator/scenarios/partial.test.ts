@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { differenceOf } from '../../../simulator/scenarios/partial.ts'
 
-test('only what is expected is compared, at any depth, in any order', () => {
+test('a comparison checks only the expected fields, at any depth, in any order', () => {
   const seen = {
     online: true,
     bins: [
@@ -24,12 +24,12 @@ test.each([
   ],
   [{ bins: [{ bin: 3 }] }, 'bins has no {"bin":3}; it has [{"bin":1,"status":"healthy"}]'],
   [{ names: ['ann'] }, 'names has no ann: it is empty'],
-])('what differs is said in a sentence: %j', (expected, sentence) => {
+])('a difference is described in a sentence: %j', (expected, sentence) => {
   const seen = { online: true, bins: [{ bin: 1, status: 'healthy' }], names: [] }
   expect(differenceOf(expected, seen)).toBe(sentence)
 })
 
-test('an empty list is expected of an empty list alone', () => {
+test('an expected empty list matches only an empty list', () => {
   expect(differenceOf({ names: [] }, { names: ['ann'] })).toBe('names is ["ann"], not []')
   expect(differenceOf({ names: [] }, { names: [] })).toBeUndefined()
 })

@@ -36,7 +36,7 @@ async function call(method: string, path: string, body?: object) {
   return { status: answer.status, json: (await answer.json()) as never as Record<string, unknown> }
 }
 
-test('scenarios are kept, read, listed and removed by their names', async () => {
+test('scenarios can be stored, read, listed and removed by name', async () => {
   const own = text.replace('name: one', 'name: two')
   expect(await call('PUT', '/api/scenarios/two', { text: own })).toMatchObject({ status: 200 })
   expect(await call('GET', '/api/scenarios/two')).toMatchObject({ json: { name: 'two', text: own } })
@@ -65,7 +65,7 @@ test.each([
   ['DELETE', '/api/recording', undefined, 409, 'nothing is being recorded'],
   ['DELETE', '/api/recording?name=A', undefined, 422, 'small letters'],
   ['POST', '/api/hubs/1/chance', { seed: -1 }, 422, 'seed'],
-] as const)('%s %s %j is refused in words', async (method, path, body, status, message) => {
+] as const)('the request %s %s %j is refused in words', async (method, path, body, status, message) => {
   const answer = await call(method, path, body)
   expect(answer).toMatchObject({
     status,
@@ -73,7 +73,7 @@ test.each([
   })
 })
 
-test('a text may be longer than other bodies, and no longer than a scenario', async () => {
+test('the body limit of a scenario text is the limit of a scenario, not that of other bodies', async () => {
   const long = `${text}# ${'x'.repeat(100_000)}\n`
   expect((await call('PUT', '/api/scenarios/one', { text: long })).status).toBe(200)
   expect((await call('PUT', '/api/scenarios/one', { text: 'x'.repeat(300_000) })).status).toBe(413)

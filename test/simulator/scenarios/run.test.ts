@@ -35,8 +35,8 @@ const scenario = (steps: string, head = ''): string =>
 const run = (text: string, isStopped = () => false): Promise<Run> =>
   runAndWatch({ simulator, clock, isStopped }, { hub_id: 1, text }, () => {})
 
-describe('a scenario at hardware alone', () => {
-  test('steps are done in their order, to the end', async () => {
+describe('a scenario without a cloud', () => {
+  test('the steps of a scenario run in order, to the end', async () => {
     const result = await run(
       scenario(`  - fault: { type: door_forced, target: bin-1 }
   - act: { action: put_items, target: bin-1, units: 2 }
@@ -70,7 +70,7 @@ describe('a scenario at hardware alone', () => {
     ['pay: { customer: ann }', 'ann has no cart yet'],
     ['network: away', 'this needs a cloud and a hub: start the simulator with the demo (npm start)'],
   ])(
-    'what is not so ends it at that step, with a sentence that says what was seen: %s',
+    'a failed expectation ends the scenario at that step, with a sentence about the difference: %s',
     async (step, seen) => {
       const head =
         '  - fault: { type: door_forced, target: main }\n  - act: { action: close_door, target: main }\n'
@@ -85,7 +85,7 @@ describe('a scenario at hardware alone', () => {
     },
   )
 
-  test('a motion of before does not count', async () => {
+  test('a motion before the scenario does not count', async () => {
     hub.faults.raise({ type: 'door_forced', target: 'main' })
     hub.act({ action: 'close_door', target: 'main' })
     expect(await run(scenario('  - expect: { motion: { device: main, times: 0 } }'))).toMatchObject({
@@ -93,7 +93,7 @@ describe('a scenario at hardware alone', () => {
     })
   })
 
-  test('it begins in a hub that is put to rights: no fault, no open door', async () => {
+  test('a scenario starts in a repaired hub: no fault, no open door', async () => {
     hub.faults.raise({ type: 'jam', target: 'bin-1' })
     hub.faults.raise({ type: 'door_forced', target: 'main' })
     expect(await run(scenario('  - expect: { device: { name: main, is: { open: false } } }'))).toMatchObject({
@@ -102,7 +102,7 @@ describe('a scenario at hardware alone', () => {
     expect(hub.faults.active()).toEqual([])
   })
 
-  test('one runs at a time, and one that is stopped ends before its next step', async () => {
+  test('scenarios run one at a time, and a stopped scenario ends before its next step', async () => {
     const text = scenario('  - wait: 300 ms\n  - act: { action: press, target: front }')
     let isStopped = false
     const first = run(text, () => isStopped)
@@ -118,7 +118,7 @@ describe('a scenario at hardware alone', () => {
     ])
   })
 
-  test('with its seed the same happens by chance', async () => {
+  test('a scenario with a seed has the same random events in every run', async () => {
     const drawn = async (seed: number): Promise<number[]> => {
       await run(scenario('  - wait: 1 ms', `seed: ${seed}`))
       hub.faults.raise({ type: 'jam', probability: 0.5 })
@@ -132,7 +132,7 @@ describe('a scenario at hardware alone', () => {
 
 const moved = (acts: readonly Act[]): string[] => acts.map(({ device, action }) => `${device} ${action}`)
 
-test('what is done at the console is recorded, saved and replayed: the same motions', async () => {
+test('a session at the console can be recorded, saved and replayed: the motions are the same', async () => {
   const post = (path: string, body: object): Promise<unknown> => simulator.ask('POST', path, body)
   await post('/api/recording', { hub_id: 1 })
   await expect(post('/api/runs', { hub_id: 1, text: scenario('  - wait: 1 s') })).rejects.toThrow(
@@ -158,7 +158,7 @@ test('what is done at the console is recorded, saved and replayed: the same moti
   expect(replay).toMatchObject({ name: 'mine', state: 'passed' })
   expect(moved(hub.actuations(recorded.length))).toEqual(recorded)
 
-  // Edited so that it expects one hand more than there was.
+  // This version expects one hand more than there was.
   const wrong = text
     .replace('action: take_items\n        times: 1', 'action: take_items\n        times: 2')
     .replaceAll('60 s', '100 ms')

@@ -23,7 +23,7 @@ function problems(text: string, given = {}): readonly string[] {
 }
 
 describe('a scenario as a file', () => {
-  test('every scenario of the library can be read, bears its file’s name, and expects something', () => {
+  test('every scenario of the library can be read, has its file’s name, and has an expectation', () => {
     const files = readdirSync(library)
     expect(files.length).toBeGreaterThanOrEqual(15)
     for (const name of files) {
@@ -39,7 +39,7 @@ describe('a scenario as a file', () => {
     expect(stepNames.filter((name) => !readme.includes(`\`${name}`))).toEqual([])
   })
 
-  test('parameters stand in steps, alone as what they are and within text; other values are given for a run', () => {
+  test('parameters replace values with their type and parts of text, and a run can override them', () => {
     const text = file(
       "- act: { action: take_items, target: 'bin-${bin}', units: '${units}' }",
       'parameters: { bin: 2, units: 3 }',
@@ -54,12 +54,12 @@ describe('a scenario as a file', () => {
     ])
   })
 
-  test('what is known only when its turn comes is left standing until then', () => {
+  test('a reference to a later result stays in the text until its step runs', () => {
     const [step] = readScenario(file("- act: { action: take_items, target: 'bin-${bin.ann}' }")).steps
     expect(filledStep(step!, new Map([['bin.ann', 4]])).what).toMatchObject({ target: 'bin-4' })
   })
 
-  test('times are words', () => {
+  test('durations are written as words', () => {
     const waits = ['300 ms', '2.5 s', '10 min', '1 h'].map((time) => `- wait: ${time}`).join('\n')
     expect(readScenario(file(waits)).steps.map((step) => filledStep(step, new Map()).what)).toEqual([
       300, 2500, 600_000, 3_600_000,
@@ -83,11 +83,11 @@ describe('a scenario as a file', () => {
     ['- cart: { customer: ann, items: [{ row: top, units: 1 }] }', /must be cabinet\/shelf\/row/],
     ['- program: { name: edge, do: copy }', /program/],
     ['- owner: { call: open the bin }', /must be a method and a path/],
-  ])('“%s” is refused with its line, and what is wrong', (steps, message) => {
+  ])('the scenario “%s” is refused with its line and reason', (steps, message) => {
     expect(problems(file(steps))[0]).toMatch(message)
   })
 
-  test('what is not YAML, is no scenario, or is a bomb is refused in a sentence', () => {
+  test('a scenario that is no YAML, no scenario or a YAML bomb is refused in a sentence', () => {
     expect(problems('name: [')[0]).toMatch(/flow|Flow/)
     expect(problems('- 1')[0]).toMatch(/object/)
     expect(problems('x'.repeat(200_001))).toEqual(['a scenario has at most 200000 characters'])
@@ -101,7 +101,7 @@ describe('a scenario as a file', () => {
     expect(problems(bomb.join('\n'))[0]).toMatch(/alias/i)
   })
 
-  test('what is written is read again as it was', () => {
+  test('a written scenario is read again unchanged', () => {
     const steps = [{ fault: { type: faultTypes[0] } }, { wait: '2 s' }]
     expect(readScenario(writeScenario({ name: 'made', description: 'By hand.', steps })).steps).toMatchObject(
       [
@@ -112,7 +112,7 @@ describe('a scenario as a file', () => {
   })
 })
 
-test('a scenario with many mistakes names all of them at once, each with its line, in words, with what is possible', () => {
+test('a scenario with many mistakes names all of them at once, each with its line, in words, and the possible values', () => {
   const text = [
     'name: Bad Name',
     'seed: often',

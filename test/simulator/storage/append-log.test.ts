@@ -12,7 +12,7 @@ describe.each([
   ['in memory', (): SimulatorStorage => memoryStorage()],
   ['in a folder', (): SimulatorStorage => folderStorage(join(folder, 'below'))],
 ])('an append log %s', (_, create) => {
-  test('reads what was appended, in its order, also when opened again', () => {
+  test('an append log reads entries in order, also after it is reopened', () => {
     const storage = create()
     const log = storage.open<number>('one')
     expect(log.read()).toEqual([])
@@ -23,7 +23,7 @@ describe.each([
     expect(storage.open<number>('other').read()).toEqual([])
   })
 
-  test('is replaced at one instant, and appended to afterwards', () => {
+  test('an append log is replaced at one instant, and can be appended to afterwards', () => {
     const storage = create()
     const log = storage.open<string>('one')
     log.append('old')
@@ -34,7 +34,7 @@ describe.each([
   })
 })
 
-test('what a kill left half written is cut off, and the next entry stands for itself', () => {
+test('an append log cuts off a half-written entry after a kill, and the next entry is intact', () => {
   const path = join(folder, 'one.jsonl')
   const log = folderStorage(folder).open<object>('one')
   log.append({ name: 'jalapeño' })

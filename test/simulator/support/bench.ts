@@ -12,20 +12,20 @@ import { smallHub } from './hardware.ts'
 import { TestHost, operation } from './test-host.ts'
 import { VirtualTime } from './virtual-time.ts'
 
-/** A simulated hub under virtual time, with a host on its `front` controller. */
+/** A simulated hub under virtual time, with a host at its `front` controller. */
 export interface Bench {
   time: VirtualTime
   storage: SimulatorStorage
   hub: SimulatedHub
   host: TestHost
-  /** Sends a command, lets `ms` pass, and returns the last result of it, or the refusal. */
+  /** Sends a command, lets `ms` pass, and returns its last result or its refusal. */
   perform(n: number, device: string, action: string, extra?: Record<string, unknown>, ms?: number): Outcome
   dispense(n: number, extra?: Record<string, unknown>, ms?: number): Outcome
-  /** What QRY answers. */
+  /** The answer to QRY. */
   ask(n: number): FrameOf<'RES'> | undefined
-  /** Connects again, with a new session, and lets the greeting pass. */
+  /** Reconnects with a new session, and completes the greeting. */
   reconnect(host?: string): TestHost
-  /** The process dies and starts anew on what it had stored. */
+  /** The process dies and restarts with its stored data. */
   killAndRestart(): void
   /** The acts of operation `n`. */
   actsOf(n: number): Act[]

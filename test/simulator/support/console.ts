@@ -10,13 +10,13 @@ import { readScenario, ScenarioError } from '../../../simulator/scenarios/text.t
 
 export interface TestConsole {
   app: Hono
-  /** Its interface, without a connection. */
+  /** The simulator's interface, without a connection. */
   simulator: Simulator
 }
 
 const noPage = pageAssets({ readdirSync: () => [], readFileSync: () => new Uint8Array() }, '/nowhere')
 
-/** The simulator's console with scenarios of its own, kept in `texts`. */
+/** The simulator's console with its own scenarios, stored in `texts`. */
 export function testConsole(
   options: Pick<ConsoleOptions, 'fleet' | 'clock'> & {
     random: Random

@@ -10,7 +10,10 @@ import { every, type Clock } from '../../../protocol/model/runtime.ts'
 import type { LinePort } from '../../../protocol/serial/line-port.ts'
 import type { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 
-/** A host that does as it is told: it sends what the test says, once; acknowledges what comes, and pings, if it is to. */
+/**
+ * A host that is driven by the test: it sends each frame once, and acknowledges and pings only if the test
+ * asks for it.
+ */
 export class TestHost {
   readonly received: Frame[] = []
   acknowledges = true

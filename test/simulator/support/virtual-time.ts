@@ -6,7 +6,7 @@ interface Task {
   run: () => void
 }
 
-/** Time that passes only when the test says so. */
+/** Time that passes only on request of the test. */
 export class VirtualTime {
   now = 0
   #tasks = new Set<Task>()
@@ -39,13 +39,13 @@ export class VirtualTime {
     this.now = until
   }
 
-  /** Lets time pass until a promise is settled: what waits for it goes on in between. */
+  /** Lets time pass until a promise is settled; the work that it waits for goes on meanwhile. */
   async settle<T>(work: Promise<T>): Promise<T> {
     let isSettled = false
     const settled = (): void => void (isSettled = true)
     work.then(settled, settled)
     for (;;) {
-      // Everything that promises have set going is planned by now.
+      // All timers that pending promises cause are planned after this.
       await new Promise((resolve) => void setImmediate(resolve))
       if (isSettled) return work
       const next = Math.min(...[...this.#tasks].map(({ at }) => at))
@@ -54,7 +54,7 @@ export class VirtualTime {
     }
   }
 
-  /** Everything planned is dropped: the process died. */
+  /** Drops all planned timers: the process died. */
   die(): void {
     this.#tasks.clear()
   }

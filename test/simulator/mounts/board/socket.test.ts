@@ -40,7 +40,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A firmware that says what the test says. */
+/** A firmware that is scripted by the test. */
 function plugIn() {
   const socket = connect((server.address as { path: string }).path)
   const heard: Message[] = []
@@ -68,8 +68,8 @@ function plugIn() {
 
 const actsOf = (device: string) => hub.actuations().filter((act) => act.device === device)
 
-describe('a firmware of one’s own behind the board’s socket (board/SPEC.md)', () => {
-  test('power comes first, with the devices and the flash; a line, a motor, a sensor, the flash', async () => {
+describe('external firmware at the board’s socket (board/SPEC.md)', () => {
+  test('power comes first with the devices and the flash, then a line, a motor, a sensor and the flash', async () => {
     const firmware = plugIn()
     await firmware.hears(({ on }) => on === 'power')
     expect(firmware.heard[0]).toMatchObject({ on: 'power', protocol: 1, controller: 'front', flash: [] })
@@ -91,7 +91,7 @@ describe('a firmware of one’s own behind the board’s socket (board/SPEC.md)'
     await firmware.closes()
   })
 
-  test('a program that dies leaves nothing moving (I7)', async () => {
+  test('I7: a firmware program that dies leaves nothing moving', async () => {
     const firmware = plugIn()
     await firmware.ask({ do: 'run', device: 'bin-1', action: 'open_door', op: OP })
     time.pass(500)
@@ -100,7 +100,7 @@ describe('a firmware of one’s own behind the board’s socket (board/SPEC.md)'
     expect(actsOf('bin-1')).toMatchObject([{ detail: { to: 'between', completed: false } }])
   })
 
-  test('the loss of power ends the connection; who comes back before the power waits for it', async () => {
+  test('the loss of power ends the connection, and a program that reconnects waits for the power', async () => {
     const firmware = plugIn()
     await firmware.ask({ do: 'run', device: 'bin-1', action: 'open_door', op: OP })
     hub.power('off', 'front')
@@ -114,7 +114,7 @@ describe('a firmware of one’s own behind the board’s socket (board/SPEC.md)'
     await next.hears(({ on }) => on === 'power')
   })
 
-  test('the flash can be lost or unwritable, the supply weak, as for the built-in firmware', async () => {
+  test('external firmware can lose its flash, fail to write it, and have a weak supply, as the built-in firmware', async () => {
     const firmware = plugIn()
     await firmware.ask({ do: 'append', entry: { format: '00c0ffee' } })
     hub.faults.raise({ type: 'flash_fault', target: 'front' })
@@ -129,7 +129,7 @@ describe('a firmware of one’s own behind the board’s socket (board/SPEC.md)'
     await next.hears(({ on, flash }) => on === 'power' && JSON.stringify(flash) === '[]')
   })
 
-  test('what makes no sense is answered with an error, and nothing is done', async () => {
+  test('an invalid message is answered with an error and has no effect', async () => {
     const firmware = plugIn()
     const wrong = [
       { do: 'fly' },

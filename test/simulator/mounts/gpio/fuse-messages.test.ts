@@ -11,7 +11,7 @@ import {
   decodeRequest,
 } from '../../../../simulator/mounts/gpio/fuse-messages.ts'
 
-/** The kernel's side of the wire, field by field. */
+/** Encodes a request as the kernel does, field by field. */
 function request(opcode: number, unique: bigint, node: number, body: Buffer): Buffer {
   const head = Buffer.alloc(IN_HEADER_SIZE)
   head.writeUInt32LE(IN_HEADER_SIZE + body.length, 0)
@@ -38,7 +38,7 @@ const node = fc.nat(2 ** 31)
 const offset = fc.nat(2 ** 31)
 const name = fc.string({ minLength: 1, maxLength: 200 }).filter((text) => !text.includes('\0'))
 
-test('requests decode to what the kernel laid down', () => {
+test('requests decode to the kernel’s fields', () => {
   fc.assert(
     fc.property(u64, node, u64, offset, u32, u64, (unique, node, handle, offset, size, pollHandle) => {
       const head = { unique, node }
@@ -82,7 +82,7 @@ test('names and written bytes arrive whole', () => {
   )
 })
 
-test('bytes that are cut short are refused, never read past', () => {
+test('truncated bytes are refused, and never read past their end', () => {
   fc.assert(
     fc.property(fc.constantFrom(...Object.values(Opcode)), fc.nat(100), (opcode, cut) => {
       const whole = request(opcode, 1n, 1, Buffer.alloc(64))
@@ -92,7 +92,7 @@ test('bytes that are cut short are refused, never read past', () => {
   )
 })
 
-test('anything else is named by its number', () => {
+test('any other request is named by its number', () => {
   expect(decodeRequest(request(99, 5n, 1, Buffer.alloc(0)))).toEqual({
     unique: 5n,
     node: 1,
@@ -101,7 +101,7 @@ test('anything else is named by its number', () => {
   })
 })
 
-test('replies say their own length, whom they answer, and errors as negative numbers', () => {
+test('replies contain their length, the request number, and errors as negative numbers', () => {
   fc.assert(
     fc.property(u64, fc.nat(133), fc.nat(2 ** 31), (unique, errno, node) => {
       const error = replyError(unique, errno)
@@ -117,7 +117,7 @@ test('replies say their own length, whom they answer, and errors as negative num
   )
 })
 
-test('a wake-up is unsolicited: no request number, the code of the notice, the handle', () => {
+test('a wake-up notice has no request number, but the code of the notice and the handle', () => {
   fc.assert(
     fc.property(u64, (handle) => {
       const notice = notifyPoll(handle)
@@ -130,7 +130,7 @@ test('a wake-up is unsolicited: no request number, the code of the notice, the h
   )
 })
 
-test('a folder read in pieces of any size lists every entry once', () => {
+test('a folder that is read in parts of any size lists every entry once', () => {
   fc.assert(
     fc.property(
       fc.uniqueArray(name, { maxLength: 30 }),

@@ -70,7 +70,7 @@ test('a file is read from any offset, past the page cache', () => {
   expect([read(handle), read(handle, 1), read(handle, 0, 1), read(handle, 2)]).toEqual(['0\n', '\n', '0', ''])
 })
 
-test('an event stands for each handle until that handle reads from the start', () => {
+test('an event stays pending for each handle until that handle reads from the start', () => {
   const { open, read, isDue, state } = setUp()
   const first = open().readBigUInt64LE(0)
   const second = open().readBigUInt64LE(0)
@@ -85,7 +85,7 @@ test('an event stands for each handle until that handle reads from the start', (
   expect([isDue(first), isDue(second)]).toEqual([false, true])
 })
 
-test('those who wait are woken, those who only looked or have closed are not', () => {
+test('waiting handles are woken, closed handles and handles that only polled are not', () => {
   const { server, ask, open, isDue } = setUp()
   const waiting = open().readBigUInt64LE(0)
   const looking = open().readBigUInt64LE(0)
@@ -99,7 +99,7 @@ test('those who wait are woken, those who only looked or have closed are not', (
   expect(server.wake(FILE)).toEqual([])
 })
 
-test('a failure is the error number; what is not known is ENOSYS; to forgetting nothing is answered', () => {
+test('a failure returns its error number, an unknown request ENOSYS, and FORGET no reply', () => {
   const { ask, write, open, state } = setUp()
   const handle = open().readBigUInt64LE(0)
   expect(write(handle, '1').body.readUInt32LE(0)).toBe(1)

@@ -22,14 +22,14 @@ export const chipLabel = 'pinctrl-bcm2711'
 
 const root = join(import.meta.dirname, '../../../..')
 
-/** A program in a mount of its own, over the lines of `bank`. */
+/** A program in its own mount namespace, over the lines of `bank`. */
 export interface Mounted {
   bank: GpioBank
   process: ChildProcess
-  /** Messages that it wrote, one JSON object a line. */
+  /** Messages of the program, one JSON object per line. */
   next(): Promise<Record<string, unknown>>
   send(message: object): void
-  /** Started over the same lines. */
+  /** Restarts the program over the same lines. */
   again(): Promise<Mounted>
   pid(): Promise<number>
 }
@@ -39,7 +39,7 @@ export interface Bench {
   end(): Promise<void>
 }
 
-/** Starts programs (compiled, by their names in this repository) under `sysfs-main`, and ends them all. */
+/** Starts compiled programs, by their names in this repository, under `sysfs-main`, and ends them all. */
 export function createBench(): Bench {
   const folder = mkdtempSync(join(tmpdir(), 'larder-sysfs-'))
   const hardwareFile = join(folder, 'hardware.json')

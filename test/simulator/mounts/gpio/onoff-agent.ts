@@ -3,8 +3,9 @@ import { createInterface } from 'node:readline'
 import { Gpio, type Direction, type Edge, type Options } from 'onoff'
 
 /**
- * Runs within the mount and does with sysfs and onoff what lines on its standard input say; answers each with a line:
- * `{value}` or `{error}` (the error's code), and `{edge, level}` for each edge that onoff reports.
+ * Runs in the mount namespace and uses sysfs and onoff as the lines on its standard input ask. It answers
+ * each line with `{value}` or `{error}` (the error's code), and prints `{edge, level}` for each edge from
+ * onoff.
  */
 export type AgentRequest =
   | { do: 'list'; path: string }

@@ -24,7 +24,7 @@ const lock = 512 + 17
 const door = 512 + 27
 const invertedLock = 512 + 5
 
-test('the registers outlive an export: direction and level stay, edge and active_low do not', () => {
+test('the registers survive an unexport: direction and level stay, edge and active_low do not', () => {
   const { pins, levels } = setUp()
   pins.export(lock)
   pins.write(lock, 'direction', 'high')
@@ -47,7 +47,7 @@ test('a line that was driven before is an output from the start', () => {
   expect([pins.read(lock, 'direction'), pins.read(invertedLock, 'direction')]).toEqual(['out', 'in'])
 })
 
-test('an output that is made an input falls back to its resting level, whatever the wiring', () => {
+test('an output that becomes an input falls back to its resting level, for any wiring', () => {
   const { pins, levels } = setUp()
   pins.export(invertedLock)
   pins.write(invertedLock, 'direction', 'low')
@@ -56,7 +56,7 @@ test('an output that is made an input falls back to its resting level, whatever 
   expect([levels.get('fridge_1_left_lock'), pins.read(invertedLock, 'value')]).toEqual([0, '1'])
 })
 
-test('a sensor cannot be driven, and an output without the simulator cannot either', () => {
+test('a sensor cannot be driven, nor can an output without the simulator', () => {
   const { pins, wiring } = setUp()
   pins.export(door)
   expect(pins.write(door, 'direction', 'out')).toBe(Errno.EPERM)
@@ -67,7 +67,7 @@ test('a sensor cannot be driven, and an output without the simulator cannot eith
   expect(pins.read(lock, 'value')).toBe('0')
 })
 
-test('a line of which nothing is known keeps the level that it had', () => {
+test('a line without a known level keeps its last level', () => {
   const { pins, levels, woken } = setUp()
   pins.export(door)
   pins.write(door, 'edge', 'both')
@@ -86,21 +86,24 @@ test.each([
   ['none', '0', []],
   ['rising', '1', [0]],
   ['falling', '1', [1]],
-] as const)('edge %s with active_low %s', (edge, activeLow, wakingLevels) => {
-  const { pins, levels, woken } = setUp()
-  pins.export(door)
-  pins.write(door, 'active_low', activeLow)
-  pins.write(door, 'edge', edge)
-  const heard: Level[] = []
-  for (const level of [1, 0] as const) {
-    levels.set('main_door', level)
-    pins.refresh()
-    if (woken.splice(0).length > 0) heard.push(level)
-  }
-  expect(heard).toEqual(wakingLevels)
-})
+] as const)(
+  'a reader of the edge %s with active_low %s is woken only at the matching levels',
+  (edge, activeLow, wakingLevels) => {
+    const { pins, levels, woken } = setUp()
+    pins.export(door)
+    pins.write(door, 'active_low', activeLow)
+    pins.write(door, 'edge', edge)
+    const heard: Level[] = []
+    for (const level of [1, 0] as const) {
+      levels.set('main_door', level)
+      pins.refresh()
+      if (woken.splice(0).length > 0) heard.push(level)
+    }
+    expect(heard).toEqual(wakingLevels)
+  },
+)
 
-test('what is watched for edges cannot become an output', () => {
+test('a line that is watched for edges cannot become an output', () => {
   const { pins } = setUp()
   pins.export(lock)
   pins.write(lock, 'edge', 'both')

@@ -53,7 +53,7 @@ test.each(['unix', 'tcp'])('a hub reads, watches and drives the lines over a %s 
   await vi.waitUntil(() => bank.get('main_lock') === 1)
 })
 
-test('a hub that dies changes no level, and its successor sees what it left', async () => {
+test('a hub that dies changes no level, and its successor sees the last levels', async () => {
   const { bank, server } = await serve({ path: join(folder(), 'gpio.sock') })
   const first = use(server.address)
   await vi.waitUntil(() => first.read('main_lock') === 0)
@@ -65,7 +65,7 @@ test('a hub that dies changes no level, and its successor sees what it left', as
   expect(second.read('main_lock')).toBe(1)
 })
 
-test('a simulator that comes back is found again, with the levels that hold then', async () => {
+test('a hub reconnects to a restarted simulator, and reads the present levels', async () => {
   const address = { path: join(folder(), 'gpio.sock') }
   const { bank, server } = await serve(address)
   const gpio = use(address)
@@ -77,13 +77,13 @@ test('a simulator that comes back is found again, with the levels that hold then
   await vi.waitUntil(() => gpio.read('main_door') === 1, { timeout: 5000 })
 })
 
-test('a socket that somebody serves is not taken from him', async () => {
+test('the simulator does not take over a socket that another process serves', async () => {
   const address = { path: join(folder(), 'gpio.sock') }
   await serve(address)
   await expect(serve(address)).rejects.toThrow('in use')
 })
 
-test('what is not of the protocol is answered by hanging up, and what cannot be driven by a refusal', async () => {
+test('an unknown message ends the connection, and an impossible drive is refused', async () => {
   const { server } = await serve({ path: join(folder(), 'gpio.sock') })
   const socket = connect(server.address as { path: string })
   let text = ''

@@ -10,7 +10,7 @@ let bench: Bench
 beforeEach(() => void (bench = createBench()))
 afterEach(() => bench.end())
 
-/** What the agent answered: the value, or the error's code. */
+/** The agent's answer: the value, or the error's code. */
 async function ask(agent: Mounted, request: AgentRequest): Promise<unknown> {
   agent.send(request)
   const answer = await agent.next()
@@ -19,7 +19,7 @@ async function ask(agent: Mounted, request: AgentRequest): Promise<unknown> {
 const read = (agent: Mounted, path: string) => ask(agent, { do: 'read', path })
 const write = (agent: Mounted, path: string, text: string) => ask(agent, { do: 'write', path, text })
 
-describe.each([0, 512])('with the chip at base %i', (base) => {
+describe.each([0, 512])('sysfs with the chip at base %i', (base) => {
   const lock = base + 17
   const door = base + 27
   const invertedLock = base + 5
@@ -66,7 +66,7 @@ describe.each([0, 512])('with the chip at base %i', (base) => {
     await ask(agent, { do: 'set', pin: lock, level: 1 })
     await vi.waitUntil(() => agent.bank.get('main_lock') === 1)
     expect(await ask(agent, { do: 'get', pin: lock })).toBe(1)
-    // Wired so that a low voltage unlocks.
+    // This lock is wired so that a low voltage unlocks it.
     await ask(agent, { do: 'open', pin: invertedLock, direction: 'low' })
     await vi.waitUntil(() => agent.bank.get('fridge_1_left_lock') === 1)
     await write(agent, `gpio${invertedLock}/direction`, 'high')
