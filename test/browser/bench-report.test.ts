@@ -6,7 +6,7 @@ import { reportOf } from '../bench/report.ts'
 import { openBrowser } from '../support/browser.ts'
 import { service } from '../support/services.ts'
 
-service('chromium')('a run of the benchmarks is drawn on one page that needs nothing else', async () => {
+service('chromium')('the report of a benchmark run is one page without external files', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-report-'))
   const browser = await openBrowser()
   try {
@@ -28,7 +28,7 @@ service('chromium')('a run of the benchmarks is drawn on one page that needs not
     const file = join(folder, 'report.html')
     writeFileSync(file, page)
     const { page: seen, problems } = await browser.open(`file://${file}`, { width: 1400 })
-    // Two of distributions, one by rounds, one of growth.
+    // Two plots of distributions, one plot by rounds, one plot of growth.
     await expect.poll(() => seen.locator('.plots svg[viewBox]').count()).toBe(4)
     expect(await seen.locator('h2').textContent()).toBe('search </script><b>')
     expect(await seen.locator('tr:has-text("many to few") td').allTextContents()).toEqual([

@@ -21,19 +21,19 @@ const raise = async (type: string, target: string): Promise<string> =>
   (await demo.simulator.ask<{ id: string }>('POST', '/api/hubs/1/faults', { type, target })).id
 const mend = (fault: string): Promise<unknown> => demo.simulator.ask('DELETE', `/api/hubs/1/faults/${fault}`)
 
-/** The technician: reads the page, uses hands, and looks at the hub itself, not at what the page says of it. */
+/** The technician reads the page, acts by hand, and inspects the hub itself rather than its page. */
 class Technician {
   readonly page: Page
   constructor(page: Page) {
     this.page = page
   }
 
-  /** Begins the step in hand, uses hands, and waits until the hub has seen what it saw. */
+  /** Starts the current step, acts by hand, and waits until the hub has its observation. */
   async carryOut(id: string, hands: () => Promise<void> = () => Promise.resolve()): Promise<void> {
     const inHand = this.page.locator(`[data-in-hand="${id}"]`)
     const [kind] = id.split('/')
     const before = Number(await inHand.getAttribute('data-attempts'))
-    // Controllers by keyboard alone, what moves by finger.
+    // Controllers are tested by keyboard only, moving parts by touch.
     if (kind === 'controller') await this.page.keyboard.press('Enter')
     else await inHand.locator('[data-carry-out]').click()
     if (kind === 'door' || kind === 'content') {
@@ -64,7 +64,7 @@ class Technician {
     await this.page.waitForSelector(`[data-in-hand="${id}"]`)
   }
 
-  /** What the hands do in a step. */
+  /** The manual actions of a step. */
   handsIn(id: string): () => Promise<void> {
     const [kind, name] = id.split('/')
     if (kind === 'door')
@@ -84,7 +84,7 @@ class Technician {
     }
   }
 
-  /** The bins whose doors stand open, and what lies on the shelves. */
+  /** The bins with open doors, and the units on the shelves. */
   async see(): Promise<{ open: string[]; units: Map<string, number> }> {
     const { bins, rows } = await demo.state()
     return {
@@ -93,7 +93,7 @@ class Technician {
     }
   }
 
-  /** Takes out what rows have dropped. */
+  /** Removes the units that rows have dispensed. */
   async emptyBins(): Promise<void> {
     for (const { bin, units } of (await demo.state()).bins) {
       if (units === 0) continue
@@ -111,7 +111,7 @@ class Technician {
   }
 }
 
-/** Nothing to scroll sideways, nothing serious for axe, light and dark, by telephone and at a desk. */
+/** Checks one view: no horizontal scrolling, no serious problem of axe; light and dark, phone and desktop. */
 async function lookAt(page: Page, name: string): Promise<void> {
   for (const width of [390, 1400])
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -125,14 +125,14 @@ async function lookAt(page: Page, name: string): Promise<void> {
 }
 
 browserTest(
-  'a technician commissions a hub in which two bins and two rows are wired crosswise, finds both, mends them, repeats what failed; the report is at the cloud once, which was away at its end',
+  'a technician commissions a hub in which two bins and two rows are wired crosswise, finds and mends both, and repeats the failed steps; the cloud gets the report once, although it was away at the end',
   async () => {
     const { edge_url, simulator_url, base_url, owner } = demo.file()
     const cables = {
       bins: await raise('crossed_bins', 'bin-1'),
       rows: await raise('crossed_rows', 'cabinet-1'),
     }
-    // The login comes from the console, as a code for the telephone.
+    // The login comes from the console, as a code for the phone.
     const console = await demo.visit('simulator', `${simulator_url}/`, 1400)
     await console.click('button:has-text("Hubs and worlds")')
     await console.click('button:has-text("Show its login")')
@@ -151,20 +151,20 @@ browserTest(
     const wanted = await page.$$eval('input[name=part]', (boxes) =>
       boxes.map((box) => (box as { value?: string }).value ?? ''),
     )
-    // Every part but the cabinets that are like the first one.
+    // Every part except the cabinets that are like the first one.
     for (const part of wanted) if (!/^cabinet [234]$/.test(part)) await page.check(`input[value="${part}"]`)
     await page.click('button:text-is("Begin")')
     await page.waitForSelector('[data-hindrance]')
     await page.click('button:text-is("Stop taking orders")')
     await page.waitForSelector('[data-hindrance]', { state: 'detached' })
 
-    // The keyboard begins here, and stays with the step in hand.
+    // The keyboard focus starts here, and stays with the current step.
     await page.focus('[data-carry-out]')
     const found: string[] = []
     for (;;) {
       const id = (await page.getAttribute('[data-in-hand]', 'data-in-hand'))!
       const [kind, ...place] = id.split('/')
-      // The other shelves are like the first one: that they are left out the report says.
+      // The other shelves are like the first one; the report lists them as left out.
       if (kind === 'row' && place[1] !== '1') break
       if (kind === 'row' && (await demo.state()).bins.every(({ units }) => units > 0))
         await technician.emptyBins()
@@ -178,7 +178,7 @@ browserTest(
         await technician.say('Failed', `${other} opened: the cables are exchanged`)
         await lookAt(page, 'acceptance')
         await mend(cables.bins)
-        // It stands open: closed first, and then the step that failed once more.
+        // The bin stands open: the technician closes it, and repeats the failed step.
         await technician.choose(`close/${other.slice('bin-'.length)}`)
         await technician.carryOut(`close/${other.slice('bin-'.length)}`)
         await technician.choose(id)

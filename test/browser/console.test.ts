@@ -81,7 +81,7 @@ const view = (page: Page, name: string): Promise<void> => page.click(`nav button
 
 describe('the simulator’s console', () => {
   browserTest(
-    'no click is lost and the focus stays while the state changes ten times a second',
+    'the console loses no click and keeps the focus while the state changes ten times a second',
     async () => {
       const { page, problems } = await visit()
       station.hub.faults.raise({ type: 'door_forced', target: 'bin-1' })
@@ -114,7 +114,7 @@ describe('the simulator’s console', () => {
   )
 
   browserTest(
-    'each change stands on the picture, and how soon is told',
+    'the picture shows each change, and the console reports the delay',
     async () => {
       const { page } = await visit()
       await page.evaluate(
@@ -142,7 +142,7 @@ describe('the simulator’s console', () => {
   for (const width of [390, 768, 1400])
     for (const colorScheme of ['light', 'dark'] as const)
       browserTest(
-        `at ${width} pixels, ${colorScheme}: nothing to scroll sideways, nothing serious for axe, in every view`,
+        `at ${width} pixels, ${colorScheme} the console needs no horizontal scrolling, and axe finds no serious problem in any view`,
         async () => {
           const { page, problems } = await visit({ width, colorScheme })
           station.hub.wires[0]!.toController(
@@ -163,41 +163,48 @@ describe('the simulator’s console', () => {
         60_000,
       )
 
-  browserTest('a device is reached and opened by keyboard, and says what it is and does', async () => {
-    const { page } = await visit()
-    const device = page.getByRole('button', { name: /^Bin 3: Door closed, lift down/ })
-    await device.focus()
-    await page.keyboard.press('Enter')
-    await page.waitForSelector('[data-sentence-of="bin-3"]')
-    expect(await device.getAttribute('aria-pressed')).toBe('true')
-    await page.keyboard.press('Space')
-    await page.waitForSelector('h2:text-is("Hub 1")')
-    // The keyboard is back in the picture, and arrows lead on.
-    const focused = (): Promise<string> => page.evaluate('document.activeElement.getAttribute("data-device")')
-    await expect.poll(focused).toBe('bin-3')
-    await page.keyboard.press('ArrowRight')
-    await page.keyboard.press('Enter')
-    await page.waitForSelector('[data-sentence-of="bin-4"]')
-    await page.keyboard.press('Tab')
-    await page.keyboard.press('Escape')
-    await expect.poll(focused).toBe('bin-4')
-  })
-
-  browserTest('a fault is raised with its sentence, seen on the picture, and cleared', async () => {
-    const { page } = await visit()
-    await select(page, 'bin-2')
-    await page.click('summary:has-text("Raise a fault here")')
-    await page.selectOption('aside select[name=type]', 'jam')
-    expect(await page.textContent('aside [data-sentence]')).toMatch(/starts and stalls on the way/)
-    await page.click('aside button:text-is("Raise the fault")')
-    await page.waitForSelector('[data-device="bin-2"][aria-label*="Fault: jam"]')
-    await page.click('aside button:has-text("Clear")')
-    await page.waitForSelector('[data-device="bin-2"]:not([aria-label*="Fault"])')
-    expect(station.hub.faults.active()).toEqual([])
-  })
+  browserTest(
+    'a device can be reached and opened by keyboard, and shows its kind and its actions',
+    async () => {
+      const { page } = await visit()
+      const device = page.getByRole('button', { name: /^Bin 3: Door closed, lift down/ })
+      await device.focus()
+      await page.keyboard.press('Enter')
+      await page.waitForSelector('[data-sentence-of="bin-3"]')
+      expect(await device.getAttribute('aria-pressed')).toBe('true')
+      await page.keyboard.press('Space')
+      await page.waitForSelector('h2:text-is("Hub 1")')
+      // The keyboard focus is in the picture again, and arrow keys move on.
+      const focused = (): Promise<string> =>
+        page.evaluate('document.activeElement.getAttribute("data-device")')
+      await expect.poll(focused).toBe('bin-3')
+      await page.keyboard.press('ArrowRight')
+      await page.keyboard.press('Enter')
+      await page.waitForSelector('[data-sentence-of="bin-4"]')
+      await page.keyboard.press('Tab')
+      await page.keyboard.press('Escape')
+      await expect.poll(focused).toBe('bin-4')
+    },
+  )
 
   browserTest(
-    'the wire: a frame is decoded, its waits are told, noise says what is wrong, and the list can be held',
+    'a fault can be raised with its description, is visible in the picture, and can be cleared',
+    async () => {
+      const { page } = await visit()
+      await select(page, 'bin-2')
+      await page.click('summary:has-text("Raise a fault here")')
+      await page.selectOption('aside select[name=type]', 'jam')
+      expect(await page.textContent('aside [data-sentence]')).toMatch(/starts and stalls on the way/)
+      await page.click('aside button:text-is("Raise the fault")')
+      await page.waitForSelector('[data-device="bin-2"][aria-label*="Fault: jam"]')
+      await page.click('aside button:has-text("Clear")')
+      await page.waitForSelector('[data-device="bin-2"]:not([aria-label*="Fault"])')
+      expect(station.hub.faults.active()).toEqual([])
+    },
+  )
+
+  browserTest(
+    'the wire view decodes a frame, shows its waiting times, explains noise, and can be paused',
     async () => {
       const { page } = await visit()
       await view(page, 'The wire')
@@ -219,7 +226,7 @@ describe('the simulator’s console', () => {
       expect(await lines.count()).toBe(before)
       await page.click('button:text-is("Go on")')
       await page.locator('[data-wire] li', { hasText: '~0003 unseen' }).waitFor()
-      // The list is one stop of the tab key; arrows lead through it.
+      // The list is one stop of the Tab key; arrow keys move through it.
       await expect.poll(() => lines.count()).toBeGreaterThan(1)
       const stop = page.locator('button[data-line][tabindex="0"]')
       expect(await stop.count()).toBe(1)
@@ -234,7 +241,7 @@ describe('the simulator’s console', () => {
   )
 
   browserTest(
-    'what one does is recorded, edited, saved, listed and run, step by step, with the same motions',
+    'a session is recorded, edited, saved, listed and run, step by step, with the same motions',
     async () => {
       const { page, problems } = await visit()
       await view(page, 'Scenarios')
@@ -277,27 +284,30 @@ describe('the simulator’s console', () => {
     60_000,
   )
 
-  browserTest('hubs come and go while the page looks on; twenty stand on it', async () => {
-    const { page } = await visit()
-    await view(page, 'Hubs and worlds')
-    for (let hub = 2; hub <= 20; hub++) {
-      await page.click('button:text-is("Add it")')
-      await page.waitForSelector(`[data-fleet] button:text-is("Hub ${hub}")`)
-    }
-    // The one that is looked at goes: which of the page's two streams says so first is another each time.
-    for (let hub = 20; hub > 14; hub--) {
-      await page.click(`[data-fleet] button:text-is("Hub ${hub}")`)
-      await page.waitForSelector(`h2:text-is("Hub ${hub}")`)
-      // A touch alone takes nothing away.
-      if (hub === 20) await page.click(`[aria-label="Take hub ${hub} away"]`)
-      expect([...fleet.stations.keys()]).toContain(hub)
-      await page.click(`[aria-label="Take hub ${hub} away"]`, { delay: 1300 })
-      await page.waitForSelector('h2:text-is("Hub 1")')
-      expect([...fleet.stations.keys()]).not.toContain(hub)
-    }
-  })
+  browserTest(
+    'hubs can be added and removed while the page is open, and the page shows twenty hubs',
+    async () => {
+      const { page } = await visit()
+      await view(page, 'Hubs and worlds')
+      for (let hub = 2; hub <= 20; hub++) {
+        await page.click('button:text-is("Add it")')
+        await page.waitForSelector(`[data-fleet] button:text-is("Hub ${hub}")`)
+      }
+      // The selected hub is removed. The page's two streams report the removal in either order.
+      for (let hub = 20; hub > 14; hub--) {
+        await page.click(`[data-fleet] button:text-is("Hub ${hub}")`)
+        await page.waitForSelector(`h2:text-is("Hub ${hub}")`)
+        // A short touch removes nothing.
+        if (hub === 20) await page.click(`[aria-label="Take hub ${hub} away"]`)
+        expect([...fleet.stations.keys()]).toContain(hub)
+        await page.click(`[aria-label="Take hub ${hub} away"]`, { delay: 1300 })
+        await page.waitForSelector('h2:text-is("Hub 1")')
+        expect([...fleet.stations.keys()]).not.toContain(hub)
+      }
+    },
+  )
 
-  browserTest('what it is made of is at most 120 kB as it is sent', async () => {
+  browserTest('the files of the console are at most 120 kB as sent', async () => {
     expect(weightOf(folder)).toBeGreaterThan(10_000)
     expect(weightOf(folder)).toBeLessThanOrEqual(120_000)
     await Promise.resolve()

@@ -19,7 +19,7 @@ import {
 import { missing, service } from '../support/services.ts'
 
 const browserTest = service('chromium')
-/** What a busy machine may take to show a page. */
+/** Time that a busy machine may need to show a page. */
 const PATIENCE_MS = 60_000
 
 describe('the documentation', () => {
@@ -62,7 +62,7 @@ describe('the documentation', () => {
     [2560, 'dark'],
   ] as const)
     browserTest(
-      `${width} pixels, ${colorScheme}: nothing is cut off, nothing is refused by the page's policy, and all can use it`,
+      `at ${width} pixels, ${colorScheme} no content is cut off, the page’s policy refuses no resource, and axe finds no serious problem`,
       async () => {
         const { page, problems } = await visit({ width, colorScheme }, '/guide-errors')
         await page.getByRole('heading', { name: 'Errors', exact: true }).first().waitFor()
@@ -84,7 +84,7 @@ describe('the documentation', () => {
     )
 
   browserTest(
-    'a page is light on the processor, on memory and on the network',
+    'a page needs little processor time, memory and network',
     async () => {
       for (const [where, ready, most] of [
         ['', 'h1', { bytes: 60_000, seconds: 1, megabytes: 8 }],
@@ -105,7 +105,7 @@ describe('the documentation', () => {
             .first()
             .waitFor()
         await page.waitForLoadState('networkidle')
-        // Memory that is in use, whenever the browser collects the rest.
+        // Counts only memory in use; the browser collects the rest at any time.
         await devtools.send('HeapProfiler.collectGarbage')
         const { metrics } = await devtools.send('Performance.getMetrics')
         const of = (name: string): number => metrics.find((metric) => metric.name === name)!.value
@@ -118,7 +118,7 @@ describe('the documentation', () => {
   )
 
   browserTest(
-    'search finds words of guides, fields and endpoints, and leads there; addresses of the former page lead on',
+    'search finds words of guides, fields and endpoints; addresses of the former page lead to the new one',
     async () => {
       const { page } = await visit()
       await page.keyboard.press('Control+k')
@@ -141,7 +141,7 @@ describe('the documentation', () => {
     180_000,
   )
 
-  /** Sends one call by its own button, with `values` for what is not filled in; resolves with its answer. */
+  /** Sends one call by its own button; `values` fills the empty fields. Returns the answer. */
   async function tryIt(
     page: Page,
     [method, path]: readonly [string, string],
@@ -168,7 +168,7 @@ describe('the documentation', () => {
     ])
     const read = (await answer.json()) as Record<string, unknown>
     expect([path, answer.ok(), read]).toEqual([path, true, read])
-    // The page shows it, too.
+    // The page shows the status too.
     await client.getByText(String(answer.status())).first().waitFor()
     await client.getByRole('button', { name: 'Close Client' }).click()
     await client.waitFor({ state: 'hidden' })
@@ -176,7 +176,7 @@ describe('the documentation', () => {
   }
 
   browserTest(
-    'a newcomer goes from the first page to a paid order by trying calls alone',
+    'a newcomer gets from the first page to a paid order only by trying calls',
     async () => {
       const { page, problems } = await visit()
       const step = async (link: RegExp) => {
@@ -210,7 +210,7 @@ describe('the documentation', () => {
     300_000,
   )
 
-  /** Presses Tab until what has the focus is called so. */
+  /** Presses Tab until the focused element has this name. */
   async function tabTo(page: Page, name: RegExp): Promise<void> {
     const seen: string[] = []
     for (let presses = 0; presses < 60; presses += 1) {
@@ -224,7 +224,7 @@ describe('the documentation', () => {
     throw new Error(`${String(name)} has not come: ${seen.join(' | ')}`)
   }
 
-  /** Finds a call by the search, sends it and reads its answer; all of it with keys. `fill` types what it needs. */
+  /** Finds a call by search, sends it and reads its answer by keyboard. `fill` types its values. */
   async function tryByKeys(page: Page, path: string, fill?: () => Promise<void>) {
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox', { name: /search/i }).waitFor()
@@ -264,7 +264,7 @@ describe('the documentation', () => {
   }
 
   browserTest(
-    'whoever has only keys is led past the list at the side, and goes from the first page to a paid order',
+    'a keyboard user can skip the side list, and gets from the first page to a paid order',
     async () => {
       const { page, problems } = await visit()
       await page.keyboard.press('Tab')

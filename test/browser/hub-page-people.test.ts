@@ -31,7 +31,7 @@ const alarm = (code: string, subject: string) => ({
 const countOf = (location: object, units: number) => ['count', location, units]
 
 describe('a person at the hub’s page', () => {
-  browserTest('“Show it” leads to the device, and to the row of an alarm, on a telephone', async () => {
+  browserTest('on a phone “Show it” opens the device, and the row of an alarm', async () => {
     hub.state.alarms = [alarm('row_blocked', 'row 2/3/4'), alarm('bin_fault', 'bin 3')]
     const { page } = await served.visit()
     await page.getByRole('button', { name: 'Show it: Row 2/3/4' }).click()
@@ -44,7 +44,7 @@ describe('a person at the hub’s page', () => {
     expect(y + height).toBeLessThan(900)
   })
 
-  browserTest('a touched row of the picture is opened, and its name is known', async () => {
+  browserTest('a touch on a row of the picture opens the row, and the page shows its name', async () => {
     const { page } = await served.visit()
     const row = page.locator('[data-device="cabinet-3"] [data-picture-row="2/1"]')
     expect(await row.locator('title').textContent()).toBe('Row 3/2/1: Snack 320, 6 of 12')
@@ -52,7 +52,7 @@ describe('a person at the hub’s page', () => {
     await expect.poll(() => focused(page)).toBe('Row 3/2/1: units')
   })
 
-  browserTest('Enter counts a row and leads to the next one; the buttons keep their places', async () => {
+  browserTest('Enter saves a count and focuses the next row; the buttons keep their places', async () => {
     const { page } = await served.visit()
     await page.locator('[data-device="cabinet-2"] [data-picture-row="1/1"]').click()
     const places = () =>
@@ -72,14 +72,14 @@ describe('a person at the hub’s page', () => {
       countOf({ cabinet: 2, shelf: 1, row: 1 }, 10),
       countOf({ cabinet: 2, shelf: 1, row: 2 }, 0),
     ])
-    // The last row of a shelf leads to the next shelf.
+    // The last row of a shelf is followed by the next shelf.
     await page.getByLabel('Row 2/1/6: units').focus()
     await page.keyboard.press('Enter')
     await expect.poll(() => focused(page)).toBe('Row 2/2/1: units')
   })
 
   browserTest(
-    'counts without network are kept, shown as not sent, survive a reload, and are sent when the hub is there',
+    'counts without network are stored, shown as not sent, survive a reload, and are sent when the hub returns',
     async () => {
       const { page } = await served.visit()
       const row = page.locator('[data-row="2/1/1"]')
@@ -117,7 +117,7 @@ describe('a person at the hub’s page', () => {
   )
 
   browserTest(
-    'a touch unlocks no door and restarts nothing; holding does, and two key presses do',
+    'a short touch unlocks no door and restarts no program; a long press or two key presses do',
     async () => {
       const { page } = await served.visit()
       await press(page, 'Stop taking orders')
@@ -148,7 +148,7 @@ describe('a person at the hub’s page', () => {
     },
   )
 
-  browserTest('whatever is touched on a telephone is 44 pixels high', async () => {
+  browserTest('every touch target on a phone is 44 pixels high', async () => {
     const { page } = await served.visit()
     const low = (): Promise<string[]> =>
       page.$$eval(
@@ -177,40 +177,43 @@ describe('a person at the hub’s page', () => {
     }
   })
 
-  browserTest('the picture is one stop of the tab key; arrows, Enter and Esc lead through it', async () => {
-    const { page } = await served.visit({ width: 1400 })
-    const stops: string[] = []
-    for (let presses = 0; presses < 12; presses += 1) {
+  browserTest(
+    'the picture is one stop of the Tab key; arrow keys, Enter and Esc move through it',
+    async () => {
+      const { page } = await served.visit({ width: 1400 })
+      const stops: string[] = []
+      for (let presses = 0; presses < 12; presses += 1) {
+        await page.keyboard.press('Tab')
+        stops.push(await focused(page))
+        if (stops.at(-1)!.startsWith('Cabinet 1')) break
+      }
+      expect(stops.at(-1)).toMatch(/^Cabinet 1: /)
+      await page.keyboard.press('ArrowRight')
+      expect(await focused(page)).toMatch(/^Cabinet 2: /)
+      await page.keyboard.press('End')
+      await page.keyboard.press('Home')
+      await page.keyboard.press('ArrowDown')
+      expect(await focused(page)).toMatch(/^Fridge 1/)
+      await page.keyboard.press('ArrowDown')
+      expect(await focused(page)).toMatch(/^Bin 1: /)
+      await page.keyboard.press('ArrowRight')
+      await page.keyboard.press('Enter')
+      await expect.poll(() => focused(page)).toBe('Bin 2')
       await page.keyboard.press('Tab')
-      stops.push(await focused(page))
-      if (stops.at(-1)!.startsWith('Cabinet 1')) break
-    }
-    expect(stops.at(-1)).toMatch(/^Cabinet 1: /)
-    await page.keyboard.press('ArrowRight')
-    expect(await focused(page)).toMatch(/^Cabinet 2: /)
-    await page.keyboard.press('End')
-    await page.keyboard.press('Home')
-    await page.keyboard.press('ArrowDown')
-    expect(await focused(page)).toMatch(/^Fridge 1/)
-    await page.keyboard.press('ArrowDown')
-    expect(await focused(page)).toMatch(/^Bin 1: /)
-    await page.keyboard.press('ArrowRight')
-    await page.keyboard.press('Enter')
-    await expect.poll(() => focused(page)).toBe('Bin 2')
-    await page.keyboard.press('Tab')
-    expect(await focused(page)).toBe('Open, Bin 2')
-    await page.keyboard.press('Escape')
-    await expect.poll(() => focused(page)).toMatch(/^Bin 2: /)
-    await page.keyboard.press('Tab')
-    expect(await focused(page)).not.toMatch(/^Bin 3|^Main door/)
-    const names = await page.$$eval('#device button', (all) =>
-      all.map((one) => one.getAttribute('aria-label') ?? one.textContent),
-    )
-    expect(new Set(names).size).toBe(names.length)
-  })
+      expect(await focused(page)).toBe('Open, Bin 2')
+      await page.keyboard.press('Escape')
+      await expect.poll(() => focused(page)).toMatch(/^Bin 2: /)
+      await page.keyboard.press('Tab')
+      expect(await focused(page)).not.toMatch(/^Bin 3|^Main door/)
+      const names = await page.$$eval('#device button', (all) =>
+        all.map((one) => one.getAttribute('aria-label') ?? one.textContent),
+      )
+      expect(new Set(names).size).toBe(names.length)
+    },
+  )
 
   browserTest(
-    'a new alarm is announced: title, live region, badge and a notice that leads to it',
+    'the page announces a new alarm: title, live region, badge and a notice with a link',
     async () => {
       hub.state.alarms = []
       const { page } = await served.visit()
@@ -227,7 +230,7 @@ describe('a person at the hub’s page', () => {
 
   for (const width of [390, 1400])
     browserTest(
-      `at ${width} pixels nothing that is touched moves when the last unit is sold, or alarms come and go`,
+      `at ${width} pixels no touch target moves when the last unit is sold, or when alarms come and go`,
       async () => {
         hub.state.alarms = []
         const { page } = await served.visit({ width })
@@ -256,7 +259,7 @@ describe('a person at the hub’s page', () => {
     )
 
   browserTest(
-    'the login leaves no error in the browser’s log, and the chosen tab shows in forced colours',
+    'the login leaves no error in the browser’s log, and the selected tab is visible in forced colours',
     async () => {
       const { page, problems } = await served.browser.open(served.url, { width: 390 })
       await page.waitForSelector('input[name=token]')

@@ -6,7 +6,7 @@ import { missing, service } from '../support/services.ts'
 import { hold, press, select, serveHub, type ServedHub, TOKEN } from './served-hub.ts'
 import { OPERATION, scriptedHub } from './scripted-hub.ts'
 
-/** What the page reads is what the hub says: the compiler holds it. */
+/** The compiler checks that the page's state has the type of the hub's state. */
 const asThePageReadsIt = (state: LocalState): PageState => state
 
 const browserTest = service('chromium')
@@ -24,50 +24,56 @@ afterAll(() => served?.close())
 
 const visit: ServedHub['visit'] = (about) => served.visit(about)
 
-/** Pictures of one pixel, and of two side by side. */
+/** Pictures of one pixel, and of two pixels side by side. */
 const ONE_PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC'
 const TWO_PIXELS =
   'iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAC0lEQVR4nGP4DwYAFPIF+6QNfF4AAAAASUVORK5CYII='
 
 describe('the hub’s own page', () => {
-  browserTest('asks for the token, and keeps the login where no script can read it', async () => {
-    const { page } = await served.browser.open(served.url, { width: 390 })
-    await page.fill('input[name=token]', 'wrong')
-    await page.click('button:text-is("Log in")')
-    await page.waitForSelector('[data-notice=bad]')
-    await page.fill('input[name=token]', TOKEN)
-    await page.click('button:text-is("Log in")')
-    await page.waitForSelector('[data-device="bin-1"]')
-    const stored: string = await page.evaluate(
-      'document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)',
-    )
-    expect(stored).not.toContain(TOKEN)
-    expect(await page.evaluate('document.cookie')).toBe('')
-    await page.reload()
-    await page.waitForSelector('[data-device="bin-1"]')
-    await page.click('[aria-label="Log out"]')
-    await page.reload()
-    await page.waitForSelector('input[name=token]')
-  })
+  browserTest(
+    'the hub’s page asks for the token, and stores the login in a cookie that no script can read',
+    async () => {
+      const { page } = await served.browser.open(served.url, { width: 390 })
+      await page.fill('input[name=token]', 'wrong')
+      await page.click('button:text-is("Log in")')
+      await page.waitForSelector('[data-notice=bad]')
+      await page.fill('input[name=token]', TOKEN)
+      await page.click('button:text-is("Log in")')
+      await page.waitForSelector('[data-device="bin-1"]')
+      const stored: string = await page.evaluate(
+        'document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)',
+      )
+      expect(stored).not.toContain(TOKEN)
+      expect(await page.evaluate('document.cookie')).toBe('')
+      await page.reload()
+      await page.waitForSelector('[data-device="bin-1"]')
+      await page.click('[aria-label="Log out"]')
+      await page.reload()
+      await page.waitForSelector('input[name=token]')
+    },
+  )
 
-  browserTest('a link with the token logs in, and the token leaves the address', async () => {
+  browserTest('a link with the token logs in, and the token is removed from the address', async () => {
     const { page, problems } = await visit()
     expect(page.url()).toBe(served.url)
     expect(problems).toEqual([])
   })
 
-  browserTest('alarms stand on top with cause and remedy, and lead to their device', async () => {
-    const { page } = await visit()
-    const alarm = page.locator('[data-alarms] > ul > li').first()
-    expect(await alarm.textContent()).toMatch(/Bin 2 has failed to move.*then raise or close it here/)
-    await alarm.getByRole('button', { name: 'Show it' }).click()
-    await page.waitForSelector('[data-sentence-of="bin-2"]')
-    hub.state.alarms = []
-    await page.waitForSelector('[data-alarms="0"]')
-  })
+  browserTest(
+    'alarms are at the top of the page with cause and remedy, and link to their device',
+    async () => {
+      const { page } = await visit()
+      const alarm = page.locator('[data-alarms] > ul > li').first()
+      expect(await alarm.textContent()).toMatch(/Bin 2 has failed to move.*then raise or close it here/)
+      await alarm.getByRole('button', { name: 'Show it' }).click()
+      await page.waitForSelector('[data-sentence-of="bin-2"]')
+      hub.state.alarms = []
+      await page.waitForSelector('[data-alarms="0"]')
+    },
+  )
 
-  browserTest('what failed is told in words, with what to do', async () => {
+  browserTest('a failed action is described in words, with a remedy', async () => {
     const { page } = await visit()
     hub.state.result = { outcome: 'failed', reason: 'fault', data: { fault: 'jam' } }
     await select(page, 'bin-2')
@@ -80,7 +86,7 @@ describe('the hub’s own page', () => {
     await page.waitForSelector('[data-notice=bad]:has-text("It must not move now")')
   })
 
-  browserTest('every device has what is safe there', async () => {
+  browserTest('the page offers only safe actions for every device', async () => {
     const { page } = await visit()
     await select(page, 'bin-3')
     for (const what of [
@@ -114,7 +120,7 @@ describe('the hub’s own page', () => {
   })
 
   browserTest(
-    'orders are stopped and taken again, unknown operations settled, the service restarted',
+    'a technician can stop and resume orders, resolve unknown operations and restart the service',
     async () => {
       const { page } = await visit()
       await press(page, 'Stop taking orders')
@@ -137,7 +143,7 @@ describe('the hub’s own page', () => {
     },
   )
 
-  browserTest('a cabinet is counted and restocked row by row, while the stock changes', async () => {
+  browserTest('a technician counts and restocks a cabinet row by row, while the stock changes', async () => {
     const { page } = await visit()
     await select(page, 'cabinet-2')
     await page.click('[data-shelf="1"] summary')
@@ -159,10 +165,10 @@ describe('the hub’s own page', () => {
   })
 
   browserTest(
-    'a row is found by a name or a barcode, typed or read by the camera, and waits for its count',
+    'a row can be found by name or barcode, typed or scanned, and its count gets the focus',
     async () => {
       const { page } = await served.browser.open('about:blank', { width: 390 })
-      // The browser of this test has none of its own.
+      // The browser of this test has no barcode detector of its own.
       await page.addInitScript(`globalThis.BarcodeDetector = class {
       constructor({ formats }) { if (!formats.includes('upc_a')) throw new Error('not for UPC') }
       async detect(image) { return image.width === 2 ? [{ rawValue: '0049000002120' }] : [] }
@@ -175,7 +181,7 @@ describe('the hub’s own page', () => {
       await sought.press('Enter')
       await expect.poll(focused).toBe('Row 3/1/2: units')
       expect(await page.locator('[data-row="3/1/2"]').textContent()).toContain('Snack 311')
-      // Its shelf stays open.
+      // The shelf of this row stays open.
       await page.waitForTimeout(500)
       expect(await focused()).toBe('Row 3/1/2: units')
       await page.click('button:has-text("The whole hub")')
@@ -195,7 +201,7 @@ describe('the hub’s own page', () => {
     },
   )
 
-  browserTest('log and wire of the last minutes are there, and can be searched', async () => {
+  browserTest('log and wire of the last minutes are shown and can be searched', async () => {
     const { page } = await visit()
     await page.click('summary:has-text("Log and wire")')
     await page.waitForSelector('[data-recent=log]:has-text("alarm {\\"code\\":\\"bin_fault\\"}")')
@@ -207,9 +213,9 @@ describe('the hub’s own page', () => {
   })
 
   browserTest(
-    'no click is lost while the state changes ten times a second, and nothing moves below the finger',
+    'the page loses no click while the state changes ten times a second, and no button moves under the finger',
     async () => {
-      // Each click adds one unit, and no number goes above what a row holds.
+      // Each click adds one unit, up to the capacity of the row.
       hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, capacity: 250 }))
       const { page } = await visit({ width: 1400 })
       await select(page, 'cabinet-2')
@@ -217,7 +223,7 @@ describe('the hub’s own page', () => {
       let changes = 0
       const mover = setInterval(() => {
         hub.state.doors[0]!.status = ++changes % 2 === 1 ? 'unlocked' : 'locked'
-        // Never empty everywhere: the page would say above that the hub sells nothing.
+        // Some rows always have stock: otherwise the page would show above that the hub sells nothing.
         hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, quantity: 1 + (changes % 9) }))
       }, 100)
       try {
@@ -241,7 +247,7 @@ describe('the hub’s own page', () => {
     90_000,
   )
 
-  browserTest('what is selected to be written over stays selected while units are sold', async () => {
+  browserTest('a selected number stays selected for overtyping while units are sold', async () => {
     const { page } = await visit({ width: 1400 })
     await select(page, 'cabinet-2')
     await page.click('[data-shelf="1"] summary')
@@ -256,7 +262,7 @@ describe('the hub’s own page', () => {
     await units.focus()
     await sell()
     expect(await units.inputValue()).toBe(seen)
-    // Looked at and left alone, a row shows what is there.
+    // A row that was focused and left unchanged shows the present stock.
     await page.getByLabel('Row 2/1/3: units').focus()
     await expect.poll(() => units.inputValue()).toBe(String(left))
     await units.focus()
@@ -269,7 +275,7 @@ describe('the hub’s own page', () => {
   for (const width of [390, 768, 1400])
     for (const colorScheme of ['light', 'dark'] as const)
       browserTest(
-        `at ${width} pixels, ${colorScheme}: nothing to scroll sideways, nothing serious for axe`,
+        `at ${width} pixels, ${colorScheme} the page needs no horizontal scrolling, and axe finds no serious problem`,
         async () => {
           const { page, problems } = await visit({ width, colorScheme })
           expect(await seriousProblems(page)).toEqual([])
@@ -287,7 +293,7 @@ describe('the hub’s own page', () => {
         60_000,
       )
 
-  browserTest('what it is made of is at most 120 kB as it is sent', async () => {
+  browserTest('the files of the hub’s page are at most 120 kB as sent', async () => {
     expect(weightOf(served.folder)).toBeGreaterThan(10_000)
     expect(weightOf(served.folder)).toBeLessThanOrEqual(120_000)
     expect(asThePageReadsIt).toBeDefined()

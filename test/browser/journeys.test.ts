@@ -14,7 +14,7 @@ afterAll(() => demo?.stop(), 30_000)
 
 describe('journeys', () => {
   browserTest(
-    'a technician raises a jam during an order, sees it on the picture, clears it, and the order ends right',
+    'a technician raises a jam during an order, sees it in the picture and clears it, and the order ends correctly',
     async () => {
       const { step, acts } = demo
       const page = await demo.visit('simulator', `${demo.file().simulator_url}/`, 1400)
@@ -23,7 +23,7 @@ describe('journeys', () => {
       await page.selectOption('aside select[name=type]', 'jam_without_motion')
       const before = (await acts()).length
       const { rows } = await demo.state()
-      // Of a product that stands nowhere else: the hub would take it from there.
+      // The row of a product without a second row, from which the hub would take it.
       const only = rows.find(
         ({ cabinet, product_id, units }) =>
           cabinet === 1 && units > 3 && rows.filter((other) => other.product_id === product_id).length === 1,
@@ -41,7 +41,7 @@ describe('journeys', () => {
       await page.waitForSelector('[data-device^="bin-"][aria-label*="Door open"]')
       await step({ take: { customer: 'ann' } })
       await step({ wait_until: { order: { customer: 'ann', status: 'COMPLETED' } } })
-      // What the technician was too late for is paid back; nothing else is, and nothing falls twice.
+      // Only units that jammed before the technician cleared the fault are refunded, and no unit drops twice.
       const dispensed = (await acts()).slice(before).filter(({ action }) => action === 'dispense')
       const dropped = dispensed.reduce((sum, { detail }) => sum + Number(detail['fallen'] ?? 0), 0)
       expect(dropped).toBeGreaterThan(0)
@@ -54,7 +54,7 @@ describe('journeys', () => {
   )
 
   browserTest(
-    'another counts and restocks a cabinet by telephone with the cloud stopped; the cloud hears it when it is back, and who did what',
+    'a technician counts and restocks a cabinet by phone while the cloud is down; the cloud receives both later, with the person’s name',
     async () => {
       const { edge_url, base_url, owner } = demo.file()
       expect(await demo.tell('/programs/cloud/stop')).toBe(200)
@@ -78,7 +78,7 @@ describe('journeys', () => {
           .filter(({ cabinet, shelf, row }) => cabinet === 2 && shelf === 1 && row <= 2)
           .map(({ quantity }) => quantity)
       await expect.poll(quantities, { timeout: 60_000, interval: 500 }).toEqual([2, units + 1])
-      // Each act of the technician is in the audit log, once.
+      // Each action of the technician is in the audit log, once.
       expect(demo.audited()).toEqual([
         ['hub.count_row', 'row-2/1/1'],
         ['hub.restock_row', 'row-2/1/2'],

@@ -17,7 +17,7 @@ import { commandOf } from '../support/programs.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 
-/** The demo's real programs, as `npm start` runs them, and a browser before their pages. */
+/** The demo's real programs, as `npm start` runs them, and a browser that shows their pages. */
 export interface RunningDemo {
   browser: Browser
   simulator: Simulator
@@ -27,14 +27,14 @@ export interface RunningDemo {
   token: () => string
   /** Opens a program's page, and waits until the hub is drawn. */
   visit: (program: 'simulator' | 'edge', url: string, width: number) => Promise<Page>
-  /** Does one step of a scenario at the simulator. */
+  /** Runs one step of a scenario at the simulator. */
   step: (what: object) => Promise<unknown>
   acts: () => Promise<Act[]>
-  /** How things stand, sensors aside. */
+  /** The state without the sensors. */
   state: () => Promise<HubState>
-  /** What people did at the hub itself, as the cloud's audit log has it: action and object. */
+  /** Actions of people at the hub itself, from the cloud's audit log: action and object. */
   audited: () => [action: string, object: string][]
-  /** Asks the launcher, as scenarios do: `/programs/cloud/stop`. */
+  /** Calls the launcher, as scenarios do: `/programs/cloud/stop`. */
   tell: (path: string) => Promise<number | undefined>
   stop: () => Promise<void>
 }
@@ -75,7 +75,7 @@ export async function startDemo(settings: Record<string, string>): Promise<Runni
     simulator,
     file,
     token: () => readFileSync(`${places.journal}.token`, 'utf8').trim(),
-    /** Programs that were compiled alone have no pages: what was built stands in their place. */
+    /** Separately compiled programs have no pages; they use the pages of the build. */
     async visit(program, url, width) {
       const { page } = await browser.open('about:blank', { width })
       const { origin } = new URL(url)

@@ -10,13 +10,13 @@ const ORDER = '018f3c2a-7b4e-7c1d-9a3b-000000000001'
 const isActor = (one: unknown): boolean =>
   typeof one === 'object' && one !== null && ('shared_token' in one || 'by' in one)
 
-/** A hub that does what it is told and notes it. */
+/** A hub that accepts every command and records it. */
 export function scriptedHub() {
   const asked: unknown[] = []
   const say =
     (name: string) =>
     (...args: unknown[]) => {
-      // Who acts is the last argument; the tests of the local API check it.
+      // The actor is the last argument; the tests of the local API check it.
       asked.push([name, ...args.filter((one) => !isActor(one))])
       return { ok: true } as const
     }

@@ -12,17 +12,17 @@ import { scriptedHub, TOKEN } from './scripted-hub.ts'
 
 export { TOKEN }
 
-/** The page of a scripted hub, served as the hub serves it, and a browser before it. */
+/** The page of a scripted hub, served as the hub serves it, and a browser that shows it. */
 export interface ServedHub {
   browser: Browser
   url: string
   /** Folder of the built page. */
   folder: string
-  /** What the routes speak with; a test puts its own here. */
+  /** The hub behind the routes; a test may replace it. */
   hub: ReturnType<typeof scriptedHub>
-  /** How often the service was restarted by the page. */
+  /** How often the page restarted the service. */
   restarted: number
-  /** Opens the page as a link with the token does, and waits until the hub is drawn. */
+  /** Opens the page by the link with the token, and waits until the hub is drawn. */
   visit(about?: Partial<Visit>): ReturnType<Browser['open']>
   close(): Promise<void>
 }
@@ -93,11 +93,11 @@ export async function serveHub(): Promise<ServedHub> {
   return served
 }
 
-/** Touches the name of a device: not one of its rows. */
+/** Clicks the name of a device, not one of its rows. */
 export const select = (page: Page, device: string): Promise<void> =>
   page.click(`[data-device="${device}"]`, { position: { x: 12, y: 8 } })
 export const press = (page: Page, what: string): Promise<void> =>
   page.click(`#device button:text-is("${what}")`)
-/** Holds a button for an act without a way back. */
+/** Presses and holds the button of an irreversible action. */
 export const hold = (page: Page, what: string, within = '#device'): Promise<void> =>
   page.click(`${within} button.hold:has-text("${what}")`, { delay: 1300 })

@@ -29,7 +29,7 @@ const forms = [
 ]
 
 test.each(forms)(
-  'with PUBLIC_URL %s every address in an answer leads to what it names',
+  'with PUBLIC_URL %s every address in an answer leads to the right resource',
   async (publicUrl) => {
     const baseUrl = String(serviceSettings.PUBLIC_URL.schema.parse(publicUrl))
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
@@ -38,7 +38,7 @@ test.each(forms)(
       isDemo: true,
     })
     const mount = new URL(baseUrl).pathname.replace(/\/$/, '')
-    /** As a caller follows it, through a proxy that removes the mount. */
+    /** Follows an address as a caller does, through a proxy that removes the mount. */
     const follow = async (address: string, from: string): Promise<Response> => {
       const url = new URL(address, from)
       expect([address, url.origin]).toEqual([address, new URL(baseUrl).origin])
@@ -102,7 +102,7 @@ test.each([
   'https://a:b@shop.example',
   'https://shop.example/?a=1',
   'https://shop.example/#a',
-])('PUBLIC_URL %s is refused: no address can be built from it', (publicUrl) => {
+])('the setting PUBLIC_URL %s is refused, because no address can be built from it', (publicUrl) => {
   expect(serviceSettings.PUBLIC_URL.schema.safeParse(publicUrl).success).toBe(false)
 })
 
@@ -113,7 +113,7 @@ const served = new Set(
   ),
 )
 
-/** A path with its parameters and numbers as one, without query and trailing slash. */
+/** A path without query and trailing slash; its parameters and numbers are replaced by one sign. */
 function plain(path: string): string {
   return path
     .replace(/\?.*$/, '')
@@ -121,7 +121,7 @@ function plain(path: string): string {
     .replace(/(?<=.)\/$/, '')
 }
 
-/** Endpoints that a text names, as a reader would type them. Samples of the client have the client's own spelling. */
+/** Endpoints in a text, as a reader would type them. Samples of the client use the client's notation. */
 function endpointsIn(text: string): string[] {
   const prose = text.replaceAll(/^```(?:js|ts)[\s\S]*?^```$/gm, '')
   return [...prose.matchAll(/\b(GET|POST|PUT|PATCH|DELETE)(?:\*\*)?[ `]+(\/[\w{}/.?=&%-]*)/g)].map(
@@ -129,7 +129,7 @@ function endpointsIn(text: string): string[] {
   )
 }
 
-/** Endpoints beside the description: of supervisors, and of hubs and the simulator at their own addresses. */
+/** Endpoints that the description omits: of supervisors, of hubs and of the simulator. */
 const elsewhere =
   /^[A-Z]+ \/(healthz|readyz|metrics|health|live|api\/(hubs|runs|steps|recordings|scenarios))\b/
 
@@ -139,7 +139,7 @@ const pagesIn = (folder: string): string[] =>
     .filter((name) => name.endsWith('.md'))
     .map((name) => `${folder}/${name}`)
 
-test('every endpoint that a guide, a README, an error, an alarm or the description names is served as it is spelled', () => {
+test('every endpoint in a guide, a README, an error, an alarm or the description is served under that spelling', () => {
   const texts: [string, string][] = [
     ...[
       ...pagesIn('cloud/docs/guides'),

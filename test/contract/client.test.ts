@@ -13,7 +13,7 @@ import { openService, type Service } from './service.ts'
 
 type Fetch = NonNullable<NonNullable<ClientOptions['system']>['fetch']>
 
-/** Calls of the service without sockets. */
+/** Calls the service without sockets. */
 const within =
   ({ cloud }: Service): Fetch =>
   async (url, init) =>
@@ -31,7 +31,7 @@ async function keyOf({ shop: { context } }: Service): Promise<string> {
   return (await issueApiKey(context.db.kysely, context.runtime, request)).key
 }
 
-/** A network that is the same for the same seed. */
+/** Random numbers from a seed. */
 function chance(seed: number): () => number {
   let state = seed
   return () => {
@@ -41,7 +41,7 @@ function chance(seed: number): () => number {
 }
 
 onEachDatabase('the client', (open) => {
-  test('a network that drops a fifth of all answers: of 200 purchases none is doubled and none is lost', async () => {
+  test('with a fifth of all answers lost, none of 200 purchases is doubled or lost', async () => {
     const service = await openService(open)
     const { shop } = service
     const q = shop.context.db.kysely
@@ -71,7 +71,7 @@ onEachDatabase('the client', (open) => {
       if (lot >= 0.2) return answer
       dropped += 1
       if (lot < 0.1) throw new TypeError('the answer was lost')
-      // It breaks off in the middle.
+      // The answer breaks off in the middle.
       const text = await answer.text()
       let half = text.slice(0, text.length / 2)
       const body = new ReadableStream({
@@ -119,7 +119,7 @@ onEachDatabase('the client', (open) => {
     expect((await shop.product(1)).reserved).toBe(purchases)
   }, 120_000)
 
-  test('example: a till takes its own payment, and nothing is sold where nobody pays', async () => {
+  test('the example till takes its own payment, and an unpaid order sells nothing', async () => {
     const service = await openService(open)
     const owner = clientOf(service, { apiKey: await keyOf(service) })
     const guest = (name: string) => clientOf(service, { token: () => service.tokenOf(`guest-${name}`) })
@@ -142,7 +142,7 @@ onEachDatabase('the client', (open) => {
     expect((await service.shop.product(1)).reserved).toBe(2)
   })
 
-  test('example: a restocker hears what to bring, and says what was filled', async () => {
+  test('the example restocker receives the refill list, and reports the filled units', async () => {
     const service = await openService(open)
     const { kysely: q } = service.shop.context.db
     const shelf = { hub_id: 1, cabinet: 1, shelf: 1, total_rows: 2, depth: 10 }
@@ -162,7 +162,7 @@ onEachDatabase('the client', (open) => {
     )
   })
 
-  test('example: a page follows an order to its end', async () => {
+  test('the example page follows an order to its end', async () => {
     const service = await openService(open)
     const { shop, cloud } = service
     cloud.start()

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { Act } from '../../simulator/physics/world-state.ts'
 import type { CallAnswer } from '../cloud/support/app.ts'
 
-/** What tests of controls read out of answers and of the simulator's log. */
+/** Readers of control answers and of the simulator's log. */
 
 export const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/) as string
 
@@ -21,6 +21,6 @@ export function dataOf(answer: CallAnswer): unknown {
   return (answer.json as { result: { response_data: unknown } }).result.response_data
 }
 
-/** Its `status_code`. */
+/** `status_code` of a standard response. */
 export const codeOf = (answer: CallAnswer): unknown =>
   (answer.json as { result: { status_code: unknown } }).result.status_code

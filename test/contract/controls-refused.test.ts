@@ -4,7 +4,10 @@ import { errorOf, type CallAnswer } from '../cloud/support/app.ts'
 import { dataOf, short, UUID } from './control-answers.ts'
 import { Plant } from './plant.ts'
 
-/** Controls that the hardware cannot carry out, or must not: the answer beside the simulator's own log. */
+/**
+ * Controls that the hardware must not or cannot execute: each answer is compared with the simulator's own
+ * log.
+ */
 
 let plant: Plant
 beforeEach(async () => {
@@ -17,22 +20,25 @@ describe('a jam', () => {
     { name: 'close_bin', before: 'open_bin', acts: ['close_door bin-1'] },
     { name: 'raise_bin', acts: ['raise_lift bin-1'] },
     { name: 'lower_bin', before: 'raise_bin', acts: ['lower_lift bin-1'] },
-  ])('$name is a fault, and the motor did start', async ({ name, before, acts: expected }) => {
-    if (before !== undefined) await plant.control(before, 'bin=1')
-    plant.fault('jam', 'bin-1')
-    const { value, acts } = await plant.witness(() => plant.control(name, 'bin=1'))
-    expect(value.status).toBe(502)
-    expect(errorOf(value).error.details).toMatchObject({
-      reason: 'fault',
-      outcome: 'failed',
-      command_id: UUID,
-    })
-    expect(acts.map(short)).toEqual(expected)
-    expect(acts[0]!.detail).toMatchObject({ jammed: true, completed: false })
-    expect(await plant.lastAudit()).toMatchObject({ result: 'failed', detail: { reason: 'fault' } })
-  })
+  ])(
+    'the command $name reports a fault, although its motor started',
+    async ({ name, before, acts: expected }) => {
+      if (before !== undefined) await plant.control(before, 'bin=1')
+      plant.fault('jam', 'bin-1')
+      const { value, acts } = await plant.witness(() => plant.control(name, 'bin=1'))
+      expect(value.status).toBe(502)
+      expect(errorOf(value).error.details).toMatchObject({
+        reason: 'fault',
+        outcome: 'failed',
+        command_id: UUID,
+      })
+      expect(acts.map(short)).toEqual(expected)
+      expect(acts[0]!.detail).toMatchObject({ jammed: true, completed: false })
+      expect(await plant.lastAudit()).toMatchObject({ result: 'failed', detail: { reason: 'fault' } })
+    },
+  )
 
-  test('cycle_bin says how far it came', async () => {
+  test('a cycle_bin that jams reports its last completed step', async () => {
     const answer = plant.begin('POST', 'controls/cycle_bin?hub=1&bin=1&num_cycles=9')
     await plant.run(6000)
     plant.fault('jam', 'bin-1')
@@ -46,12 +52,12 @@ describe('a jam', () => {
     expect(errorOf(value).error.details).toMatchObject({ reason: 'fault', cycles_completed: whole })
     expect(acts.at(-1)!.detail).toMatchObject({ jammed: true })
     plant.room.hub.faults.clearAll()
-    // Nothing goes on by itself but the one door that must not stay half open.
+    // Nothing moves without a command except a door that must not stay half open.
     await plant.run(60_000)
     expect(plant.room.hub.state().bins[0]).toMatchObject({ door: 'closed' })
   })
 
-  test('a door that was obstructed is a fault', async () => {
+  test('an obstructed door is reported as a fault', async () => {
     await plant.control('open_bin', 'bin=1')
     plant.fault('obstructed_door', 'bin-1')
     const { value, acts } = await plant.witness(() => plant.control('close_bin', 'bin=1'))
@@ -67,12 +73,12 @@ const interlock = async (call: () => Promise<CallAnswer>): Promise<void> => {
     code: 'hardware_error',
     details: { reason: 'interlock', outcome: 'refused', command_id: UUID },
   })
-  // The hub's own business goes on meanwhile: nothing of what was asked for is in the log.
+  // The hub's own work goes on, but the log has no trace of the refused command.
   expect(acts.filter(({ action }) => action !== 'dispense')).toEqual([])
 }
 
 describe('an interlock', () => {
-  test('no lift moves with its door open', async () => {
+  test('a lift does not move with its door open', async () => {
     await plant.control('open_bin', 'bin=1')
     await interlock(() => plant.control('raise_bin', 'bin=1'))
     await interlock(() => plant.control('lower_bin', 'bin=1'))
@@ -83,17 +89,17 @@ describe('an interlock', () => {
     })
   })
 
-  test('no door moves while something is dispensed behind it', async () => {
+  test('a door does not move during a dispense behind it', async () => {
     const order = await plant.order({ 6: 4 })
     await plant.until(order, OrderStatus.PREPARING)
     for (const name of ['open_bin', 'close_bin', 'raise_bin', 'lower_bin'])
       await interlock(() => plant.control(name, 'bin=1'))
     await interlock(() => plant.control('cycle_bin', 'bin=1&num_cycles=1'))
-    // Product 6 stands in cabinet 2, behind the right door.
+    // Product 6 is in cabinet 2, behind the right door.
     await interlock(() => plant.control('open_fridge_right', 'fridge=1'))
   })
 
-  test('a bin in which an order waits is not cycled', async () => {
+  test('a bin with a waiting order is not cycled', async () => {
     const order = await plant.order({ 4: 1 })
     await plant.until(order, OrderStatus.READY)
     await interlock(() => plant.control('cycle_bin', 'bin=1&num_cycles=1'))
@@ -109,7 +115,7 @@ describe('an interlock', () => {
     expect(dataOf(await plant.control('close_fridge', 'fridge=1'))).toMatchObject({ door: 'locked' })
   })
 
-  test('nothing is dispensed behind an open fridge door, until it is closed', async () => {
+  test('no unit is dispensed behind an open fridge door until it is closed', async () => {
     await plant.control('open_fridge_right', 'fridge=1')
     plant.room.hub.act({ action: 'open_door', target: 'fridge_1_right' })
     const order = await plant.order({ 4: 1 })

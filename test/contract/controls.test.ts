@@ -4,8 +4,8 @@ import { codeOf, dataOf, short, UUID } from './control-answers.ts'
 import { Plant } from './plant.ts'
 
 /**
- * O §4.6 and §4.1 down to the simulated motion: the answer of each call beside the simulator's own log, with
- * the real gateway, streams, hub core, serial links and firmware in between.
+ * O §4.6 and §4.1 down to the simulated motion, through the real gateway, streams, hub core, serial links and
+ * firmware. Each answer is compared with the simulator's own log.
  */
 
 const MS = expect.any(Number) as number
@@ -20,7 +20,7 @@ const sessions = (): Record<string, number> =>
 interface Actuation {
   name: string
   query: string
-  /** What must have been done before. */
+  /** Commands that must succeed before. */
   before?: string[]
   data: object
   acts: string[]
@@ -73,7 +73,7 @@ function fridge(name: string, goal: object, acts: string[]): Actuation {
   }
 }
 
-/** `before` of a case, as calls. */
+/** Calls the commands in `before` of a case. */
 async function prepare({ before = [] }: Actuation): Promise<void> {
   for (const each of before) {
     const [name = '', query] = each.split('?')
@@ -81,14 +81,14 @@ async function prepare({ before = [] }: Actuation): Promise<void> {
   }
 }
 
-describe('an actuation moves what its answer says', () => {
-  test.each(actuations)('$name', async (actuation) => {
+describe('an actuation', () => {
+  test.each(actuations)('the actuation $name moves what its answer reports', async (actuation) => {
     await prepare(actuation)
     const { value, acts } = await plant.witness(() => plant.control(actuation.name, actuation.query))
     expect(dataOf(value)).toEqual(actuation.data)
     expect(codeOf(value)).toBe(200)
     expect(acts.map(short)).toEqual(actuation.acts)
-    // A motor that completed its motion says so in the world's own words.
+    // The world's log reports the completed motion too.
     for (const { detail, operation_id } of acts)
       if (operation_id !== undefined) expect(detail).toMatchObject({ completed: true })
     expect(await plant.lastAudit()).toMatchObject({
@@ -105,7 +105,7 @@ describe('an actuation moves what its answer says', () => {
     { name: 'reconnect_bin', query: 'bin=1', controller: 'bins', object: 'bin-1' },
     { name: 'reconnect_fridge', query: 'fridge=1', controller: 'cold', object: 'fridge-1' },
   ])(
-    '$name closes the serial line and shakes hands on a new one',
+    'the command $name closes the serial line and completes a handshake on a new one',
     async ({ name, query, controller, object }) => {
       const before = sessions()
       const answer = await plant.control(name, query)
@@ -116,12 +116,12 @@ describe('an actuation moves what its answer says', () => {
         object,
         result: 'executed',
       })
-      // What it was for: the line carries commands again.
+      // A reconnect is useful only if the line carries commands again.
       expect((await plant.control('open_bin', 'bin=1')).status).toBe(200)
     },
   )
 
-  test('request_door_open unlocks the main door, which locks again by itself', async () => {
+  test('request_door_open unlocks the main door, which locks itself again', async () => {
     const { value, acts } = await plant.witness(() => plant.call('POST', 'request_door_open/?hub_id=1'))
     expect([value.status, value.json]).toEqual([
       200,
@@ -145,13 +145,13 @@ describe('an actuation moves what its answer says', () => {
     })
   })
 
-  test('a fridge that was opened locks again by itself', async () => {
+  test('an opened fridge locks itself again', async () => {
     await plant.control('open_fridge_middle', 'fridge=1')
     const { acts } = await plant.witness(() => plant.run(35_000))
     expect(acts.map(short)).toEqual(['lock fridge_1_middle'])
   })
 
-  test('with an idempotency key it moves once, however often it is asked', async () => {
+  test('an actuation with an idempotency key moves once, for any number of requests', async () => {
     const again = () =>
       plant.call('POST', 'controls/cycle_bin?hub=1&bin=1&num_cycles=2', {
         headers: { 'Idempotency-Key': 'k1' },
@@ -176,22 +176,25 @@ const everyActuation = [
 ]
 
 describe('an offline hub', () => {
-  test.each(everyActuation)('%s fails at once, and never moves anything later', async (path) => {
-    await plant.cutHub(true)
-    const before = sessions()
-    const began = plant.time
-    const { value, acts } = await plant.witness(async () => {
-      const answer = await plant.call('POST', path)
-      expect(plant.time - began).toBeLessThan(1000)
-      await plant.cutHub(false)
-      return answer
-    })
-    expect(value.status).toBe(502)
-    expect(errorOf(value).error).toMatchObject({ code: 'hardware_error', details: { reason: 'offline' } })
-    expect(acts).toEqual([])
-    expect(sessions()).toEqual(before)
-    expect(await plant.lastAudit()).toMatchObject({ result: 'offline' })
-  })
+  test.each(everyActuation)(
+    'the command %s to an offline hub fails at once, and never moves anything later',
+    async (path) => {
+      await plant.cutHub(true)
+      const before = sessions()
+      const began = plant.time
+      const { value, acts } = await plant.witness(async () => {
+        const answer = await plant.call('POST', path)
+        expect(plant.time - began).toBeLessThan(1000)
+        await plant.cutHub(false)
+        return answer
+      })
+      expect(value.status).toBe(502)
+      expect(errorOf(value).error).toMatchObject({ code: 'hardware_error', details: { reason: 'offline' } })
+      expect(acts).toEqual([])
+      expect(sessions()).toEqual(before)
+      expect(await plant.lastAudit()).toMatchObject({ result: 'offline' })
+    },
+  )
 })
 
 describe('a silent port', () => {
@@ -203,7 +206,7 @@ describe('a silent port', () => {
     { name: 'cycle_bin', query: 'bin=1&num_cycles=5', deadlineMs: 30_000 },
   ]
   test.each(cases)(
-    '$name is 504 after its deadline, outcome unknown; the late result is recorded',
+    'the command $name to a silent port is 504 after its deadline with unknown outcome, and the late result is recorded',
     async (row) => {
       plant.fault('silent_port', 'bins')
       const began = plant.time
@@ -219,14 +222,14 @@ describe('a silent port', () => {
       expect(acts).toEqual([])
       expect(await commandState(error.details)).toMatchObject({ state: 'unknown', reason: 'timeout' })
       plant.room.hub.faults.clearAll()
-      // The controller proves that it never heard of it.
+      // The controller proves that it never received the command.
       const later = await plant.witness(() => plant.run(30_000))
       expect(later.acts).toEqual([])
       expect(await commandState(error.details)).toMatchObject({ state: 'refused', reason: 'offline' })
     },
   )
 
-  test('a motion of which only the answer is lost is 504, and executed once it is known', async () => {
+  test('an actuation with a lost answer is 504, and is executed once its result is known', async () => {
     plant.fault('lost_replies', 'bins')
     const { value, acts } = await plant.witness(() => plant.control('open_bin', 'bin=1'))
     expect(value.status).toBe(504)
@@ -240,16 +243,19 @@ describe('a silent port', () => {
   test.each([
     { name: 'reconnect_bin', query: 'bin=1', controller: 'bins' },
     { name: 'reconnect_fridge', query: 'fridge=1', controller: 'cold' },
-  ])('$name is 504: no handshake came', async ({ name, query, controller }) => {
-    plant.fault('silent_port', controller)
-    const before = sessions()
-    const answer = await plant.control(name, query)
-    expect(answer.status).toBe(504)
-    expect(errorOf(answer).error.details).toMatchObject({ reason: 'timeout', outcome: 'failed' })
-    expect(sessions()).toEqual(before)
-  })
+  ])(
+    'the command $name to a silent port is 504, because no handshake comes',
+    async ({ name, query, controller }) => {
+      plant.fault('silent_port', controller)
+      const before = sessions()
+      const answer = await plant.control(name, query)
+      expect(answer.status).toBe(504)
+      expect(errorOf(answer).error.details).toMatchObject({ reason: 'timeout', outcome: 'failed' })
+      expect(sessions()).toEqual(before)
+    },
+  )
 
-  test('fridges and the main door have lines of their own', async () => {
+  test('a silent port does not affect fridges and the main door on other lines', async () => {
     for (const controller of ['bins', 'vending', 'cold']) plant.fault('silent_port', controller)
     await plant.run(10_000)
     expect((await plant.control('open_fridge_left', 'fridge=1')).status).toBe(200)
@@ -257,7 +263,7 @@ describe('a silent port', () => {
   })
 })
 
-describe('what there is not', () => {
+describe('an unknown device', () => {
   test.each([
     ...actuations.map(({ name }) => name),
     'reconnect_bin',
@@ -267,7 +273,7 @@ describe('what there is not', () => {
     'reconnect_fridge',
     'enable_fridge',
     'disable_fridge',
-  ])('%s of a device that the hub does not have is 404', async (name) => {
+  ])('the command %s for a device that the hub does not have is 404', async (name) => {
     const isFridge = name.includes('fridge')
     const { value, acts } = await plant.witness(() =>
       plant.control(name, `${isFridge ? 'fridge' : 'bin'}=3${name === 'cycle_bin' ? '&num_cycles=1' : ''}`),

@@ -31,7 +31,7 @@ const pending = async (): Promise<number> =>
       .execute()
   ).length
 
-test('a count reaches the hub, and its ledger confirms it', async () => {
+test('a count reaches the hub, and the hub’s ledger confirms it', async () => {
   await count(4, 11)
   expect(await shown(4)).toBe(11)
   await plant.run(2000)
@@ -39,7 +39,7 @@ test('a count reaches the hub, and its ledger confirms it', async () => {
   expect([await shown(4), await pending()]).toEqual([11, 0])
 })
 
-test('of a product with two places the primary one takes the difference, and none goes below nothing', async () => {
+test('the count of a product with two rows changes the primary row, and no row goes below 0', async () => {
   expect(atHub(1)).toEqual([3, 3])
   await count(1, 8)
   await plant.run(2000)
@@ -51,18 +51,18 @@ test('of a product with two places the primary one takes the difference, and non
   expect([await shown(1), await pending()]).toEqual([2, 0])
 })
 
-test('what an offline hub dropped before and after the count is told apart when it returns', async () => {
-  // Six units; two orders, of which the first is dispensed before the count and the second after it.
+test('a count at an offline hub includes drops before it and not drops after it', async () => {
+  // Six units and two orders: one is dispensed before the count, the other after it.
   const orders = [await plant.order({ 4: 2 }), await plant.order({ 4: 1 })]
   await plant.run(20)
   await plant.cutHub(true)
   const dropped = () => plant.room.hub.actuations().filter(({ action }) => action === 'dispense').length
   while (dropped() < 2) await plant.run(50)
-  // The fall is reported when the spiral has turned home.
+  // The drop is reported when the spiral has completed its turn.
   await plant.run(1000)
   const before = dropped()
   expect(before).toBe(2)
-  // Somebody has put more in: the shelf holds nine now, by a person's eye.
+  // Somebody has added units: a person counts nine on the shelf.
   await count(4, 9)
   while (dropped() < 3) await plant.run(50)
   await plant.run(30_000)
@@ -73,7 +73,7 @@ test('what an offline hub dropped before and after the count is told apart when 
   expect([await shown(4), await pending()]).toEqual([8, 0])
 })
 
-test('a count settles a unit of which nobody knew whether it fell, and it is sold again', async () => {
+test('a count resolves a unit with unknown outcome, and the unit is sold again', async () => {
   plant.fault('empty_turn', 'cabinet-2')
   const order = await plant.order({ 5: 1 })
   await plant.until(order, OrderStatus.COMPLETED)

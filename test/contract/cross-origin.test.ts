@@ -10,7 +10,7 @@ import { inChromium } from '../support/chromium.ts'
 import { service } from '../support/services.ts'
 import { openService } from './service.ts'
 
-/** A page of a shop on an origin of its own. */
+/** A shop's page on its own origin. */
 async function openShopFront() {
   const server = createServer((_request, answer) => {
     answer.setHeader('Content-Type', 'text/html')
@@ -24,7 +24,7 @@ async function openShopFront() {
 }
 
 service('chromium')(
-  'in a browser: a page of an allowed origin sells, a page of another one reads nothing',
+  'in a browser a page of an allowed origin can sell, and a page of another origin can read nothing',
   async () => {
     const [allowed, other] = [await openShopFront(), await openShopFront()]
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })

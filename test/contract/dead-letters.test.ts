@@ -5,7 +5,7 @@ import { hubDomain } from '../../cloud/hub-domain.ts'
 import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
 import { Plant } from './plant.ts'
 
-/** Entries that could not be applied, on both ends of the line: somebody is told, and can do something about it. */
+/** Entries that could not be applied, at the hub and at the cloud: people are alarmed and can act. */
 
 let plant: Plant
 beforeEach(async () => {
@@ -25,22 +25,22 @@ const alarms = async (): Promise<[incident: string, isOpen: boolean][]> =>
 const audited = async (action: string): Promise<number> =>
   (await plant.db.kysely.selectFrom('audit_log').select('id').where('action', '=', action).execute()).length
 
-describe('at the hub', () => {
+describe('dead letters at the hub', () => {
   const send = (entry: unknown) => plant.wait(plant.db.transact((tx) => enqueue(tx, 1, entry as CloudEntry)))
 
-  test('an entry that it cannot apply is an alarm within seconds, and listed', async () => {
+  test('an entry that the hub cannot apply is listed, and raises an alarm within seconds', async () => {
     await send({ kind: 'mystery' })
     await plant.run(5000)
     expect(await alarms()).toEqual([['at the hub', true]])
     expect(core().deadLetters()).toMatchObject([
       { kind: 'mystery', body: '{"kind":"mystery"}', error: expect.any(String) as string },
     ])
-    // It goes on with what comes behind it.
+    // The hub applies the entries behind it.
     const order = await plant.order({ 4: 1 })
     await plant.until(order, 40)
   })
 
-  test('asked to, the cloud tells everything again: no letter is left, and the alarm is over', async () => {
+  test('a replay at the hub requests a snapshot, which removes all dead letters and clears the alarm', async () => {
     await send({ kind: 'mystery' })
     await plant.run(5000)
     expect(core().replayDeadLetters()).toEqual({ ok: true })
@@ -53,7 +53,7 @@ describe('at the hub', () => {
     await plant.until(order, 40)
   })
 
-  test('the first start of another version has the cloud tell everything again; one of the same does not', async () => {
+  test('a hub requests a snapshot at the first start of another version, but not at a restart of the same version', async () => {
     await send({ kind: 'mystery' })
     await plant.run(5000)
     const restart = async () => {
@@ -67,7 +67,7 @@ describe('at the hub', () => {
     expect(await alarms()).toEqual([['at the hub', false]])
   })
 
-  test('one that somebody drops is gone, and the audit log says so', async () => {
+  test('a dropped dead letter of the cloud is deleted, and the audit log records it', async () => {
     await send({ kind: 'mystery' })
     await send({ kind: 'riddle' })
     await plant.run(5000)
@@ -83,7 +83,7 @@ describe('at the hub', () => {
   })
 })
 
-test('a letter of the cloud that is replayed leaves its hub to say how everything stands, and stock adds up', async () => {
+test('after a replay of a dead letter the hub still decides about its own state, and stock adds up', async () => {
   const { context } = plant.services
   const row = (entry: object) =>
     plant.db.kysely

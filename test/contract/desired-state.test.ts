@@ -4,7 +4,7 @@ import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { codeOf, dataOf } from './control-answers.ts'
 import { Plant } from './plant.ts'
 
-/** Configuration by the owner's interface, down to what the hub then does. */
+/** Configuration by the owner's interface, down to its effect at the hub. */
 
 let plant: Plant
 beforeEach(async () => {
@@ -20,7 +20,7 @@ describe('desired state', () => {
   const hubConfig = () => plant.hub.hub!.core.health()
 
   test.each(['disable_bin', 'toggle_bin'])(
-    '%s takes the bin out of service at the hub, and health shows it',
+    'the command %s disables the bin at the hub, and health shows it',
     async (name) => {
       const answer = await plant.control(name, 'bin=1')
       expect([dataOf(answer), codeOf(answer)]).toEqual([{ enabled: false }, 200])
@@ -32,7 +32,7 @@ describe('desired state', () => {
         result: 'executed',
         detail: { disabled_bins: [1] },
       })
-      // New orders go to the other bin.
+      // New orders use the other bin.
       const order = await plant.order({ 4: 1 })
       await plant.until(order, OrderStatus.READY)
       expect(plant.room.hub.state().bins.map(({ units }) => units)).toEqual([0, 1])
@@ -73,26 +73,31 @@ describe('desired state', () => {
       commands: ['stop_orders', 'resume_orders'],
       events: [intake(false, 'paused'), intake(true, 'active')],
     },
-  ])('$commands publish one event for each change, equal to what health then shows', async (row) => {
-    await plant.run(20_000)
-    const before = (await published()).length
-    for (const [index, command] of row.commands.entries()) {
-      const [name = '', query = ''] = command.split('&')
-      await plant.control(name, query)
+  ])(
+    'the commands $commands publish one event for each change, equal to the health afterwards',
+    async (row) => {
       await plant.run(20_000)
-      const events = (await published()).slice(before).filter(({ type }) => /^(bin|fridge|intake)/.test(type))
-      expect(events).toMatchObject(row.events.slice(0, index + 1))
-      expect(events).toHaveLength(index + 1)
-      const { bins, fridges } = await health()
-      const { type, data } = events.at(-1)!
-      // The room's temperature goes on changing.
-      const still = Object.fromEntries(Object.entries(data).filter(([name]) => name !== 'temperature'))
-      if (type !== 'intake.changed')
-        expect([...bins, ...fridges]).toContainEqual(expect.objectContaining(still))
-    }
-  })
+      const before = (await published()).length
+      for (const [index, command] of row.commands.entries()) {
+        const [name = '', query = ''] = command.split('&')
+        await plant.control(name, query)
+        await plant.run(20_000)
+        const events = (await published())
+          .slice(before)
+          .filter(({ type }) => /^(bin|fridge|intake)/.test(type))
+        expect(events).toMatchObject(row.events.slice(0, index + 1))
+        expect(events).toHaveLength(index + 1)
+        const { bins, fridges } = await health()
+        const { type, data } = events.at(-1)!
+        // The room's temperature changes all the time.
+        const still = Object.fromEntries(Object.entries(data).filter(([name]) => name !== 'temperature'))
+        if (type !== 'intake.changed')
+          expect([...bins, ...fridges]).toContainEqual(expect.objectContaining(still))
+      }
+    },
+  )
 
-  test('an order that is in a bin when that is disabled goes on', async () => {
+  test('an order in a bin continues when the bin is disabled', async () => {
     const order = await plant.order({ 4: 1 })
     await plant.until(order, OrderStatus.PREPARING)
     await plant.control('disable_bin', 'bin=1')
@@ -101,7 +106,7 @@ describe('desired state', () => {
     expect(plant.room.hub.state().bins[0]!.units).toBe(1)
   })
 
-  test('toggles at the same time toggle each', async () => {
+  test('simultaneous toggles toggle one after the other', async () => {
     const answers = await Promise.all(
       Array.from({ length: 7 }, () => plant.begin('POST', 'controls/toggle_bin?hub=1&bin=2')).map((each) =>
         plant.wait(each),
@@ -113,8 +118,8 @@ describe('desired state', () => {
     expect(hubConfig().bins[1]).toMatchObject({ enabled: false })
   })
 
-  test('nothing in a disabled fridge is sold or dispensed; what was paid before comes back', async () => {
-    // The order is paid while the hub is away, and reaches it together with the fridge's state.
+  test('no product in a disabled fridge is sold or dispensed, and an order paid before is refunded', async () => {
+    // The order is paid while the hub is offline, and reaches it together with the fridge's state.
     plant.hub.heldDown = true
     plant.hub.kill()
     const order = await plant.order({ 4: 2 })
@@ -137,7 +142,7 @@ describe('desired state', () => {
     expect(await plant.statusOf(second)).toBe(OrderStatus.READY)
   })
 
-  test('stop_orders and resume_orders', async () => {
+  test('stop_orders pauses sales, and resume_orders starts them again', async () => {
     const stopped = await plant.control('stop_orders')
     expect([dataOf(stopped), codeOf(stopped)]).toEqual([{ accepting_orders: false }, 200])
     expect(hubConfig().accepting_orders).toBe(false)
@@ -178,12 +183,15 @@ describe('desired state', () => {
     },
     { name: 'stop_orders', query: '', data: { accepting_orders: false }, shown: { accepting_orders: false } },
     { name: 'resume_orders', query: '', data: { accepting_orders: true }, shown: { accepting_orders: true } },
-  ])('$name reaches an offline hub when it returns: 202', async ({ name, query, data, shown }) => {
-    await plant.cutHub(true)
-    const answer = await plant.control(name, query)
-    expect([dataOf(answer), codeOf(answer)]).toEqual([data, 202])
-    expect(await plant.lastAudit()).toMatchObject({ action: `controls.${name}`, result: 'accepted' })
-    await plant.cutHub(false)
-    expect(hubConfig()).toMatchObject(shown)
-  })
+  ])(
+    'the command $name for an offline hub is 202, and reaches the hub when it returns',
+    async ({ name, query, data, shown }) => {
+      await plant.cutHub(true)
+      const answer = await plant.control(name, query)
+      expect([dataOf(answer), codeOf(answer)]).toEqual([data, 202])
+      expect(await plant.lastAudit()).toMatchObject({ action: `controls.${name}`, result: 'accepted' })
+      await plant.cutHub(false)
+      expect(hubConfig()).toMatchObject(shown)
+    },
+  )
 })

@@ -9,7 +9,7 @@ const document = openApiDocument('https://larder.example', routes)
 const operations = Object.values(document.paths).flatMap((item) => Object.values(item) as Operation[])
 const operationOf = (id: string): Operation => operations.find(({ operationId }) => operationId === id)!
 
-test('the description of each endpoint with a limit of its own states the limit and whom it counts', () => {
+test('the description of each endpoint with its own limit states the limit and the counted caller', () => {
   for (const [id, route] of Object.entries<Route>(routes)) {
     const [rate] = ratesOf(route)
     const { requests, by } = rateClasses[rate]
@@ -20,13 +20,13 @@ test('the description of each endpoint with a limit of its own states the limit 
   }
 })
 
-test('the guide names the endpoints that count networks', () => {
+test('the guide names the endpoints with limits per network', () => {
   const guide = readFileSync('cloud/docs/guides/06-limits.md', 'utf8')
   for (const name of ['exists', 'exists/phone', 'exists/email', 'identity-id', 'hub_id'])
     expect(guide).toContain(`\`${name}\``)
 })
 
-test('every optional hub_id says that all hubs are meant without it', () => {
+test('the description of every optional hub_id states that a call without it means all hubs', () => {
   const optional = Object.entries<Route>(routes).filter(([, { query }]) => {
     const field = query?.shape['hub_id'] as z.ZodType | undefined
     return field?.safeParse(undefined).success === true

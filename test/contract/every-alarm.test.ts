@@ -15,7 +15,7 @@ import { People } from './people.ts'
 import { Plant } from './plant.ts'
 import { breakFridgeStates, crashHub, intentOf, processorAway } from './faults-for-alarms.ts'
 
-/** From the fault in a room, or at the fault point of whatever is outside, to the people who can act, and back. */
+/** From a fault in the room, or in an external service, to the people who can act, and back. */
 
 const [SECOND, MINUTE, DAY] = [1000, 60_000, 86_400_000]
 const ofStorage = { subject: null, withinMs: MINUTE, holdsMs: MINUTE, endsWithinMs: 20 * MINUTE }
@@ -29,15 +29,15 @@ beforeEach(async () => {
 })
 
 interface Case {
-  /** What it is about. */
+  /** Subject of the alarm. */
   subject: string | RegExp | null
-  /** Brings the fact about; resolves with what brings it to its end, beside what time does. */
+  /** Causes the problem. Returns a function that resolves it, if time alone does not. */
   begin: () => Promise<(alarm: Alarm) => unknown>
-  /** So long after that people are told. */
+  /** Time until people are notified. */
   withinMs?: number
-  /** It holds so long, and is no news when it is found again meanwhile. */
+  /** Duration of the problem. A repeated detection during this time causes no second notice. */
   holdsMs?: number
-  /** So long after its end they are told of that, where it does not end at once. */
+  /** Time until people are notified of the end. */
   endsWithinMs?: number
 }
 
@@ -50,7 +50,7 @@ const hand = (action: 'open_door' | 'close_door' | 'take_items', target: string)
 }
 const acknowledge = ({ id }: Alarm): Promise<unknown> => plant.call('POST', `alarms/${id}/acknowledge`)
 
-/** A customer buys what a cabinet fails to give; the fault is over then. */
+/** A customer buys a unit that a cabinet fails to dispense. The fault is cleared afterwards. */
 async function buyInVain(type: Parameters<Plant['fault']>[0], productId: number, target: string) {
   const end = raise(type, target)
   const order = await plant.order({ [productId]: 1 })
@@ -252,7 +252,7 @@ const cases: Record<AlarmKindName, Case> = {
       return () => plant.cutHub(false)
     },
     withinMs: 40 * MINUTE,
-    // The order is ended then, and its money goes back.
+    // The order ends, and its money is refunded.
     holdsMs: 5 * SECOND,
     endsWithinMs: 10 * MINUTE,
   },
@@ -277,7 +277,7 @@ const cases: Record<AlarmKindName, Case> = {
           actor: 'owner',
         })
       await expect(plant.wait(refund())).rejects.toMatchObject({ code: 'refund_failed' })
-      // The card is another one's by now, and takes it.
+      // The card was replaced meanwhile, and accepts the refund.
       return async () => {
         await sql`update sandbox_intents set method = 'pm_card_visa'`.execute(plant.db.kysely)
         await plant.wait(refund())
@@ -348,7 +348,7 @@ const cases: Record<AlarmKindName, Case> = {
   },
 }
 
-test.each(alarmKindNames)('%s reaches people once, and so does its end', async (kind) => {
+test.each(alarmKindNames)('people are notified once of the alarm %s, and once of its end', async (kind) => {
   const {
     subject,
     begin,
@@ -379,7 +379,7 @@ test.each(alarmKindNames)('%s reaches people once, and so does its end', async (
   expect(told.mails).toEqual([...begun.mails, ...begun.mails.map(() => 'over')])
 })
 
-test('10 minutes of a flapping line are one alarm, from the line to the mail', async () => {
+test('a line that flaps for 10 minutes gives one alarm and one mail', async () => {
   for (let past = 0; past < 10 * MINUTE; past += 20 * SECOND) {
     raise('silent_port', 'vending', 12 * SECOND)
     await plant.run(20 * SECOND)

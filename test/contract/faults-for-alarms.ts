@@ -2,7 +2,10 @@ import { sql } from 'kysely'
 import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
 import type { Plant } from './plant.ts'
 
-/** Has the cloud fail to apply what a hub reports of its fridges: a table is missing. Resolves with what brings it back. */
+/**
+ * Removes a table, so that the cloud cannot apply a hub's reports of its fridges. Returns a function that
+ * restores it.
+ */
 export async function breakFridgeStates(plant: Plant): Promise<() => Promise<void>> {
   const rename = (from: string, to: string): Promise<unknown> =>
     plant.wait(sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(plant.db.kysely))
@@ -16,7 +19,7 @@ export async function breakFridgeStates(plant: Plant): Promise<() => Promise<voi
   }
 }
 
-/** Nobody at the card processor answers. */
+/** Makes the card processor unreachable. */
 export function processorAway(plant: Plant): () => void {
   const { processor } = plant.services
   const before = { ...processor }
@@ -35,7 +38,7 @@ export const intentOf = async (plant: Plant, orderId: number): Promise<string> =
   return row.processor_ref!
 }
 
-/** Kills the hub so many times; its supervisor starts it again each time. Time ends the alarm. */
+/** Kills the hub `times` times; its supervisor restarts it each time. The alarm ends with time. */
 export async function crashHub(plant: Plant, times: number): Promise<() => void> {
   for (let time = 0; time < times; time += 1) {
     plant.hub.kill()

@@ -5,7 +5,7 @@ import { codeOf, dataOf } from './control-answers.ts'
 import { People } from './people.ts'
 import { Plant } from './plant.ts'
 
-/** From 6 °C to selling again, as its owner and its customers see it. */
+/** From 6 °C until sales resume, as the owner and the customers see it. */
 
 const MINUTE = 60_000
 vi.setConfig({ testTimeout: 60_000 })
@@ -25,13 +25,13 @@ const fridge = async () => {
 const refusal = (): Promise<string | number> =>
   plant.order({ 4: 1 }).catch((error: unknown) => (error as { code: string }).code)
 
-/** An order that cannot be begun, as its controllers are silent: it waits. */
+/** An order that waits, because its controllers are silent. */
 async function waitingOrder(): Promise<number> {
   plant.room.hub.faults.raise({ type: 'silent_port', target: 'vending', for_ms: 8 * MINUTE })
   return plant.order({ 6: 2 })
 }
 
-/** The order is over, and its money has gone back. */
+/** Checks that the order has ended and its money is refunded. */
 async function isRefunded(order: number): Promise<void> {
   await plant.until(order, OrderStatus.COMPLETED, 10 * MINUTE)
   expect(await plant.statusOf(order)).toBe(OrderStatus.FAILED)
@@ -50,7 +50,7 @@ const OVER = {
   mails: ['raised', 'over'],
 }
 
-/** Confirmed from afar: it is sold again at once. */
+/** Confirms the fridge remotely: its products are sold again at once. */
 async function confirm(): Promise<void> {
   const answer = await plant.control('enable_fridge', 'fridge=1')
   expect([codeOf(answer), dataOf(answer)]).toEqual([200, { enabled: true }])
@@ -60,7 +60,7 @@ async function confirm(): Promise<void> {
   expect(await plant.statusOf(order)).toBe(OrderStatus.READY)
 }
 
-test('the hub is online: people are told in time, waiting orders are refunded, nothing more is sold, and a confirmation ends it', async () => {
+test('a warm fridge of an online hub raises alarms in time, refunds waiting orders and stops sales until a confirmation', async () => {
   const { id } = plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
   await plant.run(3 * MINUTE)
   const { temperature, status } = await fridge()
@@ -74,7 +74,7 @@ test('the hub is online: people are told in time, waiting orders are refunded, n
   expect(await plant.statusOf(collected)).toBe(OrderStatus.READY)
   const waiting = await waitingOrder()
   const shutoff = await people.raised('health_shutoff', 15 * MINUTE)
-  // It was warm for 10 minutes when that was told, and for 30 now.
+  // The fridge was warm for 10 minutes at the first alarm, and for 30 minutes now.
   expect(Math.round((Date.parse(shutoff.raised_at) - since) / MINUTE)).toBe(20)
   await isRefunded(waiting)
   expect(await availableOf(plant.db.kysely, 4)).toBe(0)
@@ -95,7 +95,7 @@ test('the hub is online: people are told in time, waiting orders are refunded, n
   expect(await people.told('health_shutoff')).toEqual(OVER)
 })
 
-test('the hub is offline: it shuts off by itself, waiting orders too, and people are told first of all when it is back', async () => {
+test('an offline hub shuts off a warm fridge and its waiting orders, and reports it first when it is back', async () => {
   const { id } = plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
   await plant.run(28 * MINUTE)
   const waiting = await waitingOrder()
@@ -113,7 +113,7 @@ test('the hub is offline: it shuts off by itself, waiting orders too, and people
   expect(await people.told('health_shutoff')).toEqual(OVER)
 })
 
-test('the power is away meanwhile: what is found too warm is not sold, and who waits for it is refunded', async () => {
+test('after a power cut a warm fridge sells nothing, and waiting orders are refunded', async () => {
   const { id } = plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
   await plant.run(27 * MINUTE)
   const waiting = await waitingOrder()
@@ -136,7 +136,7 @@ test('the power is away meanwhile: what is found too warm is not sold, and who w
   expect(await people.told('health_shutoff')).toEqual(OVER)
 })
 
-test('the power was away for nobody knows how long, and no cloud says: what is found too warm is not sold', async () => {
+test('after a power cut of unknown length without a cloud a warm fridge sells nothing', async () => {
   const { id } = plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
   plant.hub.heldDown = true
   plant.hub.kill('power cut')
@@ -154,7 +154,7 @@ test('the power was away for nobody knows how long, and no cloud says: what is f
   expect(await people.told('health_shutoff')).toEqual(OVER)
 })
 
-test('a confirmation that the hub hears later ends what was shut off before, and nothing after it', async () => {
+test('a late confirmation ends only a shutoff that began before it', async () => {
   plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
   await plant.run(40 * MINUTE)
   expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: true })

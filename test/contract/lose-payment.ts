@@ -3,7 +3,9 @@ import { schedule } from '../../cloud/platform/work/queue.ts'
 import { uuid } from '../support/uuid.ts'
 import type { Plant } from './plant.ts'
 
-/** The processor has a payment that the books have lost, until it is refunded there. */
+/**
+ * Deletes a payment from the books, which the processor still has. Returns a function that refunds it there.
+ */
 export async function losePayment(plant: Plant): Promise<() => Promise<void>> {
   const { context, processor } = plant.services
   const now = context.runtime.clock.now()

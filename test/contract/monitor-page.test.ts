@@ -31,7 +31,7 @@ service('chromium')(
       runtime: systemRuntime(),
       bounds: defaultHttpSettings,
     })
-    // The service's clock is a virtual one: somebody must move it.
+    // The service uses a virtual clock, which must be advanced.
     const mover = setInterval(() => shop.clock.advance(250), 20)
     try {
       await inChromium(async (browser) => {
@@ -42,11 +42,11 @@ service('chromium')(
         await page.goto(`http://127.0.0.1:${server.port}/diag/logs/monitor`)
         expect(await page.textContent('#state')).toBe('a key with the scope diag:read is needed')
         expect(await page.locator('#lines > div').count()).toBe(0)
-        // By keyboard: the page opens where the key is typed in.
+        // By keyboard: the field of the key has the focus.
         await page.keyboard.type('lk_of_nobody')
         await page.keyboard.press('Enter')
         await page.waitForSelector('#state[data-state="lost"] >> text=this key is refused')
-        // The browser's own word on the two 401.
+        // The browser itself logs the two 401 answers.
         expect(problems.splice(0)).toHaveLength(2)
         await page.keyboard.press('Control+A')
         await page.keyboard.type(key)
@@ -60,7 +60,7 @@ service('chromium')(
         expect(await page.locator('#lines b').count()).toBe(0)
         await page.fill('#filter', 'STUCK')
         expect(await page.locator('#lines > div:visible').count()).toBe(1)
-        // A sentence first, and what else is known when it is asked for.
+        // A sentence comes first; details are shown on request.
         expect(await page.locator('#lines pre').count()).toBe(0)
         await page.click('#lines > div:visible summary')
         expect(JSON.parse((await page.textContent('#lines pre'))!)).toEqual({ bin: 2 })
@@ -83,7 +83,7 @@ service('chromium')(
         const [saved] = await Promise.all([page.waitForEvent('download'), page.click('#download')])
         const lines = (await readFile(await saved.path(), 'utf8')).trim().split('\n')
         expect(lines.map((line) => JSON.parse(line) as object)).toEqual([entry, alarm])
-        // A reload needs no key, and everything is within a landmark.
+        // A reload needs no key, and all content is within a landmark.
         await page.reload()
         await page.waitForSelector('#state[data-state="live"]')
         expect(await seriousProblems(page)).toEqual([])

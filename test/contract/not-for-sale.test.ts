@@ -3,14 +3,14 @@ import { availableOf } from '../../cloud/commerce/catalogue/reservations.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { Plant } from './plant.ts'
 
-/** What the hub will not dispense nobody is charged for, from the moment on at which the hub knows. */
+/** From the moment when the hub knows that it will not dispense a product, no customer is charged for it. */
 
 let plant: Plant
 beforeEach(async () => {
   plant = await Plant.open()
 })
 
-/** Product 3 stands in one row of cabinet 1; product 1 in a row of each cabinet. */
+/** Product 3 is in one row of cabinet 1, product 1 in a row of each cabinet. */
 const ONE_ROW = 3
 const TWO_ROWS = 1
 
@@ -42,7 +42,7 @@ async function collect(orderId: number): Promise<void> {
   await plant.until(orderId, OrderStatus.COMPLETED)
 }
 
-/** What the owner's inventory says of a product. */
+/** A product in the owner's inventory. */
 async function shown(productId: number): Promise<{ quantity: number; sellable_quantity: number }> {
   const { json } = await plant.call('GET', 'hub_inventory/?hub_id=1')
   const { quantity, sellable_quantity } = (
@@ -60,7 +60,7 @@ describe.each(['jam', 'empty_turn', 'missed_drop', 'jam_without_motion'] as cons
     return first
   }
 
-  test('a row that is the only one of its product sells nothing to anybody after the first, until it is counted', async () => {
+  test('the only row of a product is blocked after its first failure, until it is counted', async () => {
     expect(await strike(ONE_ROW)).toBe('was refunded')
     expect(await shown(ONE_ROW)).toEqual({ quantity: 6, sellable_quantity: 0 })
     expect(await availableOf(plant.db.kysely, ONE_ROW)).toBe(0)
@@ -72,11 +72,11 @@ describe.each(['jam', 'empty_turn', 'missed_drop', 'jam_without_motion'] as cons
     plant.hub.hub!.core.count({ cabinet: 1, shelf: 1, row: 3 }, left.units)
     await plant.run(1000)
     expect(await shown(ONE_ROW)).toEqual({ quantity: left.units, sellable_quantity: left.units })
-    // What was left in a bin by the first one's order stays there.
+    // Units that the first order left in a bin stay there.
     expect(await buy(ONE_ROW)).toBe('had it')
   })
 
-  test('a product that has another row is sold as far as that one has it', async () => {
+  test('a product with a second row is sold from that row', async () => {
     await strike(TWO_ROWS)
     const { sellable_quantity: left } = await shown(TWO_ROWS)
     const others: string[] = []
@@ -86,7 +86,7 @@ describe.each(['jam', 'empty_turn', 'missed_drop', 'jam_without_motion'] as cons
   })
 })
 
-test('a bin with something left in it takes no order, and is free again when it is emptied', async () => {
+test('a bin with forgotten units takes no order, and is free again after it is emptied', async () => {
   for (const cabinet of ['cabinet-1', 'cabinet-2']) plant.fault('missed_drop', cabinet)
   const orders = [await plant.order({ 3: 1 }), await plant.order({ 4: 1 })]
   for (const order of orders) await plant.until(order, OrderStatus.COMPLETED)
@@ -100,7 +100,7 @@ test('a bin with something left in it takes no order, and is free again when it 
   expect(await plant.statusOf(order)).toBe(OrderStatus.QUEUED)
 })
 
-test('what a silent controller drives is not sold, and is again when it speaks', async () => {
+test('products behind a silent controller are not sold until it answers again', async () => {
   plant.room.hub.faults.raise({ type: 'brown_out', target: 'vending', for_ms: 30_000 })
   await plant.run(15_000)
   expect(await availableOf(plant.db.kysely, ONE_ROW)).toBe(0)

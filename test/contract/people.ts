@@ -16,7 +16,10 @@ import type { Plant } from './plant.ts'
 const SECRET = 'whsec'
 const addressOf = (key: string): string => key
 
-/** What the people of a plant are told, and how: its due work, its webhooks, and mails to owner 1, who wants all. */
+/**
+ * The notifications of a plant's people: its due work, its webhooks, and mails to owner 1, who receives all
+ * alarms.
+ */
 export class People {
   readonly plant: Plant
   readonly poster: ScriptedPoster
@@ -81,7 +84,7 @@ export class People {
     return (await this.#isOpen(kind)) === isOpen
   }
 
-  /** Lets time pass until there is an alarm of a kind; as the owner's API has it. */
+  /** Lets time pass until an alarm of the kind is open. Returns the alarm of the owner's API. */
   async raised(kind: AlarmKindName, atMostMs: number): Promise<Alarm> {
     if (!(await this.#until(kind, true, atMostMs))) throw new Error(`nobody is told of ${kind}`)
     const { json } = await this.plant.call('GET', 'alarms?limit=100')
@@ -92,7 +95,7 @@ export class People {
     if (!(await this.#until(kind, false, atMostMs))) throw new Error(`${kind} does not end`)
   }
 
-  /** What owner 1 has been told of alarms of a kind, by events and by mail, in order. */
+  /** Notifications of owner 1 about alarms of a kind, by events and by mail, in order. */
   async told(kind: AlarmKindName): Promise<{ events: string[]; mails: string[] }> {
     const rows = await this.plant.db.kysely
       .selectFrom('events')

@@ -33,8 +33,8 @@ import { testContext } from '../cloud/support/context.ts'
 const HUB = 1
 
 /**
- * The owner's interface over HTTP, the gateway, a broker, the real hub core and the simulated hardware, all in one process
- * and one virtual time: what a call answers stands beside what the simulator's own log says.
+ * The owner's HTTP interface, the gateway, a broker, the real hub core and the simulated hardware, in one
+ * process and one virtual time. Tests compare each answer with the simulator's own log.
  */
 export class Plant {
   readonly network: Network
@@ -47,7 +47,7 @@ export class Plant {
   readonly #key: string
   #users = 0
 
-  /** A plant whose hub is connected, welcomed, and knows its controllers. */
+  /** A plant with a connected, welcomed hub that knows its controllers. */
   static async open(): Promise<Plant> {
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
     const scheduler = new Scheduler()
@@ -128,7 +128,7 @@ export class Plant {
     return this.#scheduler.time
   }
 
-  /** Waits in virtual time for what a promise brings. */
+  /** Waits for a promise in virtual time. */
   async wait<T>(work: Promise<T>, atMostMs = 200_000): Promise<T> {
     let isSettled = false
     const settle = (): void => void (isSettled = true)
@@ -144,7 +144,7 @@ export class Plant {
     return this.wait(this.begin(method, path, options))
   }
 
-  /** The same, without waiting: for calls at the same time. */
+  /** Starts a call without waiting, for simultaneous calls. */
   begin(method: string, path: string, options: { headers?: Record<string, string>; body?: unknown } = {}) {
     return this.#app.call(method, `/api/v1/owners/${path}`, { key: this.#key, ...options })
   }
@@ -154,12 +154,12 @@ export class Plant {
     return this.call('POST', `controls/${name}?hub=${HUB}${query && `&${query}`}`)
   }
 
-  /** Raises a fault that strikes on each occasion, until it is cleared. */
+  /** Raises a fault that occurs on every occasion until it is cleared. */
   fault(type: FaultType, target: string): void {
     this.room.hub.faults.raise({ type, target, probability: 1 })
   }
 
-  /** Another board begins with a copy of the hub's card, on a bench where nothing is connected. */
+  /** Starts another board with a copy of the hub's card and no devices. */
   startCopy(): HubNode {
     const room = new Room(this.#scheduler, seededChance(16))
     room.hub.power('off')
@@ -169,20 +169,20 @@ export class Plant {
     return copy
   }
 
-  /** The hub loses its line to the broker, whose will tells the cloud; or finds it again. */
+  /** Cuts the hub's line to the broker, or restores it. The hub's will informs the cloud. */
   async cutHub(severed: boolean): Promise<void> {
     this.network.severe(this.hub.name, severed)
     await this.run(severed ? 100 : 30_000)
   }
 
-  /** What happened in the room while `work` ran: the simulator's own log. */
+  /** The simulator's log of physical acts during `work`. */
   async witness<T>(work: () => Promise<T>): Promise<{ value: T; acts: Act[] }> {
     const before = this.room.hub.actuations().length
     const value = await work()
     return { value, acts: this.room.hub.actuations(before) }
   }
 
-  /** A customer with a paid order, on its way to the hub. */
+  /** A customer's paid order, on its way to the hub. */
   async order(products: Record<number, number>, method = 'pm_card_visa'): Promise<number> {
     const user = await this.#newUser()
     const { services } = this
@@ -219,13 +219,13 @@ export class Plant {
       .then((order) => order.processing_status)
   }
 
-  /** Runs until an order has reached a status, or gone beyond it. */
+  /** Runs until an order has reached or passed a status. */
   async until(orderId: number, status: number, atMostMs = 300_000): Promise<void> {
     const end = this.time + atMostMs
     while (this.time < end && (await this.statusOf(orderId)) < status) await this.run(100)
   }
 
-  /** The audit log's newest record; it may be written a moment after the answer. */
+  /** The newest record of the audit log, which may be written a moment after the answer. */
   async lastAudit() {
     await this.run(1000)
     const row = await this.db.kysely

@@ -3,7 +3,7 @@ import { refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { Plant } from './plant.ts'
 
-/** An owner gives all of an order's money back while its hub has it: from the cloud down to the shelf. */
+/** An owner refunds a whole order while its hub has it, from the cloud down to the shelf. */
 
 let plant: Plant
 beforeEach(async () => {
@@ -21,7 +21,7 @@ const stock = async (): Promise<{ quantity: number; reserved: number }> =>
     .where('id', '=', PRODUCT)
     .executeTakeFirstOrThrow()
 
-test('what has not begun to drop stays on the shelf and can be sold, and the money goes back once', async () => {
+test('a full refund keeps undispensed units on the shelf and on sale, and is paid once', async () => {
   const { quantity } = await stock()
   const order = await plant.order({ [PRODUCT]: UNITS })
   await plant.until(order, OrderStatus.PREPARING)

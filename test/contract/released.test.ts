@@ -9,24 +9,24 @@ const contract = resolve(import.meta.dirname, '../../protocol/contract')
 const path = join(contract, 'released.txt')
 const document = openApiDocument('https://larder.example', routes)
 const now = reliedOn(document)
-// Whoever releases a version says what callers may rely on from then on.
+// The person who releases a version records the interface that callers may rely on.
 if (process.env['RELEASE'] === '1') writeFileSync(path, written(now))
 const before = read(readFileSync(path, 'utf8'))
-/** The present interface in the names of the release. */
+/** The present interface, with the names of the release. */
 const compared = reliedOn(document, componentsIn(before))
 
-/** What the changelog says was broken with leave: lines below a heading `### Breaking`, each in backticks. */
+/** Breaking changes in the changelog: lines below a heading `### Breaking`, each in backticks. */
 function named(changelog: string): Set<string> {
   const sections = changelog.split(/^##+ /m).filter((section) => section.startsWith('Breaking'))
   return new Set(sections.flatMap((section) => [...section.matchAll(/`([^`]+)`/g)].map(([, line]) => line!)))
 }
 
-test('what callers rely on is as it was released, or the changelog names what is not', () => {
+test('the interface is compatible with the release, or the changelog names each break', () => {
   const allowed = named(readFileSync(join(contract, 'CHANGELOG.md'), 'utf8'))
   expect(breaks(before, compared).filter((line) => !allowed.has(line))).toEqual([])
 })
 
-test('a break is found wherever it is, and what is new is none', () => {
+test('a break is found at any place, and an addition is not a break', () => {
   const change = (make: (copy: typeof document) => void): string[] => {
     const copy = structuredClone(document)
     make(copy)
@@ -80,7 +80,7 @@ test('a break is found wherever it is, and what is new is none', () => {
   )
 })
 
-test('what was written is read as it was', () => {
+test('a written interface is read again unchanged', () => {
   expect(read(written(now))).toEqual(now)
 })
 

@@ -3,9 +3,9 @@ import type { OpenApiDocument, Operation } from '../../cloud/platform/http/opena
 type Schema = Record<string, unknown>
 
 /**
- * Everything in a description that callers rely on, one line each: `POST /users/payments/pay > body.order_id!: integer`. `!`
- * marks required things. A component is listed once, under its name. If `known` excludes its name, its content is listed
- * wherever it is used: a part that got a name is the same on the wire.
+ * All parts of a description that callers rely on, one line each: `POST /users/payments/pay > body.order_id!:
+ * integer`. `!` marks required parts. A component is listed once, under its name. If `known` excludes its
+ * name, its content is listed at each use: naming a part does not change the wire.
  */
 export function reliedOn(document: OpenApiDocument, known?: ReadonlySet<string>): string[] {
   const lines: string[] = []
@@ -35,7 +35,7 @@ export function reliedOn(document: OpenApiDocument, known?: ReadonlySet<string>)
   return [...new Set(lines)].sort()
 }
 
-/** Lines as a file: what an endpoint or a component has stands below it. */
+/** Formats lines as a file: the parts of an endpoint or a component follow it, indented. */
 export function written(lines: readonly string[]): string {
   let owner = ''
   const shown = lines.flatMap((line) => {
@@ -66,7 +66,10 @@ const isEndpoint = (line: string): boolean => /^[A-Z]+ \S+$/.test(line)
 export const componentsIn = (lines: readonly string[]): Set<string> =>
   new Set(lines.flatMap((line) => /^(\w+)[.:[]/.exec(line)?.[1] ?? []))
 
-/** `contentOf`: the schema of a component that is listed at its place; undefined for one with lines of its own. */
+/**
+ * `contentOf` returns the schema of a component that is listed at its place, and undefined for one with lines
+ * of its own.
+ */
 function partsIn(
   name: string,
   schema: Schema,
@@ -96,18 +99,18 @@ function partsIn(
 }
 
 /**
- * What of that a caller would feel: something that is there no more, or that is asked for and was not. What is new beside it
- * is borne by callers (`CHANGELOG.md`).
+ * Changes that break a caller: a part that is missing, or a newly required part. Additions break no caller
+ * (`CHANGELOG.md`).
  */
 export function breaks(before: readonly string[], now: readonly string[]): string[] {
   const [had, has] = [new Set(before), new Set(now)]
   const sent = componentsSent(before)
   const isSent = (line: string): boolean => / > /.test(line) || sent.has(line.split('.')[0]!)
-  /** What must be sent no more may still be. */
+  /** A required part that became optional. */
   const isLoosened = (line: string): boolean =>
     isSent(line) &&
     [...line.matchAll(/!/g)].some(({ index }) => has.has(line.slice(0, index) + line.slice(index + 1)))
-  /** A value that is now one of a named enumeration. */
+  /** A value that is now part of a named enumeration. */
   const isNamed = (line: string): boolean => {
     const [, place, value] = /^(.*): ("[^"]*"|\d+)$/.exec(line) ?? []
     return now.some(
@@ -121,7 +124,7 @@ export function breaks(before: readonly string[], now: readonly string[]): strin
   const asked = now.filter((line) => {
     if (had.has(line) || !isAsked(line)) return false
     const [owner = ''] = line.split(/ > |\./)
-    // Of an endpoint that is new itself, nothing was expected.
+    // A new endpoint may require anything.
     return had.has(owner) || sent.has(owner)
   })
   return [...gone, ...asked]

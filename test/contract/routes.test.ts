@@ -9,7 +9,7 @@ import { errorOf, testApp, type CallOptions, type TestApp } from '../cloud/suppo
 const table = Object.entries(routes) as [RouteId, Route][]
 const served = table.filter(([id]) => !id.startsWith('demo.'))
 
-/** A path of the route whose parameters are `value`, at the first of its mounts or at all. */
+/** Paths of the route with parameters of the given value, at all of its mounts. */
 const pathsOf = (route: Route, value: string): string[] =>
   mountsOf(route).map((mount) => mount.replaceAll(/\{\w+\}/g, value))
 
@@ -29,13 +29,13 @@ async function credentialFor({ key, issuer }: TestApp, route: Route): Promise<Ca
   }
 }
 
-/** Declares a test of the routes to which it applies; the others have nothing to skip. */
+/** Declares a test only for the routes to which it applies, so that no other route reports a skip. */
 const testIf = (applies: unknown) => (applies ? test : () => {})
 
 describe.each(served)('%s', (_id, route) => {
   const guarded = route.auth.kind !== 'none' && route.auth.kind !== 'optional-identity'
 
-  test('a method that its path does not have is 405', async () => {
+  test('a request with a method that the path does not have is 405', async () => {
     const { call } = await testApp()
     const had = served.filter(([, other]) => other.path === route.path).map(([, other]) => other.method)
     const [absent = 'PUT'] = (['PATCH', 'DELETE'] as const).filter((method) => !had.includes(method))
@@ -46,7 +46,7 @@ describe.each(served)('%s', (_id, route) => {
     }
   })
 
-  testIf(guarded)('without a credential it is 401, before anything else is looked at', async () => {
+  testIf(guarded)('a request without a credential is 401, before any other check', async () => {
     const { call } = await testApp()
     for (const path of [...pathsOf(route, '1'), ...pathsOf(route, 'x')]) {
       const answer = await call(route.method, path, bodyOf(route))
@@ -54,7 +54,7 @@ describe.each(served)('%s', (_id, route) => {
     }
   })
 
-  testIf(route.auth.kind !== 'none')('with a wrong credential it is 401', async () => {
+  testIf(route.auth.kind !== 'none')('a request with a wrong credential is 401', async () => {
     const { call } = await testApp()
     for (const path of pathsOf(route, '1')) {
       const answer = await call(route.method, path, { token: 'a.b.c', ...bodyOf(route) })
@@ -66,7 +66,7 @@ describe.each(served)('%s', (_id, route) => {
   })
 
   testIf('scope' in route.auth)(
-    'without its scope it is 403, with all others and invalid parameters',
+    'a request without the route’s scope is 403, also with all other scopes and invalid parameters',
     async () => {
       const { call, key, issuer } = await testApp()
       const { scope } = route.auth as { scope: Scope }
@@ -105,48 +105,51 @@ describe.each(served)('%s', (_id, route) => {
     .filter(([, field]) => !(field as z.ZodType).safeParse(undefined).success)
     .map(([name]) => name)
 
-  testIf(required.length > 0)('a query parameter that is missing, empty or no integer is 422', async () => {
-    const app = await testApp()
-    const credential = await credentialFor(app, route)
-    const [path = ''] = pathsOf(route, '1')
-    const detailOf = async (value: string | undefined) => {
-      const query = new URLSearchParams(
-        value === undefined ? [] : required.map((name): [string, string] => [name, value]),
-      )
-      const answer = await app.call(route.method, `${path}?${query.toString()}`, {
-        ...credential,
-        ...bodyOf(route),
-      })
-      if (route.invalidBody) {
-        // The same, within an answer of the success status.
-        expect(answer.status).toBe(200)
-        const { result } = answer.json as { result: { error_type: string; error: string } }
-        expect(result.error_type).toBe('validation_error')
-        return result.error
-      }
-      expect(answer.status).toBe(422)
-      return errorOf(answer).detail
-    }
-    for (const name of required) {
-      if (route.invalidBody) {
-        expect(await detailOf(undefined)).toContain(`query.${name}: Field required`)
-        for (const value of ['', '1.5', '1e3'])
-          expect(await detailOf(value)).toContain(`query.${name}: Input should be a valid integer`)
-        continue
-      }
-      expect(await detailOf(undefined)).toContainEqual(
-        expect.objectContaining({ loc: ['query', name], type: 'missing' }),
-      )
-      const isInteger = (route.query!.shape[name] as z.ZodType).safeParse(1).success
-      for (const value of isInteger ? ['', '1.5', '1e3'] : [])
-        expect(await detailOf(value)).toContainEqual(
-          expect.objectContaining({ loc: ['query', name], type: 'int_parsing' }),
+  testIf(required.length > 0)(
+    'a query parameter that is missing, empty or not an integer is 422',
+    async () => {
+      const app = await testApp()
+      const credential = await credentialFor(app, route)
+      const [path = ''] = pathsOf(route, '1')
+      const detailOf = async (value: string | undefined) => {
+        const query = new URLSearchParams(
+          value === undefined ? [] : required.map((name): [string, string] => [name, value]),
         )
-    }
-  })
+        const answer = await app.call(route.method, `${path}?${query.toString()}`, {
+          ...credential,
+          ...bodyOf(route),
+        })
+        if (route.invalidBody) {
+          // The error is within an answer of the success status.
+          expect(answer.status).toBe(200)
+          const { result } = answer.json as { result: { error_type: string; error: string } }
+          expect(result.error_type).toBe('validation_error')
+          return result.error
+        }
+        expect(answer.status).toBe(422)
+        return errorOf(answer).detail
+      }
+      for (const name of required) {
+        if (route.invalidBody) {
+          expect(await detailOf(undefined)).toContain(`query.${name}: Field required`)
+          for (const value of ['', '1.5', '1e3'])
+            expect(await detailOf(value)).toContain(`query.${name}: Input should be a valid integer`)
+          continue
+        }
+        expect(await detailOf(undefined)).toContainEqual(
+          expect.objectContaining({ loc: ['query', name], type: 'missing' }),
+        )
+        const isInteger = (route.query!.shape[name] as z.ZodType).safeParse(1).success
+        for (const value of isInteger ? ['', '1.5', '1e3'] : [])
+          expect(await detailOf(value)).toContainEqual(
+            expect.objectContaining({ loc: ['query', name], type: 'int_parsing' }),
+          )
+      }
+    },
+  )
 
   testIf(route.hub)(
-    'a hub that the key does not reach is denied, or not found with a key for all',
+    'a hub outside the key’s grant is denied, or not found for a key with all hubs',
     async () => {
       const { call, key } = await testApp()
       const { scope } = route.auth as { scope: Scope }
@@ -172,7 +175,7 @@ describe.each(served)('%s', (_id, route) => {
     },
   )
 
-  testIf(route.path.includes('{user_id}'))("another user's path is forbidden", async () => {
+  testIf(route.path.includes('{user_id}'))('the path of another user is forbidden', async () => {
     const { call, issuer } = await testApp()
     const [path = ''] = pathsOf(route, '2')
     const query = new URLSearchParams(required.map((name): [string, string] => [name, '1']))
@@ -185,7 +188,7 @@ describe.each(served)('%s', (_id, route) => {
     }
   })
 
-  testIf(route.body && !route.bodyOptional)('a body that is missing is 422', async () => {
+  testIf(route.body && !route.bodyOptional)('a missing body is 422', async () => {
     const app = await testApp()
     const credential = await credentialFor(app, route)
     if (credential.token !== undefined)
@@ -196,7 +199,7 @@ describe.each(served)('%s', (_id, route) => {
   })
 })
 
-test('a route has the errors that follow from what it is', () => {
+test('a route documents the errors that follow from its properties', () => {
   expect(errorsOf(routes['owner.hubs.health'])).toEqual([
     'authentication_required',
     'invalid_api_key',
@@ -213,7 +216,7 @@ test('a route has the errors that follow from what it is', () => {
   ])
 })
 
-test('no two routes share a method and path, and each parameter of a path has its schema', () => {
+test('each route has its own method and path, and a schema for each path parameter', () => {
   const keys = table.map(
     ([, { method, path }]) => `${method} ${path.replaceAll(/\{\w+\}/g, '{}').replace(/.\/$/, '')}`,
   )
@@ -224,7 +227,7 @@ test('no two routes share a method and path, and each parameter of a path has it
   }
 })
 
-test('numbers in queries have the bounds that the document gives them, and no others', () => {
+test('numbers in queries have exactly the documented bounds', () => {
   const bounds = (id: RouteId, name: string): unknown[] => {
     const { query }: Route = routes[id]
     const { minimum, maximum } = z.toJSONSchema(query!.shape[name] as z.ZodType, { io: 'input' })

@@ -11,7 +11,7 @@ interface Text {
   schema: z.ZodType
 }
 
-/** Every schema of a text within a schema. */
+/** All text schemas within a schema. */
 function textsIn(schema: z.core.$ZodType, place: string): Text[] {
   const { def } = schema as z.ZodType
   if ('innerType' in def) return textsIn(def.innerType as z.core.$ZodType, place)
@@ -33,7 +33,7 @@ const texts = [...sent, ...textsIn(HardwareDescription, 'hardware')]
 const bad = ['', '?', ' ', '2026-02-30', '2026-13-01T25:00:00Z', 'x'.repeat(5000), '99', 'a b@c', '+1']
 const PATTERN = /\/\^|\\[dws]|\[[a-z\d^-]+-|\(\?|match pattern|\$\//
 
-test('no schema of what is sent answers with a pattern: every rule is in words', () => {
+test('no error message of a request schema contains a pattern: every rule is in words', () => {
   const wordless = texts.flatMap(({ place, schema }) =>
     bad.flatMap((text) =>
       (schema.safeParse(text, { reportInput: true }).error?.issues ?? [])
@@ -69,15 +69,18 @@ test.each([
     'such as +15550100000',
   ],
   ['a number that is not whole', 'GET', '/hubs/1/products?page=1.5', undefined, 'a whole number'],
-] as const)('%s is refused by a message that states the rule', async (_what, method, path, body, words) => {
-  const { call, issuer } = await testApp()
-  const answer = await call(method, path, { token: await issuer.token(), ...(body && { body }) })
-  expect(answer.status).toBe(422)
-  expect(errorOf(answer).error.message).toContain(words)
-  expect(JSON.stringify(errorOf(answer))).not.toMatch(/\^|\\d/)
-})
+] as const)(
+  'the value %s is refused by a message that states the rule',
+  async (_what, method, path, body, words) => {
+    const { call, issuer } = await testApp()
+    const answer = await call(method, path, { token: await issuer.token(), ...(body && { body }) })
+    expect(answer.status).toBe(422)
+    expect(errorOf(answer).error.message).toContain(words)
+    expect(JSON.stringify(errorOf(answer))).not.toMatch(/\^|\\d/)
+  },
+)
 
-test('no pattern of what is sent takes long to judge a text', () => {
+test('no pattern of a request schema takes long to judge a text', () => {
   const long = 200_000
   const attacks = [
     'a'.repeat(long),

@@ -4,16 +4,16 @@ import { downTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport, TransportHandlers } from '../../protocol/mqtt/transport.ts'
 
 /**
- * The broker and hub 1 behind it, of which nothing is heard until it is connected. It then executes every command at once:
- * for what the interface answers, not for what a hub does (`plant.ts`).
+ * The broker and hub 1, which is silent until it is connected and then executes every command at once. It
+ * serves tests of the interface, not of a hub (`plant.ts`).
  */
 export interface ScriptedHub {
   openTransport: OpenTransport
-  /** The broker is found, and the hub heard. */
+  /** Connects the broker and the hub. */
   connect(session: string, health: HubHealth): void
 }
 
-/** What an executed command brings back, by its name (MQTT SPEC §6). */
+/** The data of an executed command, by its name (MQTT SPEC §6). */
 const data: Record<Command['body']['name'], Record<string, unknown> | null> = {
   open_bin: { door: 'open', duration_ms: 1200 },
   close_bin: { door: 'closed', duration_ms: 1200 },
@@ -60,7 +60,7 @@ export function scriptedHub(): ScriptedHub {
         publish(topic, payload) {
           if (topic === downTopic(1, 'command'))
             queueMicrotask(() => carryOut(Command.parse(JSON.parse(payload))))
-          // Where it has not been heard for a while, it is asked what its clock is.
+          // The cloud asks a hub that was silent for a while for its clock.
           if (topic === downTopic(1, 'hail') && known) queueMicrotask(beat)
           return Promise.resolve(true)
         },

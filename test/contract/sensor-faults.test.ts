@@ -4,8 +4,8 @@ import type { FaultRequest } from '../../simulator/faults/faults.ts'
 import { Plant } from './plant.ts'
 
 /**
- * Failing sensors from the line to the owner: when each is noticed and when sales stop, and what it costs in alarms, events and
- * bytes. With `SENSOR_TIMELINE=FILE` the table is appended to that file.
+ * Failing sensors from the line to the owner: the time until detection and until sales stop, and the number
+ * of alarms, events and bytes. With `SENSOR_TIMELINE=FILE` the table is appended to that file.
  */
 
 const SECOND = 1000
@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 300_000 })
 interface Expected {
   faults: FaultRequest[]
   minutes: number
-  /** By when the owner reads it, in minutes; undefined: never. */
+  /** Latest minute in which the owner reads it; undefined: never. */
   unknownBy?: number
   shutoffBy?: number
   alarms: string[]
@@ -76,7 +76,7 @@ interface Health {
 const health = async (plant: Plant): Promise<Health> =>
   (await plant.call('GET', 'hubs/get_hub_health/?hub_id=1')).json as Health
 
-/** What the cloud has stored because of the hub's reports. */
+/** Data that the cloud has stored because of the hub's reports. */
 async function cost(plant: Plant): Promise<{ entries: number; events: number; bytes: number }> {
   const events = await plant.db.kysely.selectFrom('events').select('data').execute()
   const stream = await plant.db.kysely
@@ -88,7 +88,7 @@ async function cost(plant: Plant): Promise<{ entries: number; events: number; by
   return { entries: stream?.cursor ?? 0, events: events.length, bytes }
 }
 
-test.each(Object.entries(cases))('%s', async (name, expected) => {
+test.each(Object.entries(cases))('a sensor fault is detected in time: %s', async (name, expected) => {
   const plant = await Plant.open()
   await plant.run(5 * MINUTE)
   const before = await cost(plant)

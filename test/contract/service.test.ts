@@ -8,7 +8,7 @@ import { openService } from './service.ts'
 const bootstrap = '/users/user/bootstrap'
 const orders = '/users/1/orders'
 
-/** Every answer is checked by its schema: one that is not as the contract says would be a 500. */
+/** Every answer is checked by its schema: an answer that breaks the contract would be a 500. */
 onEachDatabase('the service over HTTP', (open) => {
   test('an order goes from the cart to COMPLETED', async () => {
     const { customer, owner, shop } = await openService(open)
@@ -71,7 +71,7 @@ onEachDatabase('the service over HTTP', (open) => {
     expect(errorOf(await owner('POST', 'orders/1/refund')).error.code).toBe('already_refunded')
   })
 
-  test('an unpaid order can be deleted, a stranger does not find it', async () => {
+  test('an unpaid order can be deleted, and another customer does not find it', async () => {
     const { customer } = await openService(open)
     await customer('ada', 'POST', bootstrap)
     await customer('eve', 'POST', bootstrap)
@@ -85,7 +85,7 @@ onEachDatabase('the service over HTTP', (open) => {
     expect((await customer('ada', 'DELETE', `${orders}/1`)).status).toBe(404)
   })
 
-  test('a declined card is 402 and leaves the cart as it was', async () => {
+  test('a declined card is 402 and leaves the cart unchanged', async () => {
     const { customer } = await openService(open)
     await customer('ada', 'POST', bootstrap)
     await customer('ada', 'POST', `${orders}?hub_id=1`)
@@ -120,7 +120,7 @@ onEachDatabase('the service over HTTP', (open) => {
     })
   })
 
-  test("an integrator's confirmation queues the order for which the bin is kept", async () => {
+  test('an integrator’s confirmation queues the order with the reserved bin', async () => {
     const { customer, owner } = await openService(open)
     await customer('ada', 'POST', bootstrap)
     await customer('ada', 'POST', `${orders}?hub_id=1`)
@@ -139,7 +139,7 @@ onEachDatabase('the service over HTTP', (open) => {
     })
   })
 
-  test('a command to a hub without a connection fails at once; what is known of it is shown', async () => {
+  test('a command to a disconnected hub fails at once, but its last known state is returned', async () => {
     const { owner, customer, shop } = await openService(open)
     for (const name of ['open_bin', 'close_bin', 'raise_bin', 'lower_bin']) {
       const answer = await owner('POST', `controls/${name}?bin=1&hub=1`)
@@ -172,7 +172,7 @@ onEachDatabase('the service over HTTP', (open) => {
     expect([refused.status, errorOf(refused).error.code]).toEqual([409, 'hub_not_accepting_orders'])
   })
 
-  test('opening a delivery needs a ready order', async () => {
+  test('opening a delivery requires a ready order', async () => {
     const { customer } = await openService(open)
     await customer('ada', 'POST', bootstrap)
     await customer('ada', 'POST', `${orders}?hub_id=1`)
@@ -180,7 +180,7 @@ onEachDatabase('the service over HTTP', (open) => {
     expect([early.status, errorOf(early).error.code]).toEqual([409, 'order_not_ready'])
   })
 
-  test('without an embedded issuer its routes do not exist, and are not documented', async () => {
+  test('the routes of the embedded issuer do not exist and are not documented without it', async () => {
     const { send } = await openService(open)
     const json = { 'Content-Type': 'application/json' }
     const token = await send('POST', '/demo/identity/token', json, '{"sub":"ada"}')
@@ -189,7 +189,7 @@ onEachDatabase('the service over HTTP', (open) => {
     expect(JSON.stringify(document.json)).not.toContain('/demo/')
   })
 
-  test('the webhook takes what is signed, and nothing else', async () => {
+  test('the webhook accepts only signed events', async () => {
     const { send, webhookSecret, shop } = await openService(open)
     const event = { id: 'evt_1', type: 'something.else', data: { object: { id: 'pi_1' } } }
     const body = JSON.stringify(event)

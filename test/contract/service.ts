@@ -31,23 +31,26 @@ import { openShop, type Shop } from '../cloud/support/shop.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from '../cloud/support/tokens.ts'
 import { scriptedHub } from './scripted-hub.ts'
 
-/** The whole service over a shop (hub 1, heard now, its connection gone), with every answer checked by its schema. */
+/**
+ * The whole service over a shop: hub 1 was online and is disconnected now. Every answer is checked by its
+ * schema.
+ */
 export interface Service {
   shop: Shop
   cloud: Cloud
-  /** The hub's connection is there, and the hub executes every command at once (`scripted-hub.ts`). */
+  /** Connects the hub, which then executes every command at once (`scripted-hub.ts`). */
   connectHub: () => Promise<void>
-  /** Where webhooks go. */
+  /** The receiver of webhooks. */
   poster: ScriptedPoster
   webhookSecret: string
-  /** With one file in it, `cloud.log`. */
+  /** A folder with one file, `cloud.log`. */
   logFolder: string
-  /** As the owner, with every scope. */
+  /** Calls as the owner, with every scope. */
   owner: (method: string, path: string, body?: object) => Promise<CallAnswer>
   issuer: TestIssuer
-  /** A fresh token of a customer's, by name; guests' names begin with `guest`. */
+  /** A fresh token of a customer, by name; names of guests begin with `guest`. */
   tokenOf: (name: string) => Promise<string>
-  /** As a customer, by name. */
+  /** Calls as a customer, by name. */
   customer: (name: string, method: string, path: string, body?: object) => Promise<CallAnswer>
   send: (method: string, path: string, headers: Record<string, string>, body?: string) => Promise<CallAnswer>
 }
@@ -92,7 +95,7 @@ export async function openService(
     baseUrl?: string
     corsOrigins?: readonly string[]
     docs?: PageAssets
-    /** With the embedded issuer, and the owner's key for whoever tries it out. */
+    /** Enables the embedded issuer, and the owner's key for the demo. */
     isDemo?: boolean
     rates?: RateClasses | undefined
   } = {},
@@ -194,7 +197,7 @@ export async function openService(
   }
 }
 
-/** What runs; it ends before its database does. */
+/** The running service; it ends before its database. */
 let running: Cloud | undefined
 
 async function stopLatest(): Promise<void> {
@@ -203,10 +206,10 @@ async function stopLatest(): Promise<void> {
   await cloud?.stop()
 }
 
-/** A test may open one after the other; the one before is closed then. */
+/** A test may open several databases one after the other; the previous one is closed then. */
 let latest: CloudDatabase | undefined
 
-/** Whatever a test has brought about, its events show what the contract says, no field more or less. */
+/** Checks that all events of a test have exactly the fields of the contract. */
 async function eventsAreAsDocumented({ kysely }: CloudDatabase): Promise<void> {
   const rows = await kysely.selectFrom('events').select(['type', 'data']).execute()
   for (const { type, data } of rows) {
@@ -217,7 +220,7 @@ async function eventsAreAsDocumented({ kysely }: CloudDatabase): Promise<void> {
   }
 }
 
-/** What a request set off may outlive it: the files that it replaced are removed before the database is closed. */
+/** Work of a request may outlive it: replaced files are removed before the database is closed. */
 const filesGone = (db: CloudDatabase): Promise<void> =>
   vi.waitFor(async () => {
     const removed = await db.kysely.selectFrom('media').select('key').where('state', '=', 'removed').execute()

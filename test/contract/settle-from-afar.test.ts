@@ -4,7 +4,7 @@ import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { errorOf } from '../cloud/support/app.ts'
 import { Plant } from './plant.ts'
 
-/** A unit of which nobody knows whether it fell, from the owner's interface down to the hub's journal and back. */
+/** A unit with unknown outcome, from the owner's interface down to the hub's journal and back. */
 
 let plant: Plant
 beforeEach(async () => {
@@ -13,7 +13,7 @@ beforeEach(async () => {
 
 const PRODUCT = 5
 
-/** An order whose only unit no sensor saw fall; the operation, as the owner sees it. */
+/** An order with one unit that no sensor saw drop, and its operation as the owner sees it. */
 async function doubtful(): Promise<{ order: number; operation: Operation }> {
   plant.fault('missed_drop', 'cabinet-2')
   const order = await plant.order({ [PRODUCT]: 1 })
@@ -30,7 +30,7 @@ const unknown = async (): Promise<Operation[]> => {
 const settle = (id: string, happened: boolean) =>
   plant.call('POST', `operations/${id}/settle`, { body: { happened } })
 
-/** What has come of it, on each side. */
+/** The books of the cloud and of the hub. */
 async function books(order: number) {
   const q = plant.db.kysely
   const drops = await q
@@ -52,7 +52,7 @@ async function books(order: number) {
   return { drops: drops.map(({ delta }) => delta), refunds: refunds.length, quantity, reserved, atHub }
 }
 
-test('a unit that fell after all leaves the stock once, its money has gone back once, and its row sells again', async () => {
+test('a unit resolved as dropped leaves the stock once, is refunded once, and its row sells again', async () => {
   const { order, operation } = await doubtful()
   expect(operation).toMatchObject({
     device: 'cabinet-2',
@@ -89,7 +89,7 @@ test('a unit that fell after all leaves the stock once, its money has gone back 
   expect(await plant.statusOf(next)).toBe(OrderStatus.READY)
 })
 
-test('a unit that still hangs stays in the stock, and is sold again', async () => {
+test('a unit resolved as not dropped stays in the stock and is sold again', async () => {
   plant.fault('empty_turn', 'cabinet-2')
   const order = await plant.order({ [PRODUCT]: 1 })
   await plant.until(order, OrderStatus.COMPLETED)
@@ -105,7 +105,7 @@ test('a unit that still hangs stays in the stock, and is sold again', async () =
   expect(await plant.statusOf(next)).toBe(OrderStatus.READY)
 })
 
-test('a hub that dies before it answers has settled it or not: asked again it is settled, and booked once', async () => {
+test('a repeated resolution after a crash of the hub books the unit once', async () => {
   for (const diesAfterMs of [0, 5, 20, 60, 150, 400]) {
     plant = await Plant.open()
     const { order, operation } = await doubtful()
@@ -130,7 +130,7 @@ test('a hub that dies before it answers has settled it or not: asked again it is
   }
 }, 60_000)
 
-test('at an offline hub nothing is settled, and nothing is queued', async () => {
+test('resolving at an offline hub fails, and no command is queued', async () => {
   const { operation } = await doubtful()
   await plant.cutHub(true)
   const answer = await settle(operation.id, true)
@@ -139,7 +139,7 @@ test('at an offline hub nothing is settled, and nothing is queued', async () => 
   expect(await unknown()).toMatchObject([{ id: operation.id }])
 })
 
-test('what was settled at the hub itself stands', async () => {
+test('a resolution at the hub itself stands', async () => {
   const { operation } = await doubtful()
   await plant.cutHub(true)
   plant.hub.hub!.core.settle(operation.id, false)

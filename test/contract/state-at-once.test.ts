@@ -2,7 +2,9 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { codeOf, dataOf } from './control-answers.ts'
 import { Plant } from './plant.ts'
 
-/** What the answer of a command says, the very next reading says; a fault stays until a motion succeeds. */
+/**
+ * The first reading after a command agrees with the command's answer. A fault stays until a motion succeeds.
+ */
 
 let plant: Plant
 beforeEach(async () => {
@@ -24,27 +26,27 @@ const health = async () => {
 }
 
 describe('the first reading after a command', () => {
-  test('of the main door', async () => {
+  test('the first reading after a command has the state of the main door', async () => {
     expect((await doors())['main']).toBe('locked')
     expect(await plant.call('POST', 'request_door_open/?hub_id=1')).toMatchObject({ status: 200 })
     expect((await doors())['main']).toBe('unlocked')
   })
 
-  test('of a fridge’s doors', async () => {
+  test('the first reading after a command has the state of a fridge’s doors', async () => {
     expect(dataOf(await plant.control('open_fridge_left', 'fridge=1'))).toMatchObject({ door: 'unlocked' })
     expect((await doors())['fridge_1_left']).toBe('unlocked')
     expect(dataOf(await plant.control('close_fridge', 'fridge=1'))).toMatchObject({ door: 'locked' })
     expect((await doors())['fridge_1_left']).toBe('locked')
   })
 
-  test('of a bin whose motion failed, and that of its hub’s health', async () => {
+  test('the first reading after a failed motion shows the fault of the bin, and so does health', async () => {
     plant.fault('jam', 'bin-2')
     expect(await plant.control('open_bin', 'bin=2')).toMatchObject({ status: 502 })
     expect((await health()).bins[1]).toMatchObject({ bin_number: 2, status: 'fault' })
     expect(await bin(2)).toMatchObject({ status: 'fault', fault_code: 'open_door:jam' })
   })
 
-  test('is not undone by a heartbeat that was under way', async () => {
+  test('a heartbeat in flight does not undo the state of a command', async () => {
     await plant.run(14_000)
     for (let round = 0; round < 12; round++) {
       await plant.run(170)
@@ -56,7 +58,7 @@ describe('the first reading after a command', () => {
   })
 })
 
-test('a jammed bin says so in every reading, whatever the hub tries meanwhile, until a motion succeeds', async () => {
+test('every reading shows a jammed bin as faulty until a motion succeeds', async () => {
   const { id } = plant.room.hub.faults.raise({ type: 'jam', target: 'bin-2', probability: 1 })
   await plant.control('open_bin', 'bin=2')
   for (let second = 0; second < 20; second++) {
@@ -69,7 +71,7 @@ test('a jammed bin says so in every reading, whatever the hub tries meanwhile, u
   expect(await bin(2)).toMatchObject({ status: 'healthy', fault_code: null, door: 'closed' })
 })
 
-test('a hub that takes no orders is paused, one that takes them again is active', async () => {
+test('a hub that takes no orders is paused, and is active when it takes orders again', async () => {
   const shown = async (): Promise<unknown> =>
     ((await plant.call('GET', 'hubs')).json as { hub_status: string }[])[0]?.hub_status
   expect(await shown()).toBe('active')
@@ -81,7 +83,7 @@ test('a hub that takes no orders is paused, one that takes them again is active'
   expect(await shown()).toBe('active')
 })
 
-test('a hub that has never connected shows what it is made of as offline', async () => {
+test('a hub that has never connected is shown as offline, with its hardware', async () => {
   await plant.cutHub(true)
   await plant.db.kysely.deleteFrom('hub_sessions').execute()
   expect(await health()).toMatchObject({

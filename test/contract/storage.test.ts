@@ -3,7 +3,7 @@ import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { StorageReason } from '../../protocol/model/storage.ts'
 import { Plant } from './plant.ts'
 
-/** A hub whose card fails: what the owner, the customer and the room see, and that it goes on by itself. */
+/** A hub with a failing card, as seen by the owner, the customer and the room; it recovers without help. */
 
 let plant: Plant
 beforeEach(async () => {
@@ -28,9 +28,9 @@ const refusal = (): Promise<unknown> =>
 const failures: StorageReason[] = ['read_only', 'io_error', 'locked']
 
 describe.each(failures)('while the card of a hub fails (%s)', (reason) => {
-  test('nothing is sold or moves, the hub stays online, and it sells again by itself', async () => {
+  test('a hub with a failing card stays online, sells and moves nothing, and sells again after the failure', async () => {
     const mend = plant.hub.failStorage(reason)
-    // Something happens in the room: the hub learns of its card when it writes that down.
+    // The hub notices the failure when it records an event in the room.
     await plant.control('open_bin', 'bin=1')
     await plant.run(5000)
     expect(await refusal()).toBe('hub_not_accepting_orders')
@@ -48,7 +48,7 @@ describe.each(failures)('while the card of a hub fails (%s)', (reason) => {
     mend()
     await plant.run(40_000)
     expect(await refusal()).toBe('sold')
-    // It ends when the failure has been over for a while.
+    // The alarm ends when the failure has been over for a while.
     const alarm = await plant.db.kysely
       .selectFrom('alarms')
       .select('quiet_since')
@@ -57,7 +57,7 @@ describe.each(failures)('while the card of a hub fails (%s)', (reason) => {
     expect(alarm.quiet_since).not.toBeNull()
   })
 
-  test('an order that is in motion when the card fails ends in time once the card works', async () => {
+  test('an order that is in motion when the card fails ends once the card works', async () => {
     for (const afterMs of [50, 1700, 4100, 9000]) {
       const order = await plant.order({ 6: 1 })
       await plant.run(afterMs)
@@ -73,7 +73,7 @@ describe.each(failures)('while the card of a hub fails (%s)', (reason) => {
   })
 })
 
-/** The customer takes the goods, where there are any. */
+/** The customer takes the units, if there are any. */
 async function collect(orderId: number): Promise<void> {
   const { bins } = await plant.db.kysely
     .selectFrom('orders')

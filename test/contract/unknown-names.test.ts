@@ -9,7 +9,7 @@ import { errorOf, testApp, type CallAnswer, type CallOptions, type TestApp } fro
 const table = Object.entries(routes) as [RouteId, Route][]
 const served = table.filter(([id]) => !id.startsWith('demo.'))
 
-/** The objects that ignore unknown fields, as the contract (§1, unknown names) lists them. */
+/** The objects that ignore unknown fields, according to the contract (§1, unknown names). */
 const LENIENT = new Set([
   'consumer.users.create body',
   'consumer.users.bootstrap body',
@@ -23,7 +23,7 @@ interface Place {
   isStrict: boolean
 }
 
-/** Every object within a schema, by its path without places in lists. */
+/** Every object within a schema, by its path without positions in lists. */
 function objectsIn(schema: z.core.$ZodType, path: string[] = []): Place[] {
   const { def } = schema as z.ZodType
   if ('innerType' in def) return objectsIn(def.innerType as z.core.$ZodType, path)
@@ -49,11 +49,11 @@ async function credentialFor(app: TestApp, { auth }: Route): Promise<CallOptions
 const pathOf = (route: Route, query = ''): string =>
   mountsOf(route)[0]!.replaceAll(/\{\w+\}/g, '1') + (query === '' ? '' : `?${query}`)
 
-/** What was found wrong; of a route that answers 200 in any case, its sentence. */
+/** The reported problems. A route that always answers 200 reports them in a sentence. */
 const problems = (answer: CallAnswer): unknown =>
   answer.status === 200 ? answer.json : errorOf(answer).detail
 
-/** A body that has an object at a path, with one unknown field in it. */
+/** A body with an object at a path that has one unknown field. */
 function bodyWith(schema: z.core.$ZodType, path: readonly string[]): unknown {
   const { def } = schema as z.ZodType
   if ('innerType' in def) return bodyWith(def.innerType as z.core.$ZodType, path)
@@ -97,7 +97,7 @@ describe.each(served.filter(([, { body }]) => body))('%s', (id, route) => {
 })
 
 describe.each(served.filter(([, route]) => refusesFields(route)))('%s', (_id, route) => {
-  test('a field in the body of a call that takes none is refused, and an empty body is not', async () => {
+  test('a call without a body accepts an empty body, and refuses a field in it', async () => {
     const app = await testApp()
     const credential = await credentialFor(app, route)
     const answer = await app.call(route.method, pathOf(route), { ...credential, body: { confirm: false } })
@@ -117,7 +117,7 @@ describe.each(served.filter(([, route]) => refusesFields(route)))('%s', (_id, ro
 })
 
 describe.each(served.filter(([, { interface: part }]) => part === 'owner'))('%s', (_id, route) => {
-  test('an unknown name in the query is 422 extra_forbidden, but not hub_id, hub and names that begin with _', async () => {
+  test('an unknown name in the query is 422 extra_forbidden, except hub_id, hub and names that begin with _', async () => {
     const app = await testApp()
     const credential = await credentialFor(app, route)
     const ask = (query: string) => app.call(route.method, pathOf(route, query), credential)
@@ -136,10 +136,10 @@ describe.each(served.filter(([, { interface: part }]) => part === 'owner'))('%s'
   })
 
   for (const [name, field] of Object.entries(route.query?.shape ?? {}))
-    test(`${name} in the wrong case, or cut short, is refused by a message that names it`, async () => {
+    test(`the query name ${name} in the wrong case, or cut short, is refused by a message that names it`, async () => {
       const app = await testApp()
       const credential = await credentialFor(app, route)
-      // All that is asked for is there, so that only the misspelt name is wrong.
+      // All required parameters are present, so that only the misspelt name is wrong.
       const required = Object.entries(route.query!.shape)
         .filter(([other, each]) => other !== name && !(each as z.ZodType).safeParse(undefined).success)
         .map(([other]) => `${other}=1`)
@@ -188,7 +188,7 @@ const lists = served.flatMap(([id, route]) =>
     .map(([name]) => [id, name, route] as const),
 )
 
-test.each(lists)('%s reads a repeated %s, with [] and with [0], alike', async (_id, name, route) => {
+test.each(lists)('the call %s reads a repeated %s, with [] and with [0], alike', async (_id, name, route) => {
   const app = await testApp()
   const credential = await credentialFor(app, route)
   const required = Object.entries(route.query!.shape)
@@ -207,7 +207,7 @@ test.each(lists)('%s reads a repeated %s, with [] and with [0], alike', async (_
   expect(answers).toEqual([answers[0], answers[0], answers[0]])
 })
 
-test('a parameter that is sent twice with different values is refused on an owner path', async () => {
+test('a parameter that is repeated with different values is refused on an owner path', async () => {
   const app = await testApp()
   const credential = { key: await app.key([...scopes]) }
   const ask = (query: string) => app.call('GET', `/api/v1/owners/hubs/get_hub_health/?${query}`, credential)
@@ -217,7 +217,7 @@ test('a parameter that is sent twice with different values is refused on an owne
   expect((await ask('hub_id[]=1')).status).toBe(200)
 })
 
-test('a message about an unknown name names what was meant, the right place, or all that is known', async () => {
+test('a message about an unknown name suggests a similar name, the right place, or all known names', async () => {
   const app = await testApp()
   const key = await app.key([...scopes])
   const messageOf = async (method: string, path: string, body?: object) => {

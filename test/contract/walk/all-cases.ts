@@ -18,7 +18,7 @@ import { ownerCases } from './owner-cases.ts'
 import { moreOrderCases, peopleCases } from './people-cases.ts'
 import { serviceCases } from './service-cases.ts'
 
-/** The walks: each is a test file of its own name, so that they can run at the same time. */
+/** The walks. Each has a test file of the same name, so that they can run in parallel. */
 export const walks = {
   owner: ownerCases,
   hubs: hubCases,

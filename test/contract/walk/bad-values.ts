@@ -3,7 +3,7 @@ import { refusesFields, type Route } from '../../../protocol/contract/route.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import type { Call } from './call.ts'
 
-/** A call that one bad value makes invalid, and how it must be refused. */
+/** A call with one bad value, and its expected refusal. */
 export interface BadCall {
   name: string
   call: Call
@@ -28,7 +28,10 @@ interface Bounds {
   minLength?: number
 }
 
-/** Every way in which the fields of a valid call can be bad, as their schemas say: each must be 422 in its own words. */
+/**
+ * Calls with each bad value of each field of a valid call, according to the schemas. Each must be 422 with
+ * its own message.
+ */
 export function badCalls(route: Route, call: Call): BadCall[] {
   const schemas: [Place, z.ZodObject | undefined][] = [
     ['path', route.params],
@@ -101,13 +104,13 @@ function ofString(bounds: Bounds, isText: boolean, make: Make): BadCall[] {
   ]
 }
 
-/** Of an optional or nullable field, what its value must be. */
+/** The schema of an optional or nullable field without its wrapper. */
 function plainBounds(schema: Bounds): Bounds {
   const options = schema.anyOf?.filter(({ type }) => type !== 'null')
   return options?.length === 1 ? plainBounds(options[0]!) : schema
 }
 
-/** A field that no schema knows. Requests that take a body, or none at all, refuse it. */
+/** An unknown field. Requests with a body, and requests that take none, refuse it. */
 function extraKey(route: Route, call: Call): BadCall[] {
   if (route.ignoresUnknown || (!route.body && !refusesFields(route))) return []
   return [
@@ -121,7 +124,7 @@ function extraKey(route: Route, call: Call): BadCall[] {
   ]
 }
 
-/** A name in the query that no parameter has. Owner paths refuse it. */
+/** An unknown name in the query. Owner paths refuse it. */
 function extraName(route: Route, call: Call): BadCall[] {
   if (route.interface !== 'owner') return []
   return [

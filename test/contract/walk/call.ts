@@ -3,8 +3,8 @@ import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import type { World } from './world.ts'
 
 /**
- * Who calls: the owner of hub 1 with every scope, a key of the same owner for hub 1 alone, an owner of other hubs, an
- * operator, a customer by name, nobody, or a credential as it stands in its header.
+ * The caller: the owner of hub 1 with every scope, a key of the same owner only for hub 1, an owner of other
+ * hubs, an operator, a customer by name, nobody, or a credential as in its header.
  */
 export type Caller =
   | 'owner'
@@ -17,7 +17,7 @@ export type Caller =
 
 export type Value = string | number | boolean
 
-/** A request of a route. What is absent is not sent. */
+/** A request of a route. Absent parts are not sent. */
 export interface Call {
   as: Caller
   params?: Readonly<Record<string, Value>>
@@ -25,18 +25,18 @@ export interface Call {
   body?: Readonly<Record<string, unknown>>
   /** The fields of a multipart form. */
   form?: Readonly<Record<string, string | File | readonly File[]>>
-  /** The body as it is, instead of `body`. */
+  /** The raw body, instead of `body`. */
   text?: string
   headers?: Readonly<Record<string, string>>
 }
 
 /** How one route is brought to each of its answers. */
 export interface RouteCases {
-  /** Makes the world such that the call succeeds. */
+  /** Prepares the world so that the call succeeds. */
   success: (world: World) => Promise<Call>
-  /** The same for each error that the route documents beyond those which follow from what it is. */
+  /** Prepares the world for each documented error that does not follow from the route's properties. */
   errors?: Partial<Record<ErrorCode, (world: World) => Promise<Call>>>
-  /** Errors that need a part to fail which the walk has not got, by the test that shows them. */
+  /** Errors that need a failing part outside the walk, each with the file of its test. */
   elsewhere?: Partial<Record<ErrorCode, string>>
 }
 
@@ -44,7 +44,7 @@ export interface RouteCases {
 export function addressOf(route: Route, call: Call, mount = mountsOf(route)[0]!): string {
   const path = mount.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = String(call.params?.[name] ?? '')
-    // The path of a file keeps its slashes: a file has one address.
+    // The path of a file contains slashes: a file has one address.
     const parts = route.openEnded ? value.split('/') : [value]
     return parts.map(encodeURIComponent).join('/')
   })

@@ -11,7 +11,7 @@ const root = resolve(import.meta.dirname, '../../..')
 const walked = Object.values(walks).flatMap((cases) => Object.entries(cases as Record<string, RouteCases>))
 const served = (Object.entries(routes) as [string, Route][]).filter(([id]) => !(id in demoRoutes))
 
-test('every served route is walked, and once', () => {
+test('every served route is walked exactly once', () => {
   expect(walked.map(([id]) => id).toSorted()).toEqual(served.map(([id]) => id).toSorted())
   for (const part of ['owner', 'consumer', 'diag', 'root'])
     console.log(`${part}: ${served.filter(([, route]) => route.interface === part).length} routes walked`)
@@ -22,7 +22,7 @@ test('every walk has its test file', () => {
     expect([name, existsSync(resolve(import.meta.dirname, `${name}.test.ts`))]).toEqual([name, true])
 })
 
-test('what a walk leaves to another test is in that test', () => {
+test('each error that a walk leaves out is in the named test file', () => {
   for (const [id, { elsewhere = {} }] of walked)
     for (const [code, file] of Object.entries(elsewhere)) {
       expect([id, code, file]).toEqual([id, code, expect.stringMatching(/^test\/.+\.test\.ts$/)])

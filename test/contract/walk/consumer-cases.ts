@@ -42,7 +42,7 @@ const disableBins = async (world: World): Promise<void> => {
   await world.shop.context.db.kysely.updateTable('hubs').set({ disabled_bins: '[1,2,3,4]' }).execute()
 }
 
-/** Of somebody else's order nothing is told. */
+/** The order of another customer is not found. */
 export const strangersOrder = async (world: World): Promise<AtOrder> => {
   const call = await cart(world)
   return {

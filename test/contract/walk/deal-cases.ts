@@ -20,7 +20,7 @@ const ofDeal =
     params: { deal_id: await tenPercent(world) },
     ...rest,
   })
-/** Of another owner, deleted, or never there. */
+/** Another owner's deal, a deleted one, or one that never existed. */
 const notFound =
   (rest: Partial<Call> = {}) =>
   async (world: World): Promise<Call> => ({ ...(await ofDeal(rest)(world)), as: 'other-owner' })

@@ -2,7 +2,7 @@ import type { Call, RouteCases } from './call.ts'
 import { cart, paid, strangersOrder } from './consumer-cases.ts'
 import type { World } from './world.ts'
 
-/** An order of Ada's that stands in bin 1. */
+/** Ada's order, ready in bin 1. */
 async function ready(world: World): Promise<Call> {
   const call = await paid(world)
   const { order_id } = call.params
@@ -13,7 +13,7 @@ async function ready(world: World): Promise<Call> {
   return call
 }
 
-/** C §4.2: an order on its way out, one way or another. */
+/** C §4.2: the delivery of an order. */
 export const deliveryCases = {
   'consumer.orders.delete': {
     success: cart,

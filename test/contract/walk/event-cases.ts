@@ -4,10 +4,9 @@ import { routes } from '../../../protocol/contract/routes.ts'
 import type { Call, RouteCases } from './call.ts'
 import type { World } from './world.ts'
 
-/** A paid order, which is an event. */
+/** A paid order, which publishes an event. */
 const paid = ({ shop }: World) => shop.paidOrder({ 1: 1 })
 
-/** Events. */
 export const eventCases = {
   'owner.events.list': {
     async success(world) {
@@ -26,7 +25,7 @@ export const eventCases = {
   },
 } satisfies Record<string, RouteCases>
 
-/** A webhook of the owner's; its id. */
+/** A webhook of the owner; returns its id. */
 async function webhook({ owner }: World, hub_ids: number[] = []): Promise<string> {
   const body = { url: 'https://integrator.example/', event_types: ['*'], hub_ids }
   return ((await owner('POST', 'webhooks', body)).json as { id: string }).id
@@ -35,7 +34,7 @@ async function webhook({ owner }: World, hub_ids: number[] = []): Promise<string
 const fields = { url: 'https://integrator.example/', event_types: ['order.paid'], hub_ids: [1] }
 const absent = { webhook_id: 'we_unknown' }
 
-/** Something that a webhook was told of. */
+/** A delivery of a webhook. */
 async function delivered(world: World): Promise<{ webhook_id: string; delivery_id: string }> {
   const webhook_id = await webhook(world)
   const { json } = await world.owner('POST', `webhooks/${webhook_id}/test`)
@@ -46,7 +45,7 @@ async function delivered(world: World): Promise<{ webhook_id: string; delivery_i
 const ofWebhook = (call: Partial<Call> = {}): RouteCases => ({
   success: async (world) => ({ as: 'owner', params: { webhook_id: await webhook(world, [1]) }, ...call }),
   errors: {
-    // Of another owner it is not found either.
+    // Another owner's webhook is not found either.
     webhook_not_found: async (world) => ({
       as: 'other-owner',
       params: { webhook_id: await webhook(world) },
@@ -56,7 +55,6 @@ const ofWebhook = (call: Partial<Call> = {}): RouteCases => ({
   },
 })
 
-/** Webhooks. */
 export const webhookEndpointCases = {
   'owner.webhooks.list': {
     async success(world) {
@@ -135,7 +133,7 @@ export const webhookEndpointCases = {
   },
 } satisfies Record<string, RouteCases>
 
-/** A forced door at a hub; the alarm's id. */
+/** A forced door at a hub; returns the alarm's id. */
 async function forced({ shop: { context } }: World, hubId = 1): Promise<string> {
   await context.db.transact((tx) =>
     raiseAlarm(tx, context, {
@@ -155,7 +153,6 @@ async function forced({ shop: { context } }: World, hubId = 1): Promise<string> 
   return id
 }
 
-/** Alarms. */
 export const alarmCases = {
   'owner.alarms.list': {
     async success(world) {
@@ -167,7 +164,7 @@ export const alarmCases = {
   'owner.alarms.acknowledge': {
     success: async (world) => ({ as: 'owner', params: { alarm_id: await forced(world) } }),
     errors: {
-      // Of another owner it is not found either.
+      // Another owner's alarm is not found either.
       alarm_not_found: async (world) => ({ as: 'owner', params: { alarm_id: await forced(world, 2) } }),
     },
   },

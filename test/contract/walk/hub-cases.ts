@@ -24,7 +24,7 @@ const control =
     return { as: 'owner', query: { hub: 1, ...query } }
   }
 
-/** What moves something: done by a hub that is there, refused at once of one that is not. */
+/** An actuation: executed by an online hub, refused at once for an offline one. */
 const actuation = (query: Query): RouteCases => ({
   success: control(query, true),
   errors: {
@@ -34,7 +34,7 @@ const actuation = (query: Query): RouteCases => ({
   },
 })
 
-/** A hub that has none of the bins that there may be. */
+/** A hub without any bin. */
 const withoutBins =
   (query: Query) =>
   async (world: World): Promise<Call> => {
@@ -64,7 +64,7 @@ const counted =
     return { as, body: { hub_id: 1, cabinet: 1, shelf: 1, row: 1, quantity: 3, ...row } }
   }
 
-/** An operation of hub 1 of unknown outcome, which `settled` says happened. */
+/** An operation of hub 1 with unknown outcome, which `settled` resolves as happened. */
 const doubtful =
   (call: Partial<Call>, { isConnected = true, settled }: { isConnected?: boolean; settled?: boolean } = {}) =>
   async (world: World): Promise<Call> => {
@@ -91,7 +91,7 @@ const doubtful =
   }
 const happened = { body: { happened: true } }
 
-/** O §4.1, §4.2 and §4.6, without what goes over SSH. */
+/** O §4.1, §4.2 and §4.6, except calls over SSH. */
 export const hubCases = {
   'owner.hubs.ids': { success: () => Promise.resolve({ as: 'owner' }) },
   'owner.hubs.info': { success: atHub1() },
@@ -179,7 +179,7 @@ export const hubCases = {
   'owner.operations.settle': {
     success: doubtful(happened),
     errors: {
-      // Of another owner it is not found either.
+      // Another owner's operation is not found either.
       operation_not_found: doubtful({ ...happened, as: 'other-owner' }),
       operation_settled: doubtful(happened, { settled: false }),
       hardware_error: doubtful(happened, { isConnected: false }),

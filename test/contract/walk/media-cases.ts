@@ -22,7 +22,7 @@ const reportForm = (changes: Record<string, unknown> = {}): Call['form'] => ({
 })
 const filing = (form: Call['form'] = reportForm()): Call => ({ as: 'owner', ...(form && { form }) })
 
-/** Files a report at hub 1, and tells its id. */
+/** Files a report at hub 1 and returns its id. */
 async function filed(world: World): Promise<number> {
   const answer = await world.ask(routes['owner.maintenance.create'], filing())
   if (answer.status !== 200) throw new Error(errorOf(answer).error.message)

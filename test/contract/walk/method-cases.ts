@@ -4,7 +4,7 @@ import type { World } from './world.ts'
 
 const ada = { customer: 'ada' } as const
 
-/** Ada has saved a card: its id. */
+/** A saved card of Ada; returns its id. */
 async function saved(world: World): Promise<string> {
   await world.user('ada')
   const method = { payment_method_id: 'pm_card_visa' }
@@ -23,7 +23,7 @@ async function toDelete(world: World): Promise<Call> {
   return { as: ada, params: { payment_method_id: await saved(world) } }
 }
 
-/** A mobile wallet pays as a card does, and is refused what a card is refused. */
+/** A mobile wallet pays like a card, and is refused like a card. */
 function byWallet(): RouteCases {
   const { success, errors, elsewhere } = consumerPaymentCases['consumer.payments.pay']
   const shared = Object.entries(errors).filter(([code]) => code !== 'external_payments_disabled')

@@ -7,7 +7,7 @@ const atHub1 = (): Promise<{ as: 'owner'; query: { hub_id: number } }> =>
 const binOverSsh = (): Promise<{ as: 'owner'; query: { hub: number; bin: number } }> =>
   Promise.resolve({ as: 'owner', query: { hub: 1, bin: 2 } })
 
-/** An order of a customer's, paid by card. */
+/** A customer's order, paid by card. */
 const paid = async ({ shop }: World, method?: string): Promise<number> =>
   (await shop.paidOrder({ 1: 2, 2: 1 }, method)).id
 

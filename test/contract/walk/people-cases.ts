@@ -13,7 +13,7 @@ const always = (call: Call) => (): Promise<Call> => Promise.resolve(call)
 const gif = Buffer.from('R0lGODlhAQABAIAAAP///wAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==', 'base64')
 const image = new File([gif], 'me.gif')
 
-/** A cart of somebody's at hub 1, with items. */
+/** A customer's cart at hub 1, with items. */
 async function cartOf(world: World, name: string): Promise<{ user_id: number; order_id: number }> {
   const user_id = await world.user(name)
   const created = await world.customer(name, 'POST', `/users/${user_id}/orders?hub_id=1`)
@@ -28,7 +28,7 @@ async function cartOf(world: World, name: string): Promise<{ user_id: number; or
 const pay = (world: World, name: string, order_id: number) =>
   world.customer(name, 'POST', '/users/payments/pay', { order_id, payment_method_id: 'pm_card_visa' })
 
-/** Ada takes a guest's order over. */
+/** Ada takes over a guest's order. */
 async function transfer(world: World): Promise<Call & { body: Record<string, unknown> }> {
   await world.user('ada')
   await world.customer('guest-1', 'POST', '/users/user/bootstrap/guest')
@@ -112,7 +112,7 @@ export const peopleCases = {
   'consumer.profile.unregister_push': { success: byAda({ query: { device_id: 'phone' } }) },
 } satisfies Record<string, RouteCases>
 
-/** C §4.2, and the guest's order of §4.3. */
+/** C §4.2, and the guest's order of C §4.3. */
 export const moreOrderCases = {
   'consumer.orders.list': {
     async success(world) {
@@ -179,7 +179,7 @@ export const moreOrderCases = {
   },
 } satisfies Record<string, RouteCases>
 
-/** Ada orders once more what she had and gave up. */
+/** Ada repeats a cancelled order. */
 async function reorder(world: World) {
   const { user_id, order_id } = await cartOf(world, 'ada')
   await world.shop.context.db.kysely

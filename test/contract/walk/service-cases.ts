@@ -2,7 +2,7 @@ import type { Call, RouteCases } from './call.ts'
 
 const anybody = (): Promise<Call> => Promise.resolve({ as: 'nobody' })
 
-/** What the service says of itself. */
+/** The service's descriptions of itself. */
 export const serviceCases = {
   'root.index': { success: anybody },
   'root.openapi': { success: anybody },

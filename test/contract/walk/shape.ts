@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 
 /**
- * What is wrong with an answer beside its schema: a documented field that is not there, or one that nobody documented.
- * Zod alone lets unknown keys and absent optional ones pass; `optional` names those that may be absent.
+ * Differences between an answer and its schema: missing documented fields, and undocumented fields. Zod
+ * ignores unknown keys and absent optional ones; `optional` names fields that may be absent.
  */
 export function strangers(schema: z.ZodType, value: unknown, path = ''): string[] {
   const { def } = schema as z.core.$ZodType & { def: Def }

@@ -23,8 +23,8 @@ import { openWorld, type World } from './world.ts'
 
 const MINUTE = 60_000
 /**
- * What a minute allows where it is exhausted: of each class another number, so that the class of a route is noticed. The first
- * route of each class is exhausted at the documented number.
+ * Requests per minute in the walk. Each class has its own number, so that the class of a route is visible.
+ * The first route of each class is exhausted at the documented number.
  */
 const FEW: RateClasses = {
   standard: { ...rateClasses.standard, requests: 9 },
@@ -41,7 +41,7 @@ const EXHAUSTED_WHOLE: ReadonlySet<string | undefined> = new Set(
     (name) => Object.entries<Route>(routes).find(([, route]) => ratesOf(route)[0] === name)?.[0],
   ),
 )
-/** Errors that no call of a healthy service can bring about. */
+/** Errors that no call of a healthy service can cause. */
 const UNREACHABLE: readonly ErrorCode[] = [
   'internal_error',
   'identity_unavailable',
@@ -50,9 +50,9 @@ const UNREACHABLE: readonly ErrorCode[] = [
 ]
 
 /**
- * Walks routes: each to its documented success in its exact shape, and to every error that it documents, on both
- * databases. An error that no case brought about fails the walk. Prints how many routes and cases there were of each
- * interface.
+ * Walks routes on both databases: each to its documented success with its exact shape, and to every
+ * documented error. A documented error without a case fails the walk. Prints the number of routes and cases
+ * of each interface.
  */
 export function walk(name: WalkName): void {
   const cases: Partial<Record<RouteId, RouteCases>> = walks[name]
@@ -76,7 +76,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
   const limit = rateClasses[ratesOf(route)[0]]
   const seen = new Set<ErrorCode>()
 
-  /** The answer to a call, after which no earlier one counts against its caller's allowance. */
+  /** Sends a call after it resets its caller's rate limits. */
   async function ask(world: World, call: Call, mount?: string): Promise<CallAnswer> {
     counted()
     world.shop.clock.advance(MINUTE)
@@ -106,7 +106,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
     return { world, call: await own.success(world) }
   }
 
-  test('success has exactly the documented fields and headers, at every mount', async () => {
+  test('a successful answer has exactly the documented fields and headers, at every mount', async () => {
     for (const mount of mountsOf(route)) {
       const { world, call } = await prepared()
       const answer = await ask(world, call, mount)
@@ -125,7 +125,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
     }
   })
 
-  test('credentials: none, wrong, expired, without the scope, without the hub', async () => {
+  test('a missing, wrong, expired or insufficient credential is refused with its code', async () => {
     const { world, call } = await prepared()
     const { kind } = route.auth
     if (kind === 'none') return
@@ -175,7 +175,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
 
   if ('scope' in route.auth) {
     const { scope } = route.auth
-    test('its scope alone is enough', async () => {
+    test('a key with only the route’s scope is accepted', async () => {
       const { world, call } = await prepared()
       const as = { headers: { 'X-API-Key': await world.key({ scopes: [scope] }) } }
       const answer = await world.ask(route, { ...call, as })
@@ -183,7 +183,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
     })
   }
 
-  test('every bad value is 422 in its own words, and nothing else of the body counts', async () => {
+  test('every bad value is 422 with its own message, and hides no other check', async () => {
     const { world, call } = await prepared()
     for (const bad of badCalls(route, call)) {
       if (route.invalidBody) {
@@ -218,7 +218,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
   })
 
   if (route.interface === 'owner' && errorsOf(route).includes('hub_not_accepting_orders'))
-    test('a hub that is retired is not changed', async () => {
+    test('a retired hub is not changed', async () => {
       const { world, call } = await prepared()
       await world.shop.context.db.kysely
         .updateTable('hubs')
@@ -231,7 +231,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
     ErrorCode,
     NonNullable<RouteCases['success']>,
   ][])
-    test(`${code} when it is so`, async () => {
+    test(`the documented error ${code} occurs`, async () => {
       const world = await openWorld(open)
       const call = await prepare(world)
       counted()
@@ -239,11 +239,11 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
     })
 
   if (limit.requests !== Infinity)
-    test('the call after the last of a minute is 429, says when to come again, and does not count', async () => {
+    test('the call after the last of a minute is 429 with the time to wait, and does not count', async () => {
       const rates = EXHAUSTED_WHOLE.has(id) ? rateClasses : FEW
       const { world, call } = await prepared(rates)
       const { requests } = rates[ratesOf(route)[0]]
-      // One that is refused for a bad value costs little, and counts all the same.
+      // A call that is refused for a bad value is cheap, and counts.
       const { form: _, ...withoutForm } = call
       const cheap = badCalls(route, call)[0]?.call ?? withoutForm
       world.shop.clock.advance(MINUTE)
@@ -266,7 +266,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
     })
 
   if (route.idempotent)
-    test('a repetition with the same idempotency key is the first answer; with another request it is refused', async () => {
+    test('a repetition with the same idempotency key gets the first answer, and another request with this key is refused', async () => {
       const { world, call } = await prepared()
       const keyed = { ...call, headers: { ...call.headers, 'Idempotency-Key': 'walk' } }
       const first = await ask(world, keyed)
@@ -286,7 +286,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
       expect(detail).toMatchObject([{ loc: ['header', 'Idempotency-Key'], type: 'string_too_long' }])
     })
 
-  test('no documented error is without its case', () => {
+  test('every documented error has its case', () => {
     const shown = new Set<ErrorCode>([
       ...seen,
       ...UNREACHABLE,
@@ -298,11 +298,11 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
 
 const namedUser = (route: Route): boolean => route.path.includes('{user_id}')
 
-/** Headers that every answer may have, and that say nothing of what it is about. */
+/** Headers that every answer may have, independent of its content. */
 const ordinary =
   /^(content-(type|length|disposition|security-policy|range)|cache-control|vary|accept-ranges|x-content-type-options|x-accel-buffering|cross-origin-resource-policy|referrer-policy|etag)$/
 
-/** Headers of a success that the description does not tell of. */
+/** Undocumented headers of a success. */
 function undeclared(route: Route, { status, headers }: CallAnswer): string[] {
   const declared = new Set(headersOf(route, status).map((name) => name.toLowerCase()))
   return [...headers.keys()].filter((name) => !declared.has(name) && !ordinary.test(name))

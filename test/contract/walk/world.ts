@@ -6,13 +6,16 @@ import type { OpenDatabase } from '../../cloud/support/database.ts'
 import { openService, type Service } from '../service.ts'
 import { addressOf, type Call, type Caller } from './call.ts'
 
-/** The whole service, with two owners: hub 1 of the first has products and is online, hub 2 is the other's. */
+/**
+ * The whole service with two owners: hub 1 of the first has products and is online, hub 2 belongs to the
+ * other.
+ */
 export interface World extends Service {
   /** Sends a call of a route, at its first mount or the one given. */
   ask(route: Route, call: Call, mount?: string): Promise<CallAnswer>
-  /** A key of the first owner's. */
+  /** A key of the first owner. */
   key(options?: { scopes?: readonly Scope[]; hubs?: HubSelection; expiresAt?: number }): Promise<string>
-  /** A customer who has a user, by name; its id. */
+  /** A customer with a user, by name; returns the user's id. */
   user(name: string): Promise<number>
 }
 
@@ -73,7 +76,7 @@ export async function openWorld(open: OpenDatabase, rates?: RateClasses): Promis
   }
 }
 
-/** What a stream without an end sends first. */
+/** The beginning of an endless stream. */
 async function beginningOf(answer: Response): Promise<string> {
   const reader = answer.body!.getReader()
   const { value } = await reader.read()
