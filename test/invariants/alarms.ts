@@ -2,8 +2,8 @@ import { alarmKinds, incidentOfCode, kindOfCode, type HubAlarmCode } from '../..
 import type { Evidence, Violation } from './evidence.ts'
 
 /**
- * I14: people are told. What a hub has raised, and each operation of which it does not know what became, is an open alarm at
- * the cloud; one that is open there of its own holds at the hub, or is about to end.
+ * I14: each alarm of a hub and each operation with unknown outcome is an open alarm at the cloud. An alarm
+ * that is open at the cloud also holds at the hub, or is about to end.
  */
 export function peopleAreTold({ hub, cloud, lost = new Set() }: Evidence): Violation[] {
   const violations: Violation[] = []
@@ -19,7 +19,7 @@ export function peopleAreTold({ hub, cloud, lost = new Set() }: Evidence): Viola
   )
   for (const name of raised) if (!open.has(name)) say(`nobody is told of ${name}`)
   for (const [name, { kind, incident, quiet_since }] of open) {
-    // What the cloud could not take up is its own matter.
+    // The cloud itself raises and clears the alarm about entries that it could not apply.
     const isOfHub = kind === 'unknown_operation' || (alarmKinds[kind].byHub === true && incident !== '')
     if (!isOfHub || alarmKinds[kind].ends === 'when_acknowledged') continue
     if (!raised.has(name) && quiet_since === null && !lost.has(name))

@@ -16,7 +16,7 @@ import {
 import { walletsAddUp } from './wallets.ts'
 import { analyticsAddUp } from './sales.ts'
 
-/** The invariants (GLOSSARY), as code: all that is violated by what was found, in words. */
+/** Checks the invariants (GLOSSARY) on the evidence. Returns all violations, in words. */
 export function violationsOf(evidence: Evidence): Violation[] {
   return [
     oneMotionPerOperation,
@@ -43,5 +43,5 @@ export function violationsOf(evidence: Evidence): Violation[] {
     .filter(({ invariant }) => !(invariant in notYetHeld))
 }
 
-/** Invariants that cannot hold yet, and why. Empty is as it should be. */
+/** Invariants that cannot hold yet, with the reason. It should be empty. */
 const notYetHeld: Partial<Record<Violation['invariant'], string>> = {}

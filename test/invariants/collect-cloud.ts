@@ -2,7 +2,10 @@ import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import type { Queries } from '../../cloud/platform/store/database.ts'
 import type { CloudEvidence } from './evidence.ts'
 
-/** Reads the cloud's and the sandbox processor's books of one hub. `sandbox` is where the processor keeps its own. */
+/**
+ * Reads the books of one hub from the cloud and the sandbox processor. `sandbox`: the database of the
+ * processor's books.
+ */
 export async function collectCloud(q: Queries, hubId: number, sandbox: Queries = q): Promise<CloudEvidence> {
   const orders = await q.selectFrom('orders').selectAll().where('hub_id', '=', hubId).orderBy('id').execute()
   const ids = orders.map((order) => order.id)
@@ -99,7 +102,7 @@ async function collectSales(q: Queries, hubId: number) {
   }
 }
 
-/** Payments that the cloud knows to have lost, and whether people are told of each. */
+/** Payments that the cloud knows to be lost, and whether an alarm is open for each. */
 async function collectOrphans(q: Queries): Promise<CloudEvidence['orphans']> {
   const rows = await q.selectFrom('orphaned_payments').select(['ref', 'state']).execute()
   const open = await q

@@ -2,7 +2,7 @@ import type BetterSqlite3 from 'better-sqlite3'
 import { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { HubEvidence } from './evidence.ts'
 
-/** Reads a hub's books from its journal (an open database, or one opened read-only beside the running service). */
+/** Reads a hub's books from its journal, which may be open read-only beside the running service. */
 export function collectHub(db: BetterSqlite3.Database): HubEvidence {
   const all = <T>(sql: string): T[] => db.prepare<[], T>(sql).all()
   const place = "cabinet || '-' || shelf || '-' || row"

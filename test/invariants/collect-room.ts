@@ -2,7 +2,9 @@ import type { Location } from '../../protocol/model/location.ts'
 import type { SimulatedHub } from '../../simulator/simulated-hub.ts'
 import type { WorldEvidence } from './evidence.ts'
 
-/** How a hub's room stands, as the simulator says it. `shelves`: what was on them at the beginning. */
+/**
+ * The state of a hub's room, as the simulator reports it. `shelves`: the units on the shelves at the start.
+ */
 export const collectRoom = (
   { rows, bins, doors }: Pick<ReturnType<SimulatedHub['state']>, 'rows' | 'bins' | 'doors'>,
   shelves: readonly (Location & { units: number })[],

@@ -7,8 +7,8 @@ const Deals = Order.shape.deals
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
 
 /**
- * I6, deals: what a frozen order saved is off its lines, exactly, and redeemed, exactly; a redemption is completed with the
- * payment, and bound by nothing where its order is no order any more; and no limit is passed.
+ * I6, deals: the savings of a frozen order are exactly the reductions of its lines and its redemptions. A
+ * redemption is completed with the payment, and bound only by a live order. No limit is exceeded.
  */
 export function dealsAddUp({ cloud }: Evidence): Violation[] {
   const violations: Violation[] = []

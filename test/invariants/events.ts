@@ -3,7 +3,7 @@ import type { CloudEvidence, Evidence, Violation } from './evidence.ts'
 
 type Order = CloudEvidence['orders'][number]
 
-/** In which order a paid order's events come, where they come. */
+/** Order in which the events of a paid order come, if they come. */
 const STATIONS = ['order.paid', 'order.ready', 'order.collecting']
 
 const lastOf: Partial<Record<S, string>> = {
@@ -17,14 +17,14 @@ const lastOf: Partial<Record<S, string>> = {
   [S.FAILED]: 'order.failed',
 }
 
-/** I13: integrators are told of each move of a paid order once, in the order of the moves, and of each refund. */
+/** I13: integrators receive each status change of a paid order once, in order, and each refund once. */
 export function movesAreToldOnce({ cloud }: Evidence): Violation[] {
   return cloud.orders.flatMap((order) => {
     const all = cloud.events.filter(({ order_id }) => order_id === order.id).map(({ type }) => type)
     const moves = all.filter((type) => type !== 'order.refunded' && type !== 'payment.disputed')
     const refunds = cloud.refunds.filter(({ order_id }) => order_id === order.id)
     const told = all.filter((type) => type === 'order.refunded').length
-    // One that the bank sent back later was told of when it had succeeded.
+    // A refund that the bank returned later was published when it had succeeded.
     const isRefundsTold =
       told >= refunds.filter(({ status }) => status === 'succeeded').length && told <= refunds.length
     if (isToldAsMoved(order, moves) && isRefundsTold) return []

@@ -5,37 +5,40 @@ import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { SalesBooks } from './recount.ts'
 
 /**
- * What is looked at when everything has come to rest: the physical world's own log, and everybody's books. The simulation
- * collects it in memory, the process tests from the real programs' stores and the simulator's HTTP interface.
+ * The facts after everything has come to rest: the physical world's own log and the books of all parts. The
+ * simulation collects them in memory. The process tests read the real programs' stores and the simulator's
+ * HTTP interface.
  */
 export interface Evidence {
   world: WorldEvidence
   hub: HubEvidence
   cloud: CloudEvidence
-  /** Commands that reached a hub only under a session other than their own, or after their time: none may move anything. */
+  /** Commands that reached a hub only in another session or after their time: none may move anything. */
   staleCommands: ReadonlySet<string>
   /** Operations that a command caused: operation id → command id. */
   commandOfOperation: ReadonlyMap<string, string>
   /**
-   * What was in the cloud's books and is not since an older copy of them was put back: keys at the processor
-   * (`pay:…`), orders (`order …`), and changes of stock (`stock …`). Nobody there can know of it any more.
+   * Rows that the cloud's books lost when an older copy was restored: keys at the processor (`pay:…`), orders
+   * (`order …`), and changes of stock (`stock …`). The cloud cannot know them any more.
    */
   lost?: ReadonlySet<string>
-  /** Where somebody looked in all along. */
+  /** Observations during the run, if an observer was present. */
   watched?: WatchEvidence
 }
 
-/** What can only be seen while it happens. Durations in milliseconds. */
+/** Facts that only an observer during the run can see. Durations in milliseconds. */
 export interface WatchEvidence {
-  /** Orders that stood at a status for longer than their deadlines allow, while nothing was wrong any more. */
+  /** Orders that stayed at a status for longer than their deadlines allow, although no fault was present. */
   overstayed: readonly { order_id: number; status: OrderStatus; forMs: number }[]
-  /** Rows that were due, and that nobody looked at for longer than any pause. */
+  /** Due rows that were not processed for longer than any pause. */
   waiting: readonly { row: string; forMs: number }[]
-  /** Orders that were sold long after the hub had said that it will not dispense a product of theirs. */
+  /**
+   * Orders that were sold long after the hub had reported that it will not dispense one of their products.
+   */
   soldBlind: readonly { order_id: number; product_id: number; forMs: number }[]
   /**
-   * Lines of orders that had not begun when units of them were refunded, and the hub was told: how many units of the line
-   * were still wanted, and how many operations had been begun by then.
+   * Lines of orders that had not started when units were refunded and the hub was informed. `wanted`: units
+   * of the line that remained; `begun`: operations started by then.
    */
   takenBack: readonly { order_id: number; item_id: number; wanted: number; begun: number }[]
 }
@@ -53,18 +56,21 @@ export interface Motion {
 export interface WorldEvidence {
   motions: readonly Motion[]
   shelves: readonly { location: string; initial: number; restocked: number; now: number }[]
-  /** Operations whose command left before their intent was committed, where somebody watched the line. */
+  /** Operations with a command that left before their intent was committed, if the line was observed. */
   unjournaled: readonly string[]
-  /** Motors that ran for longer than their command allowed, where somebody watched. Milliseconds. */
+  /** Motors that ran for longer than their command allowed, if observed. Milliseconds. */
   overran: readonly { operation_id: string; ms: number; allowedMs: number }[]
-  /** Dispenses of sold units that began without recent proof that their fridge is cold, where somebody watched. Milliseconds. */
+  /**
+   * Dispenses of sold units that started without recent proof that their fridge is cold, if observed.
+   * Milliseconds.
+   */
   soldUnproven: readonly { operation_id: string; ms: number }[]
-  /** Devices that are moving still, and locks that are open still. */
+  /** Devices that still move, and locks that are still open. */
   moving: readonly string[]
   unlocked: readonly string[]
-  /** What a dispensing operation was for, as its command said (`unitOfRef`). */
+  /** The unit of a dispense operation, from its command (`unitOfRef`). */
   refOfOperation: ReadonlyMap<string, string>
-  /** The fault was raised by which one turn lets two units fall. */
+  /** Whether the fault was raised that makes one turn drop two units. */
   doubleDropsRaised: boolean
 }
 
@@ -72,16 +78,16 @@ export interface HubEvidence {
   stock: readonly { location: string; product_id: number; quantity: number }[]
   /** The hub's own stock ledger, oldest first. */
   ledger: readonly { location: string; delta: number; cause_id: string; kind: string }[]
-  /** Operations of which the hub still does not know what became. */
+  /** Operations with an outcome that is unknown to the hub. */
   unsettled: readonly { operation_id: string; location: string | null }[]
   open: readonly string[]
   /** Entries of the ledger stream that the cloud has not acknowledged. */
   pending: number
   deadLetters: readonly unknown[]
-  /** What it has raised, and not lowered. */
+  /** Alarms that the hub has raised and not cleared. */
   alarms: readonly { code: string; subject: string }[]
   orders: readonly { order_id: string; finished: boolean }[]
-  /** What it has been told to serve with; null where it never was. */
+  /** Configuration that the hub has received; null if it never received one. */
   config: Pick<HubConfig, 'accepting_orders' | 'disabled_bins' | 'disabled_fridges'> | null
 }
 
@@ -90,9 +96,9 @@ export interface CloudEvidence {
   items: readonly Selectable<Tables['order_items']>[]
   payments: readonly Selectable<Tables['payments']>[]
   refunds: readonly Selectable<Tables['refunds']>[]
-  /** Of every hub's: what names them to the processor. */
+  /** Names of the payments of all hubs at the processor. */
   allPayments: ReadonlySet<string>
-  /** Of every customer, whatever hub they bought at. */
+  /** Wallets of all customers, independent of the hub. */
   wallets: readonly Selectable<Tables['wallets']>[]
   walletTransactions: readonly Selectable<Tables['wallet_transactions']>[]
   walletEntries: readonly Selectable<Tables['wallet_entries']>[]
@@ -103,7 +109,7 @@ export interface CloudEvidence {
   products: readonly Selectable<Tables['products']>[]
   facings: readonly Selectable<Tables['facings']>[]
   stockLedger: readonly Selectable<Tables['stock_ledger']>[]
-  /** What integrators are told of orders, oldest first. */
+  /** Events about orders, oldest first. */
   events: readonly { type: string; order_id: number }[]
   outboxPending: number
   /** Counts of stock that the hub has not confirmed. */
@@ -113,13 +119,13 @@ export interface CloudEvidence {
   deadLetters: readonly unknown[]
   commands: readonly Selectable<Tables['commands']>[]
   alarms: readonly Pick<Selectable<Tables['alarms']>, 'kind' | 'incident' | 'quiet_since' | 'cleared_at'>[]
-  /** What analytics keep of all sales there have been, and the books to count them anew from. */
+  /** Totals of the analytics for all sales, and the books to recount them. */
   sales: SalesBooks & {
     totals: readonly Selectable<Tables['sales_totals']>[]
     hours: readonly Selectable<Tables['sales_hours']>[]
     customers: readonly Selectable<Tables['sales_customers']>[]
   }
-  /** Payments of which the cloud knows that it has lost them, and whether an alarm is open for each. */
+  /** Payments that the cloud knows to be lost, and whether an alarm is open for each. */
   orphans: readonly { ref: string; state: string; isTold: boolean }[]
   /** The processor's books. */
   intents: readonly Selectable<Tables['sandbox_intents']>[]
@@ -127,7 +133,7 @@ export interface CloudEvidence {
   processorDisputes: readonly Selectable<Tables['sandbox_disputes']>[]
 }
 
-/** What Larder promises, by its numbers in the design. */
+/** The promises of Larder, by their numbers in the glossary. */
 export const invariants = [
   'I1',
   'I2',

@@ -2,17 +2,17 @@ import { unitOfRef } from '../../edge/core/operations/intend.ts'
 import { operationOf, unitsFallen } from './motion.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
-/** I15: nothing is sold from a fridge that nobody has proved to be cold for longer than the limit. */
+/** I15: nothing is sold from a fridge without recent proof that it is cold. */
 export const nothingUnprovenIsSold = ({ world }: Evidence): Violation[] =>
   world.soldUnproven.map(({ operation_id, ms }) => ({
     invariant: 'I15',
     text: `operation ${operation_id} dispensed a sold unit ${Math.round(ms / 1000)} s after the last proof that its fridge was cold`,
   }))
 
-/** I3: nobody's goods are given to another: no unit falls into a bin in which goods of another order lie. */
+/** I3: no unit drops into a bin that contains units of another order. */
 export function goodsStayApart({ world }: Evidence): Violation[] {
   const violations: Violation[] = []
-  /** Whose each unit in a bin is, those first that were first. */
+  /** The order of each unit in a bin, oldest unit first. */
   const contents = new Map<string, string[]>()
   for (const motion of world.motions) {
     if (motion.action === 'take_items') contents.get(motion.device)?.splice(0, Number(motion.detail['units']))

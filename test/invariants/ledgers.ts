@@ -1,7 +1,7 @@
 import { locationOf, unitsFallen } from './motion.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
-/** I4: nothing reported is lost: the cloud holds what the hub's ledger holds, once, and nothing waits. */
+/** I4: nothing reported is lost. The cloud has each entry of the hub's ledger once, and no entry waits. */
 export function nothingReportedIsLost({ hub, cloud, lost = new Set() }: Evidence): Violation[] {
   const violations: Violation[] = []
   const say = (text: string) => violations.push({ invariant: 'I4', text })
@@ -18,11 +18,11 @@ export function nothingReportedIsLost({ hub, cloud, lost = new Set() }: Evidence
     mirrored.set(key, (mirrored.get(key) ?? 0) + row.delta)
   }
   for (const row of hub.ledger) {
-    // Taken over from the cloud, or moved between facings by its planogram: not the hub's to report.
+    // Rows from the cloud's snapshot or planogram are not the hub's to report.
     if (row.kind === 'snapshot' || row.kind === 'moved') continue
     const key = `${row.cause_id} ${row.location}`
     const delta = mirrored.get(key)
-    // What a restored cloud has lost of them, the hub's snapshot makes up for.
+    // The hub's snapshot replaces the entries that a restored cloud has lost.
     if (delta === undefined && lost.has(`stock ${key}`)) continue
     if (delta === undefined) say(`the cloud never heard of ${key} (${row.delta})`)
     else if (delta !== row.delta) say(`${key} is ${row.delta} at the hub and ${delta} at the cloud`)
@@ -32,8 +32,8 @@ export function nothingReportedIsLost({ hub, cloud, lost = new Set() }: Evidence
 }
 
 /**
- * I5: stock adds up, at the hub and at the cloud; and both are what stands on the shelf, but for operations of which
- * nobody knows the outcome (each is listed as such until someone settles it).
+ * I5: stock adds up at the hub and at the cloud, and equals the units on the shelf. Operations with unknown
+ * outcome are the only exception, and each is listed until a person resolves it.
  */
 export function stockAddsUp({ world, hub, cloud }: Evidence): Violation[] {
   const violations: Violation[] = []
@@ -73,10 +73,13 @@ export function stockAddsUp({ world, hub, cloud }: Evidence): Violation[] {
   return violations
 }
 
-/** The kind of entries that a test has planted, which nobody can apply. */
+/** The kind of the entries that a test plants and that no part can apply. */
 export const PLANTED = 'planted'
 
-/** I8: whatever could not be applied stands in a dead-letter table; of what parts of ours wrote nothing may. */
+/**
+ * I8: every entry that could not be applied is in a dead-letter table. An entry that our parts wrote never
+ * is.
+ */
 export function nothingBlocks({ hub, cloud, lost = new Set() }: Evidence): Violation[] {
   return [...hub.deadLetters, ...cloud.deadLetters]
     .map((letter) => JSON.stringify(letter))

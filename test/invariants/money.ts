@@ -1,7 +1,7 @@
 import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
-/** I6: money adds up, and our books say what the processor's say. */
+/** I6: money adds up, and our books agree with the processor's. */
 export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Violation[] {
   const violations: Violation[] = []
   const say = (text: string) => violations.push({ invariant: 'I6', text })
@@ -20,7 +20,7 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
     const captured = intent?.status === 'succeeded' ? intent.amount : 0
     const booked = payment.status === 'completed' ? payment.amount : 0
     if (captured !== booked) say(`payment ${payment.id}: the processor took ${captured}, we booked ${booked}`)
-    // What a restored cloud has lost of them it may have heard of again, by the processor's events.
+    // A restored cloud may have received lost refunds again by the processor's events.
     const made = cloud.processorRefunds.filter(
       (row) => row.intent_id === intent?.id && row.status === 'succeeded',
     )
@@ -41,12 +41,14 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
   for (const intent of cloud.intents)
     if (!known.has(intent.idempotency_key))
       say(`the processor has an intent ${intent.id} that we know nothing of`)
-  // The real programs compare their books with the processor's every hour only.
+  // The real programs compare their books with the processor's only once an hour.
   if (watched) for (const text of chargedForNothing(cloud, lost)) say(text)
   return violations
 }
 
-/** After a restore no charged customer is left without a refund or an alarm: the books do not know what the money was for. */
+/**
+ * After a restore every charged customer has a refund or an alarm, because the books do not know the order.
+ */
 function chargedForNothing(cloud: Evidence['cloud'], lost: ReadonlySet<string>): string[] {
   return cloud.intents
     .filter(({ status, idempotency_key: key }) => status === 'succeeded' && lost.has(key))

@@ -11,7 +11,7 @@ const countBy = <T>(items: readonly T[], key: (item: T) => string | undefined): 
 
 const violation = (invariant: Violation['invariant'], text: string): Violation => ({ invariant, text })
 
-/** I1: one motion per operation, and one operation at most that moved something for each unit of an order. */
+/** I1: one motion per operation, and at most one operation that moved something for each unit of an order. */
 export function oneMotionPerOperation(evidence: Evidence): Violation[] {
   const { motions, refOfOperation, doubleDropsRaised } = evidence.world
   const twice = [...countBy(motions.filter(isMotion), (motion) => motion.operation_id)]
@@ -55,7 +55,7 @@ export function nothingStaleMoves(evidence: Evidence): Violation[] {
   })
 }
 
-/** I7: whatever died, nothing moves, nothing stands unlocked, and no motor ran for longer than it was allowed to. */
+/** I7: after any crash nothing moves, no lock stays open, and no motor ran for longer than allowed. */
 export function nothingLeftMoving(evidence: Evidence): Violation[] {
   return [
     ...evidence.world.moving.map((device) => violation('I7', `${device} is still moving`)),
@@ -69,18 +69,18 @@ export function nothingLeftMoving(evidence: Evidence): Violation[] {
   ]
 }
 
-/** Units that fell in this act, whether a sensor saw them or not. */
+/** Units that dropped in this act, seen by a sensor or not. */
 export function unitsFallen({ action, detail }: Motion): number {
   return action === 'dispense' || action === 'drop' ? Number(detail['fallen'] ?? 0) : 0
 }
 
-/** The operation that an act belongs to; a unit that hung and fell later belongs to the turn before. */
+/** The operation of an act. A unit that hung and dropped later belongs to the earlier turn. */
 export function operationOf({ operation_id, detail }: Motion): string | undefined {
   const after = detail['after']
   return operation_id ?? (typeof after === 'string' ? after : undefined)
 }
 
-/** The facing that units fell from, as `cabinet-shelf-row`. */
+/** The facing that units dropped from, as `cabinet-shelf-row`. */
 export function locationOf({ device, detail }: Motion): string | undefined {
   const { shelf, row } = detail
   return device.startsWith('cabinet-')
@@ -88,5 +88,5 @@ export function locationOf({ device, detail }: Motion): string | undefined {
     : undefined
 }
 
-/** People's acts stand in the log too: they have no operation. */
+/** The log also contains acts of people, which have no operation. */
 const isMotion = (motion: Motion): boolean => motion.operation_id !== undefined

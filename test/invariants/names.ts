@@ -2,9 +2,9 @@ import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import type { Queries } from '../../cloud/platform/store/database.ts'
 
 /**
- * What of the cloud's books the outside world may have heard of, or have reported: what is asked of the processor, by its
- * key there, orders, which of them are paid, changes of stock. What is there before an older copy is put back and not after it
- * is lost (`Evidence.lost`).
+ * Rows of the cloud's books that the outside world may know or may have reported: requests to the processor
+ * by key, orders, paid orders, changes of stock. A name is lost (`Evidence.lost`) if it exists before an
+ * older copy is restored and not afterwards.
  */
 export async function namesInBooks(q: Queries): Promise<Set<string>> {
   const rows = ['id', 'created_at'] as const

@@ -7,8 +7,8 @@ const S = OrderStatus
 const ended = new Set<number>([S.COMPLETED, S.CANCELLED, S.TIMED_OUT, S.FAILED, S.EXPIRED, S.NEW])
 
 /**
- * I3: nothing paid is lost, nothing is paid twice. Every order has ended; what was paid for and not seen to drop has gone
- * back; what was credited as dropped did fall.
+ * I3: nothing paid is lost, nothing is paid twice. Every order has ended, paid units without a sensed drop
+ * are refunded, and units credited as dropped did drop.
  */
 export function nothingPaidIsLost(evidence: Evidence): Violation[] {
   const { cloud, world, lost = new Set() } = evidence
@@ -53,15 +53,15 @@ export function nothingPaidIsLost(evidence: Evidence): Violation[] {
       if (item.qty_dropped > fallen)
         say(`order ${order.id}: ${item.qty_dropped} units reported dropped, ${fallen} fell`)
       if (timely.length === 0) {
-        // An integrator's word is nowhere but in the books; a processor may be out of reach until its money comes too late.
-        // Where they are an older copy's, the order was paid all the same.
+        // Only the books know an integrator's payment, and an unreachable processor may report a payment too
+        // late. If the books are an older copy, the order was paid all the same.
         if (fallen > 0 && !lost.has(`paid ${order.uuid}`))
           say(`order ${order.id} (${name}) is unpaid, and ${fallen} units fell for it`)
         continue
       }
       owed += shareOf(item.qty - item.qty_dropped, item)
     }
-    // Rounding by share never returns more than was paid, and never less than a cent below what each unit cost.
+    // Rounding by share never returns more than was paid, and at most a cent less than each unit cost.
     if (
       !refused &&
       timely.length > 0 &&
@@ -79,7 +79,7 @@ export function nothingPaidIsLost(evidence: Evidence): Violation[] {
 const isUnclaimed = (order: Evidence['cloud']['orders'][number]): boolean =>
   order.failure_reason === 'unclaimed'
 
-/** At least this much must go back for `units` of a line; its frozen share, rounded down. */
+/** The smallest allowed refund of `units` of a line: its frozen share, rounded down. */
 function shareOf(units: number, item: Evidence['cloud']['items'][number]): number {
   return Math.floor((((item.net ?? 0) + (item.tax ?? 0)) * units) / item.qty)
 }

@@ -3,7 +3,7 @@ import type { Tables } from '../../cloud/platform/store/schema.ts'
 
 type Row<T extends keyof Tables> = Selectable<Tables[T]>
 
-/** The books from which sales are counted anew; of one hub. */
+/** The books of one hub, from which sales are recounted. */
 export interface SalesBooks {
   timezone: string
   orders: readonly Pick<Row<'orders'>, 'id' | 'user_id' | 'queued_at'>[]
@@ -18,7 +18,7 @@ export interface SalesBooks {
   >[]
 }
 
-/** A line of a paid order that was not refunded in whole, less what was refunded of it. */
+/** A line of a paid order that is not fully refunded, less its refunds. */
 export interface CountedLine {
   orderId: number
   userId: number
@@ -30,7 +30,7 @@ export interface CountedLine {
   cost: number
 }
 
-/** Counts every sale from the books alone, one row at a time, with nothing of the service's own arithmetic. */
+/** Recounts every sale from the books, row by row, without the service's own arithmetic. */
 export function recountSales({ timezone, orders, items, payments, refunds }: SalesBooks): CountedLine[] {
   const lines = groupBy(items, ({ order_id }) => order_id)
   const paidBy = new Map(
@@ -71,7 +71,10 @@ export function recountSales({ timezone, orders, items, payments, refunds }: Sal
   return counted
 }
 
-/** Money of an order as such comes off its lines by what they have left; up to each line its exact part, rounded down. */
+/**
+ * A refund of a whole order reduces its lines in proportion to their remaining amounts, rounded down per
+ * line.
+ */
 function takeOff(lines: { revenue: number }[], amount: number): void {
   const left = lines.map(({ revenue }) => Math.max(0, revenue))
   const all = sum(left)
@@ -84,7 +87,7 @@ function takeOff(lines: { revenue: number }[], amount: number): void {
   for (const [index, line] of lines.entries()) line.revenue -= upTo(index + 1) - upTo(index)
 }
 
-/** The date that Swedes would write there and then; theirs is ISO's. */
+/** The local date. The Swedish format is ISO's. */
 function dayOf(at: number, timeZone: string): string {
   return new Date(at).toLocaleString('sv-SE', { timeZone }).slice(0, 10)
 }

@@ -1,7 +1,7 @@
 import type { Evidence, Violation } from './evidence.ts'
 import { recountSales, type CountedLine } from './recount.ts'
 
-/** I6: what analytics keep with the sales is what a recount of the books finds. */
+/** I6: the analytics equal a recount of the books. */
 export function analyticsAddUp({ cloud }: Evidence): Violation[] {
   const counted = recountSales(cloud.sales)
   return [
@@ -35,7 +35,7 @@ export function analyticsAddUp({ cloud }: Evidence): Violation[] {
 
 type Sums = Map<string, number[]>
 
-/** By `<period> <product>`: orders, units, revenue, cost, customers; product 0 is the hub. */
+/** Sums by `<period> <product>`: orders, units, revenue, cost, customers. Product 0 is the hub. */
 export function totalsOf(lines: readonly CountedLine[]): Sums {
   const groups = new Map<string, CountedLine[]>()
   for (const line of lines) {
@@ -71,7 +71,7 @@ export function totalsOf(lines: readonly CountedLine[]): Sums {
   )
 }
 
-/** By hour of UTC: orders, units, revenue. */
+/** Sums by hour of UTC: orders, units, revenue. */
 function hoursOf(lines: readonly CountedLine[]): Sums {
   const hours = new Map<string, { orders: Set<number>; units: number; revenue: number }>()
   for (const { at, orderId, units, revenue } of lines) {
@@ -87,7 +87,7 @@ function hoursOf(lines: readonly CountedLine[]): Sums {
   )
 }
 
-/** By `<period> <user>`: orders. */
+/** Orders by `<period> <user>`. */
 function customersOf(lines: readonly CountedLine[]): Sums {
   const orders = new Map<string, Set<number>>()
   for (const { day, userId, orderId } of lines)

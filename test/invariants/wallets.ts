@@ -4,7 +4,9 @@ import type { CloudEvidence, Evidence, Violation } from './evidence.ts'
 
 type Say = (text: string) => void
 
-/** I6: wallets and points are the sums of their ledgers, and say what the processor's and the orders' books say. */
+/**
+ * I6: wallets and points are the sums of their ledgers, and agree with the processor's books and the orders.
+ */
 export function walletsAddUp({ cloud }: Evidence): Violation[] {
   const violations: Violation[] = []
   const say: Say = (text) => violations.push({ invariant: 'I6', text })
@@ -56,7 +58,7 @@ function balancesAreSums(
       )
 }
 
-/** Each completed transaction has moved its wallet once, by its amount; no other has. */
+/** Each completed transaction has changed its wallet once, by its amount; other transactions have not. */
 function transactionsMoveOnce({ walletTransactions, walletEntries }: CloudEvidence, say: Say) {
   for (const { id, amount, status } of walletTransactions) {
     const moved = walletEntries.filter((entry) => entry.transaction_id === id)
@@ -78,7 +80,7 @@ function depositsAreTheProcessors({ walletTransactions, intents }: CloudEvidence
   }
 }
 
-/** What was paid from a wallet left it, and what was given back of that came back. */
+/** Wallet payments left the wallet, and their refunds came back. */
 function ordersAreInTheLedger({ payments, refunds, walletTransactions }: CloudEvidence, say: Say) {
   for (const payment of payments.filter(({ processor }) => processor === 'wallet')) {
     const debits = walletTransactions.filter(({ payment_id }) => payment_id === payment.id)
@@ -97,7 +99,7 @@ function ordersAreInTheLedger({ payments, refunds, walletTransactions }: CloudEv
   }
 }
 
-/** A completed order has the points of what remains of it; any other has none. */
+/** A completed order has the points of its unrefunded part; any other order has none. */
 function pointsFollowOrders({ orders, payments, refunds, loyaltyEntries }: CloudEvidence, say: Say) {
   for (const order of orders) {
     const own = loyaltyEntries.filter(({ order_id }) => order_id === order.id)

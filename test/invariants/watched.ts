@@ -3,11 +3,11 @@ import { orderStatusName } from '../../protocol/model/order-status.ts'
 import { operationOf, unitsFallen } from './motion.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
-/** What only somebody who looks in all along can see; nothing is violated where nobody did. */
+/** Invariants that only an observer during the run can check. Without an observer nothing is violated. */
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`
 
-/** I9: every order ends within its time, whoever is online. */
+/** I9: every order ends within its time, also if its hub is offline. */
 export function everyOrderEndsInTime({ watched }: Evidence): Violation[] {
   return (watched?.overstayed ?? []).map(({ order_id, status, forMs }) => ({
     invariant: 'I9',
@@ -31,7 +31,7 @@ export function nothingSoldIsWithheld({ watched }: Evidence): Violation[] {
   }))
 }
 
-/** I12: what was refunded before picking is not dispensed. */
+/** I12: a unit that was refunded before picking is not dispensed. */
 export function whatWasTakenBackStays({ watched, world, cloud }: Evidence): Violation[] {
   const operations = [...world.refOfOperation.keys()]
   return (watched?.takenBack ?? []).flatMap(({ order_id, item_id, wanted, begun }): Violation[] => {

@@ -6,9 +6,9 @@ const abuse = (who: string, seconds: number) =>
 
 test.each([
   ['a guest without money', 'guest'],
-  ['a customer who wants goods for nothing', 'customer'],
+  ['a customer who wants products without paying', 'customer'],
 ] as const)(
-  '%s takes neither money nor all bins: honest customers get their goods',
+  'the abuser %s gets no money and cannot occupy all bins, and honest customers get their products',
   async (_, who) => {
     const { status, text } = await abuse(who, 20)
     expect(text).toContain('money lost: 0 cents')
@@ -19,7 +19,7 @@ test.each([
   300_000,
 )
 
-test("a thief of the hub's card, who lies in its name, takes no money", async () => {
+test('a thief of the hub’s card with false reports takes no money', async () => {
   const { status, text } = await abuse('thief', 20)
   expect(text).toContain('money lost: 0 cents')
   expect(status, text).toBe(0)

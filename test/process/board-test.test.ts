@@ -97,13 +97,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Motions fill the ring for seconds, silence lasts six, each power cut some more. */
+/** Motions need seconds to fill the ring, a silence takes six, and each power cut adds more. */
 const WHOLE_MS = 420_000
 
-// Either waits in real time, for a board of its own.
+// Each test waits in real time, for its own board.
 describe.concurrent('every rule holds', () => {
   test(
-    'on the bundled firmware, over a pseudo-terminal and a relay command',
+    'the bundled firmware passes every rule over a pseudo-terminal and a relay command',
     async () => {
       const { status, output } = await boardTest('built-in', '--junit', join(folder, 'junit.xml'))
       expect([output.split('\n').filter((line) => line.startsWith('✗')), status]).toEqual([[], 0])
@@ -115,7 +115,7 @@ describe.concurrent('every rule holds', () => {
   )
 
   service('python3')(
-    'on the example controller, which is a program of its own behind the board’s socket',
+    'the example controller, a separate program behind the board’s socket, passes every rule',
     async () => {
       await example?.stop()
       example = runExampleFirmware(folder, ['example'])
@@ -125,10 +125,10 @@ describe.concurrent('every rule holds', () => {
         0,
         expect.stringContaining(`${rules.length} rules hold.`),
       ])
-      // It belongs to a hub now, by the rule of owners: its memory is emptied only where that is said.
+      // The board has an owner now. Its memory is emptied only with --wipe.
       const again = await boardTest('example', '--rules', '12')
       expect([again.status, again.output]).toEqual([2, expect.stringContaining('--wipe')])
-      // It has ended, its port is free again.
+      // The first program has ended, and its port is free again.
       const wiped = await boardTest('example', '--rules', '12', '--wipe')
       expect([wiped.status, wiped.output]).toEqual([0, expect.stringContaining('1 rules hold')])
     },
@@ -136,7 +136,7 @@ describe.concurrent('every rule holds', () => {
   )
 })
 
-test('what cannot be used is named: no port, no such controller, no such rule', async () => {
+test('the board test refuses a missing port, an unknown controller and an unknown rule', async () => {
   const hardware = join(folder, 'hardware.json')
   const cases = [
     [[], '--port and --hardware are needed'],

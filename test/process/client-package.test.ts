@@ -26,18 +26,18 @@ const folder = mkdtempSync(join(tmpdir(), 'larder-client-test-'))
 const made = join(folder, 'package')
 const scratch = join(folder, 'scratch')
 const examples = join(scratch, 'examples')
-/** What a page loads; and the whole package, most of which are the types of all endpoints. */
+/** Size of the code that a page loads, and of the whole package, which consists mostly of types. */
 const CODE_BYTES = 10_000
 const PACKED_BYTES = 25_000
 
-/** The samples of the client's README, as somebody pastes them. */
+/** The samples of the client's README, as a developer pastes them. */
 const readme = readFileSync(join(root, 'protocol/client/README.md'), 'utf8')
 const samples = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, text]) => text!)
 
 const run = (program: string, args: string[], cwd: string): string =>
   execFileSync(program, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
 
-/** As it stands in a project that has installed the package. */
+/** The sample in a project that has installed the package. */
 const inScratch = (text: string): string => text.replaceAll("'../client.ts'", "'@larder/client'")
 
 beforeAll(() => {
@@ -59,7 +59,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const installed = join(scratch, 'node_modules/@larder/client')
 
-test('the package is small, says what it is, and needs nothing else', () => {
+test('the client package is small, has a description, and has no dependency', () => {
   const files = readdirSync(installed)
   const code = files.filter((name) => name.endsWith('.js')).map((name) => readFileSync(join(installed, name)))
   expect(gzipSync(Buffer.concat(code)).length).toBeLessThanOrEqual(CODE_BYTES)
@@ -95,7 +95,7 @@ for await (const { type, data } of client.live('GET /owners/events/stream'))
   if (type === 'order.paid') data.order_id satisfies number
 `
 
-test('in a strict project of its own the examples compile, and wrong calls do not', () => {
+test('in a strict project the examples compile, and wrong calls do not', () => {
   writeFileSync(join(examples, 'wrong-use.ts'), inScratch(wrongUse))
   const compilerOptions = {
     target: 'es2022',
@@ -115,7 +115,7 @@ test('in a strict project of its own the examples compile, and wrong calls do no
   )
 }, 60_000)
 
-test('the samples of the README run against a service, and each call has the status that the sample states', async () => {
+test('the samples of the README run against a service, and each call returns the status in the sample', async () => {
   expect(samples.length).toBeGreaterThan(1)
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const { cloud, shop, tokenOf } = await openService(() => Promise.resolve(db))
@@ -147,7 +147,7 @@ const shopPage = `<!doctype html><title>A shop</title><link rel="icon" href="dat
 <script type="module">import * as larder from '/client.js'; globalThis.larder = larder</script>`
 
 service('chromium')(
-  'the package as it is runs in a browser: a page of another origin lists products and follows an order',
+  'the client package runs in a browser: a page of another origin lists products and follows an order',
   async () => {
     const page = createServer((request, answer) => {
       const name = request.url === '/' ? undefined : request.url!.slice(1)

@@ -12,7 +12,7 @@ import { seedHubs } from '../cloud/support/app.ts'
 const { clock, random } = systemRuntime()
 const AT_ONCE = 100
 const CROWD = '127.0.0.1'
-/** Time in which the honest caller is measured. */
+/** Duration of the measurement of the honest caller. */
 const MEASURE_MS = 4000
 const PAUSE_MS = 20
 const MOST_P99_MS = 200
@@ -22,7 +22,10 @@ interface Crowd {
   leave: () => void
 }
 
-/** Connections of one network that each send a text, and then a byte every 5 s. A connection that is ended comes back within a minute. */
+/**
+ * Connections of one network. Each sends a text, and then one byte every 5 s. A connection that is closed
+ * returns within a minute.
+ */
 async function crowd(port: number, count: number, text: string): Promise<Crowd> {
   const sockets = new Set<Socket>()
   let hasLeft = false
@@ -55,7 +58,7 @@ async function crowd(port: number, count: number, text: string): Promise<Crowd> 
   return { open: () => sockets.size, leave }
 }
 
-/** A call with a JSON body on a connection of its own. */
+/** A call with a JSON body on a separate connection. */
 function honestCall(port: number, localAddress: string): Promise<{ status: number; ms: number }> {
   const begun = clock.monotonic()
   const body = JSON.stringify({ sub: 'honest', anonymous: true })
@@ -76,7 +79,10 @@ function honestCall(port: number, localAddress: string): Promise<{ status: numbe
   })
 }
 
-/** What an honest caller at an address meets: the statuses other than 200, and the 99th percentile. */
+/**
+ * Calls from an honest caller's address. Returns the statuses other than 200, and the 99th percentile of the
+ * times.
+ */
 async function measure(
   port: number,
   localAddress: string,
@@ -92,7 +98,7 @@ async function measure(
   }
 }
 
-/** Without a crowd: what the machine allows at present. */
+/** Without a crowd: the present speed of the machine. */
 let usualP99 = 0
 
 async function requireServed(port: number, what: string): Promise<void> {
@@ -102,7 +108,7 @@ async function requireServed(port: number, what: string): Promise<void> {
       `${what}: honest caller at ${address}: ${calls} calls, p99 ${p99} ms, ${failed.length} failed`,
     )
     expect([what, address, failed]).toEqual([what, address, []])
-    // On a machine that is busy with other programs, a quiet service is slow, too.
+    // A quiet service is slow too if the machine is busy with other programs.
     expect(p99).toBeLessThan(Math.max(MOST_P99_MS, 2 * usualP99))
   }
 }
@@ -111,7 +117,7 @@ const head = (line: string, headers = '') => `${line} HTTP/1.1\r\nHost: larder\r
 const length = (bytes: number) => `Content-Length: ${bytes}\r\n\r\n`
 const form = 'Content-Type: multipart/form-data; boundary=x\r\n'
 
-test('without a crowd an honest caller is served', { timeout: 120_000 }, async () => {
+test('an honest caller without a crowd is served', { timeout: 120_000 }, async () => {
   const port = await startCloud({}).ready()
   const { failed, p99, calls } = await measure(port, '127.0.0.2')
   console.log(`no crowd: ${calls} calls, p99 ${p99} ms`)
@@ -146,13 +152,17 @@ test.each([
     'slow bodies',
     () => head('POST /demo/identity/token', 'Content-Type: application/json\r\n') + length(500),
   ],
-])('%i %s of one network keep nobody from the cloud', { timeout: 120_000 }, async (count, what, text) => {
-  const port = await startCloud({}).ready()
-  await crowd(port, count, text())
-  await requireServed(port, `${count} ${what}`)
-})
+])(
+  'honest callers are served during %i %s of one network',
+  { timeout: 120_000 },
+  async (count, what, text) => {
+    const port = await startCloud({}).ready()
+    await crowd(port, count, text())
+    await requireServed(port, `${count} ${what}`)
+  },
+)
 
-test('5,000 streams that 15 users try to open keep nobody from the cloud', { timeout: 120_000 }, async () => {
+test('honest callers are served while 15 users try to open 5,000 streams', { timeout: 120_000 }, async () => {
   const folder = programFolder()
   const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
   await db.migrate()

@@ -17,7 +17,7 @@ import { Tally } from './chaos/tally.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime
-/** A command lives no longer than its caller waits for it. */
+/** A command's time to live is at most the time that its caller waits. */
 const COMMAND_TIMEOUT_MS = 2000
 const tally = new Tally()
 const failures: string[] = []
@@ -29,7 +29,8 @@ let client: Client
 let auditor: Auditor
 let customers = 0
 
-// One installation for all of it: each test leaves it in order, and what it did is in the books that the next one checks.
+// One installation for all tests. Each test leaves it in order, and the next test checks the books of all
+// tests before.
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'larder-cut-off-'))
   plant = await createPlant({
@@ -66,7 +67,7 @@ async function untilItSells(): Promise<void> {
   expect(isUp).toBe(true)
 }
 
-/** One of each of so many products. */
+/** `units` units of each of several products. */
 const cart = (first: number, units: number) =>
   Array.from({ length: units }, (_, index) => ({ product_id: first + index, quantity: 1 }))
 
@@ -91,7 +92,7 @@ const lastMotion = async (): Promise<number> => (await room.actuations()).at(-1)
 const dispensed = (motions: readonly Motion[]): number =>
   motions.filter(({ action }) => action === 'dispense').length
 
-/** Opens by way of the cloud and takes, until the order has ended. */
+/** Opens the bins through the cloud and takes the units, until the order has ended. */
 async function collect(buyer: Customer): Promise<void> {
   await until(async () => {
     const { processing_status: status } = await buyer.order()
@@ -101,7 +102,7 @@ async function collect(buyer: Customer): Promise<void> {
   })
 }
 
-/** Somebody puts things in order; then everybody's books must agree, on everything since the beginning. */
+/** A person cleans up; then all books must agree, from the start of the installation. */
 async function expectBooksToAgree(): Promise<void> {
   await vi.waitUntil(async () => (await auditor.unfinished()) === undefined, { timeout: 60_000 })
   expect(await emptyAllBins({ room, clock })).toBe(true)
@@ -122,7 +123,7 @@ const openBin = (bin: number): Promise<ApiAnswer | undefined> =>
 const detailsOf = (answer: ApiAnswer | undefined): unknown =>
   (answer?.body as { error: { details: unknown } } | undefined)?.error.details
 
-test('with the cloud stopped an accepted order is dispensed and collected, and is reported later', async () => {
+test('an accepted order is dispensed and collected while the cloud is stopped, and is reported later', async () => {
   const before = await lastMotion()
   const buyer = await customer(1, 6)
   await buyer.pay()
@@ -150,7 +151,7 @@ test('with the cloud stopped an accepted order is dispensed and collected, and i
   await expectBooksToAgree()
 }, 120_000)
 
-test('a command to a hub that is offline fails at once and never runs later', async () => {
+test('a command to an offline hub fails at once and never runs later', async () => {
   const before = await lastMotion()
   await plant.halt('hub')
   await until(async () => (await networkStatus()) !== 'connected')
@@ -166,7 +167,7 @@ test('a command to a hub that is offline fails at once and never runs later', as
   await expectBooksToAgree()
 }, 120_000)
 
-test('a command that the line holds back past its time is refused by the hub', async () => {
+test('a command that the line delays past its time is refused by the hub', async () => {
   const before = await lastMotion()
   const stale = plant.tap.staleOnly().size
   plant.proxy.stall(['down'], 2.5 * COMMAND_TIMEOUT_MS)
@@ -174,7 +175,7 @@ test('a command that the line holds back past its time is refused by the hub', a
   expect(answer).toMatchObject({ status: 504, code: 'hardware_error' })
   expect(detailsOf(answer)).toMatchObject({ reason: 'timeout', outcome: 'unknown' })
   await until(() => Promise.resolve(plant.tap.staleOnly().size === stale + 1))
-  // One that comes in time is carried out, after the late one was judged.
+  // A command that comes in time is executed after the hub has judged the late one.
   expect(await openBin(3)).toMatchObject({ status: 200 })
   expect((await motionsSince(before)).map(({ device, action }) => [device, action])).toEqual([
     ['bin-3', 'open_door'],
@@ -182,7 +183,7 @@ test('a command that the line holds back past its time is refused by the hub', a
   await expectBooksToAgree()
 }, 120_000)
 
-test('a hub whose store is deleted goes on with what cloud and controllers know, and doubles nothing', async () => {
+test('a hub with a deleted store continues from the cloud’s and controllers’ data, and dispenses nothing twice', async () => {
   const ready = await customer(11, 2)
   await ready.pay()
   await until(() => hasReached(ready, OrderStatus.READY))
@@ -207,7 +208,7 @@ test('a hub whose store is deleted goes on with what cloud and controllers know,
   expect(['partially_refunded', 'refunded']).toContain(payment_status)
 
   await untilItSells()
-  // From another cabinet: in the first one a unit may hang still.
+  // From another cabinet: a unit may still hang in the first one.
   const next = await customer(40, 2)
   await next.pay()
   await collect(next)
@@ -215,7 +216,7 @@ test('a hub whose store is deleted goes on with what cloud and controllers know,
   await expectBooksToAgree()
 }, 120_000)
 
-test('a hub whose store is restored from an older copy goes on likewise', async () => {
+test('a hub with a store restored from an older copy continues, and dispenses nothing twice', async () => {
   await plant.halt('hub')
   const copy = join(folder, 'copy.sqlite')
   const suffixes = ['', '-wal'].filter((suffix) => existsSync(plant.places.journal + suffix))

@@ -11,7 +11,7 @@ import { createPostgresDatabase } from './chaos/postgres.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime
-/** Of the calls that the service's own limits hold back, how much later than those they may be answered. */
+/** Extra time for calls that the service's own limits delay. */
 const SLACK_MS = 2500
 const WAIT_MS = 1000
 const LOCK_MS = 500
@@ -28,12 +28,12 @@ const limits = Object.fromEntries(
 interface Seen {
   what: string
   status: number
-  /** When it began, by the monotonic clock, and how long it took. */
+  /** Start of the call by the monotonic clock, and its duration. */
   at: number
   ms: number
 }
 
-/** Customers who call the real service without a pause of their own. */
+/** Customers who call the real service without a pause between calls. */
 interface Crowd {
   seen: Seen[]
   /** Calls again and again until `stop`. */
@@ -109,7 +109,7 @@ async function serviceOn(
   const db = openDatabase({ url: direct })
   await db.migrate()
   await openShop(db, { products: [{ price: 100, quantity: 1_000_000 }] })
-  // The hub of this test says nothing: it has been heard just now.
+  // The hub of this test is silent; its last message is recent.
   await db.kysely.updateTable('hub_sessions').set({ last_heard_at: clock.now() }).execute()
   await db.close()
   const cloud = startCloud({
@@ -133,12 +133,12 @@ const countOf = (seen: readonly Seen[]): Record<string, number> => {
   return counts
 }
 const slowestOf = (seen: readonly Seen[]): number => Math.max(0, ...seen.map(({ ms }) => ms))
-/** Calls that were answered since `length` of them had been. */
+/** Number of calls since `since` that were answered. */
 const served = (crowd: Crowd, since: number, what: string): number =>
   crowd.seen.slice(since).filter((each) => each.what === what && each.status === 200).length
 
 service('postgres')(
-  'a database that accepts and is silent: calls are answered 503 in bounded time, and served again when it speaks',
+  'calls to a silent database get 503 in bounded time, and are served again when it answers',
   async () => {
     const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)
     onTestFinished(() => database.remove())
@@ -156,7 +156,7 @@ service('postgres')(
     expect(await holdsWithin(clock, 20_000, () => Promise.resolve(served(crowd, 0, 'write') > 20))).toBe(true)
 
     relay.isSilent = true
-    // What is under way may still be served.
+    // A call in progress may still be served.
     await sleep(clock, 300)
     const since = crowd.seen.length
     await sleep(clock, 6000)
@@ -164,7 +164,7 @@ service('postgres')(
     expect(new Set(meanwhile.map(({ status }) => status))).toEqual(new Set([503]))
     expect(new Set(meanwhile.map(({ what }) => what))).toEqual(new Set(['read', 'write']))
     expect(slowestOf(meanwhile)).toBeLessThan(WAIT_MS + STATEMENT_MS + SLACK_MS)
-    // A load balancer sends nobody here meanwhile, and no supervisor starts it anew.
+    // A load balancer sends no call here now, and no supervisor restarts the process.
     const ready = await fetch(`${baseUrl}/readyz`)
     expect([ready.status, await ready.json()]).toEqual([503, { status: 'not ready', failing: ['database'] }])
     expect((await fetch(`${baseUrl}/healthz`)).status).toBe(200)
@@ -184,7 +184,7 @@ service('postgres')(
 )
 
 service('postgres')(
-  'a table that somebody locks: who needs it is answered 503 in bounded time, everybody else is served all the while',
+  'calls that need a locked table get 503 in bounded time, and all other calls are served',
   async () => {
     const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)
     onTestFinished(() => database.remove())
@@ -217,7 +217,7 @@ service('postgres')(
     const others = meanwhile.filter(({ what }) => what === 'other')
     expect(countOf(others)).toEqual({ 'other 200': others.length })
     expect(others.length).toBeGreaterThan(20)
-    // Long before the lock ends, also on a machine that is busy.
+    // Long before the lock ends, also on a busy machine.
     expect(slowestOf(others)).toBeLessThan(3 * WAIT_MS)
     const held = meanwhile.filter(({ what }) => what !== 'other')
     expect(Object.keys(countOf(held)).sort()).toEqual(['cart 503', 'orders 503'])

@@ -15,11 +15,11 @@ import { startPostgres } from './chaos/postgres.ts'
 const runtime = systemRuntime()
 const { clock } = runtime
 const CUSTOMERS = 12
-/** Each may call 360 times a minute. */
+/** Each customer may call 360 times a minute. */
 const PAUSE_MS = 170
 
 service('postgres')(
-  'connections that are ended, restarts and crashes of PostgreSQL under load fail calls with 503 and end no process',
+  'ended connections, restarts and crashes of PostgreSQL under load fail calls with 503 and end no process',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'larder-restarts-'))
     const [port] = (await freePorts(1)) as [number]
@@ -49,7 +49,7 @@ service('postgres')(
       if (answer.status === 503) expect(answer.headers.get('Retry-After')).not.toBeNull()
       return answer
     }
-    /** A customer who changes a name again and again; one answer for each call. */
+    /** A customer who changes a name again and again; returns one answer for each call. */
     async function customer(number: number): Promise<void> {
       const who = { sub: `customer-${number}`, anonymous: true }
       const { access_token: token } = (await (

@@ -14,7 +14,7 @@ import { statusInHttp10 } from '../support/raw-http.ts'
 const root = join(import.meta.dirname, '../..')
 const ports = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'] as const
 
-/** Pages and health checks of each listener, as a minimal client asks for them. */
+/** Pages and health checks of each listener, requested as a minimal client does. */
 const http10Paths = [
   ['PORT', '/readyz'],
   ['PORT', '/openapi.json'],
@@ -27,7 +27,7 @@ let folder: string
 let environment: Record<string, string>
 const started: ChildProcess[] = []
 
-// One folder for all, as its users have: filling it takes longer than all else that a start does.
+// One folder for all tests: filling it takes longer than all the rest of a start.
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'larder-demo-'))
 })
@@ -92,7 +92,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Runs the printed commands as a person would, each of them to its end; returns what all of them said. */
+/** Runs the printed commands as a person would, one after the other; returns their output. */
 async function runPrinted(text: string): Promise<string> {
   const commands = text.split('\n').filter((line) => line.trim().startsWith('npm run try'))
   expect(commands).toHaveLength(3)
@@ -119,7 +119,7 @@ async function acts(): Promise<Act[]> {
   return (await response.json()) as Act[]
 }
 
-test('a second demo in one folder says where the first one runs, and leaves it alone', async () => {
+test('a second demo in the same folder reports where the first one runs, and does not disturb it', async () => {
   const first = start('--gpio', 'socket')
   await first.ready()
   const { base_url } = demo()
@@ -137,7 +137,7 @@ test('a second demo in one folder says where the first one runs, and leaves it a
   expect((await fetch(`${base_url}/`)).status).toBe(200)
 }, 300_000)
 
-test('by the three printed lines an order goes from cart to COMPLETED, and nothing else moves', async () => {
+test('the three printed commands take an order from cart to COMPLETED, and nothing else moves', async () => {
   const { ready, text, child } = start('--gpio', 'socket')
   await ready()
   for (const [name, path] of http10Paths)
@@ -154,7 +154,7 @@ test('by the three printed lines an order goes from cart to COMPLETED, and nothi
 
   const moved = (await acts()).slice(before.length)
   const motions = ['dispense', 'dispense', 'raise_lift', 'open_door', 'take_items', 'close_door']
-  // The lift goes down for the next order, which may be a moment after this one is COMPLETED.
+  // The lift goes down for the next order, possibly a moment after this order is COMPLETED.
   expect(moved.map(({ action }) => action).slice(0, 7)).toEqual(
     moved.length > 6 ? [...motions, 'lower_lift'] : motions,
   )
@@ -168,7 +168,7 @@ test('by the three printed lines an order goes from cart to COMPLETED, and nothi
   for (const pid of Object.values(pids)) expect(isAlive(pid!)).toBe(false)
 }, 300_000)
 
-test('programs that are killed come back under new process ids, and orders go through again', async () => {
+test('programs that are killed return under new process ids, and orders work again', async () => {
   const { ready, text } = start()
   await ready()
   const before = demo().pids
@@ -180,12 +180,12 @@ test('programs that are killed come back under new process ids, and orders go th
   const { clock } = systemRuntime()
   const baseUrl = demo().base_url
   await waitUntilReady({ clock, baseUrl, hubId: 1, timeoutMs: 30_000, isGivenUp: () => false })
-  // The hub may notice a moment later that its controllers were gone, and takes no orders until they are back.
+  // The hub may notice the loss of its controllers a moment later, and takes no orders until they return.
   const said = await vi.waitFor(() => runPrinted(text()), { timeout: 60_000, interval: 1000 })
   expect(said).toContain('COMPLETED')
 }, 300_000)
 
-test('a second start keeps the data, and one with --fresh drops it', async () => {
+test('a second start keeps the data, and a start with --fresh deletes it', async () => {
   const first = start()
   await first.ready()
   const { owner } = demo()
@@ -203,7 +203,7 @@ test('a second start keeps the data, and one with --fresh drops it', async () =>
   expect(demo().owner).not.toEqual(owner)
 }, 300_000)
 
-test('when the launcher is killed its programs end too', async () => {
+test('the programs of a killed launcher end too', async () => {
   const { ready, child } = start()
   await ready()
   const { pids } = demo()
@@ -212,7 +212,7 @@ test('when the launcher is killed its programs end too', async () => {
   await vi.waitUntil(() => Object.values(pids).every((pid) => !isAlive(pid!)), { timeout: 15_000 })
 }, 300_000)
 
-test('a port in use is named with its setting, and nothing is started', async () => {
+test('a port in use is reported with its setting, and no program starts', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   environment['MQTT_PORT'] = String((server.address() as AddressInfo).port)
@@ -225,7 +225,7 @@ test('a port in use is named with its setting, and nothing is started', async ()
   expect(existsSync(environment['DATA_DIR'])).toBe(false)
 })
 
-test('help says everything and starts nothing', async () => {
+test('the help is complete and starts nothing', async () => {
   const { child, text } = start('--help')
   await ended(child)
   expect(child.exitCode).toBe(0)

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '../..')
 
-/** The example controller as it is run: a program of its own for each board. */
+/** The example controller in operation: one program for each board. */
 export interface ExampleFirmware {
-  /** `ID=unix:PATH,…`, for the simulator. */
+  /** `ID=unix:PATH,…`, the value for the simulator. */
   readonly boards: string
-  /** What the programs complained of. */
+  /** Error output of the programs. */
   complaints(): string
   stop(): Promise<void>
 }

@@ -17,7 +17,10 @@ import { Tally } from './chaos/tally.ts'
 import { runExampleFirmware } from './example-firmware.ts'
 import { demoHub } from '../support/demo-hub.ts'
 
-/** A motor's edges and the log of acts are written at the same instant, by clocks that are read one after the other. */
+/**
+ * The edges of a motor and the log of acts are written at the same instant, by clocks that are read one after
+ * the other.
+ */
 const SAME_MS = 25
 
 const Dump = z.object({
@@ -36,7 +39,7 @@ const { parse } = createRequire(import.meta.url)('vcd-parser') as {
 }
 
 service('python3')(
-  'an order is sold by the example firmware through the unchanged hub, and the wire’s value change dump agrees with what physically happened',
+  'the example firmware sells an order through the unchanged hub, and the VCD dump of the wire agrees with the physical motions',
   async () => {
     const runtime = systemRuntime()
     const folder = mkdtempSync(join(tmpdir(), 'larder-firmware-'))
@@ -109,14 +112,14 @@ service('python3')(
       expect(dump.timescale).toBe('1us')
       const waveOf = (name: string): Wave =>
         dump.signal.find(({ signalName }) => signalName === name)?.wave ?? []
-      /** When a signal went to a level, in milliseconds of the dump's axis. */
+      /** When a signal changed to a level, in milliseconds of the dump's time axis. */
       const edges = (name: string, level: '0' | '1'): number[] =>
         waveOf(name)
           .filter(([, value], index, wave) => value === level && index > 0 && wave[index - 1]![1] !== level)
           .map(([time]) => Number(time) / 1000)
       const devices = [...new Set(motors.map(({ device }) => device))]
       const runs = (device: string): string => `${device.replaceAll('-', '_')}_runs`
-      /** Both axes begin at the end of the first door's or lift's motion. */
+      /** Both time axes start at the end of the first motion of a door or lift. */
       const doors = motors.filter(({ action }) => action !== 'dispense')
       const origin = Date.parse(doors[0]!.at) - edges(runs(doors[0]!.device), '0')[0]!
       for (const device of devices) {

@@ -24,7 +24,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** Ends the hub as a power cut does. */
+/** Ends the hub like a power cut. */
 async function end(): Promise<void> {
   const ended = child
   child = undefined
@@ -46,7 +46,7 @@ async function start(): Promise<Hub> {
   return { url: await hub.url, process: hub.child, output: hub.output }
 }
 
-/** Writes until not a byte more fits. */
+/** Writes until no byte fits. */
 function fillUp(name: string): void {
   const file = openSync(join(disk, name), 'a')
   for (const bytes of [65_536, 4096, 1])
@@ -72,7 +72,7 @@ const alarmsOf = async (hub: Hub): Promise<string[]> =>
     ({ code }) => code,
   )
 
-/** As many commands as fill what room the journal has left within; the statuses that came. */
+/** Sends commands that fill the free space within the journal; returns the statuses. */
 async function press(hub: Hub, times: number): Promise<number[]> {
   const statuses: number[] = []
   for (let count = 0; count < times; count++) statuses.push((await call(hub, '/api/bins/1/open', {})).status)
@@ -80,14 +80,15 @@ async function press(hub: Hub, times: number): Promise<number[]> {
 }
 
 service('tmpfs')(
-  'a hub whose disk is full for good stays up and repairable, also without its ballast, and over a restart',
+  'a hub with a permanently full disk stays up and repairable, also without its ballast and after a restart',
   async () => {
     let hub = await start()
-    // Built or not.
+    // Whether the page is built or not.
     const page = (await call(hub, '/')).status
     expect(await press(hub, 1)).toEqual([409])
     fillUp('waste-1')
-    // The log's own file takes some more; then the ballast gives way, and what follows eats that too.
+    // The log's own file takes some more space. Then the hub gives up its ballast, and further writes use
+    // that space too.
     await press(hub, 50)
     await expect.poll(() => alarmsOf(hub), { timeout: 20_000 }).toContain('store_full')
     fillUp('waste-2')
@@ -105,7 +106,7 @@ service('tmpfs')(
     expect((await call(hub, '/health')).status).toBe(200)
     expect((await call(hub, '/')).status).toBe(page)
     expect(await press(hub, 3)).toEqual([409, 409, 409])
-    // In good order: SQLite takes its log away, and has no room for another at the next start.
+    // After a graceful end SQLite deletes its log, and has no space for a new one at the next start.
     hub.process.kill('SIGTERM')
     await new Promise((resolve) => hub.process.once('exit', resolve))
     fillUp('waste-5')

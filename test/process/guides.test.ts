@@ -15,7 +15,7 @@ const guides = join(root, 'cloud/docs/guides')
 const folder = mkdtempSync(join(tmpdir(), 'larder-guides-'))
 const run = promisify(execFile)
 
-/** The samples of a guide in one language, in their order: a later one goes on from those before it. */
+/** The samples of a guide in one language, in order: a later sample continues the earlier ones. */
 function samplesOf(guide: string, language: string): string {
   const text = readFileSync(join(guides, guide), 'utf8')
   return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)]
@@ -26,7 +26,7 @@ function samplesOf(guide: string, language: string): string {
 
 let demo: ChildProcess
 let words: Record<string, string>
-/** Between the samples and the demo: the cloud's and the simulator's. */
+/** Proxies between the samples and the demo: one for the cloud, one for the simulator. */
 let proxies: RecordingProxy[] = []
 
 const freePort = (): Promise<number> =>
@@ -66,7 +66,7 @@ afterAll(async () => {
 
 const filled = (text: string): string => text.replaceAll(/\{\{(\w+)\}\}/g, (_, word: string) => words[word]!)
 
-/** Runs samples as somebody would who has copied them; resolves with what they print. */
+/** Runs samples as a reader would who copies them; returns their output. */
 async function runSamples(language: 'sh' | 'js' | 'python', text: string): Promise<string> {
   if (language === 'sh') return (await run('sh', ['-eu', '-c', text], { timeout: 60_000 })).stdout
   const file = join(folder, `sample-${language}.${language === 'js' ? 'mjs' : 'py'}`)
@@ -88,7 +88,7 @@ const statedIn = (samples: string): number[] =>
 const statusesOf = (calls: readonly RecordedCall[]): number[] => distinct(calls.map(({ status }) => status))
 const distinct = (numbers: readonly number[]): number[] => [...new Set(numbers)].toSorted((a, b) => a - b)
 
-/** What the samples of each guide come to. */
+/** Expected output of the samples of each guide. */
 const expected: Record<string, Partial<Record<'sh' | 'js' | 'python', readonly RegExp[]>>> = {
   '01-first-sale.md': {
     sh: [/"payment_status":"completed"/, /"success":true,"order_id":\d+,"results":\[\{"bin_number":\d/],
@@ -109,7 +109,7 @@ const expected: Record<string, Partial<Record<'sh' | 'js' | 'python', readonly R
   '12-going-live.md': { sh: [/200\n$/] },
 }
 
-test('there are samples in curl in each guide that has something to call', () => {
+test('each guide with calls has samples in curl', () => {
   const without = readdirSync(guides).filter((name) => expected[name] === undefined)
   expect(without).toEqual(['09-webhooks.md', '12-identity-providers.md', '13-changes.md'])
   for (const [name, languages] of Object.entries(expected))
@@ -128,7 +128,7 @@ for (const [name, languages] of Object.entries(expected))
     readonly RegExp[],
   ][])
     test.runIf(available[language])(
-      `${name}: its samples (${language}) do what they say`,
+      `the samples (${language}) of ${name} return the stated statuses`,
       async () => {
         for (const proxy of proxies) proxy.take()
         const samples = samplesOf(name, language)
@@ -142,7 +142,7 @@ for (const [name, languages] of Object.entries(expected))
     )
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-/** Those of Standard Webhooks' own library, and what follows when one byte of them is another. */
+/** The headers of Standard Webhooks' own library, and the effect of one changed byte. */
 function delivery(): { headers: Record<string, string>; body: string } {
   const body = '{"type":"order.paid","timestamp":"2026-03-01T12:00:00Z","data":{"note":"für dich"}}'
   const at = new Date()
@@ -156,7 +156,7 @@ function delivery(): { headers: Record<string, string>; body: string } {
   }
 }
 
-test('09-webhooks.md: its samples take what is signed and nothing else', async () => {
+test('the samples of 09-webhooks.md accept only signed deliveries', async () => {
   const { headers, body } = delivery()
   const old = { ...headers, 'webhook-timestamp': '1700000000' }
   const cases = [headers, old].flatMap((given) =>

@@ -19,7 +19,7 @@ import { mortalCloud, type MortalCloud } from './mortal-cloud.ts'
 
 const runtime = systemRuntime()
 const { clock, random } = runtime
-/** More than any of these requests passes. */
+/** More than the number of checkpoints of any of these requests. */
 const MOST_POINTS = 40
 
 interface Stage {
@@ -39,7 +39,7 @@ interface Answer {
   json: Record<string, unknown>
 }
 
-/** A request; undefined where the cloud died over it. */
+/** A request; undefined if the cloud died during it. */
 async function send(
   { baseUrl }: Stage,
   path: string,
@@ -50,7 +50,7 @@ async function send(
   try {
     const answer = await fetch(`${baseUrl}${path}`, {
       method,
-      // No connection outlives its cloud.
+      // No connection survives its cloud.
       headers: { Connection: 'close', ...headers, ...(body && { 'Content-Type': 'application/json' }) },
       ...(body && { body: JSON.stringify(body) }),
     })
@@ -99,7 +99,10 @@ async function fill(stage: Stage, customer: Customer): Promise<void> {
   await until(`user ${customer.id} has money`, async () => (await balanceOf(stage, customer.id)) === 2000)
 }
 
-/** What is done to the cloud, as a request that it may die over; and what must be so when all has come to rest. */
+/**
+ * A request during which the cloud may die, and the conditions that must hold when everything has come to
+ * rest.
+ */
 interface Deed {
   prepare: (stage: Stage) => Promise<{
     request: (headers: Record<string, string>) => Promise<Answer | undefined>
@@ -191,7 +194,7 @@ const deeds: Record<string, Deed> = {
       }
     },
   },
-  'a refund of all of a queued order': {
+  'a full refund of a queued order': {
     async prepare(stage) {
       const customer = await newCustomer(stage)
       const id = await newCart(stage, customer)
@@ -228,7 +231,7 @@ async function returnedOf({ db }: Stage, orderId: number): Promise<number> {
   return rows.reduce((sum, { amount, status }) => sum + (status === 'succeeded' ? amount : 0), 0)
 }
 
-/** Nothing is charged twice, and nothing for nothing: a paid order is at the hub once, an unpaid one is a cart. */
+/** No order is charged twice or for nothing: a paid order is at the hub once, an unpaid one is a cart. */
 async function paidOnceOrNever(stage: Stage, id: number): Promise<void> {
   const q = stage.db.kysely
   const { processing_status } = await orderOf(stage, id)
@@ -244,7 +247,7 @@ async function paidOnceOrNever(stage: Stage, id: number): Promise<void> {
   expect([paid.length, queued.length]).toEqual(isPaid ? [1, 1] : [0, 0])
 }
 
-/** Nothing is under way any more, at the service or between it and the processor. */
+/** No work is pending, in the service or between it and the processor. */
 async function isQuiet({ db }: Stage): Promise<boolean> {
   const q = db.kysely
   const waiting = await Promise.all([
@@ -263,16 +266,16 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
   }
 }
 
-/** Everybody's books, cent for cent. */
+/** All books agree, to the cent. */
 async function booksAgree({ db }: Stage): Promise<void> {
   const evidence = { cloud: await collectCloud(db.kysely, 1) } as Evidence
   expect([...moneyAddsUp(evidence), ...walletsAddUp(evidence)]).toEqual([])
 }
 
-/** A bin for every order that is sold here: nobody fills and empties them. */
+/** One bin for every order of this test: nobody fills or empties bins. */
 const manyBins = Array.from({ length: 1000 }, (_, index) => ({ ...healthy.bins[0]!, bin_number: index + 1 }))
 
-/** A database of its own with the shop's hub and products. */
+/** A separate database with the shop's hub and products. */
 async function prepareStage(folder: string): Promise<{ stage: Stage; close: () => Promise<void> }> {
   const databaseUrl = `sqlite:${join(folder, 'larder.sqlite')}`
   const db = openDatabase({ url: databaseUrl })
@@ -313,7 +316,7 @@ describe('a cloud that is killed at each step of', () => {
   })
 
   test.each(Object.keys(deeds))(
-    '%s: the money at the processor and in the books agree',
+    'after a kill at each step of %s, the processor and the books agree on the money',
     { timeout: 300_000 },
     async (name) => {
       const points: string[] = []
@@ -327,13 +330,13 @@ describe('a cloud that is killed at each step of', () => {
         await until(`all is quiet after ${points.at(-1)}`, () => isQuiet(stage))
         await check(1)
         await booksAgree(stage)
-        // Whoever heard nothing asks again.
+        // A caller without an answer repeats the request.
         await request({})
         await until('all is quiet', () => isQuiet(stage))
         await check(2)
         await booksAgree(stage)
       }
-      // It was told to die at a point that the request has not reached: what comes later is not to reach it either.
+      // The request did not reach the chosen checkpoint. Later work must not reach it either.
       await stage.cloud.stop()
       await stage.cloud.start()
       console.log(`${name}: killed at ${points.join(', ')}`)
@@ -343,7 +346,7 @@ describe('a cloud that is killed at each step of', () => {
   )
 })
 
-/** Whether the cloud outlived what was asked of it, the webhooks that follow from it included. */
+/** Whether the cloud survived the request and the webhooks that follow from it. */
 async function livesOn(stage: Stage, hasAnswered: boolean): Promise<boolean> {
   let lives = true
   await until('the webhooks are delivered, or it died', async () => {

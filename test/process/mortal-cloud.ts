@@ -10,10 +10,10 @@ export interface MortalCloudOptions {
   clock: Clock
 }
 
-/** The real cloud program, which dies where it is told to, and is started again. */
+/** The real cloud program, which dies at a chosen checkpoint and is restarted. */
 export interface MortalCloud {
   start(environment?: Readonly<Record<string, string>>): Promise<void>
-  /** Where it died by itself since it was started last; undefined while it lives. */
+  /** The checkpoint at which it died since its last start; undefined while it lives. */
   diedAt(): string | undefined
   stop(): Promise<void>
 }
@@ -40,10 +40,10 @@ export function mortalCloud({ folder, databaseUrl, port, mqttPort, clock }: Mort
         PORT: String(port),
         MQTT_PORT: String(mqttPort),
         LOG_LEVEL: 'info',
-        // A hub that was heard once, and is not connected: it takes orders, and commands to it fail at once.
+        // A hub that was online once and is disconnected: it takes orders, and commands to it fail at once.
         ONLINE_WITHIN_MS: '3600000',
         WORK_POLL_MS: '100',
-        // What a killed life has claimed is taken up by the next one soon.
+        // The next process soon takes over the work of a killed one.
         WORK_LEASE_MS: '1000',
         PAYMENT_RECHECK_MS: '200',
         ...environment,

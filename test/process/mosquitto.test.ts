@@ -10,12 +10,12 @@ import { MOSQUITTO_PASSWORD, startMosquitto, type Mosquitto } from '../support/m
 import { missing, service } from '../support/services.ts'
 
 const needed = missing('openssl') === undefined ? ('mosquitto' as const) : ('openssl' as const)
-/** So long nothing comes that should not. */
+/** Time without a message that proves a refusal. */
 const QUIET_MS = 300
 
 describe('Mosquitto as SPEC §2 configures it', () => {
   if (missing(needed) !== undefined) {
-    service(needed)('a hub reaches its own topics and nothing else', () => {})
+    service(needed)('a hub can use only its own topics on Mosquitto', () => {})
     return
   }
   let broker: Mosquitto
@@ -32,7 +32,7 @@ describe('Mosquitto as SPEC §2 configures it', () => {
     certificate.remove()
   })
 
-  /** How a client's connection went. */
+  /** Connects a client and returns the result of the connection. */
   function open(port: number, options: IClientOptions): Promise<{ client: MqttClient; outcome: string }> {
     const socket = () => connectTls({ host: '127.0.0.1', port, ca: certificate.cert })
     const client = new MqttClient(socket, { protocolVersion: 4, reconnectPeriod: 0, clean: true, ...options })
@@ -56,7 +56,7 @@ describe('Mosquitto as SPEC §2 configures it', () => {
   }
   const quiet = () => new Promise((resolve) => setTimeout(resolve, QUIET_MS))
 
-  test('the line that the command line prints for a new password is accepted, and the former password still works', async () => {
+  test('Mosquitto accepts the printed line of a new password, and the former password still works', async () => {
     const runtime = systemRuntime()
     const line = mosquittoLine('hub-7', 'the new one', runtime.random)
     const renewed = await startMosquitto(['hub-7'], undefined)
@@ -76,7 +76,7 @@ describe('Mosquitto as SPEC §2 configures it', () => {
     }
   })
 
-  test('hub and cloud talk over TLS, and several processes of the cloud stay beside one another', async () => {
+  test('hub and cloud communicate over TLS, and several processes of the cloud stay connected together', async () => {
     const [one, two] = [await cloud('larder-cloud-1'), await cloud('larder-cloud-2')]
     const { client, outcome } = await hub(1)
     expect([outcome, one.outcome, two.outcome]).toEqual(['connected', 'connected', 'connected'])
@@ -92,18 +92,21 @@ describe('Mosquitto as SPEC §2 configures it', () => {
   test.each([
     { who: 'a wrong password', as: { clientId: 'hub-1', username: 'hub-1', password: 'wrong' } },
     { who: 'no password', as: { clientId: 'hub-1', username: 'hub-1' } },
-    { who: 'nobody', as: { clientId: 'hub-1' } },
-    { who: 'the cloud at the hubs’ listener', as: { clientId: 'x', username: 'larder-cloud', password } },
-  ])('$who does not come in', async ({ as }) => {
+    { who: 'no user name', as: { clientId: 'hub-1' } },
+    {
+      who: 'the cloud’s password at the hubs’ listener',
+      as: { clientId: 'x', username: 'larder-cloud', password },
+    },
+  ])('Mosquitto refuses a login with $who', async ({ as }) => {
     expect((await open(broker.hubPort, as)).outcome).toMatch(/Not authorized/)
   })
 
-  test('a hub does not come in at the cloud’s listener', async () => {
+  test('a hub is refused at the cloud’s listener', async () => {
     const as = { clientId: 'larder-cloud-1', username: 'hub-1', password }
     expect((await open(broker.cloudPort, as)).outcome).toMatch(/Not authorized/)
   })
 
-  test('another hub’s client id ends nobody’s connection but the impostor’s own', async () => {
+  test('a connection with another hub’s client id ends only the impostor’s own connections', async () => {
     const mine = await hub(1)
     const impostor = await hub(2, { clientId: 'hub-1' })
     await quiet()
@@ -116,7 +119,7 @@ describe('Mosquitto as SPEC §2 configures it', () => {
   })
 
   test.each(['#', 'larder/#', 'larder/v1/+/down/#', downFilter(2), upFilter, 'larder/v1/cloud/#', '$SYS/#'])(
-    'a hub hears nothing by %s that is not its own',
+    'a hub receives no other hub’s messages by %s',
     async (filter) => {
       const { client } = await hub(1)
       const heard = await hearing(client, filter)
@@ -131,7 +134,7 @@ describe('Mosquitto as SPEC §2 configures it', () => {
     },
   )
 
-  test('what a hub says under another’s name, to hubs or among clouds, reaches nobody, as a will neither', async () => {
+  test('messages and wills of a hub under another name, to other hubs or to clouds, reach no client', async () => {
     const { client: atCloud } = await cloud('larder-cloud-1')
     const heard = await hearing(atCloud, 'larder/v1/#')
     const victim = await hub(1)
@@ -148,7 +151,7 @@ describe('Mosquitto as SPEC §2 configures it', () => {
       const { client } = await hub(2, { will: { topic, payload: Buffer.from('will'), qos: 1, retain: true } })
       client.publish(topic, 'said', { qos: 1, retain: true })
       await quiet()
-      // Without a farewell: the broker sends the will.
+      // Without a DISCONNECT the broker sends the will.
       client.stream.destroy()
     }
     await quiet()

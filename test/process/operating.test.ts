@@ -54,7 +54,7 @@ interface Manifest {
   commands: [name: string, program: string, flags: string, configuration: string, about: string][]
 }
 
-/** The folders of a machine below the test's own. */
+/** The folders of a machine, below the test's own folder. */
 const places: Readonly<Record<string, string>> = {
   '/etc/larder': 'etc',
   '/var/lib/larder': 'var',
@@ -67,8 +67,8 @@ const placed = (text: string): string =>
     .replaceAll('127.0.0.1:8080', `127.0.0.1:${port}`)
 
 /**
- * The programs that the pages call. Ours run as they are, and the unit `larder-cloud` is a real cloud. Programs that change the
- * machine (packages, editors, owners of files) only report that they were called.
+ * Stand-ins for the programs that the pages call. Our own programs run unchanged, and the unit `larder-cloud`
+ * is a real cloud. Programs that change the machine (packages, editors, file owners) only report their call.
  */
 function layOut(): void {
   for (const name of ['bin', 'etc', 'var', 'backups']) mkdirSync(at(name))
@@ -86,7 +86,7 @@ function layOut(): void {
   )
   script('larder', `case "$1" in\n${calls.join('\n')}\nesac\necho "no such command: $1" >&2; exit 2`)
   for (const name of ['apt-get', 'npm', 'journalctl', 'editor', 'chown']) script(name, 'exit 0')
-  // As another user, and with owners that are not of this machine: the same without.
+  // Commands for another user or another file owner run without the change of user.
   script('runuser', 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
   script('install', 'for last; do :; done; mkdir -p "$last" && chmod 0700 "$last"')
   const pid = at('cloud.pid')
@@ -126,7 +126,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs commands in a shell that ends at the first one that fails. */
+/** Runs commands in a shell that ends at the first failure. */
 function run(
   commands: string,
   more: Record<string, string> = {},
@@ -150,12 +150,12 @@ function run(
 const isOfPostgres = ({ commands }: Block): boolean => /\bpg_(dump|restore)\b/.test(commands)
 
 service('operating')(
-  'every command of the operating pages succeeds, in order; the backup that they make brings back what was lost',
+  'every command of the operating pages succeeds, in order, and the backup restores lost data',
   async () => {
     let isLost = false
     for (const block of blocks.filter((each) => !isOfPostgres(each))) {
       if (block.commands.includes('systemctl stop larder-cloud')) {
-        // Lost after the backup: the restored service must have it again, and not what came later.
+        // The restored service must have this data again, and not later data.
         expect(
           (
             await run(
@@ -180,7 +180,7 @@ service('operating')(
 )
 
 service('pgDump')(
-  'the commands for PostgreSQL make a backup, check it, and restore it over a database that has changed',
+  'the PostgreSQL commands make a backup, check it, and restore it over a changed database',
   async () => {
     const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, systemRuntime())
     const env = { DATABASE_URL: database.url, DATA_DIR: at('var/postgres') }
@@ -203,7 +203,7 @@ service('pgDump')(
   120_000,
 )
 
-test('the operating pages name settings, alarms and pages that exist', () => {
+test('the settings, alarms and pages that the operating pages name exist', () => {
   const settings = new Set(settingsIn(cloudSettings).keys())
   const [, example = '{}'] = /^```json\n([\s\S]*?)^```$/m.exec(textOf('02-configure.md')) ?? []
   const named = Object.keys(JSON.parse(example) as object)

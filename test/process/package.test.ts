@@ -20,13 +20,13 @@ import { commandOf, packageRoot } from '../support/programs.ts'
 import { freePorts } from './chaos/ports.ts'
 import { residentMb } from '../bench/process-figures.ts'
 
-/** What a hub may take up: installed without Node, and in RAM. Megabytes. */
+/** Limits of a hub: installed size without Node, and memory, in megabytes. */
 const HUB_INSTALLED_MB = 20
 const HUB_RESIDENT_MB = 80
 
 const folder = mkdtempSync(join(tmpdir(), 'larder-packages-'))
 const roots = { hub: join(folder, 'hub'), cloud: join(folder, 'cloud') }
-/** `larder` finds this Node, wherever it is. */
+/** With this path `larder` finds the Node of this test. */
 const PATH = [dirname(process.execPath), process.env['PATH']].join(delimiter)
 const started: ChildProcess[] = []
 
@@ -41,7 +41,7 @@ function larder(name: keyof typeof roots, ...args: string[]) {
   return { status, stdout, stderr }
 }
 
-/** What a command of the cloud's package prints. */
+/** Output of a command of the cloud's package. */
 function asked(...args: string[]): unknown {
   const { stdout, stderr } = larder('cloud', ...args, '--config', join(folder, 'cloud.json'))
   if (stderr !== '') throw new Error(stderr)
@@ -95,7 +95,7 @@ afterAll(async () => {
 
 const inPackages = service('packages')
 
-inPackages('the hub’s package has its page, and nothing of what that is made with', () => {
+inPackages('the hub’s package contains its page, and none of the page’s build tools', () => {
   const program = join(roots.hub, 'usr/lib/larder/hub')
   const assets = readdirSync(join(program, 'edge/local-api/assets'))
   expect(assets).toEqual(expect.arrayContaining(['index.html', 'index.html.br', 'index.html.gz']))
@@ -104,7 +104,7 @@ inPackages('the hub’s package has its page, and nothing of what that is made w
   for (const name of ['preact', 'vite', 'lucide', 'tailwindcss', 'daisyui']) expect(held).not.toContain(name)
 })
 
-inPackages('a hub’s programs are a few files, and native packages alone stand beside them', () => {
+inPackages('a hub’s programs are a few files, with only native packages beside them', () => {
   const program = join(roots.hub, 'usr/lib/larder/hub')
   const scripts = filesBelow(program).filter(
     (path) => /^(edge|protocol)\/.*\.js$/.test(path) && !/\/assets\//.test(path),
@@ -116,21 +116,24 @@ inPackages('a hub’s programs are a few files, and native packages alone stand 
 })
 
 describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
-  inPackages('says what it needs, and keeps its configuration from everybody else', () => {
-    const line = Number(process.versions.node.split('.')[0])
-    expect(control(name, 'Recommends')).toContain(`nodejs (>= ${line})`)
-    expect(control(name, 'Depends')).not.toContain('nodejs')
-    expect(control(name, 'Version')).toMatch(/^\d{4}\.\d{1,2}\.\d{1,2}\+[0-9a-f]{7}$/)
-    expect(control(name, 'Depends')).toMatch(/libc6 \(>= 2\.\d+\)/)
-    const configuration = execFileSync('dpkg-deb', ['--info', debianOf(name), 'conffiles'], {
-      encoding: 'utf8',
-    })
-    const files = configuration.trim().split('\n')
-    expect(files.length).toBeGreaterThan(0)
-    for (const file of files) expect(statSync(join(roots[name], file)).mode & 0o777).toBe(0o640)
-  })
+  inPackages(
+    'the Debian package declares its dependencies, and only its own user can read its configuration',
+    () => {
+      const line = Number(process.versions.node.split('.')[0])
+      expect(control(name, 'Recommends')).toContain(`nodejs (>= ${line})`)
+      expect(control(name, 'Depends')).not.toContain('nodejs')
+      expect(control(name, 'Version')).toMatch(/^\d{4}\.\d{1,2}\.\d{1,2}\+[0-9a-f]{7}$/)
+      expect(control(name, 'Depends')).toMatch(/libc6 \(>= 2\.\d+\)/)
+      const configuration = execFileSync('dpkg-deb', ['--info', debianOf(name), 'conffiles'], {
+        encoding: 'utf8',
+      })
+      const files = configuration.trim().split('\n')
+      expect(files.length).toBeGreaterThan(0)
+      for (const file of files) expect(statSync(join(roots[name], file)).mode & 0o777).toBe(0o640)
+    },
+  )
 
-  inPackages('holds nothing that only development needs', () => {
+  inPackages('the Debian package contains no development dependency', () => {
     const idle = filesBelow(roots[name]).filter(
       (path) =>
         /\.(ts|map|gyp|cc?|cpp|h|o|a)$|(^|\/)(node-pty|typescript|vitest|prebuild-install|nan)\//.test(
@@ -140,7 +143,7 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
     expect(idle).toEqual([])
   })
 
-  inPackages('keeps the licence of what it holds', () => {
+  inPackages('the Debian package contains the licences of its parts', () => {
     const program = join(roots[name], 'usr/lib/larder', name)
     const licences = filesBelow(program).filter((path) => /^licen[cs]e/i.test(basename(path)))
     expect(licences.length).toBeGreaterThan(50)
@@ -149,7 +152,7 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
       expect(readdirSync(join(program, 'licences', one)).join()).toMatch(/licen[cs]e/i)
   })
 
-  inPackages('has units that may do little', () => {
+  inPackages('the units of the Debian package have few privileges', () => {
     const units = join(roots[name], 'usr/lib/systemd/system')
     for (const unit of readdirSync(units)) {
       const args = ['security', '--offline=true', '--threshold=40', '--no-pager', join(units, unit)]
@@ -157,7 +160,7 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
     }
   })
 
-  inPackages('has a command that lists what it can do', () => {
+  inPackages('the command of the Debian package lists its subcommands', () => {
     const help = larder(name, '--help')
     expect(help).toMatchObject({ status: 0, stderr: '' })
     expect(help.stdout).toMatch(
@@ -174,7 +177,7 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
     expect(larder(name)).toEqual({ status: 2, stdout: '', stderr: help.stdout })
   })
 
-  inPackages('says in a sentence that Node is missing', () => {
+  inPackages('the Debian package reports missing Node in one sentence', () => {
     const shell = join(folder, `shell-${name}`)
     mkdirSync(shell)
     for (const tool of ['sh', 'dirname', 'readlink', 'cat', 'id', 'tr'])
@@ -186,7 +189,7 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
     expect([status, stderr]).toEqual([1, expect.stringMatching(/^larder: Node is missing\. Install .*\n$/)])
   })
 
-  inPackages('refuses a Node that it was not made for', () => {
+  inPackages('the Debian package refuses an unsupported Node', () => {
     const program = join(roots[name], 'usr/lib/larder', name)
     const about = readFileSync(join(program, 'package.json'), 'utf8')
     writeFileSync(join(program, 'package.json'), about.replace(/"abi": "\d+"/, '"abi": "93"'))
@@ -197,7 +200,7 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
   })
 })
 
-inPackages('a hub is small where it is installed', () => {
+inPackages('an installed hub needs little space and memory', () => {
   const kilobytes = Number(execFileSync('du', ['-sk', roots.hub], { encoding: 'utf8' }).split('\t')[0])
   expect(kilobytes / 1000).toBeLessThan(HUB_INSTALLED_MB)
 })
@@ -214,7 +217,7 @@ inPackages('the tarball runs from the folder where it is unpacked', () => {
 })
 
 inPackages(
-  'hub and cloud from their packages sell an order',
+  'a hub and a cloud from their packages sell an order',
   async () => {
     const [cloudPort, mqttPort, edgePort, simulatorPort] = (await freePorts(4)) as [
       number,
@@ -237,7 +240,7 @@ inPackages(
 const at = (...path: string[]): string => join(folder, ...path)
 const write = (file: string, value: unknown): void => writeFileSync(at(file), JSON.stringify(value))
 
-/** As README has it: the hub at the cloud, its products, its password at the hub. */
+/** Follows README: the hub at the cloud, its products, its password at the hub. */
 function setUp(ports: { cloudPort: number; mqttPort: number; edgePort: number }): void {
   const template = join(packageRoot(), 'simulator/hardware/demo-hub.json')
   const hardware = JSON.parse(readFileSync(template, 'utf8')) as HardwareDescription
@@ -262,7 +265,7 @@ function setUp(ports: { cloudPort: number; mqttPort: number; edgePort: number })
   })
 }
 
-/** The hub's hardware, from the repository. */
+/** Simulates the hub's hardware, with the simulator of the repository. */
 async function simulate(port: number): Promise<void> {
   write('shelves.json', [{ cabinet: 1, shelf: 1, row: 1, product_id: 1, units: 5 }])
   const [node, ...simulator] = commandOf('simulator/main')
@@ -282,7 +285,7 @@ async function simulate(port: number): Promise<void> {
   )
 }
 
-/** A guest buys two, and takes them. */
+/** A guest buys two units and takes them. */
 async function buy(cloud: string, simulator: string): Promise<Order> {
   let bearer = ''
   async function ask<T>(method: string, path: string, body?: object): Promise<T> {
@@ -299,7 +302,7 @@ async function buy(cloud: string, simulator: string): Promise<Order> {
   const token = await patiently(() => ask<{ access_token: string }>('POST', '/demo/identity/token', identity))
   bearer = token.access_token
   const { user_id: user } = await ask<{ user_id: number }>('POST', '/users/user/bootstrap/guest')
-  // Nothing is sold before the hub is there.
+  // Nothing is sold before the hub is online.
   const id = await patiently(async () => {
     const { order_id } = await ask<Order>('POST', `/users/${user}/orders?hub_id=1`)
     const items = `/users/${user}/orders/${order_id}/order_item?hub_id=1`
@@ -325,6 +328,6 @@ async function buy(cloud: string, simulator: string): Promise<Order> {
   })
 }
 
-/** Asks until it goes well. */
+/** Retries until the work succeeds. */
 const patiently = <T>(work: () => Promise<T>): Promise<T> =>
   vi.waitFor(work, { timeout: 60_000, interval: 250 })

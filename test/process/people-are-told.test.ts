@@ -2,17 +2,20 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePorts } from './chaos/ports.ts'
 import { Place, PORTS, type Facing } from './told/place.ts'
 
-/** What becomes of the first customer where another row has the product: of one that may have fallen no second unit is given. */
+/**
+ * Result of the first order if another row has the product. A unit that may have dropped is not dispensed
+ * again from the other row.
+ */
 const firsts = [
   ['jam', 'had it'],
   ['missed_drop', 'was refunded'],
   ['empty_turn', 'had it'],
 ] as const
 
-/** Each fault strikes at a place of its own: they wait most of their time. */
+/** Each fault has its own place, because the tests mostly wait. */
 const places = new Map(firsts.map(([type]) => [type, new Place()]))
 
-/** By place; a test that is tried once more strikes other rows. */
+/** Used rows by place; a retried test uses other rows. */
 const used = new Map(firsts.map(([type]) => [type, new Set<number>()]))
 
 beforeAll(async () => {
@@ -23,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([...places.values()].map((place) => place.close())))
 
 test.concurrent.each(firsts)(
-  'after a %s nobody is charged for what cannot be had, and the owner knows of it, and of its end by a count',
+  'after a %s no customer is charged for a unit that cannot be dispensed, and the owner is notified of it and of its end',
   async (type, ofTwoRows) => {
     const place = places.get(type)!
     const all = await place.facings()
@@ -38,7 +41,7 @@ test.concurrent.each(firsts)(
     )!
     used.get(type)!.add(alone).add(twice)
     const endFault = await place.fault(type, 'cabinet-1')
-    // One after the other: a cabinet that has failed rests, and another one is asked first.
+    // The orders run one after the other: a failed cabinet rests, and the hub asks another one first.
     expect([await place.buy(twice), await place.buy(alone)]).toEqual([ofTwoRows, 'was refunded'])
     await endFault()
     const failed = [rowsOf(alone)[0]!, rowsOf(twice)[0]!]

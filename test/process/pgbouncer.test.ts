@@ -13,11 +13,11 @@ import { service } from '../support/services.ts'
 import { freePorts } from './chaos/ports.ts'
 import { asPostgres, createPostgresDatabase, postgresFolder } from './chaos/postgres.ts'
 
-/** The file that operators copy; the package has it as an example. */
+/** The file that operators copy from the package's examples. */
 const packaged = resolve(import.meta.dirname, '../../cloud/packaging/proxies/pgbouncer.ini')
 const runtime = systemRuntime()
 
-/** Starts PgBouncer with its packaged file, in which only addresses, paths and `changes` differ. */
+/** Starts PgBouncer with its packaged file; only addresses, paths and `changes` differ. */
 async function startPgbouncer(...changes: (readonly [from: string, to: string])[]) {
   const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)
   onTestFinished(() => database.remove())
@@ -70,12 +70,12 @@ const problemOf = (url: string): Promise<string | undefined> => {
 }
 
 service('pgbouncer')(
-  'behind PgBouncer with the packaged file the cloud serves, and its sessions have their limits',
+  'the cloud serves behind PgBouncer with the packaged file, and its sessions have their limits',
   async () => {
     const { url, db } = await startPgbouncer()
     await db.migrate()
     await openShop(db, { products: [{ price: 100, quantity: 10 }] })
-    // The hub of this test says nothing: it has been heard just now.
+    // The hub of this test is silent; its last message is recent.
     await db.kysely.updateTable('hub_sessions').set({ last_heard_at: runtime.clock.now() }).execute()
     for (const [name, value] of [
       ['lock_timeout', '2s'],
@@ -103,7 +103,7 @@ service('pgbouncer')(
       expect([path, Math.floor(answer.status / 100)]).toEqual([path, 2])
       return answer.json()
     }
-    // Twelve customers at once: statements that are kept by name go to the session that knows them.
+    // Twelve simultaneous customers: a named statement must run in the session that prepared it.
     await Promise.all(
       Array.from({ length: 12 }, async (_, number) => {
         const who = { sub: `customer-${number}`, anonymous: true }
@@ -133,16 +133,19 @@ for (const [title, ...changes] of [
   ['in transaction mode for this database', ['dbname=', 'pool_mode=transaction dbname=']],
   ['in statement mode', ['pool_mode = session', 'pool_mode = statement']],
 ] as const)
-  service('pgbouncer')(`PgBouncer ${title} is refused at the start with one sentence`, async () => {
-    const { url } = await startPgbouncer(...changes)
-    for (let attempt = 0; attempt < 3; attempt += 1)
-      expect(await problemOf(url)).toMatch(
-        /^DATABASE_URL: \S+ cannot be used: a connection pooler stands between/,
+  service('pgbouncer')(
+    `the cloud refuses to start behind PgBouncer ${title}, with one sentence`,
+    async () => {
+      const { url } = await startPgbouncer(...changes)
+      for (let attempt = 0; attempt < 3; attempt += 1)
+        expect(await problemOf(url)).toMatch(
+          /^DATABASE_URL: \S+ cannot be used: a connection pooler stands between/,
+        )
+      if (title !== 'in transaction mode') return
+      const cloud = startCloud({ DATABASE_URL: url })
+      expect(await cloud.exited).toBe(1)
+      expect(cloud.output()).toMatch(
+        /^larder cloud: DATABASE_URL: \S+ cannot be used: a connection pooler stands between[^\n]*pool_mode = session[^\n]*\n$/,
       )
-    if (title !== 'in transaction mode') return
-    const cloud = startCloud({ DATABASE_URL: url })
-    expect(await cloud.exited).toBe(1)
-    expect(cloud.output()).toMatch(
-      /^larder cloud: DATABASE_URL: \S+ cannot be used: a connection pooler stands between[^\n]*pool_mode = session[^\n]*\n$/,
-    )
-  })
+    },
+  )

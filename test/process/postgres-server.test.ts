@@ -37,7 +37,7 @@ async function migrated(url: string): Promise<void> {
   await db.close()
 }
 
-/** The statuses of calls that write and that read, and of `/readyz`. */
+/** Statuses of a writing call, a reading call and `/readyz`. */
 async function callsAt(baseUrl: string) {
   const json = { 'Content-Type': 'application/json' }
   const guest = await fetch(`${baseUrl}/demo/identity/token`, {
@@ -64,7 +64,7 @@ const becomes = (statuses: () => Promise<number[]>, expected: number[]) =>
   holdsWithin(clock, 20_000, async () => JSON.stringify(await statuses()) === JSON.stringify(expected))
 
 service('postgres')(
-  'calls get 503 while PostgreSQL behind its unix socket is stopped, and are served when it is back',
+  'calls get 503 while PostgreSQL behind its Unix socket is stopped, and are served when it is back',
   async () => {
     const { url, data, ...its } = await server()
     const { pathname, port } = new URL(url)
@@ -89,7 +89,7 @@ service('postgres')(
 )
 
 service('postgres')(
-  'a standby is not ready; with both hosts in DATABASE_URL the cloud follows the primary after a failover',
+  'a standby is not ready, and with both hosts in DATABASE_URL the cloud follows the primary after a failover',
   async () => {
     const primary = await server({ settings: ['wal_level=replica', 'max_wal_senders=4', 'hot_standby=on'] })
     await migrated(primary.url)
@@ -102,7 +102,7 @@ service('postgres')(
       /^larder cloud: DATABASE_URL: \S+ cannot be used: \S+ accepts no writes: it is a standby/,
     )
 
-    // The standby comes first in the list.
+    // The standby is first in the list.
     const both = `postgres://larder@${second.host},${first.host}${first.pathname}?target_session_attrs=read-write`
     const cloud = startCloud({ DATABASE_URL: both, NODE_ENV: 'test' })
     const statuses = await callsAt(`http://127.0.0.1:${await cloud.ready()}`)
@@ -118,7 +118,7 @@ service('postgres')(
 )
 
 service('postgres')(
-  'sslmode means what libpq defines, for a server with a certificate of a private authority',
+  'sslmode has the meaning of libpq, for a server with a certificate of a private authority',
   async () => {
     const certificate = makeCertificateOfAuthority()
     onTestFinished(() => certificate.remove())
@@ -141,7 +141,7 @@ service('postgres')(
       },
     })
     const { port, pathname } = new URL(url)
-    /** Whether a session is encrypted, or why there is none. */
+    /** Whether a session is encrypted, or the error. */
     const tried = async (host: string, query: string): Promise<boolean | string> => {
       const address = `postgres://larder@${host}:${port}${pathname}?${query}`
       const db = openDatabase({ url: address })
@@ -164,7 +164,7 @@ service('postgres')(
       ['127.0.0.1', `sslmode=require&sslrootcert=${ca}`, true],
       ['127.0.0.1', `sslmode=require&sslrootcert=${other.authorityPath}`, /certificate/],
       ['127.0.0.1', `sslmode=verify-ca&sslrootcert=${ca}`, true],
-      // The certificate names localhost and 127.0.0.1 only.
+      // The certificate names only localhost and 127.0.0.1.
       ['127.0.0.2', `sslmode=verify-ca&sslrootcert=${ca}`, true],
       ['127.0.0.2', `sslmode=verify-full&sslrootcert=${ca}`, /127\.0\.0\.2/],
       ['127.0.0.1', `sslmode=verify-full&sslrootcert=${ca}`, true],

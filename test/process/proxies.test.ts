@@ -13,7 +13,7 @@ import { makeCertificate } from '../support/certificate.ts'
 import { onPath } from '../support/on-path.ts'
 import { service } from '../support/services.ts'
 
-/** The files that operators copy; the package has them as examples. */
+/** The files that operators copy from the package's examples. */
 const proxies = resolve(import.meta.dirname, '../../cloud/packaging/proxies')
 
 function freePort(): Promise<number> {
@@ -25,7 +25,7 @@ function freePort(): Promise<number> {
   })
 }
 
-/** A cloud behind a proxy, and an API key of it. */
+/** A cloud behind a proxy, and one of its API keys. */
 async function cloudBehindProxy() {
   const folder = programFolder()
   const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
@@ -43,7 +43,7 @@ interface Answer {
   text: string
 }
 
-/** Calls the proxy from an address of this machine. `firstBytes`: does not wait for the end of the answer. */
+/** Calls the proxy from an address of this machine. `firstBytes`: returns before the end of the answer. */
 function call(
   port: number,
   path: string,
@@ -80,7 +80,7 @@ function call(
   })
 }
 
-/** Starts a proxy with its packaged file, in which only addresses and paths of this test differ. */
+/** Starts a proxy with its packaged file; only addresses and paths differ. */
 async function startProxy(program: 'nginx' | 'haproxy', cloudPort: number): Promise<number> {
   const folder = programFolder()
   const certificate = makeCertificate()
@@ -120,7 +120,7 @@ for (const program of ['nginx', 'haproxy'] as const)
       const { cloud, key, port: cloudPort } = await cloudBehindProxy()
       const port = await startProxy(program, cloudPort)
 
-      // Ten look-ups a minute for each address; what callers write into the header themselves counts for nothing.
+      // Each address may look up ten times a minute; a header that a caller writes does not count.
       const look = (from: string, n: number) =>
         call(port, `/users/user/exists/phone?phone_number=%2B1202555${1000 + n}`, {
           from,
@@ -138,7 +138,8 @@ for (const program of ['nginx', 'haproxy'] as const)
       expect(await stream).toEqual({ status: 200, text: ': ok\n\n' })
       expect(cloud.output()).not.toContain('TRUSTED_PROXIES')
 
-      // HAProxy sees that the process is not ready and has no other; nginx serves until it is gone. No answer is cut off.
+      // HAProxy sees that the process is not ready and has no other process; nginx serves until the process
+      // is gone. No answer is cut off.
       cloud.child.kill('SIGTERM')
       const seen = new Set<number>()
       for (let n = 0; n < 30; n += 1) {

@@ -20,7 +20,7 @@ import { commandOf } from '../support/programs.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
-/** What README prints between fences, but for the picture at its beginning. */
+/** The fenced blocks of README, except the picture at its beginning. */
 const blocks = [...readme.matchAll(/^```\n([\s\S]*?)^```$/gm)].map((match) => match[1]!).slice(1)
 
 let folder: string
@@ -32,7 +32,7 @@ interface Manifest {
 }
 const manifest = (path: string): Manifest => JSON.parse(readFileSync(join(root, path), 'utf8')) as Manifest
 
-/** The programs that README calls: ours run; what installs, edits and starts is played. */
+/** Stand-ins for the programs in README: ours run; installers, editors and service managers are simulated. */
 function layOut(): void {
   for (const name of ['bin', 'etc', 'edited']) mkdirSync(at(name))
   const script = (name: string, text: string) =>
@@ -73,7 +73,7 @@ const environment = () => ({
   AUTHORIZED_KEYS: at('etc/authorized_keys'),
 })
 
-/** Runs a block in a shell that ends at the first command that fails; what it printed, and its exit status. */
+/** Runs a block in a shell that ends at the first failure; returns its output and exit status. */
 function run(block: string): Promise<{ status: number | null; output: string }> {
   return new Promise((done) => {
     const shell = spawn('sh', ['-eu'], { cwd: folder, env: environment() })
@@ -88,13 +88,13 @@ function run(block: string): Promise<{ status: number | null; output: string }> 
 const field = (output: string, name: string): string =>
   new RegExp(`"${name}": "?([^",\\n]+)`).exec(output)?.[1] ?? ''
 
-test('every command of README runs as it is written, in order', { timeout: 240_000 }, async () => {
+test('every command of README runs as written, in order', { timeout: 240_000 }, async () => {
   let hostKey = ''
   for (const block of blocks) {
     if (/^[A-Z_]+=/.test(block)) continue
-    // All that stands for something printed before.
+    // Replaces placeholders by values that were printed before.
     const { status, output } = await run(block.replace('ssh-ed25519 …', hostKey))
-    // A hub's number and password come out of the block before the one that wants them.
+    // The block prints a hub's number and password, and the next block needs them.
     const password = field(output, 'mqtt_password')
     if (password !== '') {
       expect(field(output, 'hub_id')).toBe('1')
@@ -103,7 +103,7 @@ test('every command of README runs as it is written, in order', { timeout: 240_0
       writeFileSync(at('edited/hub.json'), JSON.stringify({ ...hub, MQTT_PASSWORD: password }))
     }
     if (block.includes('--host-key') && hostKey === '') {
-      // The file of keys cannot be there before the cloud has printed its own.
+      // The file of keys cannot exist before the cloud has printed its own key.
       expect(existsSync(at('etc/authorized_keys'))).toBe(false)
       const first = await run(block.split('\n')[0]!)
       hostKey = field(first.output, 'host_key')
@@ -131,7 +131,7 @@ test('every command of README runs as it is written, in order', { timeout: 240_0
   expect(await q.selectFrom('api_keys').select('name').execute()).toEqual([{ name: 'till' }])
   expect(await q.selectFrom('hub_management').select('host').execute()).toEqual([{ host: 'hub1.example' }])
   await db.close()
-  // Their services start with what was edited.
+  // The services start with the edited files.
   const own = { ...environment(), GPIO: 'none' }
   expect(readConfig(['--config', at('etc/hub.json')], own)).toMatchObject({ kind: 'config' })
   expect(readManagementConfig(['--config', at('etc/management.json')], own)).toMatchObject({
@@ -140,7 +140,7 @@ test('every command of README runs as it is written, in order', { timeout: 240_0
   })
 })
 
-test('every setting and every script that README names is there', () => {
+test('every setting and every script in README exists', () => {
   const known = new Set(settingsIn(cloudSettings).keys())
   const assigned = blocks.filter((block) => /^[A-Z_]+=/.test(block)).flatMap((block) => block.split('\n'))
   for (const line of assigned.filter((text) => text !== ''))

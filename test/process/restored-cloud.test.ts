@@ -57,7 +57,7 @@ async function install() {
 
 const both = missing('postgres') === undefined ? service('mosquitto') : service('postgres')
 both(
-  'a copy of the cloud’s database that is an hour old is put back while people buy: all orders end right, nobody’s goods go to another, stock and money add up',
+  'after a restore of an hour-old database during sales, all orders end correctly, no units go to another customer, and stock and money add up',
   async () => {
     const { plant, copies, room, auditor, failures, serves } = await install()
     const tally = new Tally()
@@ -104,7 +104,8 @@ both(
     expect(action.status).toBe('requires_action')
     const copy = await copies.copy()
 
-    // What the copy will not know: an order collected, one paid, one refunded again, new ones, a count, an hour.
+    // Changes that the copy lacks: a collected order, a paid order, a refunded order, new orders, a count, an
+    // hour.
     await collect(waiting)
     await client.patiently({
       name: 'confirm',
@@ -116,7 +117,7 @@ both(
     await collect(paying)
     await refund(early, 20)
     for (const name of [...clouds, 'hub' as const]) plant.skew(name, HOUR)
-    // To a clock that is an hour on, the hub was last heard of an hour ago.
+    // For a clock one hour ahead, the hub was last online an hour ago.
     await sleep(clock, 1000)
     expect(await serves()).toBe(true)
     const late = await come(1)
@@ -155,7 +156,7 @@ both(
     const evidence = { ...(await auditor.evidence()), lost: copies.lost }
     expect(violationsOf(evidence)).toEqual([])
     expect(failures).toEqual([])
-    // The copy knew the first three of them; the processor's books tell of all, and of what was refunded.
+    // The copy has the first three orders; the processor's books have all of them, with their refunds.
     const known = evidence.cloud.orders.filter(({ id }) =>
       [early, waiting, paying].some(({ orderId }) => orderId === id),
     )

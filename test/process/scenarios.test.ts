@@ -43,9 +43,9 @@ async function command(args: readonly string[]): Promise<{ status: number | null
   return { status: await ended, output: output() }
 }
 
-test('every scenario of the library passes at the real programs, and the report names each', async () => {
+test('every scenario of the library passes with the real programs, and the report names each', async () => {
   const names = readdirSync(library)
-  // Rooms mostly wait: two of them, side by side.
+  // Rooms mostly wait, so two run in parallel.
   const reported = await Promise.all(
     [0, 1].map(async (half) => {
       const files = names.filter((_, index) => index % 2 === half).map((name) => join(library, name))
@@ -64,7 +64,7 @@ test('every scenario of the library passes at the real programs, and the report 
   expect(reported.flat().sort()).toEqual(names.sort())
 }, 900_000)
 
-/** A simulator without a demo around it. */
+/** A simulator without a demo. */
 async function hardwareAlone(): Promise<string> {
   const environment = { DATA_DIR: folder, SIMULATOR_PORT: '0', LOG_LEVEL: 'warn' }
   const { child, output, ended } = simulator([], environment)
@@ -77,7 +77,7 @@ async function hardwareAlone(): Promise<string> {
   })
 }
 
-test('a wrong expectation fails with what was seen: on the screen, in the report, and by the exit status', async () => {
+test('a failed expectation is shown on the screen, in the report, and by the exit status', async () => {
   const url = await hardwareAlone()
   const right = join(folder, 'right.yaml')
   const wrong = join(folder, 'wrong.yaml')
@@ -109,7 +109,7 @@ steps:
   expect(xml).toMatch(new RegExp(`name="wrong"[^]*<failure message="step 2 \\(line 5\\), .*${sentence}"`))
 }, 60_000)
 
-test('a terminal is attached to a simulator that runs, with the same commands', async () => {
+test('a terminal can be attached to a running simulator, with the same commands', async () => {
   const { child, output, ended } = simulator(['--attach', await hardwareAlone()])
   child.stdin.end('fault door_forced main\nlog 1\nscenario\nexit\n')
   expect(await ended).toBe(0)
@@ -127,12 +127,12 @@ test.each([
   [['scenario', 'run', 'x.yaml', '--attach', 'there'], /--attach: there is no address/],
   [['scenario', 'run', 'x.yaml', '--set', 'units'], /--set units: must be name=value/],
   [['--attach', 'there'], /--attach: there is no address/],
-])('%j is refused with what is wrong', async (args, message) => {
+])('the arguments %j are refused with the reason', async (args, message) => {
   const { status, output } = await command(args)
   expect([status === 0, output]).toEqual([false, expect.stringMatching(message)])
 })
 
-test('nobody there to be attached to is said in a sentence', async () => {
+test('an attach without a running simulator is refused with a sentence', async () => {
   const { status, output } = await command([
     'scenario',
     'run',

@@ -17,7 +17,7 @@ const helps: Readonly<Record<string, string>> = {
   demo: demoHelp(),
 }
 
-/** Every setting of a help text with its description, which may span several lines. */
+/** Every setting of a help text, with its description of one or more lines. */
 function settingsIn(help: string): [name: string, text: string][] {
   return [...help.matchAll(/^ {2}([A-Z][A-Z0-9_]+)(?: \(required\))?\n((?: {6}.*\n?)+)/gm)].map(
     ([, name, text]) => [name!, text!.replaceAll(/\s+/g, ' ').trim()],
@@ -25,11 +25,12 @@ function settingsIn(help: string): [name: string, text: string][] {
 }
 
 test.each(Object.entries(helps))(
-  'the help of %s describes each setting by the thing that is set, not by a condition or a question',
+  'the help of %s starts the description of each setting with a noun, not a condition or a question',
   (_program, help) => {
     const settings = settingsIn(help)
     expect(settings.length).toBeGreaterThan(4)
-    // Texts that do not begin with the noun: "How long …", "A hub that …", "So many …", "And, as this doubles …".
+    // Texts that do not start with a noun: "How long …", "A hub that …", "So many …", "And, as this doubles
+    // …".
     const wrongStart =
       /^(How|What|Whether|Who|Whom|Where|When|Of|A|An|The (?!same)|So|And|But|More|For|To|In|With|After|If)\b/
     const odd = /\bso (long|many|often|much)\b|\banew\b|\bhowever slow\b|\bor not: nobody\b/i
@@ -39,7 +40,7 @@ test.each(Object.entries(helps))(
 )
 
 test.each(Object.entries(helps))(
-  'the help of %s names the unit of each duration and of each size',
+  'the help of %s names the unit of each duration and each size',
   (_program, help) => {
     const unitOf = (name: string): RegExp | undefined => {
       if (name.endsWith('_MS')) return /milliseconds/

@@ -20,14 +20,14 @@ const runtime = systemRuntime()
 const { clock } = runtime
 const LONGEST_MS = 10_000
 
-/** Sends SIGTERM; how the program ended, and after how many milliseconds. */
+/** Sends SIGTERM; returns the exit of the program and the time in milliseconds. */
 async function terminate({ child, exited }: CloudProgram): Promise<{ code: number | null; ms: number }> {
   const toldAt = clock.monotonic()
   child.kill('SIGTERM')
   return { code: await exited, ms: clock.monotonic() - toldAt }
 }
 
-/** A hub, heard just now, and a key for all of it. */
+/** A hub that was online just now, and a key with all its scopes. */
 async function fill(db: CloudDatabase): Promise<string> {
   await openShop(db, { products: [{ price: 100, quantity: 1000 }] })
   await db.kysely.updateTable('hub_sessions').set({ last_heard_at: clock.now() }).execute()
@@ -55,7 +55,7 @@ const rename = (baseUrl: string, token: string, name: string): Promise<Response>
     body: JSON.stringify({ first_name: name }),
   })
 
-test('SIGTERM while streams are open and customers write: it ends in good order, and what was acknowledged is kept', async () => {
+test('after SIGTERM with open streams and writing customers the cloud ends gracefully and keeps all acknowledged data', async () => {
   const folder = programFolder()
   const open = () => openDatabase({ url: `sqlite:${folder}/larder.sqlite` })
   const db = open()
@@ -65,7 +65,7 @@ test('SIGTERM while streams are open and customers write: it ends in good order,
   const cloud = startCloud({ DATA_DIR: folder, NODE_ENV: 'test', METRICS_PORT: '0' })
   const baseUrl = `http://127.0.0.1:${await cloud.ready()}`
   const [, metricsPort] = /"metricsPort":(\d+)/.exec(cloud.output())!
-  // Metrics are not on the port that callers reach.
+  // The port for callers does not serve metrics.
   expect((await fetch(`${baseUrl}/metrics`)).status).toBe(404)
   const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
   expect(problemsOf(metrics)).toEqual([])
@@ -103,7 +103,7 @@ test('SIGTERM while streams are open and customers write: it ends in good order,
   expect(Number(kept)).toBeGreaterThanOrEqual(acknowledged)
 }, 90_000)
 
-test('SIGTERM while a command waits for its hub: it ends within ten seconds all the same', async () => {
+test('after SIGTERM during a pending hub command the cloud ends within ten seconds', async () => {
   const folder = programFolder()
   const db = openDatabase({ url: `sqlite:${folder}/larder.sqlite` })
   await db.migrate()
@@ -132,7 +132,7 @@ test('SIGTERM while a command waits for its hub: it ends within ten seconds all 
 }, 90_000)
 
 service('postgres')(
-  'SIGTERM while the database hangs: it ends within ten seconds, and told a second time at once',
+  'after SIGTERM with a hanging database the cloud ends within ten seconds, and after a second SIGTERM at once',
   async () => {
     const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)
     onTestFinished(() => database.remove())
@@ -165,10 +165,10 @@ service('postgres')(
 test.each([
   ['the cloud', cloudSettings],
   ['the hub', edgeSettings],
-  ['its management service', managementSettings],
+  ['the management service', managementSettings],
   ['the simulator', simulatorSettings],
   ['the demo', demoTable],
-])('%s has a setting of how long it may take to stop, within ten seconds', (_program, table) => {
+])('a setting bounds the stop time of %s to at most ten seconds', (_program, table) => {
   const setting = settingsIn(table).get('SHUTDOWN_TIMEOUT_MS')
   expect(Number(setting?.standard)).toBeLessThan(LONGEST_MS)
 })

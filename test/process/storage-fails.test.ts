@@ -60,7 +60,7 @@ const reason = async (): Promise<string | undefined> => (await health()).storage
 const waits = { timeout: 40_000, interval: 200 }
 
 service('tmpfs')(
-  'a hub that starts on a read-only card stays up, explains it, and works by itself when the card is writable',
+  'a hub that starts on a read-only card stays up, explains the problem, and works when the card is writable again',
   async () => {
     start()
     await expect.poll(health, waits).toMatchObject({ status: 'ok' })
@@ -90,11 +90,11 @@ service('tmpfs')(
 )
 
 service('tmpfs')(
-  'a hub without a free inode starts with those of its ballast, and says what is missing',
+  'a hub without a free inode starts with the inodes of its ballast, and reports the problem',
   async () => {
     start()
     await expect.poll(health, waits).toMatchObject({ status: 'ok' })
-    // In good order: SQLite takes its files beside the journal away.
+    // After a graceful end SQLite removes its files beside the journal.
     hub!.child.kill('SIGTERM')
     await hub!.exited
     const fill = (): number => {
@@ -116,7 +116,7 @@ service('tmpfs')(
 )
 
 service('tmpfs')(
-  'a foreign transaction on the journal stops sales until it ends, and not the service',
+  'a foreign transaction on the journal stops sales until it ends, but does not stop the service',
   async () => {
     const { child } = start()
     await expect.poll(health, waits).toMatchObject({ status: 'ok' })

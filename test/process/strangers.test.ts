@@ -14,7 +14,7 @@ const root = resolve(import.meta.dirname, '../..')
 const MIB = 1024 * 1024
 const AT_ONCE = 100
 
-/** Connections that each say so much and no more; how many are still open. */
+/** Connections that each send a text and then nothing; `open` counts the open ones. */
 async function strangers(port: number, count: number, text: string): Promise<{ open: () => number }> {
   const sockets = new Set<Socket>()
   onTestFinished(() => sockets.forEach((socket) => socket.destroy()))
@@ -29,7 +29,7 @@ async function strangers(port: number, count: number, text: string): Promise<{ o
         done()
       })
     })
-  // No more at once than a server's backlog holds: what overflows it is open at this end alone.
+  // At most the backlog of a server at once: a further connection is open only at this end.
   for (let came = 0; came < count; came += AT_ONCE)
     await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - came) }, come))
   return { open: () => sockets.size }
@@ -43,7 +43,7 @@ const head = (request: string, headers = '') =>
 const slowBody = (request: string, headers = '') =>
   `${head(request, headers)}Content-Length: 1000000\r\n\r\n${'x'.repeat(900_000)}`
 
-/** Serves honest callers while strangers hold connections, and gets rid of these. */
+/** Checks that the server serves honest callers while idle connections are open, and closes those. */
 async function bears(url: string, path: string, kinds: readonly string[]): Promise<void> {
   const port = Number(new URL(url).port)
   const floods: Awaited<ReturnType<typeof strangers>>[] = []
@@ -59,7 +59,7 @@ async function bears(url: string, path: string, kinds: readonly string[]): Promi
   expect(open()).toBe(0)
 }
 
-/** A program of this package, and the address that it prints. */
+/** Starts a program of this package; returns its address. */
 async function start(program: string, environment: Record<string, string>, address: RegExp): Promise<string> {
   const [node, ...args] = commandOf(program)
   const child = spawn(node, args, {
@@ -81,7 +81,7 @@ function folder(): string {
 }
 
 test(
-  '400 slow bodies bind no memory of the cloud, and other callers are served',
+  '400 slow bodies occupy no memory of the cloud, and other callers are served',
   { timeout: 120_000 },
   async () => {
     const cloud = startCloud({})
@@ -105,15 +105,16 @@ test(
       await sleep(clock, 1000)
     }
     expect(floods.map(({ open }) => open())).toEqual([0, 0])
-    // They send 343 MiB. What a runtime keeps for itself while it reads all that differs by tens of MiB from run to run.
+    // The bodies have 343 MiB. The memory that a runtime needs to read them varies by tens of MiB between
+    // runs.
     expect((most - before) / MIB).toBeLessThan(128)
-    // The machine may be busy with the other end of all that.
+    // The machine may be busy with sending the bodies.
     expect(tookMs.toSorted((a, b) => a - b)[Math.floor(tookMs.length / 2)]).toBeLessThan(500)
   },
 )
 
 test(
-  '1,000 idle connections, slow headers and slow bodies keep nobody from the cloud',
+  'the cloud serves honest callers during 1,000 idle connections, slow headers and slow bodies',
   { timeout: 120_000 },
   async () => {
     const cloud = startCloud({})
@@ -126,25 +127,33 @@ test(
   },
 )
 
-test('nor from the hub', { timeout: 120_000 }, async () => {
-  const at = folder()
-  const hardware = join(at, 'hardware.json')
-  const controllers = [{ id: 'bins', port: join(at, 'no-port'), devices: [{ kind: 'bin', number: 1 }] }]
-  writeFileSync(hardware, JSON.stringify({ hubId: 1, controllers, gpio: { chipLabel: 'none', lines: [] } }))
-  const environment = {
-    HARDWARE: hardware,
-    MQTT_PASSWORD: 'secret',
-    MQTT_URL: 'mqtt://127.0.0.1:9',
-    STORE: join(at, 'hub.sqlite'),
-    PORT: '0',
-    GPIO: 'none',
-  }
-  const url = await start('edge/main', environment, /"url":"([^"]+)"/)
-  await bears(url, '/health', [head('GET /', 'X-Slow: '), slowBody('POST /api/stock/count')])
-})
+test(
+  'the hub serves honest callers during 1,000 idle connections, slow headers and slow bodies',
+  { timeout: 120_000 },
+  async () => {
+    const at = folder()
+    const hardware = join(at, 'hardware.json')
+    const controllers = [{ id: 'bins', port: join(at, 'no-port'), devices: [{ kind: 'bin', number: 1 }] }]
+    writeFileSync(hardware, JSON.stringify({ hubId: 1, controllers, gpio: { chipLabel: 'none', lines: [] } }))
+    const environment = {
+      HARDWARE: hardware,
+      MQTT_PASSWORD: 'secret',
+      MQTT_URL: 'mqtt://127.0.0.1:9',
+      STORE: join(at, 'hub.sqlite'),
+      PORT: '0',
+      GPIO: 'none',
+    }
+    const url = await start('edge/main', environment, /"url":"([^"]+)"/)
+    await bears(url, '/health', [head('GET /', 'X-Slow: '), slowBody('POST /api/stock/count')])
+  },
+)
 
-test('nor from the simulator', { timeout: 120_000 }, async () => {
-  const environment = { DATA_DIR: folder(), SIMULATOR_PORT: '0', LOG_LEVEL: 'warn' }
-  const url = await start('simulator/main', environment, /simulator ready: (\S+)/)
-  await bears(url, '/api/hubs', [head('GET /', 'X-Slow: '), slowBody('POST /api/hubs/1/power')])
-})
+test(
+  'the simulator serves honest callers during 1,000 idle connections, slow headers and slow bodies',
+  { timeout: 120_000 },
+  async () => {
+    const environment = { DATA_DIR: folder(), SIMULATOR_PORT: '0', LOG_LEVEL: 'warn' }
+    const url = await start('simulator/main', environment, /simulator ready: (\S+)/)
+    await bears(url, '/api/hubs', [head('GET /', 'X-Slow: '), slowBody('POST /api/hubs/1/power')])
+  },
+)

@@ -25,9 +25,9 @@ interface Answer {
   body: Record<string, unknown>
 }
 
-describe('two cloud processes on PostgreSQL and Mosquitto, taken in turn', () => {
+describe('two cloud processes on PostgreSQL and Mosquitto', () => {
   if (missing(needed) !== undefined) {
-    service(needed)('they behave as one', () => {})
+    service(needed)('two cloud processes behave as one', () => {})
     return
   }
   let folder: string
@@ -68,7 +68,7 @@ describe('two cloud processes on PostgreSQL and Mosquitto, taken in turn', () =>
     rmSync(folder, { recursive: true })
   })
 
-  /** As the owner, at the next process. */
+  /** Calls the next process as the owner. */
   async function owner(method: string, path: string, options: { key?: string; body?: object } = {}) {
     const url = plant.cloudUrls[turn++ % plant.cloudUrls.length]!
     const answer = await fetch(`${url}/api/v1/owners/${path}`, {
@@ -91,24 +91,24 @@ describe('two cloud processes on PostgreSQL and Mosquitto, taken in turn', () =>
     return { customer, total: (await customer.order()).total }
   }
 
-  test('a limit of 90 a minute is 90 at both together, and what one of them served while the other was being told', async () => {
-    // Windows are whole minutes: the calls must lie in one.
+  test('a rate limit of 90 a minute counts both processes together, with a delay of one exchange', async () => {
+    // Windows are whole minutes: the calls must be in one window.
     await vi.waitUntil(() => clock.now() % 60_000 < 40_000, { timeout: 30_000, interval: 100 })
     const statuses: number[] = []
-    // In four parts, each told to the other process before the next.
+    // Four parts; each part is published to the other process before the next.
     for (const calls of [40, 40, 20, 20]) {
       for (let call = 0; call < calls; call += 1) statuses.push((await owner('GET', 'hubs')).status)
       await sleep(clock, 600)
     }
     const served = statuses.filter((status) => status === 200).length
-    // Of the third part each process knows its own calls, and all those of the first two.
+    // Each process knows its own calls of the third part, and all calls of the first two.
     expect(served).toBeGreaterThanOrEqual(90)
     expect(served).toBeLessThanOrEqual(100)
     expect(statuses.slice(100)).toEqual(Array.from({ length: 20 }, () => 429))
     expect((await owner('GET', 'hubs')).headers.get('X-RateLimit-Remaining')).toBe('0')
   })
 
-  test('a request repeated at the other process is answered as the first, and done once', async () => {
+  test('a request repeated at the other process gets the first answer and is executed once', async () => {
     const { customer, total } = await paid(1)
     const refund = `orders/${customer.orderId}/refund`
     const options = { key: 'two-clouds-once', body: { amount: 1 } }
@@ -126,7 +126,7 @@ describe('two cloud processes on PostgreSQL and Mosquitto, taken in turn', () =>
     expect(total).toBeGreaterThan(3)
   })
 
-  test('refunds at both at once never return more than was paid', async () => {
+  test('simultaneous refunds at both processes never return more than was paid', async () => {
     const { customer, total } = await paid(2)
     const amount = Math.ceil(total / 7)
     const answers = await Promise.all(
@@ -142,7 +142,7 @@ describe('two cloud processes on PostgreSQL and Mosquitto, taken in turn', () =>
     expect(await refundedOf(customer.orderId)).toBe(total)
   })
 
-  test('a command moves the hub once, whichever process takes it', async () => {
+  test('a command moves the hub once, through either process', async () => {
     const before = (await room.actuations()).length
     for (const action of ['open_bin', 'close_bin', 'raise_bin', 'lower_bin']) {
       const answer = await owner('POST', `controls/${action}?bin=4&hub=${plant.hubId}`)
@@ -157,7 +157,7 @@ describe('two cloud processes on PostgreSQL and Mosquitto, taken in turn', () =>
     ])
   })
 
-  test('an order that one process took is followed at the other, to its end', async () => {
+  test('an order placed at one process can be followed at the other, to its end', async () => {
     const { customer } = await paid(1)
     await vi.waitUntil(async () => (await customer.order()).processing_status >= OrderStatus.READY, {
       timeout: 60_000,
@@ -171,7 +171,7 @@ describe('two cloud processes on PostgreSQL and Mosquitto, taken in turn', () =>
     })
   })
 
-  /** What the books say was given back, in cents. */
+  /** Refunded cents according to the books. */
   async function refundedOf(orderId: number): Promise<number> {
     const db = new Client({ connectionString: database.url })
     await db.connect()

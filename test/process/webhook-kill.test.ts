@@ -21,7 +21,7 @@ const runtime = systemRuntime()
 const { clock } = runtime
 const EVENTS = 10_000
 const BATCH = 100
-/** Where a life ends: at which checkpoint, the how many-th time. */
+/** Checkpoints at which the process dies: the name, and the number of its passings. */
 const DEATHS = [
   'db.before-commit 2',
   'work.claimed 3',
@@ -41,7 +41,7 @@ let server: TestDatabase | undefined
 let cloud: MortalCloud
 let receiver: Server
 let secret: string
-/** How often each event came, and what else was wrong. */
+/** Number of deliveries of each event, and other errors. */
 const times = new Map<string, number>()
 const bodies = new Map<string, string>()
 const wrong: string[] = []
@@ -85,7 +85,7 @@ afterAll(async () => {
 })
 
 test(
-  'killed at every step while 10,000 events go out, each that was committed comes, with one id, and no other',
+  'after kills at every step of 10,000 deliveries, each committed event is delivered under one id, and no other event',
   { timeout: 240_000 },
   async () => {
     const context = testContext(db, runtime)
@@ -144,7 +144,7 @@ test(
     expect([...undone].filter((id) => times.has(id))).toEqual([])
     const repeated = [...times.values()].filter((count) => count > 1).length
     console.log(`${times.size} events, ${deaths.length} deaths, ${repeated} events came more than once`)
-    // What was on its way at a death, and no more.
+    // Only deliveries that were in progress at a kill are repeated.
     expect(repeated).toBeLessThanOrEqual(DEATHS.length * 40)
   },
 )

@@ -5,7 +5,7 @@ import type { Chance } from '../../simulation/chance.ts'
 import type { Plant } from '../chaos/plant.ts'
 import type { Tally } from '../chaos/tally.ts'
 
-/** Who abuses the installation, and what the abuser knows. */
+/** An abuser's access to the installation, and the abuser's knowledge. */
 export interface AbuseWorld {
   plant: Plant
   runtime: Runtime
@@ -21,7 +21,7 @@ export interface Call {
   path: string
   bearer?: string | undefined
   headers?: Readonly<Record<string, string>>
-  /** JSON, or text that is sent as it is. */
+  /** JSON, or text that is sent unchanged. */
   body?: object | string
 }
 
@@ -32,10 +32,10 @@ export interface Answer {
   body: Readonly<Record<string, unknown>>
 }
 
-/** One request from one of the abuser's own addresses, without a second try. */
+/** One request from one of the abuser's own addresses, without a retry. */
 export type Ask = (name: string, call: Call) => Promise<Answer>
 
-/** The abuser's networks. Honest customers come from another one. */
+/** The abuser's networks. Honest customers come from another network. */
 const NETWORKS = Array.from({ length: 16 }, (_, index) => `127.0.66.${index + 1}`)
 const TIMEOUT_MS = 15_000
 

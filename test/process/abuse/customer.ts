@@ -2,11 +2,11 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { sleep } from '../../../protocol/model/runtime.ts'
 import { tokenOf, type AbuseWorld, type Answer } from './abuser.ts'
 
-/** A customer with cards that work and cards that do not, who wants goods without paying, or money without a reason. */
+/** A customer with good and bad cards who wants products without paying, or money without a reason. */
 export async function abuseAsCustomer(world: AbuseWorld): Promise<void> {
   const { runtime, chance, isOpen } = world
   for (let n = 0; isOpen(); n++) {
-    // One person under few names: limits per customer count across deleted accounts.
+    // One person under few names: limits per customer include deleted accounts.
     await visit(world, `dishonest-${n % 3}`)
     await sleep(runtime.clock, chance.between(50, 500))
   }
@@ -61,7 +61,7 @@ async function visit(
       amount_cents: 500,
       payment_method_id: chance.pick(['pm_card_visa', 'pm_card_createDispute', 'pm_card_chargeDeclined']),
     })
-  // All at once: two payments, a change of the cart between them, a cancellation.
+  // Simultaneous calls: two payments, a change of the cart, a cancellation.
   const race: readonly (() => Promise<Answer>)[] = [
     () => pay(chance.pick(CARDS)),
     () => pay(chance.pick(CARDS)),
@@ -72,7 +72,7 @@ async function visit(
     open,
   ]
   await Promise.all(race.filter(() => chance.happens(0.6)).map((call) => call()))
-  // Then goods, and the money back.
+  // Next the customer tries to get the products and a refund.
   for (let look = 0; look < 12; look++) {
     const seen = await ask('look', { method: 'GET', path: `${own}?${hub}`, bearer })
     const status = Number(seen.body['processing_status'] ?? -1)

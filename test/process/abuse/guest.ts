@@ -1,7 +1,7 @@
 import { sleep } from '../../../protocol/model/runtime.ts'
 import { tokenOf, type AbuseWorld } from './abuser.ts'
 
-/** A guest without money: new identities without end, each of which reserves what it can and pays nothing. */
+/** A guest without money. Each of endless new identities reserves as much as possible and pays nothing. */
 export async function abuseAsGuest(world: AbuseWorld): Promise<void> {
   const { runtime, chance, isOpen } = world
   for (let n = 0; isOpen(); n++) {
@@ -10,7 +10,7 @@ export async function abuseAsGuest(world: AbuseWorld): Promise<void> {
   }
 }
 
-/** Payments that come to nothing: each reserves stock and a bin while somebody waits for it. */
+/** Payments that fail late: each reserves stock and a bin until the answer. */
 const METHODS = [
   'external',
   'pm_card_authenticationRequired',

@@ -7,19 +7,19 @@ import type { Client } from '../chaos/client.ts'
 import type { Room } from '../chaos/room.ts'
 import type { AbuseWorld } from './abuser.ts'
 
-/** What an honest customer meets at one moment. */
+/** The state of the shop for an honest customer at one moment. */
 export interface Sample {
   /** Units that the list of products offers. */
   offered: number
-  /** Bins that nobody has. */
+  /** Number of free bins. */
   free: number
   takesOrders: boolean
 }
 
 export interface Visit {
-  /** The order's last status, or why there is none. */
+  /** The order's last status, or the reason why there is no order. */
   end: string
-  /** From the first call to the goods, in milliseconds. */
+  /** Time from the first call to the products, in milliseconds. */
   ms: number
 }
 
@@ -28,7 +28,7 @@ export interface Honest extends Omit<AbuseWorld, 'ask'> {
   room: Room
 }
 
-/** Looks at the shop as an honest customer and its owner see it. */
+/** Reads the shop as an honest customer and its owner see it. */
 export async function sample({ client, plant }: Honest): Promise<Sample | undefined> {
   const apiKey = plant.seed.owner.api_key
   const get = (name: string, path: string) => client.once({ name, method: 'GET', path, apiKey })

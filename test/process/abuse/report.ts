@@ -1,7 +1,7 @@
 import type { AbuseOutcome } from './run-abuse.ts'
 import { table } from '../chaos/report.ts'
 
-/** What a run of abuse came to, for people. */
+/** The result of a run of abuse, for people. */
 export function reportOf(outcome: AbuseOutcome, minutes: number): string {
   const { who, visits, samples, unanswered, rows, bytes, lost, tally, honest, lies, violations } = outcome
   const ends = new Map<string, number>()
@@ -29,7 +29,7 @@ export function reportOf(outcome: AbuseOutcome, minutes: number): string {
   ].join('\n')
 }
 
-/** Texts that differ in ids and numbers only, with how many there are of each; the first one stands for them. */
+/** Counts texts that differ only in ids and numbers; the first text represents its group. */
 function alike(texts: readonly string[]): [count: number, text: string][] {
   const found = new Map<string, [number, string]>()
   for (const text of texts) {
@@ -42,7 +42,7 @@ function alike(texts: readonly string[]): [count: number, text: string][] {
 const share = (part: number, all: number): string =>
   `${all === 0 ? 0 : Math.round((1000 * part) / all) / 10} %`
 
-/** Least, median, 99th percentile, most. */
+/** Minimum, median, 99th percentile, maximum. */
 function spread(values: readonly number[]): string {
   if (values.length === 0) return 'none'
   const sorted = values.toSorted((a, b) => a - b)

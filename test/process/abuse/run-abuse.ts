@@ -50,20 +50,22 @@ export interface AbuseOutcome {
   honest: Tally
   visits: readonly Visit[]
   samples: readonly Sample[]
-  /** Samples that no answer gave. */
+  /** Number of samples without an answer. */
   unanswered: number
-  /** Rows of the cloud's tables and of the hub's journal, by how much they grew; tables that did not are left out. */
+  /** Growth of the cloud's tables and of the hub's journal, in rows; unchanged tables are left out. */
   rows: readonly { table: string; grown: number }[]
-  /** Bytes of the files, by how much they grew. */
+  /** Growth of the files, in bytes. */
   bytes: { cloud: number; journal: number; logs: number }
-  /** Cents of goods that fell into a bin for an order whose money was given back or never came. */
+  /** Cents of units that dropped into a bin for an order that was refunded or never paid. */
   lost: number
-  /** Invariants that a hub's lies break in the books: nobody else can know what happened in its room. */
+  /**
+   * Invariants that a hub's false reports break in the books: no other part can know the events in its room.
+   */
   lies: string[]
   violations: string[]
 }
 
-/** Everything takes seconds that takes minutes in a shop; the limits are those of every installation. */
+/** Delays of minutes in a shop are seconds here; the limits are the defaults. */
 const settings = {
   GUESTS_PER_MINUTE: '20',
   EXTERNAL_CLAIM_MS: '20000',
@@ -72,7 +74,10 @@ const settings = {
   PAYMENT_ABANDON_MS: '10000',
 }
 
-/** One who abuses and honest customers at the real programs; then everything comes to rest, and the books are read. */
+/**
+ * Runs one abuser and honest customers against the real programs, waits until everything has ended, and reads
+ * the books.
+ */
 export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
   const { runtime, folder, who, seed, minutes, paceMs, onProgress = () => {} } = options
   const { clock } = runtime
@@ -132,7 +137,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
         else unanswered++
       }
     }
-    /** A technician at a distance who opens doors, sells nothing by it, and closes them. */
+    /** A remote technician who opens bins, sells nothing, and closes them. */
     async function openBins(): Promise<void> {
       const mine = chance.fork()
       for (; isOpen(); await sleep(clock, mine.between(10_000, 30_000))) {
@@ -163,7 +168,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
     const left = await untilQuiet(auditor, clock, QUIET_WITHIN_MS)
     if (left !== undefined) defects.push(`not at rest: ${left}`)
     if (!(await emptyAllBins(staff))) defects.push('the bins cannot be emptied')
-    // The lift of a bin that was just closed goes down by itself.
+    // The lift of a closed bin goes down without a command.
     await sleep(clock, 5000)
     const evidence = await auditor.evidence()
     await auditor.close()
@@ -197,7 +202,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
 
 const QUIET_WITHIN_MS = 120_000
 
-/** What fell, by the physical world's own log, without its price having been paid and kept. */
+/** Value of the units that dropped, by the physical world's own log, without a payment that was kept. */
 function lostOf({ world, cloud }: Evidence): number {
   const fallen = new Map<string, number>()
   for (const motion of world.motions) {

@@ -11,22 +11,25 @@ import type { OpenTransport } from '../../../protocol/mqtt/transport.ts'
 import { createMemoryHub, type MemoryHub } from '../../support/memory-hub.ts'
 import type { AbuseWorld } from './abuser.ts'
 
-/** How the thief acts, one way after the other: the shares of the time. */
+/** The thief's ways to act, one after the other, with their shares of the time. */
 const WAYS = [
-  /** The hub's service runs: two have one identity. */
+  /** The hub's service runs too: two boards share one identity. */
   { way: 'beside', share: 1 },
   /** The hub is without power: its card is in the thief's board. */
   { way: 'instead', share: 2 },
-  /** The thief is away: what is left of it. */
+  /** The thief is away; only the after-effects remain. */
   { way: 'away', share: 1 },
 ] as const
 
 export interface Theft {
-  /** Of one round through all ways, in milliseconds. */
+  /** Duration of one round through all ways, in milliseconds. */
   roundMs: number
 }
 
-/** A thief of the hub's card, who has its MQTT password: lies in the hub's name, floods, and tries what a hub may not do. */
+/**
+ * A thief with the hub's card and its MQTT password: sends false reports as the hub, floods, and tries
+ * forbidden actions.
+ */
 export async function abuseAsThief(world: AbuseWorld, { roundMs }: Theft): Promise<void> {
   const { plant, runtime, isOpen, tally } = world
   const shares = WAYS.reduce((sum, { share }) => sum + share, 0)
@@ -46,7 +49,7 @@ async function until({ runtime }: AbuseWorld, goesOn: () => boolean): Promise<vo
   while (goesOn()) await sleep(runtime.clock, 500)
 }
 
-/** Speaks as the hub does, and reports what did not happen. */
+/** Connects as the hub, and reports events that did not happen. */
 async function lie(world: AbuseWorld, goesOn: () => boolean): Promise<void> {
   const { plant, runtime, chance, tally } = world
   const orders = new Map<string, { number: number; lines: { line_id: number; quantity: number }[] }>()
@@ -150,7 +153,7 @@ function aLie(
   return chance.pick(lies)()
 }
 
-/** The hub's transport, with an ear for what the cloud tells it. */
+/** The hub's transport, with a tap for the cloud's entries. */
 function tapped({ plant, runtime }: AbuseWorld, onEntry: (entry: CloudEntry) => void) {
   const open = mqttTransport({
     urls: [plant.brokerUrl],
@@ -175,7 +178,7 @@ function tapped({ plant, runtime }: AbuseWorld, onEntry: (entry: CloudEntry) => 
   return { openTransport }
 }
 
-/** What no hub may do: other names, other hubs' topics, everything at once, packets without measure. */
+/** Forbidden actions of a hub: other names, other hubs' topics, flooding, oversized packets. */
 async function trespass(world: AbuseWorld, goesOn: () => boolean): Promise<void> {
   const { plant, runtime, chance, tally } = world
   const { hostname: host, port } = new URL(plant.brokerUrl)

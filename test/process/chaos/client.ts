@@ -3,7 +3,7 @@ import { sleep, type Runtime } from '../../../protocol/model/runtime.ts'
 import type { Tally } from './tally.ts'
 
 export interface ApiRequest {
-  /** For counting. */
+  /** Name for the counts. */
   name: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
@@ -14,28 +14,31 @@ export interface ApiRequest {
 
 export interface ApiAnswer {
   status: number
-  /** `error.code`, of an error. */
+  /** `error.code` of an error. */
   code: string | undefined
   body: unknown
 }
 
 export interface Client {
-  /** One attempt at the next process; undefined where no answer came. */
+  /** One attempt at the next process; undefined if no answer came. */
   once(request: ApiRequest): Promise<ApiAnswer | undefined>
-  /** Tries again while processes die under it or are busy, under one idempotency key; undefined where patience ended. */
+  /** Retries under one idempotency key while processes die or are busy; undefined after `patienceMs`. */
   patiently(request: ApiRequest, patienceMs?: number): Promise<ApiAnswer | undefined>
 }
 
 const TIMEOUT_MS = 12_000
-/** A key whose first request died with its process stays in use for long: then the caller begins anew, as an app does. */
+/**
+ * A key stays in use for long if its first request died with its process. The caller then starts again, as an
+ * app does.
+ */
 const KEY_IN_USE_MS = 3000
 
-/** An HTTP client as an app is one: it takes the processes in turn, and repeats what was not answered. */
+/** An HTTP client like an app: it uses the processes in turn, and repeats unanswered requests. */
 export function createClient(options: {
   urls: readonly string[]
   runtime: Runtime
   tally: Tally
-  /** Called when a request that may change something goes out. */
+  /** Called when a request that may change something is sent. */
   onSend?: () => void
 }): Client {
   const { urls, runtime, tally } = options
@@ -93,7 +96,7 @@ export function createClient(options: {
 
 const PASSING = ['processor_unavailable', 'service_unavailable', 'idempotency_key_in_use']
 
-/** Worth another attempt without a thought. */
+/** Whether the error is transient and worth a retry. */
 function isPassing({ status, code }: ApiAnswer): boolean {
   return status === 429 || status === 500 || PASSING.includes(code ?? '')
 }

@@ -10,20 +10,26 @@ import type { Plant } from './plant.ts'
 import type { Room } from './room.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 
-/** Looks into the books of the running programs, and writes nothing. */
+/** Reads the books of the running programs, and writes nothing. */
 export interface Auditor {
-  /** Orders of the hub that have not ended, refunds that wait, entries that nobody has acknowledged: in words, or nothing. */
+  /**
+   * Orders of the hub that have not ended, pending refunds and unacknowledged entries, in words; undefined if
+   * there are none.
+   */
   unfinished(): Promise<string | undefined>
   evidence(): Promise<Evidence>
   close(): Promise<void>
 }
 
-/** `plant` has been seeded, and nobody has bought anything yet: what is in the books now is no business of this run. */
+/**
+ * Call it when `plant` has its data and before the first sale: the rows present then do not belong to this
+ * run.
+ */
 export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> {
   const { hubId } = plant
   const db = openDatabase({ url: plant.databaseUrl })
   const past = await pastOf(db)
-  /** What operations were for, as journals said that are gone since. */
+  /** Operations of journals that were deleted since. */
   const known: JournaledOperations = { ids: new Set(), refs: new Map(), commands: new Map() }
 
   function withJournal<T>(read: (journal: BetterSqlite3.Database) => T): T {
@@ -86,7 +92,7 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
   }
 }
 
-/** Waits until nothing is unfinished. Returns in words what still is after `withinMs`, or nothing. */
+/** Waits until nothing is unfinished. Returns the remaining work in words after `withinMs`, or nothing. */
 export async function untilQuiet(
   auditor: Pick<Auditor, 'unfinished'>,
   clock: Clock,
@@ -128,7 +134,7 @@ async function pastOf({ kysely }: CloudDatabase): Promise<Past> {
   return { order: last?.id ?? 0, intents: new Set(intents.map(({ id }) => id)) }
 }
 
-/** Without the two years of sales that the demo's data begin with: nothing of them moved here. */
+/** Removes the two years of sales in the demo's data: no unit of them moved here. */
 function since(past: Past, cloud: CloudEvidence): CloudEvidence {
   const isNew = ({ order_id }: { order_id: number }): boolean => order_id > past.order
   return {

@@ -7,15 +7,15 @@ import type { Direction } from '../../../simulator/demo/proxy.ts'
 
 export interface CommandTap {
   listenIn(): (direction: Direction, chunk: Buffer) => void
-  /** Commands that came to the hub only when it was wrong to obey them: in another session, or after their time. */
+  /** Commands that came to the hub only in another session or after their time. */
   staleOnly(): Set<string>
-  /** Commands that came to it. */
+  /** Number of commands that came to the hub. */
   seen(): number
 }
 
 /**
- * Listens in on the hub's line to the broker, for I2. The hub's monotonic clock is known from its hellos: it has gone on at
- * least as far as it stood there, and the time since the hello went by.
+ * Listens on the hub's line to the broker, for I2. A hello contains the hub's monotonic clock. That clock has
+ * since advanced at least by the time since the hello.
  */
 export function createCommandTap(hubId: number, clock: Clock): CommandTap {
   const fresh = new Set<string>()

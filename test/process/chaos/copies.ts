@@ -7,21 +7,21 @@ import type { Proxy } from '../../../simulator/demo/proxy.ts'
 
 export interface Copy {
   database: string
-  /** Of the monotonic clock. */
+  /** Time of the monotonic clock. */
   madeAt: number
 }
 
-/** Copies of the cloud's database on its PostgreSQL server, and what becomes of it when one is put in its place. */
+/** Copies of the cloud's database on its PostgreSQL server, and what is lost when a copy is restored. */
 export interface Copies {
-  /** What was in the books and is not since an older copy was put back (`Evidence.lost`). */
+  /** Rows that were lost when an older copy was restored (`Evidence.lost`). */
   readonly lost: ReadonlySet<string>
-  /** The server ends every connection of the clouds. */
+  /** Ends every connection of the clouds, as the server would. */
   endConnections(): Promise<void>
-  /** Keeps a copy of what is committed. Nobody can reach the database meanwhile. */
+  /** Stores a copy of all committed data. The database is unreachable meanwhile. */
   copy(): Promise<Copy>
   /**
-   * The database is what its copy was; nobody can reach it meanwhile. Only the card processor's books, which stand for
-   * another party's, are what they have become since.
+   * Restores a copy; the database is unreachable meanwhile. Only the card processor's books, which belong to
+   * another company, keep their present state.
    */
   putBack(copy: Copy): Promise<void>
   drop(copy: Copy): Promise<void>
@@ -35,7 +35,7 @@ export function createCopies({
   clock,
 }: {
   databaseUrl: string
-  /** By which the clouds reach it, and nobody else does. */
+  /** The clouds' own line to the database. */
   line: Proxy
   clock: Clock
 }): Copies {
@@ -65,7 +65,7 @@ export function createCopies({
     await administrate('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name])
   }
 
-  /** Does something with the database that needs it to be nobody's. */
+  /** Runs work that needs the database without connections. */
   async function alone<T>(work: () => Promise<T>): Promise<T> {
     line.bar()
     try {
@@ -76,7 +76,7 @@ export function createCopies({
     }
   }
 
-  /** `create database … template …`; an ended connection is the template's user still for a moment. */
+  /** `create database … template …` fails for a moment after the template's last connection ended. */
   async function createFrom(database: string, template: string): Promise<void> {
     for (let attempt = 0; ; attempt++)
       try {
@@ -127,13 +127,13 @@ async function namesAt(url: string): Promise<Set<string>> {
   }
 }
 
-/** What the sandbox keeps: its own tables, and what it means to do later. A table after those that it refers to. */
+/** The sandbox's own tables and its planned work. A table comes after the tables that it references. */
 const processorBooks: readonly { table: string; where: string }[] = [
   ...Object.keys(sandboxTables).map((table) => ({ table, where: 'true' })),
   { table: 'due_work', where: "kind like 'sandbox.%'" },
 ]
 
-/** All columns of all rows, whatever they are. */
+/** Copies all columns of all rows, independent of the schema. */
 async function carryProcessorBooks(from: Client, to: Client): Promise<void> {
   await to.query('begin')
   for (const { table, where } of processorBooks.toReversed())

@@ -4,15 +4,15 @@ import type { ApiRequest, Client } from './client.ts'
 import type { Plant } from './plant.ts'
 import type { Room } from './room.ts'
 
-/** Somebody with one order, for a test that says step by step what they do. */
+/** A customer with one order, driven step by step by a test. */
 export interface Customer {
   readonly orderId: number
   readonly bearer: string
   order: () => Promise<Order>
   pay(method?: string): Promise<PaymentResult>
-  /** Asks the cloud to open the bins; tells whether it did. */
+  /** Asks the cloud to open the bins; returns whether it did. */
   open(): Promise<boolean>
-  /** Takes what is in the order's open bins. */
+  /** Takes the units in the order's open bins. */
   take(): Promise<void>
 }
 

@@ -10,13 +10,13 @@ export interface FaultsWorld {
   chance: Chance
   clock: Clock
   tally: Tally
-  /** Of the clouds' database, where it is on PostgreSQL. */
+  /** Copies of the clouds' database, if it is on PostgreSQL. */
   copies: Copies | undefined
-  /** Resolves when the next request that may change something goes out, or after a moment. */
+  /** Resolves when the next request that may change something is sent, or after a moment. */
   nextRequest: () => Promise<void>
 }
 
-/** What befalls the installation besides kills, with how often relative to the others, and what it is in words. */
+/** Faults of the installation other than kills, with their relative frequency and a description. */
 export const faultKinds = {
   restore: { weight: 5, text: 'the database is an earlier copy of itself, seconds to minutes old' },
   failover: { weight: 2, text: 'the database has lost its last seconds, under living processes' },
@@ -30,24 +30,24 @@ export const faultKinds = {
 export type FaultKind = keyof typeof faultKinds
 export const allFaults = Object.keys(faultKinds) as FaultKind[]
 
-/** Of those that need a copy of a database on PostgreSQL. */
+/** Whether a fault needs a copy of a database on PostgreSQL. */
 const needsCopies = (kind: FaultKind): boolean => kind !== 'clock'
 
 const MINUTE = 60_000
 const KEPT_COPIES = 3
 
 export interface Faults {
-  /** Whether there are any. */
+  /** Whether any fault can strike. */
   readonly canStrike: boolean
-  /** Before anything runs: clocks may be wrong from the first start on. */
+  /** Called before the programs run: clocks may be wrong from the first start. */
   beginBadly(): void
-  /** One of them, to its end; but clocks are put right later. */
+  /** Runs one fault to its end. Only clocks are corrected later. */
   strike(): Promise<void>
-  /** All clocks are right from now on. */
+  /** Corrects all clocks. */
   end(): void
 }
 
-/** Those of `kinds` that can befall this installation, at random. */
+/** The faults in `kinds` that can strike this installation, chosen at random. */
 export function createFaults(world: FaultsWorld, kinds: readonly FaultKind[]): Faults {
   const { plant, chance, clock, tally, copies } = world
   const possible = kinds.filter((kind) => copies || !needsCopies(kind))
@@ -87,7 +87,7 @@ export function createFaults(world: FaultsWorld, kinds: readonly FaultKind[]): F
         ['all clouds', clouds],
         ['one cloud', [chance.pick(clouds)]],
       ] as const)
-      // From its next start on, or while it runs.
+      // The clock changes at the next start, or while the program runs.
       const isStart = chance.happens(0.5)
       setWrong(who, names)
       if (isStart) for (const name of names) if (plant.kill(name)) tally.hit(`kill ${name}`)

@@ -10,21 +10,24 @@ export interface KillerWorld {
   chance: Chance
   clock: Clock
   tally: Tally
-  /** Resolves when the next request that may change something goes out, or after a moment. */
+  /** Resolves when the next request that may change something is sent, or after a moment. */
   nextRequest: () => Promise<void>
   /** Mean time between two kills, in milliseconds. */
   paceMs: number
   faults: Faults
-  /** After so many kills, on average, there is a fault. */
+  /** Average number of kills per fault. */
   killsPerFault: number
 }
 
-/** Programs that are killed: one of several cloud processes, the hub, the controllers with their simulator, the broker. */
+/**
+ * Programs that are killed: one of several cloud processes, the hub, the controllers with their simulator,
+ * the broker.
+ */
 const targets = (plant: Plant): ProgramName[] => [...plant.programs]
 
 /**
- * SIGKILLs at random: which program, and when. Every other one comes within a third of a second after a request went out:
- * that is when there is most to be lost. Now and then something else goes wrong instead.
+ * Sends SIGKILL to a random program at a random time. Every other kill comes within a third of a second after
+ * a request, when most can be lost. Sometimes another fault strikes instead.
  */
 export async function killAtRandom(
   world: KillerWorld,
@@ -49,7 +52,7 @@ export async function killAtRandom(
   }
 }
 
-/** Cuts, holds up and slows down the line between hub and broker now and then, until `isOver`. */
+/** Sometimes cuts, delays and slows down the line between hub and broker, until `isOver`. */
 export async function makeWeather(
   { plant: { proxy }, chance, clock, tally }: Omit<KillerWorld, 'faults'>,
   isOver: () => boolean,

@@ -1,6 +1,6 @@
 import type { DemoPlaces } from '../../../simulator/demo/places.ts'
 
-/** Everything happens in seconds that takes minutes in a shop, so that each deadline is met in a short run. */
+/** Delays of minutes in a shop are seconds here, so that a short run reaches each deadline. */
 export const quickCloud: Readonly<Record<string, string>> = {
   LOG_LEVEL: 'info',
   ONLINE_WITHIN_MS: '15000',
@@ -34,12 +34,12 @@ export interface PlantPorts {
   broker: number
 }
 
-/** Where each program finds the others, in its environment. */
+/** Environments with which the programs find one another. */
 export function environments(parts: {
   places: DemoPlaces
   ports: PlantPorts
   databaseUrl: string
-  /** The cloud's own address of an external broker; without it the broker is within the cloud. */
+  /** The cloud's own address of an external broker; without it the cloud contains the broker. */
   cloudMqttUrl: string | undefined
 }) {
   const { places, ports, databaseUrl, cloudMqttUrl } = parts
@@ -49,7 +49,7 @@ export function environments(parts: {
       NODE_ENV: 'development',
       HOST: '127.0.0.1',
       PORT: String(ports.clouds[index]),
-      // One service to its callers, whichever process answers.
+      // Callers see one service, independent of the process that answers.
       PUBLIC_URL: `http://127.0.0.1:${ports.clouds[0]}`,
       DATA_DIR: places.cloud,
       DATABASE_URL: databaseUrl,

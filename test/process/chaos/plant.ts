@@ -15,18 +15,20 @@ import { startProxy, type Proxy } from '../../../simulator/demo/proxy.ts'
 
 export interface PlantOptions {
   runtime: Runtime
-  /** An empty folder: everything is kept there. */
+  /** An empty folder for all data. */
   folder: string
-  /** PostgreSQL and Mosquitto, and two cloud processes; or one with SQLite and the broker within. */
+  /**
+   * PostgreSQL, Mosquitto and two cloud processes; or one cloud process with SQLite and an embedded broker.
+   */
   kind: { type: 'at-scale'; databaseUrl: string } | { type: 'bare' }
-  /** How many times faster than real ones the mechanisms move. */
+  /** Speed of the mechanisms, relative to real ones. */
   speed: number
   settings?: Partial<Record<'cloud' | 'hub' | 'simulator', Record<string, string>>>
-  /** A program ended, and nobody had killed it: how, and where its log is. */
+  /** Called when a program ended without a kill, with its exit and its log file. */
   onFailure(name: ProgramName, how: string, logFile: string): void
 }
 
-/** All programs of one installation: separate processes, each kept up by a supervisor. */
+/** All programs of one installation: separate processes, each restarted by a supervisor. */
 export interface Plant {
   readonly hubId: number
   readonly seed: SeedResult
@@ -38,20 +40,20 @@ export interface Plant {
   readonly hubToken: string
   /** The hub's line to the broker. */
   readonly proxy: Proxy
-  /** The broker itself, as anybody reaches it. */
+  /** The broker itself, reachable without the proxy. */
   readonly brokerUrl: string
   /** The clouds' line to PostgreSQL. */
   readonly databaseLine: Proxy | undefined
   readonly tap: CommandTap
   readonly programs: readonly ProgramName[]
-  /** Starts one program, or all. */
+  /** Starts one program, or all programs. */
   start(name?: ProgramName): void
-  /** SIGKILL; the supervisor starts it again. False where it is not running just now. */
+  /** Sends SIGKILL; the supervisor restarts the program. Returns false if it is not running. */
   kill(name: ProgramName): boolean
-  /** SIGKILL, and it stays dead until `start`. */
+  /** Sends SIGKILL, and keeps the program dead until `start`. */
   halt(name: ProgramName): Promise<void>
   signal(name: ProgramName, signal: 'SIGSTOP' | 'SIGCONT'): void
-  /** A program's wall clock is wrong by so much, from its next start on or while it runs; 0 is right. */
+  /** Shifts a program's wall clock, from its next start on or while it runs; 0 is correct. */
   skew(name: ProgramName, byMs: number): void
   close(): Promise<void>
 }
@@ -59,7 +61,7 @@ export interface Plant {
 const CLOUD_USER = 'larder-cloud'
 const WRONG_CLOCK = ['test/process/chaos/skewed-clock']
 
-/** Makes the data of an installation; nothing runs before `start`. */
+/** Creates the data of an installation; no program runs before `start`. */
 export async function createPlant(options: PlantOptions): Promise<Plant> {
   const { runtime, folder, kind } = options
   const places = demoPlaces(folder)
@@ -175,7 +177,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
     },
     signal: (name, signal) => void process.kill(pids.get(name)!, signal),
     skew(name, byMs) {
-      // Whoever looks meanwhile sees the one or the other.
+      // A rename, so that a reader sees either the old or the new file.
       writeFileSync(`${skewFile(name)}.new`, String(byMs))
       renameSync(`${skewFile(name)}.new`, skewFile(name))
     },
@@ -188,7 +190,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
   }
 }
 
-/** A line of the clouds' own to the server, and the database's address by it. */
+/** The clouds' own line to the server, and the database's address through it. */
 async function startDatabaseLine(databaseUrl: string, clock: Clock): Promise<{ proxy: Proxy; url: string }> {
   const url = new URL(databaseUrl)
   const proxy = await startProxy({ target: Number(url.port || 5432), host: url.hostname, clock })

@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo } from 'node:net'
 
-/** So many different ports of this machine's loopback address that nobody listens at. */
+/** `count` different free ports of this machine's loopback address. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from(

@@ -9,17 +9,17 @@ import { administrate, databaseAt } from '../../support/postgres.ts'
 
 export interface TestDatabase {
   url: string
-  /** Drops it, and ends the server where it was started for it. */
+  /** Drops the database, and ends the server if it was started for it. */
   remove(): Promise<void>
 }
 
-/** A server of one's own. */
+/** A separate PostgreSQL server. */
 export interface TestServer extends TestDatabase {
-  /** The folder of its unix socket and of its data. */
+  /** The folder of its Unix socket and its data. */
   data: string
-  /** SIGINT ends its connections and shuts it down, SIGKILL is a crash. It is started again by itself. */
+  /** SIGINT ends its connections and shuts it down; SIGKILL is a crash. The server restarts automatically. */
   signal(name: 'SIGINT' | 'SIGKILL'): void
-  /** As SIGINT does, but it stays away until `start`, which resolves when it answers. */
+  /** Stops the server like SIGINT, until `start`, which resolves when the server answers. */
   stop(): Promise<void>
   start(): Promise<void>
 }
@@ -36,11 +36,11 @@ export async function createPostgresDatabase(serverUrl: string, runtime: Runtime
   }
 }
 
-/** Root cannot run a PostgreSQL: it is the user postgres then. */
+/** PostgreSQL refuses to run as root: it runs as the user postgres then. */
 export const asPostgres = (): string[] =>
   process.getuid?.() === 0 ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--init-groups'] : []
 
-/** A folder of the user who runs the server. */
+/** A folder that belongs to the user of the server. */
 export function postgresFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'larder-postgres-'))
   if (process.getuid?.() === 0) execFileSync('chown', ['postgres', folder])
@@ -48,8 +48,8 @@ export function postgresFolder(): string {
 }
 
 /**
- * Starts a PostgreSQL of its own, with its log in `folder`. `settings` are those of the server. `prepare` changes files of its
- * data before the start. `standbyOf`: it replicates another such server.
+ * Starts a separate PostgreSQL with its log in `folder`. `settings` are the server's. `prepare` changes files
+ * of its data before the start. `standbyOf`: the server replicates this one.
  */
 export async function startPostgres(options: {
   folder: string
@@ -127,7 +127,7 @@ export async function startPostgres(options: {
     signal,
     async stop() {
       const halted = server.halt('postgres', KILL_AFTER_MS)
-      // SIGTERM alone has it wait for its clients.
+      // With SIGTERM the server would wait for its clients.
       signal('SIGINT')
       await halted
     },
@@ -142,7 +142,7 @@ export async function startPostgres(options: {
   }
 }
 
-/** Where Debian keeps the programs of the newest PostgreSQL that is installed. */
+/** The Debian folder with the programs of the newest installed PostgreSQL. */
 function postgresPrograms(): string {
   const home = '/usr/lib/postgresql'
   const versions = existsSync(home) ? readdirSync(home).sort((a, b) => Number(b) - Number(a)) : []

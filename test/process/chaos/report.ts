@@ -1,7 +1,7 @@
 import type { ChaosOutcome } from './run-chaos.ts'
 import type { Tally } from './tally.ts'
 
-/** What a run was, for people. */
+/** The result of a run, for people. */
 export function reportOf({ tally, violations }: ChaosOutcome, seconds: number): string {
   const kills = tally.of('kill ').reduce((sum, [, count]) => sum + count, 0)
   return [
@@ -21,7 +21,7 @@ export function reportOf({ tally, violations }: ChaosOutcome, seconds: number): 
   ].join('\n')
 }
 
-/** A line with the counts of a prefix; none if there are none. */
+/** A line with the counts of a prefix; no line if there are none. */
 export function table(tally: Tally, title: string, prefix: string): string[] {
   const rows = tally.of(prefix)
   return rows.length === 0 ? [] : [`${title}: ${rows.map(([name, count]) => `${name} ${count}`).join(', ')}`]

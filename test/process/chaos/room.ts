@@ -5,7 +5,7 @@ import type { HubHealth } from '../../../protocol/mqtt/session.ts'
 import type { OrderSummary, FacingStock, UnknownOperation } from '../../../edge/core/hub-core.ts'
 import type { Plant } from './plant.ts'
 
-/** What the hub's local API tells. */
+/** Answer of the hub's local API. */
 export interface LocalState {
   health: HubHealth
   orders: OrderSummary[]
@@ -14,14 +14,14 @@ export interface LocalState {
   sync: { phase: string }
 }
 
-/** The hub's room, for people who stand in it: hands and eyes (the simulator), and the hub's own interface. */
+/** The hub's room for people in it: actions and observations (the simulator), and the hub's own interface. */
 export interface Room {
-  /** What hands do. False where it is not possible now, or the simulator is dead just now. */
+  /** Performs a manual act. Returns false if it is impossible or the simulator is dead at the moment. */
   act(deed: { action: string; target: string }): Promise<boolean>
   state(): Promise<HubState>
   actuations(): Promise<Motion[]>
   hub(): Promise<LocalState>
-  /** Asks the hub for something. False where it refused, failed, or is dead just now. */
+  /** Calls the hub. Returns false if it refused, failed, or is dead at the moment. */
   atHub(path: string, body?: object): Promise<boolean>
 }
 
@@ -41,14 +41,14 @@ export function roomOf(plant: Plant, clock: Clock): Room {
     }
   }
 
-  /** Reads until it is answered: the program may be dead just now. */
+  /** Repeats a read until it is answered: the program may be dead at the moment. */
   async function get<T>(url: string, headers: Record<string, string> = {}): Promise<T> {
     for (const end = clock.monotonic() + PATIENCE_MS; clock.monotonic() < end; await sleep(clock, 250))
       try {
         const answer = await fetch(url, { headers, signal: AbortSignal.timeout(5000) })
         if (answer.ok) return (await answer.json()) as T
       } catch {
-        // It is dead, or just being started.
+        // The program is dead, or is being started.
       }
     throw new Error(`${url} does not answer`)
   }

@@ -22,26 +22,26 @@ export interface ChaosOptions extends Pick<PlantOptions, 'runtime' | 'folder' | 
   shoppers: number
   /** Mean time between two kills, in milliseconds. */
   paceMs: number
-  /** What goes wrong besides, once after so many kills on average. */
+  /** Kinds of faults other than kills, one per this many kills on average. */
   faults: readonly FaultKind[]
   killsPerFault: number
-  /** Hears what it is at. */
+  /** Receives progress messages. */
   onProgress?: (text: string) => void
 }
 
 export interface ChaosOutcome {
   tally: Tally
   evidence: Evidence
-  /** In words; none is as it should be. */
+  /** Violations in words. The list should be empty. */
   violations: string[]
 }
 
-/** How long everything may take to end once nobody kills any more. */
+/** Time for everything to end after the last kill, in milliseconds. */
 const QUIET_WITHIN_MS = 100_000
 
 /**
- * Orders flow through the real programs while they are killed at random and the hub's line is bad; then calm; then staff
- * put things in order; then everybody's books are read.
+ * Orders run through the real programs while these are killed at random and the hub's line is bad. After the
+ * kills, staff clean up, and all books are checked.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const { runtime, seed, kills } = options
@@ -124,7 +124,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
 const inWords = (evidence: Evidence): string[] =>
   violationsOf(evidence).map(({ invariant, text }) => `${invariant}: ${text}`)
 
-/** What a cloud says that is started while nobody can reach its database. */
+/** Message of a cloud that starts while its database is unreachable. */
 const WITHOUT_DATABASE = /DATABASE_URL: .* cannot be used: [^\n]*\n$/
 
 /** Resolves waiting callers when it is rung, or after two seconds. */

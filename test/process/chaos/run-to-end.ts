@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process'
 import { onTestFinished } from 'vitest'
 import { commandOf, packageRoot } from '../../support/programs.ts'
 
-/** Runs a program until it ends by itself. Resolves with its status and with all that it prints. */
+/** Runs a program until it ends. Resolves with its status and all its output. */
 export async function runToEnd(
   program: string,
   args: readonly string[],
 ): Promise<{ status: number | null; text: string }> {
   const [node, ...main] = commandOf(program)
   const child = spawn(node, [...main, ...args], { cwd: packageRoot(), stdio: ['ignore', 'pipe', 'pipe'] })
-  // Its programs die with it.
+  // The programs that it started end with it.
   onTestFinished(() => void child.kill('SIGKILL'))
   let text = ''
   for (const stream of [child.stdout, child.stderr])

@@ -15,9 +15,9 @@ export interface ShopperWorld {
   tally: Tally
   hubId: number
   products: readonly number[]
-  /** Of the owner, who is the integrator too. */
+  /** API key of the owner, who is the integrator too. */
   apiKey: string
-  /** Whether people still come in. */
+  /** Whether customers still come. */
   isOpen: () => boolean
 }
 
@@ -26,7 +26,7 @@ interface Shopper extends ShopperWorld {
   userId: number
 }
 
-/** Somebody who buys again and again, with every card that there is, until the shop closes. */
+/** A customer who buys again and again, with every kind of card, until the shop closes. */
 export async function shop(world: ShopperWorld, name: string): Promise<void> {
   const { clock, chance, tally } = world
   while (world.isOpen()) {
@@ -37,7 +37,10 @@ export async function shop(world: ShopperWorld, name: string): Promise<void> {
   }
 }
 
-/** Each time anew, as apps do that are opened: a restored cloud may not know them any more, nor a clock take their token. */
+/**
+ * Each visit signs in again, as an app does at its start: a restored cloud may not know the customer, and a
+ * wrong clock may refuse the token.
+ */
 async function enter(world: ShopperWorld, name: string): Promise<Shopper | undefined> {
   const { client } = world
   const token = await client.patiently({
@@ -59,7 +62,7 @@ async function enter(world: ShopperWorld, name: string): Promise<Shopper | undef
   return { ...world, bearer, userId }
 }
 
-/** Asks in the customer's name. */
+/** Calls the cloud as the customer. */
 const ask = (
   { client, bearer }: Shopper,
   name: string,
@@ -70,7 +73,7 @@ const ask = (
 
 const ordersOf = ({ userId }: Shopper): string => `/users/${userId}/orders`
 
-/** One visit; tells how it ended. */
+/** One visit; returns how it ended. */
 async function visit(shopper: Shopper): Promise<string> {
   const { chance, hubId } = shopper
   const created = await ask(shopper, 'cart', 'POST', `${ordersOf(shopper)}?hub_id=${hubId}`)
@@ -95,7 +98,7 @@ async function fill(shopper: Shopper, orderId: number): Promise<void> {
   }
 }
 
-/** How people pay, and how many of twenty. */
+/** Payment methods, with their weights out of twenty. */
 const METHODS = Object.entries({
   pm_card_visa: 10,
   pm_card_mastercard: 3,
@@ -106,7 +109,7 @@ const METHODS = Object.entries({
   external: 2,
 }).flatMap(([method, count]) => Array.from({ length: count }, () => method))
 
-/** Why the visit ends here, if it does. */
+/** The reason why the visit ends here, if it does. */
 async function payFor(shopper: Shopper, orderId: number): Promise<string | undefined> {
   const { chance, clock, client, hubId, apiKey } = shopper
   const method = chance.pick(METHODS)
@@ -114,7 +117,7 @@ async function payFor(shopper: Shopper, orderId: number): Promise<string | undef
     order_id: orderId,
     payment_method_id: method,
   })
-  // Somebody else's turn of this order went through: the process that was asked first had died.
+  // An earlier attempt for this order succeeded: the first process had died.
   if (paid?.code === 'order_already_paid') return undefined
   if (paid?.status !== 200) return `not paid: ${paid?.code ?? 'no answer'}`
   const { status, payment_id, next_action } = paid.body as PaymentResult
@@ -143,7 +146,7 @@ function refund({ client, chance, apiKey }: Shopper, orderId: number): Promise<A
   })
 }
 
-/** Waits for the bins, opens them, takes what is there. Tells as what the order ended. */
+/** Waits for the bins, opens them and takes the units. Returns the order's final status. */
 async function collect(shopper: Shopper, orderId: number): Promise<string> {
   const { chance, clock, room, hubId, tally } = shopper
   const staysAway = chance.happens(0.04)

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 
 /*
- * To be imported by a program before anything else (`--import`): its wall clock is wrong by as many milliseconds as the file at
- * CLOCK_SKEW_FILE says, and changes while it runs when that file does. Its monotonic clock is never wrong.
+ * Imported by a program before anything else (`--import`). The program's wall clock is wrong by the
+ * milliseconds in the file CLOCK_SKEW_FILE, and follows changes of the file. Its monotonic clock is always
+ * correct.
  */
 
 const LOOK_MS = 100
@@ -16,7 +17,7 @@ function look(file: string): void {
     const told = Number(readFileSync(file, 'utf8'))
     if (Number.isFinite(told)) skewMs = told
   } catch {
-    // Nobody has said that it is wrong.
+    // Without the file the clock is correct.
   }
 }
 

@@ -19,7 +19,7 @@ export interface StaffWorld {
 
 const COMMANDS = ['open_bin', 'close_bin', 'raise_bin', 'lower_bin'] as const
 
-/** Somebody at the owner's who plays with the controls. */
+/** A person of the owner who operates controls at random. */
 export async function meddle({ client, clock, chance, hubId, apiKey, isOpen }: StaffWorld): Promise<void> {
   while (isOpen()) {
     await sleep(clock, chance.between(2000, 6000))
@@ -29,10 +29,10 @@ export async function meddle({ client, clock, chance, hubId, apiKey, isOpen }: S
   }
 }
 
-/** Whose bins the hub is at work on, or a customer still comes for. */
+/** States of an order that still needs its bins, or that a customer will collect. */
 const ALIVE = ['preparing', 'ready', 'collecting']
 
-/** Somebody at the hub who empties bins that nobody comes for, while people buy. */
+/** A person at the hub who empties abandoned bins while customers buy. */
 export async function keepBinsFree(world: StaffWorld): Promise<void> {
   const { room, clock, chance, tally, isOpen } = world
   while (isOpen()) {
@@ -57,7 +57,7 @@ async function emptyBin({ room, clock }: Pick<StaffWorld, 'room' | 'clock'>, bin
 
 const binNumber = (bin: string): number => Number(bin.slice('bin-'.length))
 
-/** When all is calm again: empties and closes every bin. False where that cannot be done. */
+/** After the faults: empties and closes every bin. Returns false if that is impossible. */
 export async function emptyAllBins(world: Pick<StaffWorld, 'room' | 'clock'>): Promise<boolean> {
   for (let round = 0; round < 20; round++) {
     const left = (await world.room.state()).bins.filter(({ units, door }) => units > 0 || door !== 'closed')
@@ -68,7 +68,7 @@ export async function emptyAllBins(world: Pick<StaffWorld, 'room' | 'clock'>): P
   return false
 }
 
-/** Counts the rows where the hub is in doubt, and settles by the witness's log what is unknown still. */
+/** Counts the rows with unconfirmed units, and resolves unknown operations by the simulator's own log. */
 export async function settleDoubts({ room, tally }: Pick<StaffWorld, 'room' | 'tally'>): Promise<void> {
   const { stock } = await room.hub()
   const { rows } = await room.state()

@@ -1,11 +1,11 @@
-/** A process that dies sends no answer at all: whoever answers 500 met something that it does not understand. */
+/** A dying process sends no answer. An answer of 500 therefore means an unexpected error. */
 export const serverErrors = (tally: Tally): string[] =>
   tally
     .of('answer ')
     .filter(([name]) => / 500\b/.test(name))
     .map(([name, count]) => `${count} times ${name}`)
 
-/** Counts what happened, by name. */
+/** Counts events by name. */
 export class Tally {
   readonly counts = new Map<string, number>()
 
@@ -13,7 +13,7 @@ export class Tally {
     this.counts.set(name, (this.counts.get(name) ?? 0) + by)
   }
 
-  /** `prefix` taken off, most frequent first. */
+  /** Counts of one prefix, which is removed; most frequent first. */
   of(prefix: string): [string, number][] {
     return [...this.counts]
       .filter(([name]) => name.startsWith(prefix))

@@ -29,7 +29,7 @@ export interface Answer {
   body: { status?: string; result?: Record<string, unknown> & { response_data?: Record<string, unknown> } }
 }
 
-/** The demo's programs with a line between hub and broker that can be cut, as processes of their own. */
+/** The demo's programs as separate processes, with a line between hub and broker that can be cut. */
 export interface Installation {
   seed: SeedResult
   places: DemoPlaces
@@ -38,9 +38,9 @@ export interface Installation {
   proxy: Proxy
   supervisor: Supervisor<DemoProgram>
   pidOf(name: DemoProgram): number
-  /** As the owner, on the controls. */
+  /** Calls a control as the owner. */
   control(method: 'GET' | 'POST', name: string, bin?: number): Promise<Answer>
-  /** Whether the hub itself says that a bin is enabled; `undefined` where it does not answer. */
+  /** Whether the hub itself reports a bin as enabled; `undefined` if it does not answer. */
   enabledAtHub(bin: number): Promise<boolean | undefined>
   /** `npm run hubs`. */
   hubs(...args: string[]): Record<string, string>
@@ -101,7 +101,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
     clock: runtime.clock,
   })
 
-  /** What the hub's own interface says. */
+  /** State from the hub's own interface. */
   async function state(): Promise<
     { health: { bins: { bin_number: number; enabled: boolean }[] } } | undefined
   > {
@@ -126,7 +126,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
     async control(method, name, bin = 2) {
       const answer = await fetch(`${addresses.baseUrl}/api/v1/owners/controls/${name}?bin=${bin}&hub=1`, {
         method,
-        // A connection that was kept may be closed by the service just when it is used again.
+        // The service may close a kept-alive connection exactly when it is used again.
         headers: { 'X-API-Key': seed.owner.api_key, Connection: 'close' },
         signal: AbortSignal.timeout(60_000),
       })

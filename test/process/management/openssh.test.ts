@@ -10,7 +10,7 @@ import { missing, service } from '../../support/services.ts'
 import { commandOf } from '../../support/programs.ts'
 import { freePorts } from '../chaos/ports.ts'
 
-/** OpenSSH's own clients at the real program; a hub's service that is not there is enough for what they may not do. */
+/** OpenSSH's own clients against the real program. Refused calls need no running hub. */
 let folder: string
 let port: number
 let program: ReturnType<typeof spawn>
@@ -88,7 +88,7 @@ const options = (key: string): string[] => [
   ].flatMap((option) => ['-o', option]),
 ]
 
-/** As `ssh larder@hub …`. */
+/** Runs `ssh larder@hub …`. */
 function ssh(
   args: readonly string[],
   { key = 'ed25519', user = 'larder', more = [] as string[], input = '' } = {},
@@ -97,28 +97,31 @@ function ssh(
 }
 
 const opensshTest = service('ssh')
-/** As `id` and `uname` would answer. */
+/** Output of `id` or `uname` would prove a shell. */
 const ofAShell = /uid=|Linux/
 
 describe('OpenSSH’s own client', () => {
-  opensshTest('runs what is allowed, with each type of key, and gets JSON and an exit status', () => {
-    for (const key of ['ed25519', 'ecdsa', 'rsa']) {
-      const { status, stdout } = ssh(['status'], { key })
-      expect([key, status]).toEqual([key, 0])
-      expect(ManagementAnswer.parse(JSON.parse(stdout))).toMatchObject({ ok: true, hub_id: 7 })
-    }
-    expect(ssh(['enable-bin', '9'])).toMatchObject({
-      status: 2,
-      stdout: expect.stringContaining('no bin 9') as string,
-    })
-    // Nobody runs the hub's service here: the command fails, in words.
-    expect(ssh(['restart'])).toMatchObject({
-      status: 1,
-      stdout: expect.stringContaining('could not be stopped') as string,
-    })
-  })
+  opensshTest(
+    'OpenSSH’s client runs the allowed commands with each type of key, and gets JSON and an exit status',
+    () => {
+      for (const key of ['ed25519', 'ecdsa', 'rsa']) {
+        const { status, stdout } = ssh(['status'], { key })
+        expect([key, status]).toEqual([key, 0])
+        expect(ManagementAnswer.parse(JSON.parse(stdout))).toMatchObject({ ok: true, hub_id: 7 })
+      }
+      expect(ssh(['enable-bin', '9'])).toMatchObject({
+        status: 2,
+        stdout: expect.stringContaining('no bin 9') as string,
+      })
+      // The hub's service does not run here: the command fails with a message.
+      expect(ssh(['restart'])).toMatchObject({
+        status: 1,
+        stdout: expect.stringContaining('could not be stopped') as string,
+      })
+    },
+  )
 
-  opensshTest('gets no shell, no terminal and no other command', () => {
+  opensshTest('OpenSSH’s client gets no shell, no terminal and no other command', () => {
     for (const args of [
       ['id'],
       ['sh', '-c', 'id'],
@@ -140,7 +143,7 @@ describe('OpenSSH’s own client', () => {
     expect(terminal.stdout + terminal.stderr).not.toMatch(ofAShell)
   })
 
-  opensshTest('copies nothing, by scp or sftp, in either direction', () => {
+  opensshTest('OpenSSH’s scp and sftp copy nothing in either direction', () => {
     const file = at('file')
     writeFileSync(file, 'hello')
     const remote = 'larder@127.0.0.1:'
@@ -159,7 +162,7 @@ describe('OpenSSH’s own client', () => {
     expect(existsSync(at('copied'))).toBe(false)
   })
 
-  opensshTest('forwards nothing', async () => {
+  opensshTest('OpenSSH’s client cannot forward anything', async () => {
     const server = createServer((socket) => socket.end('through'))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const inner = (server.address() as AddressInfo).port
@@ -175,27 +178,30 @@ describe('OpenSSH’s own client', () => {
     server.close()
   })
 
-  opensshTest('is refused with a wrong key, a short one, another user, and without a key', () => {
-    for (const given of [{ key: 'stranger' }, { key: 'short' }, { user: 'root' }, { user: 'nobody' }]) {
-      const ended = ssh(['status'], given)
-      expect([given, ended.status]).toEqual([given, 255])
-      expect(ended.stderr).toMatch(/Permission denied \(publickey\)/)
-      expect(ended.stdout).toBe('')
-    }
-    const none = ssh(['status'], { more: ['-o', 'PubkeyAuthentication=no'] })
-    expect(none).toMatchObject({ status: 255, stdout: '' })
-    // A public-key signature over SHA-1 is none.
-    const sha1 = ssh(['status'], { key: 'rsa', more: ['-o', 'PubkeyAcceptedAlgorithms=ssh-rsa'] })
-    expect(sha1).toMatchObject({ status: 255, stdout: '' })
-  })
+  opensshTest(
+    'OpenSSH’s client is refused with a wrong key, a short key, another user, and without a key',
+    () => {
+      for (const given of [{ key: 'stranger' }, { key: 'short' }, { user: 'root' }, { user: 'nobody' }]) {
+        const ended = ssh(['status'], given)
+        expect([given, ended.status]).toEqual([given, 255])
+        expect(ended.stderr).toMatch(/Permission denied \(publickey\)/)
+        expect(ended.stdout).toBe('')
+      }
+      const none = ssh(['status'], { more: ['-o', 'PubkeyAuthentication=no'] })
+      expect(none).toMatchObject({ status: 255, stdout: '' })
+      // A public-key signature over SHA-1 is not accepted.
+      const sha1 = ssh(['status'], { key: 'rsa', more: ['-o', 'PubkeyAcceptedAlgorithms=ssh-rsa'] })
+      expect(sha1).toMatchObject({ status: 255, stdout: '' })
+    },
+  )
 
-  opensshTest('is offered no NIST curve, no MAC over what is not encrypted, and no compression', () => {
+  opensshTest('OpenSSH’s client is offered no NIST curve, no MAC over plain text, and no compression', () => {
     const { status, stderr } = ssh(['status'], { more: ['-vv'] })
     expect(status).toBe(0)
     const proposal = stderr.slice(stderr.indexOf('peer server KEXINIT proposal'))
     const offered = (what: string): string[] =>
       new RegExp(`^debug2: ${what}: (.*?)\\r?$`, 'm').exec(proposal)![1]!.split(',')
-    // Beside the exchanges stand the words of two extensions (RFC 8308; OpenSSH's answer to Terrapin).
+    // The list also contains the names of two extensions (RFC 8308; OpenSSH's answer to Terrapin).
     const exchanges = offered('KEX algorithms').filter((name) => !/^(ext-info-s|kex-strict-s-)/.test(name))
     expect(exchanges).toEqual(['curve25519-sha256', 'curve25519-sha256@libssh.org'])
     expect(offered('host key algorithms')).toEqual(['ssh-ed25519'])
@@ -216,7 +222,7 @@ describe('OpenSSH’s own client', () => {
   })
 
   opensshTest(
-    'sees the same host key for ever, and is warned when it is another',
+    'OpenSSH’s client always sees the same host key, and warns of another one',
     async () => {
       const end = async (): Promise<void> => {
         const ended = new Promise((resolve) => program.once('exit', resolve))

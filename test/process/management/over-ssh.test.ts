@@ -10,7 +10,7 @@ const runtime = systemRuntime()
 let folder: string
 let all: Installation
 
-// One installation for all of it; each test leaves every bin enabled.
+// One installation for all tests; each test leaves every bin enabled.
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'larder-ssh-'))
   all = await install(folder, runtime)
@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const until = (condition: () => Promise<boolean>): Promise<unknown> =>
   vi.waitUntil(condition, { timeout: 30_000, interval: 100 })
-/** What the hub answers by the ordinary way; a moment after a restart it may not be there yet. */
+/** The hub's own report over MQTT; after a restart it comes a moment later. */
 async function enabledByMqtt(bin: number): Promise<unknown> {
   const { body } = await all.control('GET', 'get_bin_status', bin)
   return body.result?.response_data?.['enabled']
@@ -63,7 +63,7 @@ const failed = (error_type: string) => ({
   body: { status: 'error', result: { success: false, error_type, hub_id: 1, bin_number: 2 } },
 })
 
-test('with the hub’s service stopped by SIGSTOP a bin is disabled and enabled, and it holds when it runs again', async () => {
+test('a bin of a hub stopped by SIGSTOP can be disabled and enabled over SSH, and stays so when the hub runs again', async () => {
   for (const enabled of [false, true]) {
     const hung = all.pidOf('edge')
     process.kill(hung, 'SIGSTOP')
@@ -77,7 +77,7 @@ test('with the hub’s service stopped by SIGSTOP a bin is disabled and enabled,
   }
 }, 120_000)
 
-test('with the hub’s MQTT cut a bin is disabled, and the cloud does not undo it when the line is back', async () => {
+test('a bin disabled over SSH while MQTT is cut stays disabled when the line returns', async () => {
   all.proxy.stall(['up', 'down'], 600_000)
   all.proxy.cut()
   expect(await all.control('POST', 'disable_bin_ssh', 3)).toEqual(done(3, false, [3]))
@@ -85,7 +85,7 @@ test('with the hub’s MQTT cut a bin is disabled, and the cloud does not undo i
   all.proxy.calm()
   all.proxy.cut()
   await until(async () => (await enabledByMqtt(3)) === false)
-  // What the cloud wants, sent anew together with something else, says the same.
+  // The cloud sends its desired state again with another change, and it agrees.
   expect((await all.control('POST', 'disable_bin', 4)).status).toBe(200)
   await until(async () => (await all.enabledAtHub(4)) === false)
   expect(await all.enabledAtHub(3)).toBe(false)
@@ -95,7 +95,7 @@ test('with the hub’s MQTT cut a bin is disabled, and the cloud does not undo i
   await until(async () => (await enabledByMqtt(4)) === true)
 }, 120_000)
 
-test('several at once are all done, one after the other', async () => {
+test('simultaneous SSH commands are executed one after the other', async () => {
   const answers = await Promise.all([1, 2, 3].map((bin) => all.control('POST', 'disable_bin_ssh', bin)))
   expect(answers.map(({ body }) => body.status)).toEqual(['ok', 'ok', 'ok'])
   await until(async () => (await all.enabledAtHub(3)) === false)
@@ -104,7 +104,7 @@ test('several at once are all done, one after the other', async () => {
   expect(back.map(({ body }) => body.status)).toEqual(['ok', 'ok', 'ok'])
 }, 120_000)
 
-test('a bin that the hub has not is a validation_error, and nothing is restarted', async () => {
+test('a bin that the hub does not have is a validation_error, and nothing is restarted', async () => {
   const before = all.pidOf('edge')
   expect((await all.control('POST', 'enable_bin_ssh', 9)).body).toMatchObject({
     status: 'error',
@@ -113,14 +113,14 @@ test('a bin that the hub has not is a validation_error, and nothing is restarted
   expect(all.pidOf('edge')).toBe(before)
 })
 
-test('with the management service away it is a connection_error', async () => {
+test('a command without a running management service is a connection_error', async () => {
   await all.supervisor.halt('management', 5000)
   expect(await all.control('POST', 'disable_bin_ssh')).toMatchObject(failed('connection_error'))
   all.supervisor.resume('management')
   await until(async () => (await all.control('POST', 'enable_bin_ssh')).body.status === 'ok')
 }, 60_000)
 
-test('a key that is not let in is refused, and the hub goes on undisturbed', async () => {
+test('a key without access is refused, and the hub is not disturbed', async () => {
   const before = all.pidOf('edge')
   const keys = readFileSync(all.places.authorizedKeys, 'utf8')
   writeFileSync(all.places.authorizedKeys, '# nobody\n')
@@ -130,7 +130,7 @@ test('a key that is not let in is refused, and the hub goes on undisturbed', asy
   expect(all.pidOf('edge')).toBe(before)
 })
 
-test('a host key that changed is refused until an operator pins the new one', async () => {
+test('a changed host key is refused until an operator pins the new one', async () => {
   await all.supervisor.halt('management', 5000)
   const old = readFileSync(all.places.hostKey, 'utf8')
   rmSync(all.places.hostKey)
@@ -150,7 +150,7 @@ test('a host key that changed is refused until an operator pins the new one', as
   expect((await all.control('POST', 'enable_bin_ssh')).body.status).toBe('ok')
 }, 60_000)
 
-test('a management service that dies while it has the hub stopped starts it in its next life', async () => {
+test('a management service that dies while it has stopped the hub starts the hub at its own restart', async () => {
   await all.supervisor.halt('edge', 5000)
   writeFileSync(`${all.places.journal}.paused`, '')
   process.kill(all.pidOf('management'), 'SIGKILL')

@@ -3,14 +3,17 @@ import { writeSync } from 'node:fs'
 
 const condemned = new AsyncLocalStorage<{ left: number }>()
 
-/** Whatever `work` sets off dies at the `at`-th checkpoint that it passes: with SIGKILL, in the middle of everything. */
+/** Kills the process with SIGKILL at the `at`-th checkpoint that `work` passes. */
 export const dyingAt = <T>(at: number, work: () => T): T => condemned.run({ left: at }, work)
 
-/** `POINT N` in the environment: the process dies when it comes to that point for the N-th time, whatever brings it there. */
+/**
+ * `POINT N` in the environment: the process dies when it passes that checkpoint for the N-th time, in any
+ * work.
+ */
 const [planned, nth] = (process.env['DIE_AT'] ?? '').split(' ')
 let visits = 0
 
-/** Stands in for `protocol/model/checkpoint.ts`. */
+/** Replaces `protocol/model/checkpoint.ts`. */
 export function noCheckpoint(point: string): void {
   if (point === planned) {
     visits += 1

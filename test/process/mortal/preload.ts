@@ -3,9 +3,9 @@ import { register } from 'node:module'
 import { dyingAt } from './checkpoint.ts'
 
 /**
- * Loaded before the cloud's own program, which is the real one and knows nothing of this: its checkpoints, which do nothing
- * in production, are replaced, as compiled, by ones that can kill the process (`checkpoint.ts`). A request with `X-Die-At: N` dies at the
- * N-th checkpoint that its own work passes; one with `X-Webhook-Dies-At: N` arms the next webhook in the same way.
+ * Loaded before the real cloud program. It replaces the compiled checkpoints, which do nothing in production,
+ * by checkpoints that can kill the process (`checkpoint.ts`). A request with `X-Die-At: N` dies at the N-th
+ * checkpoint of its own work. A request with `X-Webhook-Dies-At: N` arms the next webhook in the same way.
  */
 const replacement = new URL('./checkpoint.js', import.meta.url).href
 register(

@@ -13,9 +13,8 @@ import type { DemoFile } from '../../../simulator/demo/demo.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
 
 const HUB = 1
-/** On a machine that does other things too; on one that does not it takes some seconds. */
+/** Time-out for a busy machine; an idle one needs some seconds. */
 const patience = { timeout: 90_000, interval: 250 }
-/** Of each place. */
 export const PORTS = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'] as const
 
 interface Told {
@@ -38,9 +37,12 @@ export interface Facing {
   blocked: boolean
 }
 
-/** The demo's real programs, a real mail server, and a receiver of webhooks: from a row that fails to whoever can act. */
+/**
+ * The demo's real programs, a real mail server, and a receiver of webhooks: from a row that fails to the
+ * people who can act.
+ */
 export class Place {
-  /** What came to the receiver and was not signed by the cloud. */
+  /** Deliveries without the cloud's signature. */
   readonly wrong: string[] = []
   readonly #folder = mkdtempSync(join(tmpdir(), 'larder-told-'))
   readonly #webhooks: Told[] = []
@@ -60,7 +62,7 @@ export class Place {
         let text = ''
         stream.on('data', (chunk: Buffer) => (text += chunk.toString()))
         stream.on('end', () => {
-          // Lines that are too long are broken by "=" in a mail.
+          // A mail breaks long lines with "=".
           this.#mails.push({ at: Date.now(), text: text.replaceAll('=\r\n', '') })
           done()
         })
@@ -124,14 +126,14 @@ export class Place {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  /** A fault of the simulator, until what is returned ends it. */
+  /** Raises a fault of the simulator. Returns a function that clears it. */
   async fault(type: string, target: string): Promise<() => Promise<unknown>> {
     const fault = await this.#room('POST', 'faults', { type, target, probability: 1 })
     const { id } = fault.json as { id: string }
     return () => this.#room('DELETE', `faults/${id}`)
   }
 
-  /** A new customer who wants one unit: what came of it. */
+  /** A new customer orders one unit; returns the result. */
   async buy(productId: number): Promise<'had it' | 'was refunded' | 'was not charged'> {
     const { base_url } = this.#file!
     this.#customers += 1
@@ -179,7 +181,7 @@ export class Place {
     return (json as Facing[]).filter(({ product_id }) => product_id)
   }
 
-  /** Somebody empties the bins in which something was left. */
+  /** A person empties the bins with left units. */
   async emptyBins(): Promise<void> {
     const { bins } = (await this.#room('GET', 'state')).json as { bins: { bin: string; units: number }[] }
     for (const { bin, units } of bins) {
@@ -190,7 +192,7 @@ export class Place {
     }
   }
 
-  /** Somebody counts a row, as it is in truth. */
+  /** A person counts a row correctly. */
   async count({ cabinet, shelf, row }: Facing): Promise<void> {
     const { rows } = (await this.#room('GET', 'state')).json as { rows: (Facing & { units: number })[] }
     const { units } = rows.find((one) => one.cabinet === cabinet && one.shelf === shelf && one.row === row)!
@@ -199,8 +201,8 @@ export class Place {
   }
 
   /**
-   * The owner has an alarm of a row, or its end: by the API, by mail, by webhook. Returns how long the slowest of them took, in
-   * milliseconds, from when the hub saw it, or the cloud its end.
+   * Waits until the owner has an alarm of a row, or its end, by API, mail and webhook. Returns the slowest
+   * delay in milliseconds since the hub's detection or the cloud's clearing.
    */
   async ownerKnows(facing: Facing, type: 'alarm.raised' | 'alarm.cleared'): Promise<number> {
     const subject = nameOf(facing)
