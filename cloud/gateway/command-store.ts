@@ -1,5 +1,6 @@
 import type { Clock, Runtime } from '../../protocol/model/runtime.ts'
-import { CommandBody, type CommandResult } from '../../protocol/mqtt/command.ts'
+import { auditActionOf, CommandBody, objectOf } from '../../protocol/model/hub-commands.ts'
+import type { CommandResult } from '../../protocol/mqtt/command.ts'
 import { appendAudit, appendAudits, type AuditRecord } from '../platform/audit/audit.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
@@ -181,23 +182,9 @@ const auditOf = (
   detail: Record<string, unknown>,
 ): AuditRecord => ({
   actor,
-  action: actionOf(body),
+  action: auditActionOf(body),
   hubId,
   object,
   result,
   detail: body.name === 'settle_operation' ? { happened: body.happened, ...detail } : detail,
 })
-
-/** As the route that asks for it is called. */
-function actionOf(body: CommandBody): string {
-  if (body.name === 'open_main_door') return 'hubs.request_door_open'
-  return body.name === 'open_fridge' ? `controls.open_fridge_${body.side}` : `controls.${body.name}`
-}
-
-function objectOf(body: CommandBody): string {
-  if ('bin' in body) return `bin-${body.bin}`
-  if ('fridge' in body) return `fridge-${body.fridge}`
-  if ('operation_id' in body) return `operation-${body.operation_id}`
-  if ('order_id' in body) return `order-${body.order_id}`
-  return (body.name satisfies 'open_main_door') && 'main-door'
-}

@@ -8,7 +8,7 @@ import type {
   StateEntry,
   StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
-import type { HubHealth } from '../../protocol/mqtt/session.ts'
+import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
 

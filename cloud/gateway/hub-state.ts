@@ -1,6 +1,7 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
-import { type Heartbeat, HubHealth } from '../../protocol/mqtt/session.ts'
+import { HubHealth } from '../../protocol/model/hub-health.ts'
+import type { Heartbeat } from '../../protocol/mqtt/session.ts'
 import { defaultSettings } from '../platform/settings/rule-settings.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'

@@ -1,5 +1,5 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
-import type { BinHealth, DeviceStatus, HubHealth } from '../../protocol/mqtt/session.ts'
+import type { BinHealth, DeviceStatus, HubHealth } from '../../protocol/model/hub-health.ts'
 import type { z } from 'zod'
 import { fridgeSubject } from '../../protocol/model/subject.ts'
 import { viewBins, type BinView } from './bins/bin.ts'

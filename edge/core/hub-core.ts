@@ -1,7 +1,7 @@
 import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { AcceptanceProtocol, AcceptanceState, KeptAcceptance } from '../../protocol/model/acceptance.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
-import type { HubHealth } from '../../protocol/mqtt/session.ts'
+import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { Location } from '../../protocol/model/location.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
 import type { LeaveOut } from '../journal/inbox.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Location } from '../../protocol/model/location.ts'
-import { CommandBody } from '../../protocol/mqtt/command.ts'
+import { CommandBody } from '../../protocol/model/hub-commands.ts'
 
 /** Turns a row once, over a bin, for nobody's order: a technician tries the row. It is booked as any unit that falls. */
 const TestDispense = z.object({
@@ -13,5 +13,5 @@ const TestDispense = z.object({
 export type TestDispense = z.infer<typeof TestDispense>
 
 /** Commands of a person at the hub: those that the cloud may give, and those that a person must watch. */
-export const HubCommand = z.discriminatedUnion('name', [CommandBody, TestDispense])
+export const HubCommand = z.union([CommandBody, TestDispense])
 export type HubCommand = z.infer<typeof HubCommand>

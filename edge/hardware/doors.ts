@@ -4,7 +4,7 @@ import type { GpioLine, GpioLines, Level, LinesProblem } from '../../protocol/mo
 import type { Log } from '../../protocol/model/log.ts'
 import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
-import type { DoorHealth } from '../../protocol/mqtt/session.ts'
+import type { DoorHealth } from '../../protocol/model/hub-health.ts'
 import { Steady, type SteadyRules } from './steady.ts'
 
 export type DoorStatus = z.infer<typeof DoorHealth>['status']

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { OrderStatus, type OrderStatusName } from '../model/order-status.ts'
+import { namedEnum } from '../model/named-enum.ts'
 import {
   Id,
   Cents,
@@ -17,7 +18,6 @@ import {
   Message,
   Page,
   Total,
-  namedEnum,
   ProcessingStatus,
   ProcessingStatusName,
   PaymentStatus,

@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import { namedEnum } from '../model/named-enum.ts'
 import {
   Cents,
   HubId,
   OrderId,
   CreatedAt,
   ExpectedTotal,
-  namedEnum,
   ProcessingStatus,
   PaymentStatus,
   BinNumber,

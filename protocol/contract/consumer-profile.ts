@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { namedEnum } from '../model/named-enum.ts'
 import {
   Id,
   HubId,
@@ -6,7 +7,6 @@ import {
   CreatedAt,
   UpdatedAt,
   ImageUrl,
-  namedEnum,
   PhoneNumber,
   Email,
   PersonName,

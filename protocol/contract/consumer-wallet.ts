@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { Id, Cents, OrderId, OrderIdOrNull, Currency, CreatedAt, ExpectedTotal, namedEnum } from './fields.ts'
+import { namedEnum } from '../model/named-enum.ts'
+import { Id, Cents, OrderId, OrderIdOrNull, Currency, CreatedAt, ExpectedTotal } from './fields.ts'
 import { PaymentResult, payingErrors } from './consumer-payments.ts'
 import { defineRoutes } from './route.ts'
 

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { nameText } from '../model/name-text.ts'
 import { constraintProblem, constraintTypes, rewardTypes, triggerTypes } from '../model/deal-terms.ts'
-import { Id, Cents, HubId, ProductId, Success, valuesIn } from './fields.ts'
+import { valuesIn } from '../model/named-enum.ts'
+import { Id, Cents, HubId, ProductId, Success } from './fields.ts'
 
 /** The calendar day of a hub. */
 export const DealDate = z.iso.date()

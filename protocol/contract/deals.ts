@@ -9,6 +9,7 @@ import {
   OwnerDealData,
   RewardResult,
 } from './deal-objects.ts'
+import { namedEnum } from '../model/named-enum.ts'
 import {
   Id,
   Cents,
@@ -21,7 +22,6 @@ import {
   NumberCursor,
   NextNumberCursor,
   HasMore,
-  namedEnum,
 } from './fields.ts'
 import { MIB, type Form } from './form.ts'
 import { defineRoutes } from './route.ts'

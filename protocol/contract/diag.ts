@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { Id, Timestamp, valuesIn, namedEnum } from './fields.ts'
+import { valuesIn, namedEnum } from '../model/named-enum.ts'
+import { Id, Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** The background tasks, as their triggers are called (C §4.1). */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { valuesIn, namedEnum } from './fields.ts'
+import { valuesIn, namedEnum } from '../model/named-enum.ts'
 import { errorCodeNames, errorCodes, type ErrorCode } from '../model/error-codes.ts'
 import { errorHelp } from './error-help.ts'
 import { isJsonField } from './form.ts'

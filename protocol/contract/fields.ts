@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { namedEnum } from '../model/named-enum.ts'
 import { nameText } from '../model/name-text.ts'
 import { OrderStatus, type OrderStatusName } from '../model/order-status.ts'
 
@@ -66,33 +67,6 @@ export const Total = z.int().describe('Number of items on all pages together.')
 export const HubFilter = Id.optional().describe(
   'Only this hub. If it is left out: every hub that the credential reaches.',
 )
-
-/** A description of an enumeration: its sentence, and a line for each value. */
-export const valuesIn = <Value extends string | number>(
-  sentence: string,
-  values: Readonly<Record<Value, string>> | ReadonlyMap<Value, string>,
-): string =>
-  [
-    sentence,
-    ...(values instanceof Map ? [...values] : Object.entries(values)).map(
-      ([value, meaning]) => `- \`${value}\`: ${meaning}`,
-    ),
-  ].join('\n')
-
-/**
- * An enumeration as a named component of the OpenAPI document, with a sentence for it and for each of its values. The client's
- * types use the same name.
- */
-export const namedEnum = <const Values extends Readonly<Record<string, string>>>(
-  id: string,
-  sentence: string,
-  values: Values,
-) => {
-  type Name = keyof Values & string
-  return z
-    .enum(Object.keys(values) as [Name, ...Name[]])
-    .meta({ id, description: valuesIn(sentence, values) })
-}
 
 /** The states of an order, as the contract explains them. */
 const statusMeanings: Readonly<Record<OrderStatusName, string>> = {

@@ -1,16 +1,7 @@
 import { z } from 'zod'
 import { alarmKindNames, alarmKinds, severities, type Severity } from '../model/alarms.ts'
-import {
-  Timestamp,
-  HubIdOrNull,
-  Limit,
-  Cursor,
-  NextCursor,
-  HasMore,
-  HubFilter,
-  valuesIn,
-  namedEnum,
-} from './fields.ts'
+import { valuesIn, namedEnum } from '../model/named-enum.ts'
+import { Timestamp, HubIdOrNull, Limit, Cursor, NextCursor, HasMore, HubFilter } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 const AlarmKind = z.enum(alarmKindNames).meta({

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { Cents, Timestamp, HubId, Upc, namedEnum } from './fields.ts'
+import { namedEnum } from '../model/named-enum.ts'
+import { Cents, Timestamp, HubId, Upc } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** `YYYY-MM` */

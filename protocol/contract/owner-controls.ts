@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { ServiceAction } from '../management/command.ts'
 import type { ErrorCode } from '../model/error-codes.ts'
-import { DeviceStatus, DoorLock } from './owner-hubs.ts'
+import { DeviceStatus, DoorLock, DoorPosition, LiftPosition } from '../model/hub-health.ts'
+import { valuesIn, namedEnum } from '../model/named-enum.ts'
 import {
   Id,
   Timestamp,
@@ -9,8 +10,6 @@ import {
   OrderId,
   CommandId,
   DurationMs,
-  valuesIn,
-  namedEnum,
   ProcessingStatus,
   BinNumber,
 } from './fields.ts'
@@ -37,18 +36,6 @@ const controlResult = <T extends z.ZodType>(data: T) =>
       .describe('Result of the command.'),
   })
 
-const DoorPosition = namedEnum('DoorPosition', 'Position of a bin’s door.', {
-  closed: 'the door is closed.',
-  open: 'the door is open.',
-  moving: 'the door is moving.',
-  unknown: 'the hub does not know.',
-})
-const LiftPosition = namedEnum('LiftPosition', 'Position of a bin’s lift.', {
-  up: 'the lift is at the top.',
-  down: 'the lift is at the bottom.',
-  moving: 'the lift is moving.',
-  unknown: 'the hub does not know.',
-})
 const SshErrorType = namedEnum('SshErrorType', 'Cause of the failure.', {
   validation_error: 'the hub has no such bin, or the parameters are invalid.',
   connection_error: 'the hub’s management service cannot be reached.',

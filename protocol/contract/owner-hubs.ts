@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { DeviceStatus as DeviceState } from '../mqtt/session.ts'
-import { Id, Timestamp, HubId, Message, valuesIn, namedEnum } from './fields.ts'
+import { DeviceStatus, DoorLock } from '../model/hub-health.ts'
+import { namedEnum } from '../model/named-enum.ts'
+import { Id, Timestamp, HubId, Message } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 export const HubStatus = namedEnum(
@@ -15,26 +16,6 @@ export const HubStatus = namedEnum(
   },
 )
 export type HubStatus = z.infer<typeof HubStatus>
-
-/** Of a bin or a fridge. */
-export const DeviceStatus = DeviceState.meta({
-  id: 'DeviceStatus',
-  description: valuesIn('State of the device.', {
-    healthy: 'the device works.',
-    maintenance: 'the device is in maintenance.',
-    fault: 'a motion failed, and none has succeeded since; for a fridge: it was too warm.',
-    offline: 'the hub or the device’s controller is offline.',
-    unknown: 'the hub does not know.',
-  } satisfies Record<z.infer<typeof DeviceState>, string>),
-})
-
-/** The lock of a door, with its contact. */
-export const DoorLock = namedEnum('DoorLock', 'State of a door with a lock.', {
-  locked: 'the door is closed and locked.',
-  unlocked: 'the door is closed and unlocked.',
-  open: 'the door is open.',
-  unknown: 'the hub is offline or does not know.',
-})
 
 const MainDoor = namedEnum('MainDoor', 'State of the main door.', {
   closed: 'the door is closed.',

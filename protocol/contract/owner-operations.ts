@@ -1,16 +1,6 @@
 import { z } from 'zod'
-import {
-  Id,
-  Timestamp,
-  HubId,
-  Limit,
-  Cursor,
-  NextCursor,
-  HasMore,
-  HubFilter,
-  valuesIn,
-  namedEnum,
-} from './fields.ts'
+import { valuesIn, namedEnum } from '../model/named-enum.ts'
+import { Id, Timestamp, HubId, Limit, Cursor, NextCursor, HasMore, HubFilter } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 export const operationStates = ['unknown', 'happened', 'not_happened', 'settled'] as const

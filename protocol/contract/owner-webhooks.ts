@@ -1,18 +1,8 @@
 import { z } from 'zod'
 import { eventTypes, TEST_EVENT } from '../model/event-types.ts'
 import { eventMeanings } from './event-data.ts'
-import {
-  Id,
-  Timestamp,
-  CreatedAt,
-  DurationMs,
-  Limit,
-  Cursor,
-  NextCursor,
-  HasMore,
-  valuesIn,
-  namedEnum,
-} from './fields.ts'
+import { valuesIn, namedEnum } from '../model/named-enum.ts'
+import { Id, Timestamp, CreatedAt, DurationMs, Limit, Cursor, NextCursor, HasMore } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 const WebhookEventType = z.enum(['*', ...eventTypes]).meta({

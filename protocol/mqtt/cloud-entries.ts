@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { WantedLine } from '../model/hub-commands.ts'
 import { Location } from '../model/location.ts'
 import { Hex128, OrderId } from './session.ts'
 
@@ -52,10 +53,6 @@ export const StockCount = z.object({
   counted_at: z.number(),
 })
 export type StockCount = z.infer<typeof StockCount>
-
-/** Of a line so many units are still wanted, whatever was ordered: those that have not begun to be dispensed are left out. */
-export const WantedLine = z.object({ line_id: z.int(), wanted: z.int().min(0) })
-export type WantedLine = z.infer<typeof WantedLine>
 
 export const CloudEntry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('order.queued'), order: QueuedOrder }),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StorageFault } from '../model/storage.ts'
+import { HubHealth } from '../model/hub-health.ts'
 
 /** 128 random bits in hexadecimal. */
 export const Hex128 = z.string().regex(/^[0-9a-f]{32}$/)
@@ -92,45 +92,6 @@ export const Presence = z.object({
   goodbye: z.literal(true).optional(),
 })
 export type Presence = z.infer<typeof Presence>
-
-export const DeviceStatus = z.enum(['healthy', 'maintenance', 'fault', 'offline', 'unknown'])
-export const BinHealth = z.object({
-  bin_number: z.int().min(1).max(9),
-  /** Units that fit into it at once. */
-  capacity: z.int().min(1),
-  enabled: z.boolean(),
-  status: DeviceStatus,
-  door: z.enum(['closed', 'open', 'moving', 'unknown']),
-  lift: z.enum(['up', 'down', 'moving', 'unknown']),
-  occupied: z.boolean().nullable(),
-  fault_code: z.string().max(64).nullable(),
-  order_id: OrderId.nullable(),
-})
-export type BinHealth = z.infer<typeof BinHealth>
-export const FridgeHealth = z.object({
-  fridge_number: z.int().min(1).max(9),
-  enabled: z.boolean(),
-  status: DeviceStatus,
-  temperature: z.number().nullable(),
-  /** It was too warm for too long, and nobody has confirmed it since. */
-  shutoff: z.boolean(),
-})
-export const DoorHealth = z.object({
-  door: z.string().max(40),
-  status: z.enum(['locked', 'unlocked', 'open', 'unknown']),
-})
-
-export const HubHealth = z.object({
-  accepting_orders: z.boolean(),
-  bins: z.array(BinHealth).max(9),
-  fridges: z.array(FridgeHealth).max(9),
-  doors: z.array(DoorHealth).max(64),
-  /** Operations whose outcome nobody knows yet (I1), for the owner to settle. */
-  unknown_operations: z.int(),
-  /** Why the hub cannot use its storage; absent while the storage works. Since version 11. */
-  storage: StorageFault.optional(),
-})
-export type HubHealth = z.infer<typeof HubHealth>
 
 /** Hub → cloud, every 15 s and soon after a change of what it says. The last one holds. */
 export const Heartbeat = z.object({

@@ -1,6 +1,6 @@
 import { healthyBins } from '../support/hub-row.ts'
 import { sql } from 'kysely'
-import type { HubHealth } from '../../protocol/mqtt/session.ts'
+import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 
 const DAY_MS = 86_400_000

@@ -1,5 +1,5 @@
 import { Command } from '../../protocol/mqtt/command.ts'
-import type { HubHealth } from '../../protocol/mqtt/session.ts'
+import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import { downTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport, TransportHandlers } from '../../protocol/mqtt/transport.ts'
 

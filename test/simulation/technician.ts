@@ -4,7 +4,7 @@ import { settleFromAfar } from '../../cloud/operations/controls/unknown-operatio
 import { ApiError } from '../../cloud/platform/api-error.ts'
 import type { CommerceServices } from '../../cloud/commerce/services.ts'
 import { fridgeSides } from '../../protocol/model/hardware.ts'
-import type { CommandBody } from '../../protocol/mqtt/command.ts'
+import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
 import { facingsOf } from './hardware.ts'

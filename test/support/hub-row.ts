@@ -1,7 +1,7 @@
 import type { Insertable } from 'kysely'
 import type { Tables } from '../../cloud/platform/store/schema.ts'
 import { openHub } from '../../cloud/operations/hubs/create-hub.ts'
-import type { HubHealth } from '../../protocol/mqtt/session.ts'
+import type { HubHealth } from '../../protocol/model/hub-health.ts'
 
 type HubRow = Insertable<Tables['hubs']>
 

@@ -19,7 +19,7 @@ import {
 import { amountShare, lineShareOf, nextUnits, takeShare, type Share } from './shares.ts'
 import { isAtHub, lockItems, lockOrderAgain, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import type { WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { WantedLine } from '../../../protocol/model/hub-commands.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { KEEP_MS } from '../../platform/http/idempotency.ts'

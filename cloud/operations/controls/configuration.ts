@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { holdsWithin } from '../../../protocol/model/runtime.ts'
-import type { HubHealth } from '../../../protocol/mqtt/session.ts'
+import type { HubHealth } from '../../../protocol/model/hub-health.ts'
 import { checkBins } from '../../commerce/orders/bin-alarm.ts'
 import { withholdDisabled } from '../../commerce/catalogue/withheld.ts'
 import { readConfirmed, readHubConfig } from '../../commerce/fulfilment/hub-snapshot.ts'

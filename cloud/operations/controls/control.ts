@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import type { CommandBody } from '../../../protocol/mqtt/command.ts'
-import type { BinHealth, HubHealth } from '../../../protocol/mqtt/session.ts'
+import { deadlineOf } from '../../../protocol/model/hub-commands.ts'
+import type { BinHealth, HubHealth } from '../../../protocol/model/hub-health.ts'
 import type { CommandOutcome, CommandRequest, Commands } from '../../gateway/commands.ts'
 import { hubState, type HubState } from '../../gateway/hub-state.ts'
 import { ApiError } from '../../platform/api-error.ts'
@@ -18,31 +18,7 @@ export function sendAudited(
   request: CommandRequest,
 ): Promise<CommandOutcome> {
   const { commandTimeoutMs } = context.settings
-  return commands.send({ timeoutMs: commandTimeoutMs * durationOf(request.body), ...request })
-}
-
-/** How long a command may take until it counts as unanswered, in `commandTimeoutMs`: a lift is slower than a door. */
-function durationOf(body: CommandBody): number {
-  switch (body.name) {
-    case 'raise_bin':
-    case 'lower_bin':
-      return 2
-    case 'cycle_bin':
-      return 1 + 0.4 * body.cycles
-    case 'open_bin':
-    case 'close_bin':
-    case 'get_bin_status':
-    case 'reconnect_bin':
-    case 'open_fridge':
-    case 'close_fridge':
-    case 'reconnect_fridge':
-    case 'open_main_door':
-    case 'open_delivery':
-    case 'cancel_order':
-    case 'reduce_order':
-    case 'settle_operation':
-      return 1
-  }
+  return commands.send({ timeoutMs: commandTimeoutMs * deadlineOf(request.body), ...request })
 }
 
 export interface BinRequest {

@@ -1,5 +1,6 @@
 import { fridgeDoor, fridgeSides, MAIN_DOOR } from '../../../protocol/model/hardware.ts'
-import type { CommandBody, CommandReason } from '../../../protocol/mqtt/command.ts'
+import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
+import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { CommandEnd } from '../../journal/commands.ts'
 import { finishCommand } from '../command-results.ts'
 import type { Context } from '../context.ts'

@@ -1,4 +1,5 @@
-import type { QueuedOrder, WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { WantedLine } from '../../../protocol/model/hub-commands.ts'
+import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { LineProgress } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Journal } from '../../journal/journal.ts'

@@ -1,6 +1,6 @@
 import type { BinAtHub } from '../../../cloud/commerce/orders/bin-room.ts'
 import type { CloudDatabase } from '../../../cloud/platform/store/database.ts'
-import type { HubHealth } from '../../../protocol/mqtt/session.ts'
+import type { HubHealth } from '../../../protocol/model/hub-health.ts'
 
 /** A bin as its hub's ledger says it, of what the hub's health says. */
 export const binOfHealth = (bin: HubHealth['bins'][number]): BinAtHub => ({

@@ -1,6 +1,7 @@
 import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/commands.ts'
 import { refOf } from '../../../edge/core/operations/intend.ts'
-import { CloudEntry, type QueuedOrder, type WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { WantedLine } from '../../../protocol/model/hub-commands.ts'
+import { CloudEntry, type QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEvidence, Motion, WorldEvidence } from '../../invariants/evidence.ts'
 import type { Report, Shop } from './shop.ts'
 

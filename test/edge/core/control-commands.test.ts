@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { CommandBody } from '../../../protocol/mqtt/command.ts'
+import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
 import { uuid } from '../../support/uuid.ts'
 import { config, Crash, HubBench } from './hub-bench.ts'
 

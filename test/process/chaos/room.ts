@@ -1,7 +1,7 @@
 import { sleep, type Clock } from '../../../protocol/model/runtime.ts'
 import type { HubState } from '../../../simulator/hub-state.ts'
 import type { Motion } from '../../invariants/evidence.ts'
-import type { HubHealth } from '../../../protocol/mqtt/session.ts'
+import type { HubHealth } from '../../../protocol/model/hub-health.ts'
 import type { OrderSummary, FacingStock, UnknownOperation } from '../../../edge/core/hub-core.ts'
 import type { Plant } from './plant.ts'
 

@@ -2,12 +2,12 @@ import { healthyBins } from '../../../support/hub-row.ts'
 import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Clock } from '../../../../protocol/model/runtime.ts'
 import type { Command, CommandResult } from '../../../../protocol/mqtt/command.ts'
+import type { HubHealth } from '../../../../protocol/model/hub-health.ts'
 import type {
   Ack,
   Batch,
   Hail,
   Hello,
-  HubHealth,
   Later,
   ReceiverPosition,
   Welcome,

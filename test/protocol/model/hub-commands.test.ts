@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { routes } from '../../../protocol/contract/routes.ts'
+import { type CommandName, commandNames, commandRow } from '../../../protocol/model/hub-commands.ts'
+
+const specFile = resolve(import.meta.dirname, '../../../protocol/mqtt/SPEC.md')
+const code = (words: readonly string[]): string => words.map((word) => `\`${word}\``).join(', ')
+
+function callersOf(name: CommandName): string {
+  const { callers, page } = commandRow(name)
+  const { owner, customer } = callers
+  return [owner && `owner (\`${owner}\`)`, customer && 'customer', page && 'page'].filter(Boolean).join(', ')
+}
+
+/** A line of the table in SPEC §6. */
+function lineOf(name: CommandName): string {
+  const { summary, parameters, result, deadline, deadlinePerCycle, isRepeatable } = commandRow(name)
+  const data = result ? `\`{${Object.keys(result.shape).join(', ')}}\`` : 'null'
+  const time = deadlinePerCycle === undefined ? deadline : `${deadline} + ${deadlinePerCycle} × cycles`
+  const again = isRepeatable ? 'yes' : 'no'
+  return `| \`${name}\` | ${summary} | ${code(Object.keys(parameters))} | ${data} | ${callersOf(name)} | ${time} | ${again} |`
+}
+
+test('the table of commands in the SPEC is the table of the code (vitest -u writes it)', async () => {
+  const spec = readFileSync(specFile, 'utf8')
+  const table = /(?<=\n\| Command \|.*\n\|-.*\n)(\|.*\n)+/
+  expect(spec).toMatch(table)
+  const lines = commandNames.map((name) => `${lineOf(name)}\n`).join('')
+  await expect(spec.replace(table, () => lines)).toMatchFileSnapshot(specFile)
+})
+
+test.each(commandNames)('%s: its example is a result', (name) => {
+  const { result, example } = commandRow(name)
+  if (result === null) return expect(example).toBeNull()
+  expect(z.strictObject(result.shape).safeParse(example).error).toBeUndefined()
+})
+
+test.each(commandNames)('%s: its path at the page names parameters that it has', (name) => {
+  const { page, parameters } = commandRow(name)
+  const named = [...(page?.path.matchAll(/\{(\w+)\}/g) ?? [])].map(([, parameter]) => parameter!)
+  const given = [...named, ...Object.keys(page?.defaults ?? {})]
+  expect(page === undefined ? given : given.toSorted()).toEqual(
+    page === undefined ? [] : Object.keys(parameters).toSorted(),
+  )
+})
+
+test.each(commandNames)('%s: its route needs the scope that the table names', (name) => {
+  const { callers, route } = commandRow(name)
+  if (route)
+    expect(Object.values(routes).map(({ auth }) => auth)).toContainEqual({
+      kind: 'api',
+      scope: callers.owner,
+    })
+})
