@@ -4,8 +4,9 @@ import { bestsellerWork } from './catalogue/bestsellers.ts'
 import { searchNameWork } from './catalogue/search-names.ts'
 import { redemptionWork } from './deals/redemptions.ts'
 import { overdueWork } from './fulfilment/overdue.ts'
-import { removalWork } from './methods/remove-method.ts'
-import { savingWork } from './methods/save-method.ts'
+import { customers } from './methods/customers.ts'
+import { methods } from './methods/methods.ts'
+import { moneyWork } from './money/operations.ts'
 import { deadlineWork } from './orders/move-order.ts'
 import { checkWork } from './payments/check-moves.ts'
 import { orphanWork } from './payments/orphaned-payments.ts'
@@ -25,8 +26,7 @@ export const commerceWork = (services: MoneyServices): WorkKinds => ({
   ...checkWork(services),
   ...orphanWork(services),
   ...depositWork(services),
-  ...savingWork(services),
-  ...removalWork(services),
+  ...moneyWork(services, [customers, methods]),
   ...redemptionWork(services.context),
   ...bestsellerWork(services.context),
   ...salesWork(services.context),

@@ -10,7 +10,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import { allOf, rowUpdate, statement } from '../../platform/store/statement.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { refundLate } from '../refunds/undelivered.ts'
-import { saveAfterPayment } from '../methods/method-rows.ts'
+import { saveAfterPayment } from '../methods/methods.ts'
 import { bookedStatus, refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { sealedSecret, type Intent } from '../processors/processor.ts'
 

@@ -6,8 +6,7 @@ import { rememberCustomer } from '../../commerce/deals/customers.ts'
 import { discardOrder } from '../../commerce/fulfilment/delete-order.ts'
 import { LAST_ACTIVE } from '../../commerce/orders/order-rows.ts'
 import type { Media } from '../../platform/media/media.ts'
-import { forgetCustomers } from '../../commerce/methods/method-rows.ts'
-import { carryOutRemovals } from '../../commerce/methods/remove-method.ts'
+import { forgetCustomers, removeCustomers } from '../../commerce/methods/customers.ts'
 import { openDeposits } from '../../commerce/wallet/deposit.ts'
 import { readBalance } from '../../commerce/wallet/wallet-ledger.ts'
 import type { CommerceServices } from '../../commerce/services.ts'
@@ -45,7 +44,7 @@ export async function deleteUser(
     await erase(tx, context, caller)
   })
   context.checkpoint('user.after-erase')
-  await carryOutRemovals(services, caller.userId)
+  await removeCustomers(services, caller.userId)
 }
 
 /** Oldest first. Throws `order_in_progress` where any of them is a hub's to end. */

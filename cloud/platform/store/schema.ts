@@ -8,6 +8,7 @@ import { eventTables } from './tables/events.ts'
 import { gatewayTables } from './tables/gateway.ts'
 import { hubTables } from './tables/hubs.ts'
 import { mediaTables } from './tables/media.ts'
+import { moneyTables } from './tables/money.ts'
 import { orderTables } from './tables/orders.ts'
 import { paymentTables } from './tables/payments.ts'
 import { peopleTables } from './tables/people.ts'
@@ -26,6 +27,7 @@ export const tables = {
   ...catalogueTables,
   ...orderTables,
   ...paymentTables,
+  ...moneyTables,
   ...walletTables,
   ...processorTables,
   ...sandboxTables,

@@ -15,7 +15,7 @@ import {
 } from './queue.ts'
 
 /** What a look is given. */
-export type Work = Pick<Claimed, 'subject' | 'attempts'>
+export type Work = Pick<Claimed, 'kind' | 'subject' | 'attempts'>
 
 export interface Outcome {
   /** When to look again (milliseconds since the Unix epoch); null: there is nothing more to do. */

@@ -19,9 +19,10 @@ export const processorTables = {
     customer_id: int.references('processor_customers', { onDelete: 'cascade' }).fixed,
     user_id: int.references('users').fixed,
     processor: text.fixed,
-    /** The processor's id of the method; while it is `saving`, possibly a token for it. */
+    /** The processor's id of the method; until that is known, possibly a token for it. */
     ref: text,
-    state: oneOf(['saving', 'saved']),
+    /** `removing`: its customer has removed it, and it is to be detached at the processor. */
+    state: oneOf(['saving', 'saved', 'removing']),
     /** Null until the processor has said it. */
     type: oneOf(PaymentMethodType.options).nullable,
     brand: text.nullable,
@@ -32,25 +33,10 @@ export const processorTables = {
     created_at: instant.fixed,
   })
     .unique('customer_id', 'ref')
-    .check(`state = 'saving' or ${isKnown}`)
+    .check(`state <> 'saved' or ${isKnown}`)
     .index('payment_methods_by_user', ['user_id', 'id'])
     // Of one that is being saved it is a wish.
     .uniqueIndex('payment_methods_one_default', ['customer_id'], "is_default = 1 and state = 'saved'"),
-  /** What is no longer ours and has to go at the processor, too: deleted once it has. */
-  processor_removals: defineTable({
-    id,
-    processor: text.fixed,
-    /** Of a customer whose id was never learned it is null: it is learned first. */
-    customer_ref: text.nullable,
-    customer_id: int.fixed,
-    user_id: int.fixed,
-    /** When the customer was begun. */
-    begun_at: instant.fixed,
-    /** Null: the customer goes, with every method. */
-    method: text.nullable.fixed,
-    /** The processor may have been asked: it cannot be taken back any more. */
-    is_begun: flag,
-  }),
   /** What tells this installation's objects at a processor from those of others that share the account. */
   installation: defineTable({ id: int.primaryKey.check('= 1').fixed, name: text.fixed }),
 }

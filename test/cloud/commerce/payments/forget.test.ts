@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
+import { removeMethod, saveMethod } from '../../../../cloud/commerce/methods/methods.ts'
 import { listMethods } from '../../../../cloud/commerce/methods/method-rows.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
-import { removeMethod } from '../../../../cloud/commerce/methods/remove-method.ts'
-import { saveMethod } from '../../../../cloud/commerce/methods/save-method.ts'
 import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
 import { atEachCheckpoint } from '../../support/each-checkpoint.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
@@ -35,7 +34,8 @@ const isErased = async (shop: Shop, userId: number): Promise<boolean> => {
     .executeTakeFirstOrThrow()
   return row.deleted_at !== null
 }
-const removals = (shop: Shop) => shop.context.db.kysely.selectFrom('processor_removals').selectAll().execute()
+const removals = (shop: Shop) =>
+  shop.context.db.kysely.selectFrom('money_operations').selectAll().where('goal', '=', 'ended').execute()
 
 onEachProcessor('whoever is deleted', (open) => {
   test('is forgotten by the processor, with every method; others are not, and what was paid can be refunded', async () => {
@@ -123,7 +123,7 @@ onEachProcessor('whoever is deleted', (open) => {
         expect(await removals(shop)).toEqual([])
       },
     )
-    for (const point of ['user.after-erase', 'removal.before-processor', 'removal.after-processor'])
+    for (const point of ['user.after-erase', 'customer.before-processor', 'customer.after-processor'])
       expect(points).toContain(point)
   })
 })
@@ -162,6 +162,6 @@ onEachProcessor('a crash', (open) => {
         expect(await removals(shop)).toEqual([])
       },
     )
-    expect(points).toContain('removal.after-processor')
+    expect(points).toContain('method.after-processor')
   })
 })

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
+import { removeMethod, saveMethod } from '../../../../cloud/commerce/methods/methods.ts'
 import { listMethods } from '../../../../cloud/commerce/methods/method-rows.ts'
-import { removeMethod } from '../../../../cloud/commerce/methods/remove-method.ts'
-import { saveMethod } from '../../../../cloud/commerce/methods/save-method.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
@@ -12,7 +11,8 @@ const save = (shop: Shop, userId: number, method: string) =>
 const list = (shop: Shop, userId: number) =>
   listMethods(shop.context.db.kysely, userId, shop.services.processor.name)
 const remove = (shop: Shop, userId: number, method: string) => removeMethod(shop.services, { userId, method })
-const removals = (shop: Shop) => shop.context.db.kysely.selectFrom('processor_removals').selectAll().execute()
+const removals = (shop: Shop) =>
+  shop.context.db.kysely.selectFrom('money_operations').selectAll().where('goal', '=', 'ended').execute()
 
 const payWith = async (shop: Shop, userId: number, method: string) => {
   const { id: orderId } = await shop.cart(userId, { 1: 1 })
@@ -93,15 +93,16 @@ onEachProcessor('payment methods', (open) => {
   })
 
   test('that are saved again before their removal has begun stay, and pay', async () => {
-    let dies = true
+    let dies = false
     const shop = await open({
       checkpoint: (point) => {
-        if (point === 'removal.before-begin' && dies) throw new Error('killed')
+        if (point === 'method.before-processor' && dies) throw new Error('killed')
       },
       onFault: () => undefined,
     })
     const userId = await shop.customer()
     const { payment_method_id: method } = await save(shop, userId, 'pm_card_visa')
+    dies = true
     await remove(shop, userId, method)
     expect(await list(shop, userId)).toEqual([])
     dies = false

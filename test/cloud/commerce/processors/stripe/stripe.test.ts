@@ -2,7 +2,7 @@ import { identityOf } from '../../../../../cloud/commerce/processors/processor.t
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../../protocol/model/order-status.ts'
 import { pay } from '../../../../../cloud/commerce/payments/pay.ts'
-import { saveMethod } from '../../../../../cloud/commerce/methods/save-method.ts'
+import { saveMethod } from '../../../../../cloud/commerce/methods/methods.ts'
 import { signPayload } from '../../../../../cloud/commerce/processors/signature.ts'
 import { createStripe } from '../../../../../cloud/commerce/processors/stripe/stripe.ts'
 import { receiveWebhook } from '../../../../../cloud/commerce/payments/webhook.ts'

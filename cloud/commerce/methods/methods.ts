@@ -1,0 +1,307 @@
+import { createHash } from 'node:crypto'
+import type { SetupIntentSecret, PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { schedule, unschedule } from '../../platform/work/queue.ts'
+import {
+  begin,
+  erase,
+  keyOf,
+  markAsked,
+  MoneyOperations,
+  readOperation,
+  setGoal,
+  workOf,
+  type Answer,
+  type Operation,
+} from '../money/operations.ts'
+import {
+  identityOf,
+  MethodRefused,
+  orUnavailable,
+  refusal,
+  tryNow,
+  type MethodDetails,
+} from '../processors/processor.ts'
+import type { MoneyServices } from '../services.ts'
+import { ensureCustomer, lockCustomer, type Customer, type CustomerRow } from './customers.ts'
+import {
+  keepDefault,
+  makeDefault,
+  methodByRef,
+  storeMethod,
+  viewMethod,
+  type MethodRow,
+} from './method-rows.ts'
+
+/** A method with its customer at the processor. */
+type FoundMethod = MethodRow & { customer_ref: string | null }
+
+/** Attaches a method to its customer at the processor, and detaches it. */
+export const methods = new MoneyOperations<FoundMethod, MethodRow, MethodDetails>({
+  name: 'method',
+  find: (q, id) =>
+    q
+      .selectFrom('payment_methods as m')
+      .innerJoin('processor_customers as c', 'c.id', 'm.customer_id')
+      .selectAll('m')
+      .select('c.ref as customer_ref')
+      .where('m.id', '=', id)
+      .executeTakeFirst(),
+  async request(services, operation, method) {
+    if (operation.goal === 'done') return attach(services, operation, method)
+    // Detaching is for good: from here on the removal cannot be taken back.
+    const isAsked = await services.context.db.transact(async (tx) => {
+      await lockCustomer(tx, method.customer_id)
+      return markAsked(tx, operation)
+    })
+    if (!isAsked) return null
+    // The key finds a method whose id was never learned.
+    const answer = method.type === null ? await attach(services, operation, method) : undefined
+    const ref = answer?.extra?.ref ?? method.ref
+    await services.processor.detachMethod({ method: ref, customer: method.customer_ref! })
+    return { outcome: 'removed' }
+  },
+  async lock(tx, { id, customer_id }) {
+    if (!(await lockCustomer(tx, customer_id))) return undefined
+    return tx.q.selectFrom('payment_methods').selectAll().where('id', '=', id).executeTakeFirst()
+  },
+  async apply(tx, _context, { subject: row, operation, extra: details }) {
+    if (operation.state !== 'succeeded') return deleteMethod(tx, row.id)
+    if (!details || row.state === 'saved') return
+    const twin = await methodByRef(tx, row.customer_id, details.ref)
+    if (!twin || twin.id === row.id)
+      return storeMethod(tx, row, details, row.state === 'removing' ? 'removing' : 'saved')
+    // A token for a method that is saved already, or will be.
+    await deleteMethod(tx, row.id)
+    if (row.is_default === 1) await makeDefault(tx, twin)
+    if (twin.state === 'saving')
+      await storeMethod(tx, { ...twin, is_default: row.is_default }, details, 'saved')
+  },
+})
+
+async function attach(
+  { processor }: MoneyServices,
+  operation: Operation,
+  { ref: method, customer_ref: customer }: FoundMethod,
+): Promise<Answer<MethodDetails>> {
+  try {
+    const extra = await processor.attachMethod({
+      idempotencyKey: keyOf(operation),
+      method,
+      customer: customer!,
+    })
+    return { outcome: 'succeeded', extra }
+  } catch (error) {
+    if (error instanceof MethodRefused) return { outcome: 'failed', reason: error.declineCode }
+    throw error
+  }
+}
+
+async function deleteMethod(tx: Tx, id: number): Promise<void> {
+  await tx.q.deleteFrom('payment_methods').where('id', '=', id).execute()
+  await erase(tx, 'method', id)
+}
+
+/**
+ * Lets a user enter a method in the processor's own form (C §4.4). An unused intent has no effect, so nothing is recorded.
+ * Throws `processor_unavailable`.
+ */
+export async function createSetupIntent(
+  services: MoneyServices,
+  userId: number,
+  requestKey: string | undefined,
+): Promise<SetupIntentSecret> {
+  const { context, processor } = services
+  const customer = await orUnavailable(ensureCustomer(services, userId))
+  // The processor bounds the length of a key.
+  const name = createHash('sha256')
+    .update(requestKey ?? uuidv7(context.runtime))
+    .digest('hex')
+  const { ref, clientSecret, status } = await orUnavailable(
+    processor.createSetupIntent({
+      idempotencyKey: `setup:${identityOf(customer)}:${name}`,
+      customer: customer.ref,
+    }),
+  )
+  return { setup_intent_id: ref, client_secret: clientSecret, status }
+}
+
+export interface SaveRequest {
+  userId: number
+  method: string
+  setDefault: boolean
+}
+
+/** How many methods a user can save. */
+const MAX_METHODS = 50
+
+/** Saves a method. Throws `payment_method_not_found`, `card_declined`, `processor_unavailable`. */
+export async function saveMethod(services: MoneyServices, request: SaveRequest): Promise<PaymentMethod> {
+  const { context, processor } = services
+  if (!processor.savesMethod(request.method)) throw new ApiError('payment_method_not_found')
+  const customer = await orUnavailable(ensureCustomer(services, request.userId))
+  const beginSaving = () => context.db.transact((tx) => findOrBegin(tx, services, customer, request))
+  let row = await beginSaving()
+  if (row.state === 'removing') {
+    // The processor may have been asked to detach the method. Then it is detached before it is saved again.
+    await orUnavailable(executeMethod(services, row, customer))
+    row = await beginSaving()
+  }
+  if (row.state === 'saved') return viewMethod(row)
+  const answer = await orUnavailable(executeMethod(services, row, customer))
+  if (answer?.outcome === 'failed') throw refusal(answer.reason ?? null)
+  const ref = answer?.extra?.ref ?? row.ref
+  const saved = await context.db.transact((tx) => methodByRef(tx, customer.id, ref))
+  if (saved?.state !== 'saved') throw new ApiError('payment_method_not_found')
+  return viewMethod(saved)
+}
+
+/** Asks the processor for a caller. Returns its answer; undefined if there was none to ask for. */
+async function executeMethod(
+  services: MoneyServices,
+  row: MethodRow,
+  { ref: customer_ref }: Pick<CustomerRow, 'ref'>,
+): Promise<Answer<MethodDetails> | undefined> {
+  const operation = await readOperation(services.context.db.kysely, 'method', row.id)
+  return operation && methods.execute(services, { ...row, customer_ref }, operation, { by: 'caller' })
+}
+
+async function findOrBegin(
+  tx: Tx,
+  { context }: MoneyServices,
+  { id }: Customer,
+  { method: ref, setDefault }: SaveRequest,
+): Promise<MethodRow> {
+  const customer = await lockCustomer(tx, id)
+  if (!customer) throw new ApiError('user_not_found')
+  const known = await methodByRef(tx, id, ref)
+  if (known) {
+    const row = known.state === 'removing' ? await takeBack(tx, context, known) : known
+    if (!setDefault || row.state === 'removing') return row
+    await makeDefault(tx, row)
+    return { ...row, is_default: 1 }
+  }
+  const { count } = await tx.q
+    .selectFrom('payment_methods')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('customer_id', '=', id)
+    .where('state', '<>', 'removing')
+    .executeTakeFirstOrThrow()
+  if (count >= MAX_METHODS)
+    throw new ApiError('validation_error', `${MAX_METHODS} payment methods are saved already.`)
+  return beginMethod(tx, context, customer, {
+    ref,
+    isDefault: setDefault,
+    dueAt: context.runtime.clock.now() + context.settings.paymentRecheckMs,
+  })
+}
+
+/** Takes the removal of a method back, unless the processor may have been asked. Under the customer's lock. */
+async function takeBack(tx: Tx, { runtime }: CloudContext, row: MethodRow): Promise<MethodRow> {
+  const operation = await readOperation(tx.q, 'method', row.id)
+  if (!operation || operation.in_doubt === 1) return row
+  const state = operation.state === 'succeeded' ? 'saved' : 'saving'
+  await tx.q.updateTable('payment_methods').set({ state }).where('id', '=', row.id).execute()
+  await setGoal(tx, operation, 'done')
+  if (state === 'saved') await unschedule(tx, workOf('method'), row.id)
+  else await schedule(tx, workOf('method'), row.id, runtime.clock.now())
+  await keepDefault(tx, row.customer_id)
+  return tx.q.selectFrom('payment_methods').selectAll().where('id', '=', row.id).executeTakeFirstOrThrow()
+}
+
+/** Begins to save a method. Under the customer's lock. */
+async function beginMethod(
+  tx: Tx,
+  { runtime }: CloudContext,
+  { id, user_id, processor }: CustomerRow,
+  { ref, isDefault, dueAt }: { ref: string; isDefault: boolean; dueAt: number },
+): Promise<MethodRow> {
+  const now = runtime.clock.now()
+  const row = await tx.q
+    .insertInto('payment_methods')
+    .values({
+      customer_id: id,
+      user_id,
+      processor,
+      ref,
+      state: 'saving',
+      is_default: isDefault ? 1 : 0,
+      created_at: now,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await begin(tx, { kind: 'method', subject: row.id, processor, started_at: now }, dueAt)
+  return row
+}
+
+/** Begins to save a method that has paid, if its customer asked for that. Does nothing if the customer is gone. */
+export async function saveAfterPayment(
+  tx: Tx,
+  context: CloudContext,
+  { userId, processor, ref }: { userId: number; processor: string; ref: string },
+): Promise<void> {
+  const known = await tx.q
+    .selectFrom('processor_customers')
+    .select('id')
+    .where('user_id', '=', userId)
+    .where('processor', '=', processor)
+    .executeTakeFirst()
+  const customer = known && (await lockCustomer(tx, known.id))
+  if (!customer) return
+  const method = await methodByRef(tx, customer.id, ref)
+  if (method?.state === 'removing') await takeBack(tx, context, method)
+  const dueAt = context.runtime.clock.now()
+  if (!method) await beginMethod(tx, context, customer, { ref, isDefault: false, dueAt })
+}
+
+/** Saves the methods with which a user has just paid. Due work saves them if the processor cannot be reached. */
+export async function savePaidMethods(services: MoneyServices, userId: number): Promise<void> {
+  const { context, processor } = services
+  const rows = await context.db.kysely
+    .selectFrom('payment_methods as m')
+    .innerJoin('processor_customers as c', 'c.id', 'm.customer_id')
+    .selectAll('m')
+    .select('c.ref as customer_ref')
+    .where('m.state', '=', 'saving')
+    .where('m.user_id', '=', userId)
+    .where('m.processor', '=', processor.name)
+    .execute()
+  for (const row of rows)
+    await tryNow(context, `payment method ${row.id}`, () =>
+      executeMethod(services, row, { ref: row.customer_ref }),
+    )
+}
+
+/** Removes a saved method, here at once and then at the processor. Throws `payment_method_not_found`. */
+export async function removeMethod(
+  services: MoneyServices,
+  { userId, method }: { userId: number; method: string },
+): Promise<void> {
+  const { context, processor } = services
+  const { row, customer } = await context.db.transact(async (tx) => {
+    const found = await tx.q
+      .selectFrom('payment_methods')
+      .select('customer_id')
+      .where('user_id', '=', userId)
+      .where('processor', '=', processor.name)
+      .where('ref', '=', method)
+      .executeTakeFirst()
+    const locked = found && (await lockCustomer(tx, found.customer_id))
+    const removed = locked && (await methodByRef(tx, locked.id, method))
+    if (!removed || removed.state === 'removing') throw new ApiError('payment_method_not_found')
+    await tx.q
+      .updateTable('payment_methods')
+      .set({ state: 'removing', is_default: 0 })
+      .where('id', '=', removed.id)
+      .execute()
+    await setGoal(tx, (await readOperation(tx.q, 'method', removed.id))!, 'ended')
+    const dueAt = context.runtime.clock.now() + context.settings.paymentRecheckMs
+    await schedule(tx, workOf('method'), removed.id, dueAt)
+    await keepDefault(tx, locked.id)
+    return { row: removed, customer: locked }
+  })
+  await tryNow(context, `removal of method ${row.id}`, () => executeMethod(services, row, customer))
+}

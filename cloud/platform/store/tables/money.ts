@@ -1,0 +1,40 @@
+import { defineTable, flag, instant, int, oneOf, text } from '../table.ts'
+
+/** Conversations with the card processor (`commerce/money`): one row for each thing that the processor is asked to do. */
+export const moneyTables = {
+  money_operations: defineTable({
+    kind: oneOf(['payment', 'deposit', 'refund', 'method', 'customer']).fixed,
+    /** Id of the row that the operation belongs to: a payment, a wallet transaction, a refund, a method, a customer. */
+    subject: int.fixed,
+    processor: text.fixed,
+    /** What the processor answered last (`commerce/money/operation-state.ts`). */
+    state: oneOf([
+      'unanswered',
+      'processing',
+      'requires_action',
+      'declined',
+      'succeeded',
+      'failed',
+      'canceled',
+    ]),
+    /** `ended`: the service wants the operation cancelled or undone. */
+    goal: oneOf(['done', 'ended']).default('done'),
+    /** The processor was asked and gave no answer. */
+    in_doubt: flag.default(0),
+    /** The processor's id of the operation. Null until it is known. */
+    processor_ref: text.nullable,
+    /** With it a customer completes the operation. Sealed. */
+    client_secret: text.nullable,
+    /** The issuer's decline code. */
+    reason: text.nullable,
+    /** The service cancels an unfinished operation then. Null: it never does. */
+    give_up_at: instant.nullable,
+    /** Since then nothing waits for the operation, and the processor still has not given a final answer. */
+    given_up_at: instant.nullable,
+    /** Names the operation to the processor, together with its kind and subject (`keyOf`). */
+    started_at: instant.fixed,
+  })
+    .primaryKey('kind', 'subject')
+    .uniqueIndex('money_operations_by_ref', ['processor_ref', 'processor'], 'processor_ref is not null')
+    .index('money_operations_given_up', ['kind', 'subject'], 'given_up_at is not null'),
+}
