@@ -6,7 +6,7 @@ import type { SimulatorStorage } from './storage/append-log.ts'
 import type { SavedWorld, WorldShelf } from './storage/world-shelf.ts'
 import { createWireLog, type WireLog } from './wire-log.ts'
 
-/** A simulated hub, reached by its ports, and what is written down of its lines. */
+/** A simulated hub, reached by its ports, and the log of its serial lines. */
 export interface Station {
   hub: SimulatedHub
   wire: WireLog
@@ -15,126 +15,124 @@ export interface Station {
 export interface FleetOptions {
   make(hardware: HardwareDescription, storage: SimulatorStorage, loaded?: LoadedRow[]): SimulatedHub
   storageOf(hubId: number): SimulatorStorage
-  /** Makes the hub reachable; what it returns ends that. */
+  /** Makes the hub reachable; returns the function that ends that. */
   mount(hub: SimulatedHub): Promise<() => Promise<void>>
   worlds: WorldShelf
   clock: Clock
-  /** How many entries of the wire are kept for each hub. */
+  /** Number of stored entries of each hub's serial lines. */
   wireKept: number
 }
 
-/** What cannot be done with the fleet, in words. */
+/** A request that the fleet refuses; the message is the reason. */
 export class FleetError extends Error {}
 
 /** The simulated hubs of one program. Hubs come and go while it runs. */
-export interface Fleet {
-  readonly stations: ReadonlyMap<number, Station>
-  add(hardware: HardwareDescription, loaded?: LoadedRow[]): Promise<Station>
-  remove(hubId: number): Promise<void>
-  /** The world as it was at the very beginning: full shelves, doors closed, boards without memory. */
-  reset(hubId: number): Promise<void>
-  save(hubId: number, name: string): void
-  load(hubId: number, name: string): Promise<void>
-  worlds(): string[]
-  close(): Promise<void>
-}
+export class Fleet {
+  readonly #options: FleetOptions
+  readonly #stations = new Map<number, Station>()
+  readonly #endings = new Map<number, () => Promise<void>>()
+  /** The hubs that are still being mounted. */
+  readonly #mountings = new Map<number, Promise<() => Promise<void>>>()
+  /** The initial contents of each hub's shelves. */
+  readonly #beginnings = new Map<number, LoadedRow[]>()
 
-export function createFleet(options: FleetOptions): Fleet {
-  const stations = new Map<number, Station>()
-  const endings = new Map<number, () => Promise<void>>()
-  /** Those that are still being mounted. */
-  const mountings = new Map<number, Promise<() => Promise<void>>>()
-  /** What the shelves of a hub held at the very beginning. */
-  const beginnings = new Map<number, LoadedRow[]>()
+  constructor(options: FleetOptions) {
+    this.#options = options
+  }
 
-  async function add(
-    hardware: HardwareDescription,
-    loaded = beginnings.get(hardware.hubId),
-  ): Promise<Station> {
+  get stations(): ReadonlyMap<number, Station> {
+    return this.#stations
+  }
+
+  async add(hardware: HardwareDescription, loaded = this.#beginnings.get(hardware.hubId)): Promise<Station> {
     const { hubId } = hardware
-    if (stations.has(hubId)) throw new FleetError(`hub ${hubId} is simulated already`)
-    const storage = options.storageOf(hubId)
-    const hub = options.make(hardware, storage, loaded)
-    const wire = createWireLog(hub, options.clock, options.wireKept)
+    if (this.#stations.has(hubId)) throw new FleetError(`hub ${hubId} is simulated already`)
+    const storage = this.#options.storageOf(hubId)
+    const hub = this.#options.make(hardware, storage, loaded)
+    const wire = createWireLog(hub, this.#options.clock, this.#options.wireKept)
     const station = { hub, wire }
-    if (loaded) beginnings.set(hubId, loaded)
-    // Before it is mounted, which takes a while: nobody adds it a second time meanwhile.
-    stations.set(hubId, station)
+    if (loaded) this.#beginnings.set(hubId, loaded)
+    // Before it is mounted, which takes a while: it must not be added a second time meanwhile.
+    this.#stations.set(hubId, station)
     const end = (unmount: () => Promise<void>) => async () => {
       wire.stop()
       hub.stop()
       await unmount()
       storage.close()
     }
-    const mounting = options.mount(hub)
-    mountings.set(hubId, mounting)
+    const mounting = this.#options.mount(hub)
+    this.#mountings.set(hubId, mounting)
     try {
-      endings.set(hubId, end(await mounting))
+      this.#endings.set(hubId, end(await mounting))
     } catch (error) {
-      stations.delete(hubId)
+      this.#stations.delete(hubId)
       await end(async () => {})()
       throw error
     } finally {
-      mountings.delete(hubId)
+      this.#mountings.delete(hubId)
     }
     return station
   }
 
-  function stationOf(hubId: number): Station {
-    const station = stations.get(hubId)
+  async remove(hubId: number): Promise<void> {
+    const { hub } = this.#stationOf(hubId)
+    // The hub may still be mounted: it is removed when that has ended.
+    await Promise.allSettled([this.#mountings.get(hubId)])
+    const end = this.#endings.get(hubId)
+    if (!end) throw new FleetError(`hub ${hubId} is being taken away`)
+    this.#endings.delete(hubId)
+    await end()
+    if (this.#stations.get(hubId)?.hub === hub) this.#stations.delete(hubId)
+  }
+
+  /** Restores the initial world: full shelves, closed doors, boards without memory. */
+  reset(hubId: number): Promise<void> {
+    return this.#replace(hubId, {})
+  }
+
+  save(hubId: number, name: string): void {
+    const { hardware } = this.#stationOf(hubId).hub
+    const storage = this.#options.storageOf(hubId)
+    const logs = logNames(hardware).map((log) => [log, storage.open(log).read()] as const)
+    storage.close()
+    this.#options.worlds.write(name, Object.fromEntries(logs))
+  }
+
+  async load(hubId: number, name: string): Promise<void> {
+    const { hardware } = this.#stationOf(hubId).hub
+    const world = this.#options.worlds.read(name)
+    if (!world)
+      throw new FleetError(
+        `there is no world ${name}; worlds: ${this.#options.worlds.names().join(', ') || 'none'}`,
+      )
+    const known = new Set(logNames(hardware))
+    if (!Object.keys(world).every((log) => known.has(log)))
+      throw new FleetError(`world ${name} is of a hub with other controllers`)
+    await this.#replace(hubId, world)
+  }
+
+  worlds(): string[] {
+    return this.#options.worlds.names()
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#endings.keys()].map((hubId) => this.remove(hubId)))
+  }
+
+  #stationOf(hubId: number): Station {
+    const station = this.#stations.get(hubId)
     if (!station) throw new FleetError(`hub ${hubId} is not simulated here`)
     return station
   }
 
-  async function remove(hubId: number): Promise<void> {
-    const { hub } = stationOf(hubId)
-    // One that is seen may still be in the making: it goes when it is made.
-    await Promise.allSettled([mountings.get(hubId)])
-    const end = endings.get(hubId)
-    if (!end) throw new FleetError(`hub ${hubId} is being taken away`)
-    endings.delete(hubId)
-    await end()
-    if (stations.get(hubId)?.hub === hub) stations.delete(hubId)
-  }
-
-  /** The hub dies, its logs become others, and it begins anew on them. */
-  async function replace(hubId: number, world: SavedWorld): Promise<void> {
-    const { hardware } = stationOf(hubId).hub
-    await remove(hubId)
-    const storage = options.storageOf(hubId)
+  /** Stops the hub, replaces its logs, and starts it again on them. */
+  async #replace(hubId: number, world: SavedWorld): Promise<void> {
+    const { hardware } = this.#stationOf(hubId).hub
+    await this.remove(hubId)
+    const storage = this.#options.storageOf(hubId)
     for (const name of logNames(hardware)) storage.open(name).replace(world[name] ?? [])
     storage.close()
-    await add(hardware)
-  }
-
-  return {
-    stations,
-    add,
-    remove,
-    reset: (hubId) => replace(hubId, {}),
-    save(hubId, name) {
-      const { hardware } = stationOf(hubId).hub
-      const storage = options.storageOf(hubId)
-      const logs = logNames(hardware).map((log) => [log, storage.open(log).read()] as const)
-      storage.close()
-      options.worlds.write(name, Object.fromEntries(logs))
-    },
-    async load(hubId, name) {
-      const { hardware } = stationOf(hubId).hub
-      const world = options.worlds.read(name)
-      if (!world)
-        throw new FleetError(
-          `there is no world ${name}; worlds: ${options.worlds.names().join(', ') || 'none'}`,
-        )
-      const known = new Set(logNames(hardware))
-      if (!Object.keys(world).every((log) => known.has(log)))
-        throw new FleetError(`world ${name} is of a hub with other controllers`)
-      await replace(hubId, world)
-    },
-    worlds: () => options.worlds.names(),
-    async close() {
-      await Promise.all([...endings.keys()].map(remove))
-    },
+    await this.add(hardware)
   }
 }
 

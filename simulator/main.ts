@@ -18,7 +18,7 @@ import { systemRuntime } from '../protocol/system-runtime.ts'
 import { createConsole } from './console/http.ts'
 import { startRepl } from './console/repl.ts'
 import { seededRandom } from './faults/faults.ts'
-import { createFleet } from './fleet.ts'
+import { Fleet } from './fleet.ts'
 import { simulatorAt } from './interface/client.ts'
 import { startGpioSocketServer } from './mounts/gpio/socket-server.ts'
 import { serveBoard } from './mounts/board/socket-server.ts'
@@ -39,7 +39,7 @@ import {
   simulatorSettings,
   type SimulatorSettings,
 } from './settings.ts'
-import { createSimulatedHub, type SimulatedHub } from './simulated-hub.ts'
+import { SimulatedHub } from './simulated-hub.ts'
 import { folderStorage } from './storage/append-log.ts'
 import { folderShelf } from './storage/world-shelf.ts'
 
@@ -122,13 +122,13 @@ async function run(settings: SimulatorSettings): Promise<void> {
   const described = readHardware(settings)
   const boards = openBoards(settings, described)
   const boardsOf = (hubId: number) => (hubId === described[0]!.hubId ? boards : new Map<string, never>())
-  const fleet = createFleet({
+  const fleet = new Fleet({
     clock: runtime.clock,
     wireKept: settings.SIMULATOR_WIRE_KEPT,
     storageOf: (hubId) => folderStorage(join(dataDir, 'simulator', `hub-${hubId}`)),
     worlds: folderShelf(join(dataDir, 'simulator', 'worlds')),
     make: (hardware, storage, loaded) =>
-      createSimulatedHub({
+      new SimulatedHub({
         hardware,
         runtime,
         storage,

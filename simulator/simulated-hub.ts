@@ -1,11 +1,16 @@
 import { rowSubject } from '../protocol/model/subject.ts'
-import { deviceId, type HardwareDescription } from '../protocol/model/hardware.ts'
+import {
+  deviceId,
+  type ControllerDescription,
+  type DeviceDescription,
+  type HardwareDescription,
+} from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import type { Clock, Random, Runtime } from '../protocol/model/runtime.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
-import { type Controller, createController } from './board/controller.ts'
+import { Controller } from './board/controller.ts'
 import type { FaultTarget, FaultType } from './faults/fault-types.ts'
-import { createFaults, type FaultMap, type FaultRequest, type Faults, seededRandom } from './faults/faults.ts'
+import { Faults, type FaultMap, type FaultRequest, seededRandom } from './faults/faults.ts'
 import { crossed, lineFilter } from './faults/line-faults.ts'
 import { startProgram } from './firmware/program.ts'
 import { usedMemory } from './firmware/used-board.ts'
@@ -20,50 +25,28 @@ import type { SimulatorStorage } from './storage/append-log.ts'
 
 export interface SimulatedHubOptions {
   hardware: HardwareDescription
-  /** The world's own: its clock goes on while the hub is dead. */
+  /** The world's runtime: its clock continues while the hub has no power. */
   runtime: Runtime
-  /** What outlives this object: made anew with the same storage, the hub has had a power failure. */
+  /** Outlives this object. A new object with the same storage is a hub after a power failure. */
   storage: SimulatorStorage
   log: Log
-  /** Of faults and falls, where they are to be reproducible apart from everything else. Default: the runtime's. */
+  /** Randomness of faults and falls, if they must be reproducible apart from everything else. Default: the runtime's. */
   chance?: Random | undefined
   timing?: Partial<Timing>
   /** How long the firmware waits for a fall after a turn (SPEC §6). */
   dropWindowMs?: number
-  /** Of a line in the in-process mount, asked for each line. */
+  /** Latency of a line in the in-process mount; called for each line. */
   lineLatencyMs?: () => number
-  /** Controllers whose firmware is another program's, which is plugged in (`board/SPEC.md`). */
+  /** Controllers that run an external program as firmware (`board/SPEC.md`). */
   openBoards?: ReadonlySet<string> | undefined
-  /** By controller: the version of the serial protocol that its firmware speaks; none = the newest. */
+  /** By controller: the version of the serial protocol of its firmware; none = the newest. */
   versions?: ReadonlyMap<string, number> | undefined
-  /** What the shelves hold at the very beginning; none = full. */
+  /** Initial contents of the shelves; none = full. */
   loaded?: LoadedRow[] | undefined
 }
 
-/** Person-made act on a controller: its reset button. */
+/** A person presses a controller's reset button. */
 export type Press = { action: 'press'; target: string }
-
-export interface SimulatedHub {
-  readonly hardware: HardwareDescription
-  /** The serial lines, in-process; `path` is a controller's `port` or its id. */
-  readonly openPort: OpenLinePort
-  readonly gpio: GpioBank
-  readonly world: World
-  readonly faults: Faults
-  readonly controllers: ReadonlyMap<string, Controller>
-  /** The ends of the serial lines, for the mounts. */
-  readonly wires: readonly WatchedWire[]
-  /** The witness: physical acts with `n` greater than `after`. */
-  actuations(after?: number): Act[]
-  act(deed: Deed | Press): DeedResult
-  /** Power of the whole hub's electronics, or of one controller; `forMs`: it comes back by itself. */
-  power(state: 'on' | 'off', controllerId?: string, forMs?: number): void
-  state(): HubState
-  /** What happens by chance from now on is the same for the same seed. */
-  reseed(seed: number): void
-  /** Everything off, for good: as the end of the process. */
-  stop(): void
-}
 
 const BROWN_OUT_MS = 1000
 const RESET_MS = 100
@@ -71,191 +54,261 @@ const BLINK_MS = 250
 const DROP_WINDOW_MS = 1000
 
 /** A hub's hardware in software. Powered when it is created. */
-export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
-  const { hardware, runtime, storage } = options
-  const { clock } = runtime
-  let drawn = options.chance ?? runtime.random
-  const chance: Random = { fraction: () => drawn.fraction(), bytes: (count) => drawn.bytes(count) }
-  const gpio = createGpioBank(hardware.gpio.lines)
-  const map = faultMap(hardware)
-  const faults = createFaults({ clock, random: chance }, map, {
-    onInstant: strike,
-    onRewired: () => world.rewired(),
-    onRaised: ({ type, target }) => {
-      if (type !== 'blinking_contact') return
-      for (const each of target === undefined ? [...world.bins.keys(), ...world.doors.names] : [target])
-        blink(each)
-    },
-  })
-  const strikes = (type: FaultType, target: string): boolean => faults.strikes(type, target)
-  const controllers = new Map<string, Controller>()
-  const wires: WatchedWire[] = []
-  const transmitters = new Map<string, (line: string) => void>()
-  let mainsOn = true
-  let stopped = false
+export class SimulatedHub {
+  readonly hardware: HardwareDescription
+  readonly gpio: GpioBank
+  readonly world: World
+  readonly faults: Faults
+  /** The serial lines, in-process; `path` is a controller's `port` or its id. */
+  readonly openPort: OpenLinePort
+  readonly #options: SimulatedHubOptions
+  readonly #clock: Clock
+  #random: Random
+  /** Reads the present source: `reseed` replaces it. */
+  readonly #chance: Random = {
+    fraction: () => this.#random.fraction(),
+    bytes: (count) => this.#random.bytes(count),
+  }
+  readonly #targets: FaultTargets
+  readonly #controllers = new Map<string, Controller>()
+  readonly #wires: WatchedWire[] = []
+  readonly #transmitters = new Map<string, (line: string) => void>()
+  readonly #strikes = (type: FaultType, target: string): boolean => this.faults.strikes(type, target)
+  #mainsOn = true
+  #stopped = false
 
-  const world = createWorld({
-    hardware,
-    runtime: { clock, random: chance },
-    gpio,
-    log: storage.open<WorldRecord>('world'),
-    timing: { ...defaultTiming, ...options.timing },
-    loaded: options.loaded,
-    strikes,
-    onMotion(device, durationMs) {
-      const owner = map.controllerOf(device)
-      if (owner !== undefined && faults.strikes('brown_out_in_motion', device))
-        clock.after(chance.fraction() * durationMs, () => cutPower([owner], BROWN_OUT_MS))
-    },
-  })
-
-  const lines = hardware.controllers.map(({ id }) => id)
-  const ends = (): string[] =>
-    crossed(
-      lines,
-      faults.active().flatMap(({ type, target }) => (type === 'crossed_cable' ? [target!] : [])),
-    )
-  for (const [index, description] of hardware.controllers.entries()) {
-    const { id, port } = description
-    const { wire, fromController } = createWire(id, port, () => controllers.get(ends()[index]!)!, {
-      toHub: lineFilter(faults, id, chance, 'to_hub'),
-      toController: lineFilter(faults, id, chance, 'to_controller'),
+  constructor(options: SimulatedHubOptions) {
+    const { hardware, runtime, storage } = options
+    this.#options = options
+    this.hardware = hardware
+    this.#clock = runtime.clock
+    this.#random = options.chance ?? runtime.random
+    this.gpio = createGpioBank(hardware.gpio.lines)
+    this.#targets = new FaultTargets(hardware)
+    this.faults = new Faults({ clock: this.#clock, random: this.#chance }, this.#targets, {
+      onInstant: (request) => this.#strike(request),
+      onRewired: () => this.world.rewired(),
+      onRaised: (request) => this.#raised(request),
     })
-    wires.push(wire)
-    transmitters.set(id, fromController)
-    controllers.set(
-      id,
-      createController({
-        description,
-        world,
-        memory: storage.open<object>(`memory-${id}`),
-        start: options.openBoards?.has(id)
-          ? undefined
-          : (ask) => startProgram(ask, runtime, options.versions?.get(id)),
-        strikes,
-        dropWindowMs: options.dropWindowMs ?? DROP_WINDOW_MS,
-        transmit: (line) => transmitters.get(lines[ends().indexOf(id)]!)!(line),
-      }),
-    )
+    this.world = createWorld({
+      hardware,
+      runtime: { clock: this.#clock, random: this.#chance },
+      gpio: this.gpio,
+      log: storage.open<WorldRecord>('world'),
+      timing: { ...defaultTiming, ...options.timing },
+      loaded: options.loaded,
+      strikes: this.#strikes,
+      onMotion: (device, durationMs) => this.#moving(device, durationMs),
+    })
+    for (const description of hardware.controllers) this.#connect(description)
+    this.#restorePower([...this.#controllers.keys()])
+    this.openPort = mountInProcess(this.#wires, {
+      clock: this.#clock,
+      latencyMs: options.lineLatencyMs ?? (() => 1),
+    })
   }
 
-  function cutPower(ids: readonly string[], forMs?: number): void {
-    for (const id of ids) controllers.get(id)?.powerOff()
+  get controllers(): ReadonlyMap<string, Controller> {
+    return this.#controllers
+  }
+
+  /** The ends of the serial lines, for the mounts. */
+  get wires(): readonly WatchedWire[] {
+    return this.#wires
+  }
+
+  /** The physical acts with `n` greater than `after`. */
+  actuations(after?: number): Act[] {
+    return this.world.chronicle.acts(after)
+  }
+
+  act(deed: Deed | Press): DeedResult {
+    return deed.action === 'press' ? this.#press(deed.target) : act(this.world, deed)
+  }
+
+  /** Power of the whole hub's electronics, or of one controller; `forMs`: it comes back by itself. */
+  power(state: 'on' | 'off', controllerId?: string, forMs?: number): void {
+    const ids = controllerId === undefined ? [...this.#controllers.keys()] : [controllerId]
+    if (controllerId === undefined) this.#mainsOn = state === 'on' || forMs !== undefined
+    if (state === 'on') this.#restorePower(ids)
+    else this.#cutPower(ids, forMs)
+    // Without power every lock is locked (I7).
+    if (state === 'off' && controllerId === undefined)
+      for (const { name, direction } of this.hardware.gpio.lines)
+        if (direction === 'out') this.gpio.set(name, 0)
+  }
+
+  state(): HubState {
+    return describeState({
+      hardware: this.hardware,
+      world: this.world,
+      gpio: this.gpio,
+      controllers: this.controllers,
+      faults: this.faults,
+      clock: this.#clock,
+    })
+  }
+
+  /** Random events from now on are the same for the same seed. */
+  reseed(seed: number): void {
+    this.#random = seededRandom(seed)
+  }
+
+  /** Switches everything off finally, as the end of the process does. */
+  stop(): void {
+    this.#stopped = true
+    this.#cutPower([...this.#controllers.keys()])
+  }
+
+  /** Connects a controller to its serial line. */
+  #connect(description: ControllerDescription): void {
+    const { storage, runtime, openBoards, versions, dropWindowMs = DROP_WINDOW_MS } = this.#options
+    const { id, port } = description
+    const lines = this.hardware.controllers.map((controller) => controller.id)
+    const { wire, fromController } = createWire(
+      id,
+      port,
+      () => this.#controllers.get(this.#crossed(lines)[lines.indexOf(id)]!)!,
+      {
+        toHub: lineFilter(this.faults, id, this.#chance, 'to_hub'),
+        toController: lineFilter(this.faults, id, this.#chance, 'to_controller'),
+      },
+    )
+    this.#wires.push(wire)
+    this.#transmitters.set(id, fromController)
+    const controller = new Controller({
+      description,
+      world: this.world,
+      memory: storage.open<object>(`memory-${id}`),
+      start: openBoards?.has(id) ? undefined : (ask) => startProgram(ask, runtime, versions?.get(id)),
+      strikes: this.#strikes,
+      dropWindowMs,
+      transmit: (line) => this.#transmitters.get(lines[this.#crossed(lines).indexOf(id)]!)!(line),
+    })
+    this.#controllers.set(id, controller)
+  }
+
+  /** The controller at the end of each line, while cables may be crossed. */
+  #crossed(lines: readonly string[]): string[] {
+    const crossings = this.faults
+      .active()
+      .flatMap(({ type, target }) => (type === 'crossed_cable' ? [target!] : []))
+    return crossed(lines, crossings)
+  }
+
+  #moving(device: string, durationMs: number): void {
+    const owner = this.#targets.controllerOf(device)
+    if (owner !== undefined && this.faults.strikes('brown_out_in_motion', device))
+      this.#clock.after(this.#chance.fraction() * durationMs, () => this.#cutPower([owner], BROWN_OUT_MS))
+  }
+
+  #cutPower(ids: readonly string[], forMs?: number): void {
+    for (const id of ids) this.#controllers.get(id)?.powerOff()
     if (forMs !== undefined)
-      clock.after(forMs, () => {
-        if (mainsOn && !stopped) restorePower(ids)
+      this.#clock.after(forMs, () => {
+        if (this.#mainsOn && !this.#stopped) this.#restorePower(ids)
       })
   }
 
-  function restorePower(ids: readonly string[]): void {
-    for (const id of ids) controllers.get(id)?.powerOn()
+  #restorePower(ids: readonly string[]): void {
+    for (const id of ids) this.#controllers.get(id)?.powerOn()
   }
 
-  /** Faults that happen when they are raised. */
-  function strike({ type, target, for_ms = BROWN_OUT_MS }: FaultRequest): void {
-    const owner = target === undefined ? undefined : map.controllerOf(target)
-    const hit = owner === undefined ? [...controllers.keys()] : [owner]
+  #raised({ type, target }: FaultRequest): void {
+    if (type !== 'blinking_contact') return
+    const all = [...this.world.bins.keys(), ...this.world.doors.names]
+    for (const each of target === undefined ? all : [target]) this.#blink(each)
+  }
+
+  /** Executes the faults that happen when they are raised. */
+  #strike({ type, target, for_ms = BROWN_OUT_MS }: FaultRequest): void {
+    const owner = target === undefined ? undefined : this.#targets.controllerOf(target)
+    const hit = owner === undefined ? [...this.#controllers.keys()] : [owner]
     if (type === 'door_forced') {
-      const bin = world.bins.get(target!)
+      const bin = this.world.bins.get(target!)
       if (bin) bin.forceDoor('open', 'force_open')
-      else world.doors.move(target!, 'open', 'force_open')
+      else this.world.doors.move(target!, 'open', 'force_open')
       return
     }
-    cutPower(hit, for_ms)
+    this.#cutPower(hit, for_ms)
     if (type !== 'memory_loss' && type !== 'used_board') return
     for (const id of hit) {
-      const controller = controllers.get(id)!
+      const controller = this.#controllers.get(id)!
       const isUsed = type === 'used_board'
-      // One that nobody here has: two rooms of one world may have their cables crossed.
-      const elsewhere = hardware.hubId + 1_000_000
-      controller.replaceMemory(isUsed ? usedMemory(controller.description, elsewhere, runtime) : [])
+      // A hub id that no hub here has: two rooms of one world may have crossed cables.
+      const elsewhere = this.hardware.hubId + 1_000_000
+      controller.replaceMemory(
+        isUsed ? usedMemory(controller.description, elsewhere, this.#options.runtime) : [],
+      )
     }
   }
 
-  /** The contact flickers until its fault is over. */
-  function blink(target: string): void {
+  /** Toggles the contact until its fault is over. */
+  #blink(target: string): void {
     let isWrong = false
     const toggle = (): void => {
-      if (stopped) return
-      const isOn = faults.strikes('blinking_contact', target)
+      if (this.#stopped) return
+      const isOn = this.faults.strikes('blinking_contact', target)
       isWrong = isOn && !isWrong
-      const bin = world.bins.get(target)
+      const bin = this.world.bins.get(target)
       if (bin) bin.flicker(isWrong)
-      else world.doors.flicker(target, isWrong)
-      if (isOn) clock.after(BLINK_MS, toggle)
+      else this.world.doors.flicker(target, isWrong)
+      if (isOn) this.#clock.after(BLINK_MS, toggle)
     }
     toggle()
   }
 
-  function press(target: string): DeedResult {
-    const id = map.controllerOf(target)
+  #press(target: string): DeedResult {
+    const id = this.#targets.controllerOf(target)
     if (id === undefined)
-      return { ok: false, reason: `press needs a controller: ${[...controllers.keys()].join(', ')}` }
-    cutPower([id], RESET_MS)
+      return { ok: false, reason: `press needs a controller: ${[...this.#controllers.keys()].join(', ')}` }
+    this.#cutPower([id], RESET_MS)
     return { ok: true, detail: { controller: id, pressed: 'reset' } }
-  }
-
-  function power(state: 'on' | 'off', controllerId?: string, forMs?: number): void {
-    const ids = controllerId === undefined ? [...controllers.keys()] : [controllerId]
-    if (controllerId === undefined) mainsOn = state === 'on' || forMs !== undefined
-    if (state === 'on') restorePower(ids)
-    else cutPower(ids, forMs)
-    // Locks fall back to locked (I7).
-    if (state === 'off' && controllerId === undefined)
-      for (const { name, direction } of hardware.gpio.lines) if (direction === 'out') gpio.set(name, 0)
-  }
-
-  restorePower([...controllers.keys()])
-  const openPort = mountInProcess(wires, { clock, latencyMs: options.lineLatencyMs ?? (() => 1) })
-
-  return {
-    hardware,
-    openPort,
-    gpio,
-    world,
-    faults,
-    controllers,
-    wires,
-    actuations: (after) => world.chronicle.acts(after),
-    act: (deed) => (deed.action === 'press' ? press(deed.target) : act(world, deed)),
-    power,
-    state: () => describeState({ hardware, world, gpio, controllers, faults, clock }),
-    reseed: (seed) => void (drawn = seededRandom(seed)),
-    stop() {
-      stopped = true
-      cutPower([...controllers.keys()])
-    },
   }
 }
 
-/** What faults can be aimed at, and the controller of each name; a controller's own name for itself. */
-function faultMap(
-  hardware: HardwareDescription,
-): FaultMap & { controllerOf(name: string): string | undefined } {
-  const kinds = new Map<string, FaultTarget[]>()
-  const owners = new Map<string, string>()
-  const cabinets = new Map<string, string>()
-  for (const { id, devices } of hardware.controllers) {
-    kinds.set(id, ['controller'])
-    owners.set(id, id)
-    for (const device of devices) {
-      kinds.set(deviceId(device), [device.kind, 'device'])
-      owners.set(deviceId(device), id)
-      if (device.kind !== 'cabinet') continue
-      for (const { shelf, rows } of device.shelves)
-        for (let row = 1; row <= rows; row += 1) {
-          const name = rowSubject({ cabinet: device.number, shelf, row })
-          owners.set(name, id)
-          cabinets.set(name, deviceId(device))
-        }
+/** The targets of faults at one hub, and the controller of each; a controller's own id for itself. */
+class FaultTargets implements FaultMap {
+  readonly #kinds = new Map<string, FaultTarget[]>()
+  readonly #controllers = new Map<string, string>()
+  readonly #cabinets = new Map<string, string>()
+
+  constructor(hardware: HardwareDescription) {
+    for (const controller of hardware.controllers) {
+      this.#kinds.set(controller.id, ['controller'])
+      this.#controllers.set(controller.id, controller.id)
+      for (const device of controller.devices) this.#add(device, controller.id)
     }
+    for (const name of doorNames(hardware)) this.#kinds.set(name, [...this.kindsOf(name), 'door'])
   }
-  for (const name of doorNames(hardware)) kinds.set(name, [...(kinds.get(name) ?? []), 'door'])
-  return {
-    kindsOf: (name) => kinds.get(name) ?? [],
-    isRow: (name) => cabinets.has(name),
-    controllerOf: (name) => owners.get(name),
-    wholesOf: (name) => [cabinets.get(name), owners.get(name)].filter((whole) => whole !== undefined),
+
+  #add(device: DeviceDescription, controller: string): void {
+    const id = deviceId(device)
+    this.#kinds.set(id, [device.kind, 'device'])
+    this.#controllers.set(id, controller)
+    if (device.kind !== 'cabinet') return
+    for (const { shelf, rows } of device.shelves)
+      for (let row = 1; row <= rows; row += 1) {
+        const name = rowSubject({ cabinet: device.number, shelf, row })
+        this.#controllers.set(name, controller)
+        this.#cabinets.set(name, id)
+      }
+  }
+
+  kindsOf(name: string): readonly FaultTarget[] {
+    return this.#kinds.get(name) ?? []
+  }
+
+  isRow(name: string): boolean {
+    return this.#cabinets.has(name)
+  }
+
+  controllerOf(name: string): string | undefined {
+    return this.#controllers.get(name)
+  }
+
+  wholesOf(name: string): readonly string[] {
+    return [this.#cabinets.get(name), this.#controllers.get(name)].filter((whole) => whole !== undefined)
   }
 }
 

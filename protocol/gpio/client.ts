@@ -1,5 +1,5 @@
 import { backoffMs, type Cancel, type Runtime } from '../model/runtime.ts'
-import type { GpioLines, Level } from '../model/hardware.ts'
+import type { GpioLines, Level, LinesProblem } from '../model/hardware.ts'
 import type { Log } from '../model/log.ts'
 import { RepeatedLine } from '../model/repeated-lines.ts'
 import type { LinePort, LinePortHandlers } from '../serial/line-port.ts'
@@ -18,73 +18,115 @@ export interface GpioClientOptions {
   log: Log
 }
 
-/** The user's end of a GPIO socket: lines whose levels the chip pushes. */
-export interface GpioClient extends GpioLines {
-  /** The lines as the chip last said; `undefined` while there is no connection. */
-  lines(): readonly GpioLineState[] | undefined
-  /** Calls `listener` after every message that may have changed a line, and when the connection comes or goes. */
-  onUpdate(listener: () => void): void
-}
-
 const reconnect = { firstMs: 50, maxMs: 2000 }
 
-/** Connects for ever. While there is no connection `read` is `undefined` and `write` false: nothing is queued (I2). */
-export function createGpioClient({ open, runtime, log }: GpioClientOptions): GpioClient {
-  const { clock, random } = runtime
-  const updated: (() => void)[] = []
-  const watchers = new Map<string, (() => void)[]>()
-  let lines: Map<string, GpioLineState> | undefined
-  let port: LinePort | undefined
-  let attempt = 0
-  let closed = false
-  let cancelTimer: Cancel = () => {}
-  const failures = new RepeatedLine({ log, clock })
+/**
+ * The user's end of a GPIO socket: lines with levels that the chip pushes. It reconnects for ever. While there is no connection
+ * `read` is `undefined` and `write` false: nothing is queued (I2).
+ */
+export class GpioClient implements GpioLines {
+  readonly #options: GpioClientOptions
+  readonly #updated: (() => void)[] = []
+  readonly #watchers = new Map<string, (() => void)[]>()
+  #lines: Map<string, GpioLineState> | undefined
+  #port: LinePort | undefined
+  #attempt = 0
+  #closed = false
+  #cancelTimer: Cancel = () => {}
+  readonly #failures: RepeatedLine
 
-  connect()
+  constructor(options: GpioClientOptions) {
+    this.#options = options
+    this.#failures = new RepeatedLine({ log: options.log, clock: options.runtime.clock })
+    this.#connect()
+  }
 
-  function connect(): void {
-    const current = open({
+  /** The lines as the chip reported them last; `undefined` while there is no connection. */
+  lines(): readonly GpioLineState[] | undefined {
+    return this.#lines && [...this.#lines.values()]
+  }
+
+  /** Calls `listener` after every message that may have changed a line, and when the connection starts or ends. */
+  onUpdate(listener: () => void): void {
+    this.#updated.push(listener)
+  }
+
+  read(name: string): Level | undefined {
+    return this.#lines?.get(name)?.level
+  }
+
+  write(name: string, level: Level): boolean {
+    const state = this.#lines?.get(name)
+    if (!state || state.direction !== 'out') return false
+    const message: GpioUserMessage = { type: 'drive', name, level }
+    if (!this.#port?.write(JSON.stringify(message))) return false
+    // Until the chip's own report, which comes in any case.
+    this.#lines?.set(name, { ...state, level, driven: true })
+    return true
+  }
+
+  watch(name: string, listener: () => void): void {
+    this.#watchers.set(name, [...(this.#watchers.get(name) ?? []), listener])
+  }
+
+  problem(): LinesProblem | undefined {
+    const { failing } = this.#failures
+    return failing && { reason: `the GPIO socket: ${failing.reason}`, isFinal: false }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#cancelTimer()
+    this.#port?.close()
+    this.#port = undefined
+    this.#lines = undefined
+  }
+
+  #connect(): void {
+    const current = this.#options.open({
       onOpen() {},
-      onLine(line) {
-        if (current === port) receive(line)
+      onLine: (line) => {
+        if (current === this.#port) this.#receive(line)
       },
-      onClose(reason) {
-        if (current === port) lost(reason)
+      onClose: (reason) => {
+        if (current === this.#port) this.#lost(reason)
       },
     })
-    port = current
-    listen()
+    this.#port = current
+    this.#listen()
   }
 
-  /** Gives the connection up unless the chip is heard again in time. */
-  function listen(): void {
-    cancelTimer()
-    cancelTimer = clock.after(GPIO_SILENT_MS, () => {
-      port?.close()
-      lost('silent')
+  /** Closes the connection if the chip sends nothing in time. */
+  #listen(): void {
+    this.#cancelTimer()
+    this.#cancelTimer = this.#options.runtime.clock.after(GPIO_SILENT_MS, () => {
+      this.#port?.close()
+      this.#lost('silent')
     })
   }
 
-  function lost(reason: string): void {
-    cancelTimer()
-    port = undefined
-    if (closed) return
-    failures.failed(reason, {}, 'the GPIO socket is gone')
-    const names = [...(lines?.keys() ?? [])]
-    lines = undefined
-    cancelTimer = clock.after(backoffMs(attempt, reconnect, random), connect)
-    attempt += 1
-    notify(names)
+  #lost(reason: string): void {
+    this.#cancelTimer()
+    this.#port = undefined
+    if (this.#closed) return
+    this.#failures.failed(reason, {}, 'the GPIO socket is gone')
+    const names = [...(this.#lines?.keys() ?? [])]
+    this.#lines = undefined
+    const { clock, random } = this.#options.runtime
+    this.#cancelTimer = clock.after(backoffMs(this.#attempt, reconnect, random), () => this.#connect())
+    this.#attempt += 1
+    this.#notify(names)
   }
 
-  function receive(line: string): void {
+  #receive(line: string): void {
+    const { log } = this.#options
     const message = parseGpioMessage(GpioChipMessage, line)
     if (message === undefined) {
-      port?.close()
-      lost('not a message of the GPIO socket')
+      this.#port?.close()
+      this.#lost('not a message of the GPIO socket')
       return
     }
-    listen()
+    this.#listen()
     switch (message.type) {
       case 'alive':
         return
@@ -92,51 +134,24 @@ export function createGpioClient({ open, runtime, log }: GpioClientOptions): Gpi
         log.error({ line: message.name, reason: message.reason }, 'the chip refused to drive a line')
         return
       case 'lines':
-        attempt = 0
-        lines = new Map(message.lines.map((line) => [line.name, line]))
-        failures.succeeded({}, 'the GPIO socket answers again')
-        log.info({ lines: lines.size }, 'the GPIO socket is connected')
-        notify([...lines.keys()])
+        this.#attempt = 0
+        this.#lines = new Map(message.lines.map((line) => [line.name, line]))
+        this.#failures.succeeded({}, 'the GPIO socket answers again')
+        log.info({ lines: this.#lines.size }, 'the GPIO socket is connected')
+        this.#notify([...this.#lines.keys()])
         return
       case 'level': {
-        const state = lines?.get(message.name)
+        const state = this.#lines?.get(message.name)
         if (!state || state.level === message.level) return
-        lines?.set(message.name, { ...state, level: message.level })
-        notify([message.name])
+        this.#lines?.set(message.name, { ...state, level: message.level })
+        this.#notify([message.name])
         return
       }
     }
   }
 
-  function notify(names: readonly string[]): void {
-    for (const listener of updated) listener()
-    for (const name of names) for (const listener of watchers.get(name) ?? []) listener()
-  }
-
-  return {
-    read: (name) => lines?.get(name)?.level,
-    write(name, level: Level) {
-      const state = lines?.get(name)
-      if (!state || state.direction !== 'out') return false
-      const message: GpioUserMessage = { type: 'drive', name, level }
-      if (!port?.write(JSON.stringify(message))) return false
-      // Until the chip's own answer, which comes in any case.
-      lines?.set(name, { ...state, level, driven: true })
-      return true
-    },
-    watch(name, listener) {
-      watchers.set(name, [...(watchers.get(name) ?? []), listener])
-    },
-    problem: () =>
-      failures.failing && { reason: `the GPIO socket: ${failures.failing.reason}`, isFinal: false },
-    lines: () => lines && [...lines.values()],
-    onUpdate: (listener) => void updated.push(listener),
-    close() {
-      closed = true
-      cancelTimer()
-      port?.close()
-      port = undefined
-      lines = undefined
-    },
+  #notify(names: readonly string[]): void {
+    for (const listener of this.#updated) listener()
+    for (const name of names) for (const listener of this.#watchers.get(name) ?? []) listener()
   }
 }

@@ -12,149 +12,152 @@ import {
 import { Terminals, type TerminalsOptions } from './terminals.ts'
 
 export interface ControllerOptions extends TerminalsOptions {
-  /** What is written into the flash. */
+  /** The contents of the flash. */
   memory: AppendLog<object>
-  /** How long a fall is waited for after a turn, in milliseconds. */
+  /** How long the firmware waits for a fall after a turn, in milliseconds. */
   dropWindowMs: number
   /** A line to the host, without its line feed. */
   transmit: (line: string) => void
-  /** Starts the firmware that is built in; undefined: the firmware is a program that is plugged in. */
+  /** Starts the built-in firmware; undefined: the firmware is an external program. */
   start: ((ask: AskBoard) => Program) | undefined
 }
 
 /** A microcontroller on its board: power, flash, pins, and the program that runs while there is power. */
-export interface Controller {
+/** A microcontroller on its board: power, flash, pins, and the program that runs while there is power. */
+export class Controller {
   readonly id: string
   readonly description: ControllerDescription
-  readonly isPowered: boolean
-  /** Its firmware is another program's; false: the one that is built in. */
+  /** Its firmware is an external program; false: the built-in firmware. */
   readonly isOpen: boolean
-  /** A host has a session, as the board's lamp shows it. */
-  readonly hasSession: boolean
-  /** Sessions that hosts have begun, since the simulator's start. */
-  readonly sessions: number
-  powerOn(): void
-  /** Motors stop where they are; RAM is lost. */
-  powerOff(): void
-  /** Another board takes its place, whose flash holds this; none: a new one. Only while it has no power. */
-  replaceMemory(contents: readonly object[]): void
-  /** A line from the host. Lost where there is no power. */
-  receive(line: string): void
-  /** A program in the place of the firmware; it starts when there is power. Returns how it is taken away. */
-  plug(program: Program): () => void
   /** For the program that runs. */
   readonly ask: AskBoard
-}
+  readonly #options: ControllerOptions
+  readonly #terminals: Terminals
+  #program: Program | undefined
+  #plugged: Program | undefined
+  #isPowered = false
+  #lamp: 'off' | 'begun' | 'on' = 'off'
+  #sessions = 0
+  #release = (): void => {}
 
-export function createController(options: ControllerOptions): Controller {
-  const { description, memory, strikes } = options
-  const terminals = new Terminals(options, tell)
-  let program: Program | undefined
-  let plugged: Program | undefined
-  let isPowered = false
-  let lamp: 'off' | 'begun' | 'on' = 'off'
-  let sessions = 0
-  let release = (): void => {}
-
-  function tell(event: BoardEvent): void {
-    program?.event(event)
+  constructor(options: ControllerOptions) {
+    this.#options = options
+    this.description = options.description
+    this.id = options.description.id
+    this.isOpen = options.start === undefined
+    this.#terminals = new Terminals(options, (event) => this.#emit(event))
+    this.ask = ((request: BoardRequest) => this.#answer(request)) as AskBoard
   }
 
-  function begin(next: Program): void {
-    program = next
-    release = terminals.listen()
-    tell({
+  get isPowered(): boolean {
+    return this.#isPowered
+  }
+
+  /** A host has a session, as the board's lamp shows it. */
+  get hasSession(): boolean {
+    return this.#lamp === 'on'
+  }
+
+  /** Sessions that hosts have started since the simulator's start. */
+  get sessions(): number {
+    return this.#sessions
+  }
+
+  powerOn(): void {
+    if (this.#isPowered) return
+    this.#isPowered = true
+    const next = this.#options.start?.(this.ask) ?? this.#plugged
+    if (next) this.#start(next)
+  }
+
+  /** Motors stop where they are; RAM is lost. */
+  powerOff(): void {
+    if (!this.#isPowered) return
+    this.#isPowered = false
+    const former = this.#program
+    this.#halt()
+    former?.cut()
+  }
+
+  /** Replaces the board by one whose flash has these contents; empty: a new board. Only while it has no power. */
+  replaceMemory(contents: readonly object[]): void {
+    this.#options.memory.replace(contents)
+  }
+
+  /** Receives a line from the host. The line is lost if there is no power. */
+  receive(line: string): void {
+    this.#emit({ on: 'line', line })
+  }
+
+  /** Runs a program instead of the firmware, when there is power. Returns the function that removes it. */
+  plug(next: Program): () => void {
+    // The latest program has the board, as the latest opener of a port has the line.
+    if (this.#program) {
+      const former = this.#program
+      this.#halt()
+      former.cut()
+    }
+    this.#plugged = next
+    if (this.#isPowered) this.#start(next)
+    return () => {
+      if (this.#plugged !== next) return
+      this.#plugged = undefined
+      if (this.#program === next) this.#halt()
+    }
+  }
+
+  #emit(event: BoardEvent): void {
+    this.#program?.event(event)
+  }
+
+  #start(next: Program): void {
+    this.#program = next
+    this.#release = this.#terminals.listen()
+    this.#emit({
       on: 'power',
       protocol: BOARD_PROTOCOL_VERSION,
-      controller: description.id,
-      devices: description.devices,
-      drop_window_ms: options.dropWindowMs,
-      flash: memory.read(),
+      controller: this.description.id,
+      devices: this.description.devices,
+      drop_window_ms: this.#options.dropWindowMs,
+      flash: this.#options.memory.read(),
     })
   }
 
   /** Outputs of a processor that does not run are off (I7). */
-  function end(): void {
-    release()
-    program = undefined
-    lamp = 'off'
-    terminals.stopAll()
+  #halt(): void {
+    this.#release()
+    this.#program = undefined
+    this.#lamp = 'off'
+    this.#terminals.stopAll()
   }
 
-  function answer(request: BoardRequest): BoardReplies[BoardRequest['do']] {
-    if (!isPowered && request.do !== 'stop') throw new BoardError('the board has no power')
+  #answer(request: BoardRequest): BoardReplies[BoardRequest['do']] {
+    if (!this.#isPowered && request.do !== 'stop') throw new BoardError('the board has no power')
     switch (request.do) {
       case 'read':
-        return terminals.read(request)
+        return this.#terminals.read(request)
       case 'run':
-        terminals.run(request)
+        this.#terminals.run(request)
         return {}
       case 'stop':
-        return { moved: terminals.stop(request.device) }
+        return { moved: this.#terminals.stop(request.device) }
       case 'supply':
-        return { ok: !strikes('weak_supply', request.device) }
+        return { ok: !this.#options.strikes('weak_supply', request.device) }
       case 'flash':
-        return { ok: !strikes('flash_fault', description.id) }
+        return { ok: !this.#options.strikes('flash_fault', this.description.id) }
       case 'append':
-        memory.append(request.entry)
+        this.#options.memory.append(request.entry)
         return {}
       case 'replace':
-        memory.replace(request.entries)
+        this.#options.memory.replace(request.entries)
         return {}
       case 'send':
-        options.transmit(request.line)
+        this.#options.transmit(request.line)
         return {}
       case 'lamp':
-        if (request.shows === 'begun') sessions++
-        lamp = request.shows
+        if (request.shows === 'begun') this.#sessions++
+        this.#lamp = request.shows
         return {}
     }
-  }
-  const ask = answer as AskBoard
-
-  return {
-    id: description.id,
-    description,
-    get isPowered() {
-      return isPowered
-    },
-    isOpen: options.start === undefined,
-    get hasSession() {
-      return lamp === 'on'
-    },
-    get sessions() {
-      return sessions
-    },
-    powerOn() {
-      if (isPowered) return
-      isPowered = true
-      const next = options.start?.(ask) ?? plugged
-      if (next) begin(next)
-    },
-    powerOff() {
-      if (!isPowered) return
-      isPowered = false
-      const former = program
-      end()
-      former?.cut()
-    },
-    replaceMemory: (contents) => memory.replace(contents),
-    receive: (line) => tell({ on: 'line', line }),
-    plug(next) {
-      // The latest has the board, as the latest opener of a port has the line.
-      if (program) {
-        const former = program
-        end()
-        former.cut()
-      }
-      plugged = next
-      if (isPowered) begin(next)
-      return () => {
-        if (plugged !== next) return
-        plugged = undefined
-        if (program === next) end()
-      }
-    },
-    ask,
   }
 }

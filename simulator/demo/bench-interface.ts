@@ -7,7 +7,7 @@ import type { Proxy } from './proxy.ts'
 import type { Supervisor } from './supervisor.ts'
 
 export interface BenchInterfaceOptions {
-  supervisor: Supervisor<'cloud' | 'edge'>
+  supervisor: Pick<Supervisor<'cloud' | 'edge'>, 'halt' | 'resume' | 'stateOf'>
   /** How each program says that it is ready. */
   isReady: Readonly<Record<'cloud' | 'edge', () => Promise<boolean>>>
   /** The hub's line to the broker. */

@@ -26,7 +26,7 @@ import {
   type DemoProgram,
 } from './programs.ts'
 import { demoPorts, standardDataDir, type DemoSettings } from './settings.ts'
-import { createSupervisor } from './supervisor.ts'
+import { Supervisor } from './supervisor.ts'
 import { openSupervisorInterface } from './supervisor-interface.ts'
 
 export interface Demo {
@@ -132,7 +132,7 @@ export function startDemo(
     const hubMqttUrl = `mqtt://127.0.0.1:${line.port}`
     let isUp = false
     let failure: string | undefined
-    const supervisor = createSupervisor<DemoProgram>({
+    const supervisor = new Supervisor<DemoProgram>({
       programs: programs({
         settings,
         places,

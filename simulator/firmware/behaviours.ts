@@ -3,8 +3,7 @@ import { type Clock, every } from '../../protocol/model/runtime.ts'
 import { uuidOfOp } from '../../protocol/serial/codec.ts'
 import type { Action, Failure, FrameBody, Refusal } from '../../protocol/serial/frames.ts'
 import type { BinAction } from '../physics/bin.ts'
-import type { Cabinet } from '../physics/cabinet.ts'
-import type { BinPins, FridgePins } from './pins.ts'
+import type { BinPins, CabinetPins, FridgePins } from './pins.ts'
 
 export type Command = FrameBody<'CMD'>
 /** What a device senses, as fields of its EVT. */
@@ -96,7 +95,7 @@ export interface CabinetContext {
 
 /** A cabinet of vending rows: one turn of a row, and a fall seen or not. */
 export function cabinetBehaviour(
-  cabinet: Cabinet,
+  cabinet: CabinetPins,
   description: CabinetDescription,
   context: CabinetContext,
 ): Behaviour {

@@ -8,12 +8,12 @@ import {
   type FrameOf,
   type Refusal,
 } from '../../protocol/serial/frames.ts'
-import type { Cabinet } from '../physics/cabinet.ts'
 import type { Behaviour, Command, Sensed } from './behaviours.ts'
 import { FrameQueue } from './frame-queue.ts'
 import type { OperationMemory } from './operation-memory.ts'
 import { Operations } from './operations.ts'
 import { Reporter } from './reporter.ts'
+import type { CabinetPins } from './pins.ts'
 
 export const FIRMWARE_VERSION = 'larder-sim-1'
 const NO_HOST = '00000000'
@@ -31,7 +31,7 @@ export interface FirmwareOptions {
   memory: OperationMemory
   /** `isRunning` tells a device that depends on another whether that one is moving. */
   behaviours: (isRunning: (device: string) => boolean) => ReadonlyMap<string, Behaviour>
-  cabinets: readonly Cabinet[]
+  cabinets: readonly CabinetPins[]
   isMemoryFaulty: () => boolean
   isSupplyWeak: (device: string) => boolean
   transmit: (line: string) => void

@@ -3,129 +3,138 @@ import type { Random } from '../../protocol/model/runtime.ts'
 import type { FrameBody, Owner } from '../../protocol/serial/frames.ts'
 import type { AppendLog } from '../storage/append-log.ts'
 
-/** An operation as the controller remembers it: the fields of OPS. */
+/** An operation as the controller stores it: the fields of OPS. */
 export type StoredOperation = FrameBody<'OPS'>
 export type OperationResult = Pick<StoredOperation, 'state' | 'why' | 'moved' | 'drops' | 'ms'>
 
-/** What stands in non-volatile memory; the log may hold several records of one operation, of which the last counts. */
+/** An entry of the non-volatile memory. The log may hold several records of one operation; the last is valid. */
 export type MemoryEntry =
   { format: string } | { owner: Owner } | { record: StoredOperation } | { overwritten: string }
 
-/** The last operations with their results (SPEC §8). */
-export interface OperationMemory {
-  /** Changes when the contents were lost. */
-  readonly id: string
-  readonly count: number
-  /** Whose the controller is; forgotten with the contents. */
-  readonly owner: Owner | undefined
-  get(op: string): StoredOperation | undefined
-  newest(count: number): StoredOperation[]
-  /** Writes the record of an operation that is about to begin. */
-  begin(record: StoredOperation): void
-  update(op: string, change: Partial<OperationResult>): void
-  /** Writes down whose the controller is; `wipe`: in a memory that is formatted anew. */
-  own(owner: Owner, wipe: boolean): void
-  /** What QRY answers. */
-  result(op: string): FrameBody<'RES'>
-}
-
 export const MEMORY_CAPACITY = 256
-/** Superfluous entries that the log may hold before it is written anew. */
+/** The log is compacted when it holds more entries than this. */
 const SLACK = 2048
 
-/** Reads the memory, formats it where it is blank, and turns what ran when the power failed into `interrupted`. */
-export function openOperationMemory(log: AppendLog<MemoryEntry>, random: Random): OperationMemory {
-  const records = new Map<string, StoredOperation>()
-  let id = ''
-  let owner: Owner | undefined
-  let overwritten = ''
-  let entries = 0
+/**
+ * The last operations with their results (SPEC §8). The constructor formats a blank memory, and sets operations that ran when the
+ * power failed to `interrupted`.
+ */
+export class OperationMemory {
+  readonly #log: AppendLog<MemoryEntry>
+  readonly #random: Random
+  readonly #records = new Map<string, StoredOperation>()
+  #id = ''
+  #owner: Owner | undefined
+  #overwritten = ''
+  #entries = 0
 
-  function take(entry: MemoryEntry): void {
-    entries++
-    if ('format' in entry) id = entry.format
-    else if ('owner' in entry) owner = entry.owner
-    else if ('overwritten' in entry) overwritten = entry.overwritten
-    else {
-      records.set(entry.record.op, entry.record)
-      if (records.size > MEMORY_CAPACITY) overwriteOldest()
+  constructor(log: AppendLog<MemoryEntry>, random: Random) {
+    this.#log = log
+    this.#random = random
+
+    for (const entry of log.read()) this.#apply(entry)
+    if (!this.#id) this.#format()
+    for (const record of this.#records.values())
+      if (record.state === 'running') this.#write({ record: { ...record, state: 'interrupted' } })
+  }
+
+  /** Changes when the contents are lost. */
+  get id(): string {
+    return this.#id
+  }
+
+  get count(): number {
+    return this.#records.size
+  }
+
+  /** The controller's owner; lost with the contents. */
+  get owner(): Owner | undefined {
+    return this.#owner
+  }
+
+  get(op: string): StoredOperation | undefined {
+    return this.#records.get(op)
+  }
+
+  newest(count: number): StoredOperation[] {
+    return [...this.#records.values()].slice(-count || this.#records.size)
+  }
+
+  /** Writes the record of an operation before it starts. */
+  begin(record: StoredOperation): void {
+    this.#write({ record })
+  }
+
+  update(op: string, change: Partial<OperationResult>): void {
+    const record = this.#records.get(op)
+    if (record) this.#write({ record: { ...record, ...change } })
+  }
+
+  /** Stores the controller's owner; `wipe`: formats the memory first. */
+  own(next: Owner, wipe: boolean): void {
+    if (wipe) this.#format()
+    this.#write({ owner: next })
+  }
+
+  /** The answer to QRY. */
+  result(op: string): FrameBody<'RES'> {
+    const record = this.#records.get(op)
+    if (record) {
+      const { state, why, moved, drops, ms } = record
+      return { op, state, why, moved, drops, ms }
+    }
+    const forgotten = op <= this.#overwritten
+    return {
+      op,
+      state: forgotten ? 'forgotten' : 'none',
+      why: undefined,
+      moved: forgotten,
+      drops: 0,
+      ms: 0,
     }
   }
 
-  function overwriteOldest(): void {
-    for (const [op, { state }] of records)
+  #apply(entry: MemoryEntry): void {
+    this.#entries++
+    if ('format' in entry) this.#id = entry.format
+    else if ('owner' in entry) this.#owner = entry.owner
+    else if ('overwritten' in entry) this.#overwritten = entry.overwritten
+    else {
+      this.#records.set(entry.record.op, entry.record)
+      if (this.#records.size > MEMORY_CAPACITY) this.#overwriteOldest()
+    }
+  }
+
+  #overwriteOldest(): void {
+    for (const [op, { state }] of this.#records)
       if (state !== 'running') {
-        records.delete(op)
-        if (op > overwritten) overwritten = op
+        this.#records.delete(op)
+        if (op > this.#overwritten) this.#overwritten = op
         return
       }
   }
 
-  function write(entry: MemoryEntry): void {
-    log.append(entry)
-    take(entry)
-    if (entries > SLACK) compact()
+  #write(entry: MemoryEntry): void {
+    this.#log.append(entry)
+    this.#apply(entry)
+    if (this.#entries > SLACK) this.#compact()
   }
 
-  function compact(): void {
-    const whole: MemoryEntry[] = [{ format: id }]
-    if (owner) whole.push({ owner })
-    if (overwritten) whole.push({ overwritten })
-    for (const record of records.values()) whole.push({ record })
-    log.replace(whole)
-    entries = whole.length
+  #compact(): void {
+    const whole: MemoryEntry[] = [{ format: this.#id }]
+    if (this.#owner) whole.push({ owner: this.#owner })
+    if (this.#overwritten) whole.push({ overwritten: this.#overwritten })
+    for (const record of this.#records.values()) whole.push({ record })
+    this.#log.replace(whole)
+    this.#entries = whole.length
   }
 
-  function format(): void {
-    log.replace([])
-    records.clear()
-    owner = undefined
-    overwritten = ''
-    entries = 0
-    write({ format: randomHex(random, 4) })
-  }
-
-  for (const entry of log.read()) take(entry)
-  if (!id) format()
-  for (const record of records.values())
-    if (record.state === 'running') write({ record: { ...record, state: 'interrupted' } })
-
-  return {
-    get id() {
-      return id
-    },
-    get count() {
-      return records.size
-    },
-    get owner() {
-      return owner
-    },
-    get: (op) => records.get(op),
-    newest: (count) => [...records.values()].slice(-count || records.size),
-    begin: (record) => write({ record }),
-    update(op, change) {
-      const record = records.get(op)
-      if (record) write({ record: { ...record, ...change } })
-    },
-    own(next, wipe) {
-      if (wipe) format()
-      write({ owner: next })
-    },
-    result(op) {
-      const record = records.get(op)
-      if (record) {
-        const { state, why, moved, drops, ms } = record
-        return { op, state, why, moved, drops, ms }
-      }
-      const forgotten = op <= overwritten
-      return {
-        op,
-        state: forgotten ? 'forgotten' : 'none',
-        why: undefined,
-        moved: forgotten,
-        drops: 0,
-        ms: 0,
-      }
-    },
+  #format(): void {
+    this.#log.replace([])
+    this.#records.clear()
+    this.#owner = undefined
+    this.#overwritten = ''
+    this.#entries = 0
+    this.#write({ format: randomHex(this.#random, 4) })
   }
 }

@@ -8,12 +8,14 @@ import type { AskBoard, BoardEvent, BoardRequest } from '../board/messages.ts'
 
 export type BinPins = Pick<Bin, 'device' | 'door' | 'lift' | 'occupied' | 'run' | 'onSense'>
 
+export type CabinetPins = Pick<Cabinet, 'device' | 'turn' | 'onDrop'>
+
 export type FridgePins = Pick<Fridge, 'device' | 'probe'>
 
 /** The mechanisms as the firmware reaches them: by its board alone. */
 export interface Pins {
   readonly bins: ReadonlyMap<string, BinPins>
-  readonly cabinets: ReadonlyMap<string, Cabinet>
+  readonly cabinets: ReadonlyMap<string, CabinetPins>
   readonly fridges: ReadonlyMap<string, FridgePins>
   /** What the board has told. */
   event(event: Extract<BoardEvent, { on: 'sense' | 'end' | 'drop' }>): void
@@ -29,7 +31,7 @@ export function createPins(devices: readonly DeviceDescription[], ask: AskBoard)
   const sensing = new Map<string, Set<() => void>>()
   const falling = new Map<string, Set<(units: number) => void>>()
   const bins = new Map<string, BinPins>()
-  const cabinets = new Map<string, Cabinet>()
+  const cabinets = new Map<string, CabinetPins>()
   const fridges = new Map<string, FridgePins>()
 
   function run(request: Extract<BoardRequest, { do: 'run' }>, onEnd: OnMotionEnd): Motion {

@@ -5,7 +5,7 @@ import type { AppendLog } from '../storage/append-log.ts'
 import { type Behaviour, binBehaviour, cabinetBehaviour, fridgeBehaviour } from './behaviours.ts'
 import { Firmware } from './firmware.ts'
 import { SERIAL_PROTOCOL_VERSION } from '../../protocol/serial/frames.ts'
-import { openOperationMemory, type MemoryEntry } from './operation-memory.ts'
+import { OperationMemory, type MemoryEntry } from './operation-memory.ts'
 import { createPins, type Pins } from './pins.ts'
 
 /**
@@ -33,7 +33,7 @@ export function startProgram(
       clock,
       random: runtime.random,
       version,
-      memory: openOperationMemory(flashOf(ask, power.flash), runtime.random),
+      memory: new OperationMemory(flashOf(ask, power.flash), runtime.random),
       behaviours: (isRunning) => behavioursOf(power, pins, clock, { isRunning, version }),
       cabinets: [...pins.cabinets.values()],
       isMemoryFaulty: () => !ask({ do: 'flash' }).ok,

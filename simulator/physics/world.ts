@@ -3,8 +3,8 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { FaultType } from '../faults/fault-types.ts'
 import type { AppendLog } from '../storage/append-log.ts'
 import { type LoadedRow, type WorldRecord, fullRows } from './world-state.ts'
-import { createBin, type Bin, type MechanismOptions } from './bin.ts'
-import { createCabinet, type Cabinet } from './cabinet.ts'
+import { Bin, type MechanismOptions } from './bin.ts'
+import { Cabinet } from './cabinet.ts'
 import { openChronicle, type Chronicle } from './chronicle.ts'
 import { createDoors, type Doors } from './doors.ts'
 import { createFridge, type Fridge } from './fridge.ts'
@@ -49,12 +49,18 @@ export function createWorld(options: WorldOptions): World {
     const id = deviceId(device)
     switch (device.kind) {
       case 'bin':
-        bins.set(id, createBin(id, chronicle.state.bins.get(id)!, mechanism))
+        bins.set(id, new Bin(id, chronicle.state.bins.get(id)!, mechanism))
         break
       case 'cabinet':
         cabinets.set(
           id,
-          createCabinet(id, device.number, (bin) => bins.get(`bin-${bin}`), random, mechanism),
+          new Cabinet({
+            ...mechanism,
+            device: id,
+            number: device.number,
+            random,
+            binOf: (bin) => bins.get(`bin-${bin}`),
+          }),
         )
         break
       case 'fridge': {

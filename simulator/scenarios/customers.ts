@@ -18,37 +18,92 @@ interface Customer {
   orderId: number
 }
 
-/** The customers of a bench: guests of the cloud, by the names that scenarios give them. */
-export interface Customers {
-  act(step: CustomerStep): Promise<Answer>
-  order(name: string): Promise<Order>
-  /** Those whose orders are not over take or leave what is theirs: the next scenario begins without them. */
-  leave(): Promise<void>
-  /** A scenario's names mean nobody yet. */
-  forget(): void
-}
-
 export const answerOf = (result: Result<unknown>): Answer =>
   result.ok ? { status: result.status, data: result.data } : failed(result.error)
 
 const failed = ({ status, code, message }: Failure): Answer => ({ status, code, message })
 
-export function createCustomers(bench: Bench): Customers {
-  const { hubId, random } = bench
-  const named = new Map<string, Customer>()
+/** The customers of a bench: guests of the cloud, by the names that scenarios give them. */
+export class Customers {
+  readonly #bench: Bench
+  readonly #named = new Map<string, Customer>()
   /** Of this scenario and earlier ones. */
-  let known: Customer[] = []
+  #known: Customer[] = []
 
-  function customerOf(name: string): Customer {
-    const customer = named.get(name)
+  constructor(bench: Bench) {
+    this.#bench = bench
+  }
+
+  async act(step: CustomerStep): Promise<Answer> {
+    switch (step.kind) {
+      case 'cart': {
+        const customer = this.#named.get(step.what.customer) ?? (await this.#come(step.what.customer))
+        let answer: Answer = { status: 200 }
+        for (const { row, units } of step.what.items) {
+          const result = await customer.client.call('PUT /users/{user_id}/orders/{order_id}/order_item', {
+            params: this.#paramsOf(customer),
+            query: { hub_id: this.#bench.hubId },
+            body: { product_id: await this.#productAt(row), quantity: units },
+          })
+          answer = answerOf(result)
+          if (!result.ok) return answer
+        }
+        return answer
+      }
+      case 'pay': {
+        const customer = this.#customerOf(step.what.customer)
+        return answerOf(
+          await customer.client.call('POST /users/payments/pay', {
+            body: { order_id: customer.orderId, payment_method_id: step.what.method },
+          }),
+        )
+      }
+      case 'open':
+        return answerOf(await this.#open(this.#customerOf(step.what.customer)))
+      case 'cancel':
+        return answerOf(await this.#cancel(this.#customerOf(step.what.customer)))
+      case 'take':
+        return { status: 200, data: { units: await this.#take(this.#customerOf(step.what.customer)) } }
+    }
+  }
+
+  order(name: string): Promise<Order> {
+    return this.#orderOf(this.#customerOf(name))
+  }
+
+  /** Those whose orders are not over take or leave what is theirs: the next scenario begins without them. */
+  async leave(): Promise<void> {
+    const stay: Customer[] = []
+    for (const customer of this.#known) {
+      const { processing_status: status } = await this.#orderOf(customer)
+      if (status >= OrderStatus.COMPLETED) continue
+      stay.push(customer)
+      if (status < OrderStatus.PREPARING) await this.#cancel(customer)
+      else if (status >= OrderStatus.READY) {
+        await this.#open(customer)
+        // What stands in the way is seen at the next look.
+        await this.#take(customer).catch(() => 0)
+      }
+    }
+    this.#known = stay
+    if (stay.length > 0) throw new StepError(`${stay[0]!.name}'s order of an earlier scenario is not over`)
+  }
+
+  /** A scenario's names mean nobody yet. */
+  forget(): void {
+    this.#named.clear()
+  }
+
+  #customerOf(name: string): Customer {
+    const customer = this.#named.get(name)
     if (!customer) throw new StepError(`${name} has no cart yet`)
     return customer
   }
 
-  async function come(name: string): Promise<Customer> {
-    const { baseUrl } = bench.cloud()
+  async #come(name: string): Promise<Customer> {
+    const { baseUrl } = this.#bench.cloud()
     const cloud = jsonInterface({ url: baseUrl, name: 'the cloud' })
-    const identity = { sub: `scenario-${randomHex(random, 6)}-${name}`, anonymous: true }
+    const identity = { sub: `scenario-${randomHex(this.#bench.random, 6)}-${name}`, anonymous: true }
     const { access_token: token } = await cloud.ask<{ access_token: string }>(
       'POST',
       '/demo/identity/token',
@@ -59,107 +114,62 @@ export function createCustomers(bench: Bench): Customers {
     if (!guest.ok) throw new StepError(`${name} cannot come in: ${guest.error.message}`)
     const order = await client.call('POST /users/{user_id}/orders', {
       params: { user_id: guest.data.user_id },
-      query: { hub_id: hubId },
+      query: { hub_id: this.#bench.hubId },
     })
     if (!order.ok) throw new StepError(`${name} gets no cart: ${order.error.message}`)
     const customer = { name, client, userId: guest.data.user_id, orderId: order.data.order_id }
-    named.set(name, customer)
-    known.push(customer)
+    this.#named.set(name, customer)
+    this.#known.push(customer)
     return customer
   }
 
-  async function productAt(place: Place): Promise<number> {
+  async #productAt(place: Place): Promise<number> {
     const { cabinet, shelf, row } = place
-    const { rows } = await bench.state()
+    const { rows } = await this.#bench.state()
     const found = rows.find((one) => one.cabinet === cabinet && one.shelf === shelf && one.row === row)
     if (found?.product_id == null)
       throw new StepError(`no product is known to stand at ${cabinet}/${shelf}/${row}`)
     return found.product_id
   }
 
-  const paramsOf = ({ userId, orderId }: Customer) => ({ user_id: userId, order_id: orderId })
+  #paramsOf({ userId, orderId }: Customer) {
+    return { user_id: userId, order_id: orderId }
+  }
 
-  async function orderOf(customer: Customer): Promise<Order> {
+  async #orderOf(customer: Customer): Promise<Order> {
     const result = await customer.client.call('GET /users/{user_id}/orders/{order_id}', {
-      params: paramsOf(customer),
-      query: { hub_id: hubId },
+      params: this.#paramsOf(customer),
+      query: { hub_id: this.#bench.hubId },
     })
     if (!result.ok) throw new StepError(`${customer.name}'s order cannot be read: ${result.error.message}`)
     return result.data
   }
 
-  const open = (customer: Customer): Promise<Result<unknown>> =>
-    customer.client.call('POST /users/{user_id}/orders/{order_id}/open-delivery', {
-      params: paramsOf(customer),
-      query: { hub_id: hubId },
+  #open(customer: Customer): Promise<Result<unknown>> {
+    return customer.client.call('POST /users/{user_id}/orders/{order_id}/open-delivery', {
+      params: this.#paramsOf(customer),
+      query: { hub_id: this.#bench.hubId },
     })
+  }
 
-  const cancel = (customer: Customer): Promise<Result<unknown>> =>
-    customer.client.call('DELETE /users/{user_id}/orders/{order_id}', { params: paramsOf(customer) })
+  #cancel(customer: Customer): Promise<Result<unknown>> {
+    return customer.client.call('DELETE /users/{user_id}/orders/{order_id}', {
+      params: this.#paramsOf(customer),
+    })
+  }
 
   /** Takes what lies in the order's bins; how many units that were. */
-  async function take(customer: Customer): Promise<number> {
+  async #take(customer: Customer): Promise<number> {
     let units = 0
-    for (const bin of (await orderOf(customer)).bins) {
+    for (const bin of (await this.#orderOf(customer)).bins) {
       const deed = { action: 'take_items', target: `bin-${bin}` }
-      const taken = await bench.simulator.ask<{ units: number }>('POST', `/api/hubs/${hubId}/act`, deed)
+      const taken = await this.#bench.simulator.ask<{ units: number }>(
+        'POST',
+        `/api/hubs/${this.#bench.hubId}/act`,
+        deed,
+      )
       units += taken.units
     }
     return units
-  }
-
-  async function act(step: CustomerStep): Promise<Answer> {
-    switch (step.kind) {
-      case 'cart': {
-        const customer = named.get(step.what.customer) ?? (await come(step.what.customer))
-        let answer: Answer = { status: 200 }
-        for (const { row, units } of step.what.items) {
-          const result = await customer.client.call('PUT /users/{user_id}/orders/{order_id}/order_item', {
-            params: paramsOf(customer),
-            query: { hub_id: hubId },
-            body: { product_id: await productAt(row), quantity: units },
-          })
-          answer = answerOf(result)
-          if (!result.ok) return answer
-        }
-        return answer
-      }
-      case 'pay': {
-        const customer = customerOf(step.what.customer)
-        return answerOf(
-          await customer.client.call('POST /users/payments/pay', {
-            body: { order_id: customer.orderId, payment_method_id: step.what.method },
-          }),
-        )
-      }
-      case 'open':
-        return answerOf(await open(customerOf(step.what.customer)))
-      case 'cancel':
-        return answerOf(await cancel(customerOf(step.what.customer)))
-      case 'take':
-        return { status: 200, data: { units: await take(customerOf(step.what.customer)) } }
-    }
-  }
-
-  return {
-    act,
-    order: (name) => orderOf(customerOf(name)),
-    forget: () => named.clear(),
-    async leave() {
-      const stay: Customer[] = []
-      for (const customer of known) {
-        const { processing_status: status } = await orderOf(customer)
-        if (status >= OrderStatus.COMPLETED) continue
-        stay.push(customer)
-        if (status < OrderStatus.PREPARING) await cancel(customer)
-        else if (status >= OrderStatus.READY) {
-          await open(customer)
-          // What stands in the way is seen at the next look.
-          await take(customer).catch(() => 0)
-        }
-      }
-      known = stay
-      if (stay.length > 0) throw new StepError(`${stay[0]!.name}'s order of an earlier scenario is not over`)
-    },
   }
 }

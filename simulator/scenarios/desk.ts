@@ -2,7 +2,7 @@ import type { Clock, Random } from '../../protocol/model/runtime.ts'
 import type { Simulator } from '../interface/client.ts'
 import { type Bench, createBench } from './bench.ts'
 import type { Seen } from './conditions.ts'
-import { createCustomers, type Customers } from './customers.ts'
+import { Customers } from './customers.ts'
 import { doStep } from './do-step.ts'
 import type { Json } from './placeholders.ts'
 import { createRecorder, type Recorder } from './recorder.ts'
@@ -52,7 +52,7 @@ export function createDesk(options: DeskOptions): Desk {
     const known = places.get(hubId)
     if (known) return known
     const bench = createBench({ ...options, hubId })
-    const customers = createCustomers(bench)
+    const customers = new Customers(bench)
     const now: Seen = { bench, customers, begunAfter: 0, begunAt: clock.now(), answer: undefined }
     const place = { bench, customers, now }
     places.set(hubId, place)

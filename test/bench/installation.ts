@@ -13,7 +13,7 @@ import {
   type DemoAddresses,
   type DemoProgram,
 } from '../../simulator/demo/programs.ts'
-import { createSupervisor } from '../../simulator/demo/supervisor.ts'
+import { Supervisor } from '../../simulator/demo/supervisor.ts'
 import { freeDemoSettings } from '../support/demo-settings.ts'
 
 export interface InstallationOptions {
@@ -76,7 +76,7 @@ export async function install({
   const hubId = seed.hubs[0]!.hub_id
   const pids = new Map<DemoProgram, number>()
   let death: string | undefined
-  const supervisor = createSupervisor<DemoProgram>({
+  const supervisor = new Supervisor<DemoProgram>({
     programs: programs({
       settings,
       places,

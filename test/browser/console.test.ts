@@ -6,8 +6,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { silentLog } from '../../protocol/model/log.ts'
 import { encodeFrame } from '../../protocol/serial/codec.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { createFleet, type Fleet, type Station } from '../../simulator/fleet.ts'
-import { createSimulatedHub } from '../../simulator/simulated-hub.ts'
+import { Fleet, type Station } from '../../simulator/fleet.ts'
+import { SimulatedHub } from '../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../simulator/storage/append-log.ts'
 import {
   type Browser,
@@ -35,12 +35,12 @@ beforeAll(async () => {
   if (missing('chromium') !== undefined) return
   const built = await builtPage('simulator')
   folder = built.folder
-  fleet = createFleet({
+  fleet = new Fleet({
     clock: runtime.clock,
     wireKept: 1000,
     storageOf: () => memoryStorage(),
     worlds: { names: () => [], read: () => undefined, write() {} },
-    make: (hardware, storage) => createSimulatedHub({ hardware, storage, runtime, log: silentLog }),
+    make: (hardware, storage) => new SimulatedHub({ hardware, storage, runtime, log: silentLog }),
     mount: async () => async () => {},
   })
   const { app } = testConsole({

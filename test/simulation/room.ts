@@ -3,7 +3,7 @@ import { silentLog } from '../../protocol/model/log.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { decodeFrame, uuidOfOp } from '../../protocol/serial/codec.ts'
 import type { WorldRecord } from '../../simulator/physics/world-state.ts'
-import { createSimulatedHub, type SimulatedHub } from '../../simulator/simulated-hub.ts'
+import { SimulatedHub } from '../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../simulator/storage/append-log.ts'
 import { unitOfRef } from '../../edge/core/operations/intend.ts'
 import type { Chance } from './chance.ts'
@@ -61,7 +61,7 @@ export class Room {
     this.cold = new ColdWatch(rules)
     this.#scheduler = scheduler
     this.#life = scheduler.newLife('room', () => {})
-    this.hub = createSimulatedHub({
+    this.hub = new SimulatedHub({
       hardware: hardwareOf(hubId),
       runtime: { clock: scheduler.clock(this.#life, () => 0), random: chance },
       storage: memoryStorage(),

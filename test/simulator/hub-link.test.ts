@@ -4,7 +4,7 @@ import { createControllers, type OperationOutcome } from '../../edge/hardware/co
 import { defaultLinkSettings } from '../../edge/hardware/link-settings.ts'
 import { deviceId } from '../../protocol/model/hardware.ts'
 import { silentLog } from '../../protocol/model/log.ts'
-import { createSimulatedHub } from '../../simulator/simulated-hub.ts'
+import { SimulatedHub } from '../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../simulator/storage/append-log.ts'
 import { smallHub } from './support/hardware.ts'
 import { VirtualTime } from './support/virtual-time.ts'
@@ -14,7 +14,7 @@ const operationId = (n: number): string => `01900000-0000-7000-8000-${n.toString
 /** The hub's end of the line to a simulated controller. */
 function bench(seed: number) {
   const time = new VirtualTime()
-  const hub = createSimulatedHub({
+  const hub = new SimulatedHub({
     hardware: smallHub,
     runtime: time.runtime(seed),
     storage: memoryStorage(),

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { type GpioAddress, socketLinePort } from '../../../protocol/gpio/socket.ts'
-import { createGpioClient } from '../../../protocol/gpio/client.ts'
+import { GpioClient } from '../../../protocol/gpio/client.ts'
 import type { GpioLines } from '../../../protocol/model/hardware.ts'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
@@ -10,7 +10,7 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
  * sysfs tree. Reconnects for ever; while there is no connection reads are `undefined` and writes false.
  */
 export function createSocketLines(options: { address: GpioAddress; runtime: Runtime; log: Log }): GpioLines {
-  return createGpioClient({
+  return new GpioClient({
     runtime: options.runtime,
     log: options.log,
     open: (handlers) => socketLinePort(connect({ noDelay: true, ...options.address }), handlers),

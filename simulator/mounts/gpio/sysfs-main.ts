@@ -2,7 +2,7 @@ import '../../../protocol/require-node.ts'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { pino } from 'pino'
-import { createGpioClient } from '../../../protocol/gpio/client.ts'
+import { GpioClient } from '../../../protocol/gpio/client.ts'
 import {
   formatGpioAddress,
   parseGpioAddress,
@@ -67,7 +67,7 @@ function run({ socket, hardwareFile, base, pidFile, command }: SysfsOptions): vo
   const { chipLabel: label, lines } = hardware.gpio
   const count = Math.max(LEAST_PINS, ...lines.map((line) => line.offset + 1))
 
-  const client = createGpioClient({
+  const client = new GpioClient({
     runtime,
     log,
     open: (handlers) => socketLinePort(connect({ noDelay: true, ...socket }), handlers),

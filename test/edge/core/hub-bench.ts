@@ -17,7 +17,7 @@ import { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { LinePort, OpenLinePort } from '../../../protocol/serial/line-port.ts'
 import type { FaultType } from '../../../simulator/faults/fault-types.ts'
 import type { Act } from '../../../simulator/physics/world-state.ts'
-import { createSimulatedHub, type SimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { simulatedHardware, stockedFacings } from '../../simulation/hardware.ts'
@@ -87,7 +87,7 @@ export class HubBench {
   constructor(seed = 1, versions?: ReadonlyMap<string, number>) {
     this.#chance = seededChance(seed)
     this.journal = new Sqlite(':memory:')
-    this.room = createSimulatedHub({
+    this.room = new SimulatedHub({
       hardware: simulatedHardware,
       runtime: { clock: this.clock, random: seededChance(seed + 1000) },
       storage: memoryStorage(),

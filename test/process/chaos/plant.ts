@@ -5,7 +5,7 @@ import type { Clock, Runtime } from '../../../protocol/model/runtime.ts'
 import { hubUser } from '../../../protocol/mqtt/topics.ts'
 import { type SeedResult, demoPlaces, type DemoPlaces } from '../../../simulator/demo/places.ts'
 import { prepareData, unplug } from '../../../simulator/demo/first-start.ts'
-import { createSupervisor, type Program, type Supervisor } from '../../../simulator/demo/supervisor.ts'
+import { Supervisor, type Program } from '../../../simulator/demo/supervisor.ts'
 import { createCommandTap, type CommandTap } from './command-tap.ts'
 import { setUpMosquitto } from '../../support/mosquitto-spec.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
@@ -124,7 +124,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
 
   function start(one: Program<ProgramName>): void {
     if (supervisors.has(one.name)) return
-    const supervisor = createSupervisor<ProgramName>({
+    const supervisor = new Supervisor<ProgramName>({
       programs: [one],
       runtime,
       onStarted: (name, pid) => pids.set(name, pid),

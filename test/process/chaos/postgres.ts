@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { sleep, type Runtime } from '../../../protocol/model/runtime.ts'
-import { createSupervisor } from '../../../simulator/demo/supervisor.ts'
+import { Supervisor } from '../../../simulator/demo/supervisor.ts'
 import { administrate, databaseAt } from '../../support/postgres.ts'
 
 export interface TestDatabase {
@@ -89,7 +89,7 @@ export async function startPostgres(options: {
     'max_connections=100',
     ...(options.settings ?? []),
   ]
-  const server = createSupervisor({
+  const server = new Supervisor({
     programs: [
       {
         name: 'postgres',

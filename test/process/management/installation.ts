@@ -12,7 +12,7 @@ import {
   type DemoProgram,
 } from '../../../simulator/demo/programs.ts'
 import { openSupervisorInterface } from '../../../simulator/demo/supervisor-interface.ts'
-import { createSupervisor, type Supervisor } from '../../../simulator/demo/supervisor.ts'
+import { Supervisor } from '../../../simulator/demo/supervisor.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
 import { freeDemoSettings } from '../../support/demo-settings.ts'
 import { startProxy, type Proxy } from '../../../simulator/demo/proxy.ts'
@@ -72,7 +72,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
   })
   const proxy = await startProxy({ target: settings.MQTT_PORT, clock: runtime.clock })
   const pids = new Map<DemoProgram, number>()
-  const supervisor = createSupervisor<DemoProgram>({
+  const supervisor = new Supervisor<DemoProgram>({
     programs: programs({
       settings,
       places,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createGpioClient } from '../../../protocol/gpio/client.ts'
+import { GpioClient } from '../../../protocol/gpio/client.ts'
 import type { GpioChipMessage, GpioLineState } from '../../../protocol/gpio/messages.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { LinePortHandlers } from '../../../protocol/serial/line-port.ts'
@@ -15,7 +15,7 @@ const line = (name: string, direction: 'in' | 'out', level: 0 | 1 = 0): GpioLine
 function setUp() {
   const runtime = manualRuntime()
   const connections: { handlers: LinePortHandlers; sent: string[]; open: boolean }[] = []
-  const client = createGpioClient({
+  const client = new GpioClient({
     runtime,
     log: silentLog,
     open(handlers) {

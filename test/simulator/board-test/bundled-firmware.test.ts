@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { rules } from '../../../simulator/board-test/rules/rules.ts'
-import { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { proveOn, told } from './virtual-board.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 
 test('the bundled firmware passes every rule', async () => {
-  expect(told(await proveOn(createSimulatedHub))).toEqual([])
+  expect(told(await proveOn(SimulatedHub))).toEqual([])
 })
 
 test('the rules are those of the serial SPEC §11, by number and text', () => {

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { rules } from '../../../simulator/board-test/rules/rules.ts'
-import type { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { plantedFaults, type PlantedFault } from './planted-faults.ts'
 import { proveOn } from './virtual-board.ts'
 
@@ -15,7 +15,7 @@ beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-planted-'))))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Loads a copy of the simulator with the fault in it. */
-async function withFault({ patches }: PlantedFault, index: number): Promise<typeof createSimulatedHub> {
+async function withFault({ patches }: PlantedFault, index: number): Promise<typeof SimulatedHub> {
   const copy = join(folder, String(index))
   const filter = (path: string): boolean => !/\/(node_modules|page|demo|console|assets)$/.test(path)
   for (const room of ['protocol', 'simulator'])
@@ -31,9 +31,9 @@ async function withFault({ patches }: PlantedFault, index: number): Promise<type
     )
   }
   const made = (await import(pathToFileURL(join(copy, 'simulator/simulated-hub.ts')).href)) as {
-    createSimulatedHub: typeof createSimulatedHub
+    SimulatedHub: typeof SimulatedHub
   }
-  return made.createSimulatedHub
+  return made.SimulatedHub
 }
 
 test('every rule detects a planted fault', () => {
@@ -44,8 +44,8 @@ test('every rule detects a planted fault', () => {
 test.each(plantedFaults.map((fault, index) => ({ ...fault, index })))(
   'rule $rule detects the fault: $name',
   async ({ index, ...fault }) => {
-    const makeHub = await withFault(fault, index)
-    const [finding] = await proveOn(makeHub, [fault.rule])
+    const Hub = await withFault(fault, index)
+    const [finding] = await proveOn(Hub, [fault.rule])
     expect([finding!.state, finding!.because]).toEqual(['broken', expect.stringMatching(/must|may|says/)])
   },
 )

@@ -4,7 +4,7 @@ import { Bench } from '../../../simulator/board-test/bench.ts'
 import { rules } from '../../../simulator/board-test/rules/rules.ts'
 import { proveRules, type Finding } from '../../../simulator/board-test/run.ts'
 import { seededRandom } from '../../../simulator/faults/faults.ts'
-import type { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { VirtualTime } from '../support/virtual-time.ts'
 
@@ -28,11 +28,11 @@ const hardware = HardwareDescription.parse({
 
 /** Checks the rules on a built-in firmware in virtual time. `numbers`: only these rules. */
 export async function proveOn(
-  makeHub: typeof createSimulatedHub,
+  Hub: typeof SimulatedHub,
   numbers: readonly number[] = rules.map(({ number }) => number),
 ): Promise<Finding[]> {
   const time = new VirtualTime()
-  const hub = makeHub({ hardware, runtime: time.runtime(1), storage: memoryStorage(), log: silentLog })
+  const hub = new Hub({ hardware, runtime: time.runtime(1), storage: memoryStorage(), log: silentLog })
   const bench = new Bench({
     openPort: hub.openPort,
     path: 'all',

@@ -2,8 +2,8 @@ import { PassThrough } from 'node:stream'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { commandHelp, createSession, startRepl } from '../../../simulator/console/repl.ts'
-import { createFleet } from '../../../simulator/fleet.ts'
-import { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { Fleet } from '../../../simulator/fleet.ts'
+import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import type { SavedWorld } from '../../../simulator/storage/world-shelf.ts'
 import { createBench, type Bench } from '../support/bench.ts'
@@ -19,7 +19,7 @@ beforeEach(async () => {
   const { clock } = bench.time
   const runtime = bench.time.runtime(7)
   const worlds = new Map<string, SavedWorld>()
-  const fleet = createFleet({
+  const fleet = new Fleet({
     clock,
     wireKept: 100,
     storageOf: (hubId) => (hubId === 1 ? bench.storage : memoryStorage()),
@@ -29,7 +29,7 @@ beforeEach(async () => {
       write: (name, world) => void worlds.set(name, world),
     },
     make: (hardware, storage) =>
-      hardware.hubId === 1 ? bench.hub : createSimulatedHub({ hardware, storage, runtime, log: silentLog }),
+      hardware.hubId === 1 ? bench.hub : new SimulatedHub({ hardware, storage, runtime, log: silentLog }),
     mount: async () => async () => {},
   })
   await fleet.add(smallHub)

@@ -4,8 +4,8 @@ import { silentLog } from '../../../protocol/model/log.ts'
 import { pageAssets } from '../../../protocol/page-assets.ts'
 import type { createConsole } from '../../../simulator/console/http.ts'
 import { faultTypes } from '../../../simulator/faults/fault-types.ts'
-import { createFleet, type Fleet } from '../../../simulator/fleet.ts'
-import { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { Fleet } from '../../../simulator/fleet.ts'
+import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import type { SavedWorld } from '../../../simulator/storage/world-shelf.ts'
 import { createBench, type Bench } from '../support/bench.ts'
 import { testConsole } from '../support/console.ts'
@@ -36,7 +36,7 @@ beforeEach(async () => {
   const isAllowedHost = hostCheck(['simulator.test'])
   const { clock } = bench.time
   worlds = new Map()
-  fleet = createFleet({
+  fleet = new Fleet({
     clock,
     wireKept: 100,
     storageOf: () => bench.storage,
@@ -48,7 +48,7 @@ beforeEach(async () => {
     make: (hardware, storage) =>
       hardware.hubId === 1 && !isAnew
         ? bench.hub
-        : createSimulatedHub({ hardware, storage, runtime: bench.time.runtime(7), log: silentLog }),
+        : new SimulatedHub({ hardware, storage, runtime: bench.time.runtime(7), log: silentLog }),
     mount: async () => {
       await mounted
       return async () => {}

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { supervisorManager } from '../../../edge/management/supervisor-manager.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { openSupervisorInterface } from '../../../simulator/demo/supervisor-interface.ts'
-import { createSupervisor, type Supervisor } from '../../../simulator/demo/supervisor.ts'
+import { Supervisor } from '../../../simulator/demo/supervisor.ts'
 
 const runtime = systemRuntime()
 let folder: string
@@ -24,7 +24,7 @@ beforeEach(async () => {
   pids = []
   isReady = true
   const script = 'setInterval(() => {}, 1000)'
-  supervisor = createSupervisor({
+  supervisor = new Supervisor({
     programs: (['hub', 'other'] as const).map((name) => ({
       name,
       command: [process.execPath, '-e', script],

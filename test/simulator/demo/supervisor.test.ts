@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { manualRuntime } from '../../support/manual-runtime.ts'
-import { createSupervisor, type Supervisor } from '../../../simulator/demo/supervisor.ts'
+import { Supervisor } from '../../../simulator/demo/supervisor.ts'
 
 let folder: string
 let supervisor: Supervisor | undefined
@@ -27,7 +27,7 @@ function supervise(script: string, reportsPid = false, runtime: Runtime = system
   const pids: number[] = []
   const deaths: [string, number][] = []
   const logFile = join(folder, 'log')
-  supervisor = createSupervisor({
+  supervisor = new Supervisor({
     programs: [
       {
         name: 'only',

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   MEMORY_CAPACITY,
-  openOperationMemory,
+  OperationMemory,
   type MemoryEntry,
   type StoredOperation,
 } from '../../../simulator/firmware/operation-memory.ts'
@@ -122,24 +122,24 @@ describe('the memory of operations (SPEC §8)', () => {
 
   test('the memory stores 256 operations, and reports an overwritten one as forgotten, never as none', () => {
     const log = memoryStorage().open<MemoryEntry>('memory')
-    const memory = openOperationMemory(log, seededRandom(1))
+    const memory = new OperationMemory(log, seededRandom(1))
     for (let n = 1; n <= MEMORY_CAPACITY + 10; n++) memory.begin(record(n))
     expect(memory.count).toBe(MEMORY_CAPACITY)
     expect(memory.result(operation(5))).toMatchObject({ state: 'forgotten', moved: true })
     expect(memory.result(operation(11))).toMatchObject({ state: 'done' })
     expect(memory.result(operation(9999))).toMatchObject({ state: 'none', moved: false })
-    const restarted = openOperationMemory(log, seededRandom(2))
+    const restarted = new OperationMemory(log, seededRandom(2))
     expect(restarted.id).toBe(memory.id)
     expect(restarted.result(operation(5))).toMatchObject({ state: 'forgotten' })
   })
 
   test('a running operation is not overwritten, and is interrupted after a power failure', () => {
     const log = memoryStorage().open<MemoryEntry>('memory')
-    const memory = openOperationMemory(log, seededRandom(1))
+    const memory = new OperationMemory(log, seededRandom(1))
     memory.begin(record(1, 'running'))
     for (let n = 2; n <= MEMORY_CAPACITY + 5; n++) memory.begin(record(n))
     expect(memory.result(operation(1))).toMatchObject({ state: 'running' })
-    expect(openOperationMemory(log, seededRandom(2)).result(operation(1))).toMatchObject({
+    expect(new OperationMemory(log, seededRandom(2)).result(operation(1))).toMatchObject({
       state: 'interrupted',
       moved: true,
     })
@@ -150,12 +150,12 @@ describe('the memory of operations (SPEC §8)', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 6000, size: 'max' }), (steps) => {
         const log = memoryStorage().open<MemoryEntry>('memory')
-        const memory = openOperationMemory(log, seededRandom(1))
+        const memory = new OperationMemory(log, seededRandom(1))
         for (const [n, state] of steps) {
           if (memory.get(operation(n))) memory.update(operation(n), { state, ms: n })
           else memory.begin(record(n, state))
         }
-        const restarted = openOperationMemory(log, seededRandom(2))
+        const restarted = new OperationMemory(log, seededRandom(2))
         const settled = memory
           .newest(MEMORY_CAPACITY)
           .map((one) => (one.state === 'running' ? { ...one, state: 'interrupted' } : one))

@@ -12,7 +12,7 @@ import { createLineSplitter } from '../../../protocol/serial/line-port.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { mountPty } from '../../../simulator/mounts/pty.ts'
 import { mountTcp, tcpAddress, type Mount } from '../../../simulator/mounts/tcp.ts'
-import { createSimulatedHub, type SimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { smallHub } from '../support/hardware.ts'
 
@@ -22,7 +22,7 @@ let mount: Mount | undefined
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'larder-pty-'))
-  hub = createSimulatedHub({
+  hub = new SimulatedHub({
     hardware: smallHub,
     runtime: systemRuntime(),
     storage: memoryStorage(),

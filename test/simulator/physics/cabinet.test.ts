@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createCabinet } from '../../../simulator/physics/cabinet.ts'
+import { Cabinet } from '../../../simulator/physics/cabinet.ts'
 import { openChronicle } from '../../../simulator/physics/chronicle.ts'
 import { defaultTiming } from '../../../simulator/physics/motion.ts'
 import { fullRows, type WorldRecord } from '../../../simulator/physics/world-state.ts'
@@ -19,7 +19,11 @@ test('a unit that the sensor has seen has left its row, also if a delayed proces
   }
   const log = memoryStorage().open<WorldRecord>('world')
   const chronicle = openChronicle(log, smallHub, clock, () => fullRows(smallHub))
-  const cabinet = createCabinet('cabinet-1', 1, () => undefined, seededChance(1), {
+  const cabinet = new Cabinet({
+    device: 'cabinet-1',
+    number: 1,
+    binOf: () => undefined,
+    random: seededChance(1),
     chronicle,
     clock,
     timing: defaultTiming,

@@ -2,7 +2,7 @@ import type { Hono } from 'hono'
 import { beforeEach, expect, test } from 'vitest'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { pageAssets } from '../../../protocol/page-assets.ts'
-import { createFleet } from '../../../simulator/fleet.ts'
+import { Fleet } from '../../../simulator/fleet.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { createBench } from '../support/bench.ts'
 import { testConsole } from '../support/console.ts'
@@ -16,7 +16,7 @@ beforeEach(async () => {
   const bench = createBench()
   const { clock } = bench.time
   const { random } = bench.time.runtime(7)
-  const fleet = createFleet({
+  const fleet = new Fleet({
     clock,
     wireKept: 100,
     storageOf: () => memoryStorage(),

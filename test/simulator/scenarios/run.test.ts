@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { createFleet } from '../../../simulator/fleet.ts'
+import { Fleet } from '../../../simulator/fleet.ts'
 import type { Simulator } from '../../../simulator/interface/client.ts'
 import type { Act } from '../../../simulator/physics/world-state.ts'
 import type { Run } from '../../../simulator/scenarios/results.ts'
 import { runAndWatch } from '../../../simulator/scenarios/watch.ts'
-import { createSimulatedHub, type SimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { testConsole } from '../support/console.ts'
 import { smallHub } from '../support/hardware.ts'
@@ -17,12 +17,12 @@ let simulator: Simulator
 let hub: SimulatedHub
 
 beforeEach(async () => {
-  const fleet = createFleet({
+  const fleet = new Fleet({
     clock,
     wireKept: 100,
     storageOf: () => memoryStorage(),
     worlds: { names: () => [], read: () => undefined, write() {} },
-    make: (hardware, storage) => createSimulatedHub({ hardware, storage, runtime, log: silentLog }),
+    make: (hardware, storage) => new SimulatedHub({ hardware, storage, runtime, log: silentLog }),
     mount: async () => async () => {},
   })
   hub = (await fleet.add(smallHub)).hub

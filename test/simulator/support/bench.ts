@@ -2,11 +2,7 @@ import { silentLog } from '../../../protocol/model/log.ts'
 import type { FrameOf, Refusal } from '../../../protocol/serial/frames.ts'
 import { uuidOfOp } from '../../../protocol/serial/codec.ts'
 import type { Act } from '../../../simulator/physics/world-state.ts'
-import {
-  createSimulatedHub,
-  type SimulatedHub,
-  type SimulatedHubOptions,
-} from '../../../simulator/simulated-hub.ts'
+import { SimulatedHub, type SimulatedHubOptions } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage, type SimulatorStorage } from '../../../simulator/storage/append-log.ts'
 import { smallHub } from './hardware.ts'
 import { TestHost, operation } from './test-host.ts'
@@ -37,7 +33,7 @@ export function createBench(options: Partial<SimulatedHubOptions> & { seed?: num
   const time = new VirtualTime()
   const storage = options.storage ?? memoryStorage()
   const build = (seed: number): SimulatedHub =>
-    createSimulatedHub({
+    new SimulatedHub({
       hardware: smallHub,
       runtime: time.runtime(seed),
       log: silentLog,

@@ -7,7 +7,7 @@ import { silentLog } from '../../../../protocol/model/log.ts'
 import { createLineSplitter } from '../../../../protocol/serial/line-port.ts'
 import { BOARD_MAX_LINE } from '../../../../simulator/board/messages.ts'
 import { serveBoard, type BoardServer } from '../../../../simulator/mounts/board/socket-server.ts'
-import { createSimulatedHub, type SimulatedHub } from '../../../../simulator/simulated-hub.ts'
+import { SimulatedHub } from '../../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../../simulator/storage/append-log.ts'
 import { smallHub } from '../../support/hardware.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
@@ -24,7 +24,7 @@ const ends: (() => void)[] = []
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'larder-board-'))
   time = new VirtualTime()
-  hub = createSimulatedHub({
+  hub = new SimulatedHub({
     hardware: smallHub,
     runtime: time.runtime(1),
     storage: memoryStorage(),
