@@ -35,7 +35,7 @@ import { createMetrics, type Metrics } from './operations/diag/metrics.ts'
 import type { ProcessFacts } from './operations/diag/system-info.ts'
 import type { Budgets } from './platform/limits/budgets.ts'
 import { cloudRefusals, type CloudRefusals } from './platform/refusals.ts'
-import type { GatewaySettings } from './platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from './platform/settings/gateway-limits.ts'
 import { createApp, type App } from './platform/http/app.ts'
 import type { Handlers } from './platform/http/handler.ts'
 import { Health, type Checks } from './platform/http/health.ts'
@@ -83,7 +83,7 @@ export interface CloudOptions {
   broker: Broker
   /** Names this life of this process; see `GatewayOptions`. */
   processId: string
-  gatewaySettings?: Partial<GatewaySettings>
+  gatewaySettings?: Partial<GatewayLimits>
   processor: CardProcessor
   webhookSecret: string | readonly string[]
   verifyIdentity: VerifyIdentity

@@ -88,10 +88,16 @@ const inFolder = <T>(setting: string, folder: string, work: () => T): T =>
 
 function configure(): CloudConfig {
   const { values } = attempt(() =>
-    parseArgs({ options: { config: { type: 'string' }, help: { type: 'boolean', short: 'h' } } }),
+    parseArgs({
+      options: {
+        config: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+        all: { type: 'boolean' },
+      },
+    }),
   )
   if (values.help) {
-    process.stdout.write(cloudHelp())
+    process.stdout.write(cloudHelp(values.all))
     process.exit(0)
   }
   const result = readCloudConfig(
@@ -121,10 +127,10 @@ const readPems = ({ MQTT_CERT, MQTT_KEY, MQTT_CA }: CloudConfig): Pems => ({
 })
 
 /** Opens the database and brings its schema up to date; says in a sentence where it cannot be had. */
-async function openStore({ databaseUrl, database: pools }: CloudConfig, log: Log): Promise<CloudDatabase> {
+async function openStore({ databaseUrl, limits }: CloudConfig, log: Log): Promise<CloudDatabase> {
   try {
     if (/^sqlite:[^:]/.test(databaseUrl)) makeFolder(files, dirname(databaseUrl.slice('sqlite:'.length)))
-    const db = openDatabase({ url: databaseUrl, log, pools, isBusy: true })
+    const db = openDatabase({ url: databaseUrl, log, pools: limits.database, isBusy: true })
     await db.migrate()
     return db
   } catch (error) {
@@ -140,7 +146,7 @@ const brokerAddress = (
   { MQTT_CERT: cert, MQTT_KEY: key }: Pems,
 ) => ({
   databaseUrl: config.databaseUrl,
-  passwordCheckMs: config.gateway.passwordCheckMs,
+  passwordCheckMs: config.limits.gateway.passwordCheckMs,
   host,
   port,
   ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
@@ -191,12 +197,12 @@ async function main(): Promise<void> {
     runtime,
     log,
     checkpoint: noCheckpoint,
-    settings: config.rules,
+    settings: config.limits.rules,
     sealer: await openSealer(db, storeSecrets, random).catch(failInWords),
   }
 
   const refusals = cloudRefusals(context)
-  const budgets = openBudgets(config.rules)
+  const budgets = openBudgets(config.limits.rules)
   const pems = readPems(config)
   const known = new KnownCertificates({ ...pems, MQTT_KEY: undefined })
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
@@ -233,7 +239,7 @@ async function main(): Promise<void> {
     refusals,
     budgets,
     processId,
-    gatewaySettings: config.gateway,
+    gatewaySettings: config.limits.gateway,
     processor,
     webhookSecret: webhookSecrets,
     verifyIdentity: issuer.verify,
@@ -256,11 +262,11 @@ async function main(): Promise<void> {
     remote: createRemote({
       readKey: () => readClientKeys(managementKeyOf(config)),
       exec: (request) => sshExec(request, clock, log),
-      connectMs: config.rules.managementConnectMs,
-      commandMs: config.rules.managementCommandMs,
+      connectMs: config.limits.rules.managementConnectMs,
+      commandMs: config.limits.rules.managementCommandMs,
       log,
     }),
-    poster: createPoster({ clock, timeoutMs: config.rules.webhookTimeoutMs, ...postRulesOf(config) }),
+    poster: createPoster({ clock, timeoutMs: config.limits.rules.webhookTimeoutMs, ...postRulesOf(config) }),
     ...(config.SMTP_URL !== undefined && {
       sendMail: smtpSender({
         url: config.SMTP_URL,
@@ -294,7 +300,7 @@ async function main(): Promise<void> {
   const server = await listen(cloud.app, {
     ...address,
     runtime,
-    bounds: config.http,
+    bounds: config.limits.http,
     trustedProxies: config.TRUSTED_PROXIES,
   }).catch(onPort('PORT', config.PORT, config.HOST))
   webhook = `http://${callableHost(config.HOST)}:${server.port}/webhooks/payments`
@@ -337,7 +343,7 @@ async function main(): Promise<void> {
 /** The listener of those who watch over the service, apart from its callers'. */
 async function listenForMetrics(
   { health, metrics }: Cloud,
-  { METRICS_PORT: port, METRICS_HOST: host, http: bounds }: CloudConfig,
+  { METRICS_PORT: port, METRICS_HOST: host, limits: { http: bounds } }: CloudConfig,
   runtime: Runtime,
 ): Promise<HttpServer | undefined> {
   if (port === undefined || !metrics) return undefined

@@ -11,6 +11,8 @@ import { HardwareDescription } from '../protocol/model/hardware.ts'
 import {
   helpText,
   duration,
+  inGroup,
+  limits,
   named,
   oneOf,
   optionalText,
@@ -42,89 +44,98 @@ const gpio = z
 
 /** Every setting of the hub's service. */
 export const edgeSettings = {
-  hardware: requiredText("File (JSON) that describes the hub's hardware and names the hub."),
-  store: text(
-    'Journal of the hub, one SQLite file. The hub creates its folder. Relative ports of HARDWARE are below that folder.',
-    'data/hub.sqlite',
-  ),
-  storeCacheKb: wholeNumber([64, 100_000], CACHE_KB, 'Memory of SQLite for the journal in KiB.'),
-  storeMaxMb: wholeNumber(
-    [8, 1_000_000],
-    MAX_MB,
-    'Size of the journal at which the hub stops selling, in MB. The hub warns from 80 % of it on.',
-  ),
-  mqtt: prefixed('MQTT', {
-    url: {
-      schema: BrokerUrls,
-      standard: 'mqtt://127.0.0.1:18830',
-      describe: 'Broker of the cloud, or several of one cluster, separated by commas.',
+  ...inGroup('Hub', {
+    hardware: requiredText("File (JSON) that describes the hub's hardware and names the hub."),
+    store: text(
+      'Journal of the hub, one SQLite file. The hub creates its folder. Relative ports of HARDWARE are below that folder.',
+      'data/hub.sqlite',
+    ),
+    gpio: {
+      schema: gpio,
+      standard: 'onoff',
+      describe:
+        "Locks and door sensors: onoff (sysfs), unix:PATH or tcp:HOST:PORT (a simulator's socket), or none.",
     },
-    password: requiredText('Password of the hub at the broker. The user name is hub-<hubId>.'),
-    ca: optionalText(
-      'PEM file of the authorities to trust with mqtts://. A renewed file is used within a minute. Default: the authorities of the system.',
+    logLevel: oneOf(['debug', 'info', 'warn', 'error'], 'info', 'debug, info, warn or error.'),
+  }),
+  ...limits('Journal', {
+    storeCacheKb: wholeNumber([64, 100_000], CACHE_KB, 'Memory of SQLite for the journal in KiB.'),
+    storeMaxMb: wholeNumber(
+      [8, 1_000_000],
+      MAX_MB,
+      'Size of the journal at which the hub stops selling, in MB. The hub warns from 80 % of it on.',
     ),
   }),
-  local: {
-    host: hostText('Address that the local API listens on; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
-    ...prefixed('LOCAL', {
-      cert: optionalText(
-        'PEM file with the certificate of the local API and its chain. The local API then uses https only. A renewed file is used within a minute.',
+  mqtt: inGroup(
+    'Connection to the cloud',
+    prefixed('MQTT', {
+      url: {
+        schema: BrokerUrls,
+        standard: 'mqtt://127.0.0.1:18830',
+        describe: 'Broker of the cloud, or several of one cluster, separated by commas.',
+      },
+      password: requiredText('Password of the hub at the broker. The user name is hub-<hubId>.'),
+      ca: optionalText(
+        'PEM file of the authorities to trust with mqtts://. A renewed file is used within a minute. Default: the authorities of the system.',
       ),
-      key: optionalText('PEM file with the key of LOCAL_CERT.'),
+    }),
+  ),
+  local: {
+    ...inGroup('Local API and page', {
+      host: hostText('Address that the local API listens on; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
+      port: port(8081, "Port of the local API and of the technician's page; 0 takes any."),
+      allowedHosts: optionalText(
+        "Names, separated by commas, under which the local API answers, besides addresses, localhost and this machine's own name.",
+      ),
+      ...prefixed('LOCAL', {
+        cert: optionalText(
+          'PEM file with the certificate of the local API and its chain. The local API then uses https only. A renewed file is used within a minute.',
+        ),
+        key: optionalText('PEM file with the key of LOCAL_CERT.'),
+        token: optionalText(
+          'Shared token of the local API. `larder people` gives people their own tokens. Default: a random one in the file <STORE>.token.',
+          z.string().min(16, 'must have at least 16 characters'),
+        ),
+      }),
     }),
     bounds: serverBounds('LOCAL', {
       maxConnections: 100,
       connectionsPerNetwork: 40,
       requestTimeoutMs: 20_000,
     }),
-    port: port(8081, "Port of the local API and of the technician's page; 0 takes any."),
-    allowedHosts: optionalText(
-      "Names, separated by commas, under which the local API answers, besides addresses, localhost and this machine's own name.",
-    ),
-    liveMs: named('LOCAL_LIVE_MS', duration(200, 'Time between two updates of an open page.')),
-    recentKept: named(
-      'LOCAL_RECENT',
-      wholeNumber(
-        [1, 100_000],
-        2000,
-        'Number of lines of the log, and of the serial lines, that the page can show.',
+    ...limits('Local API and page', {
+      ...prefixed('LOCAL', {
+        liveMs: duration(200, 'Time between two updates of an open page.'),
+        sessionMs: duration(12 * 3_600_000, "Lifetime of a login at the hub's page: a technician's shift."),
+      }),
+      recentKept: named(
+        'LOCAL_RECENT',
+        wholeNumber(
+          [1, 100_000],
+          2000,
+          'Number of lines of the log, and of the serial lines, that the page can show.',
+        ),
       ),
-    ),
-    sessionMs: named(
-      'LOCAL_SESSION_MS',
-      duration(12 * 3_600_000, "Lifetime of a login at the hub's page: a technician's shift."),
-    ),
-    guesses: prefixed('LOCAL_GUESS', {
-      free: wholeNumber(
-        [1, 1000],
-        20,
-        'Number of wrong tokens from one network that are answered without a delay.',
-      ),
-      firstMs: duration(1000, 'Delay after the next wrong token; it doubles with each further one.'),
-      maxMs: duration(60_000, 'Maximum delay after wrong tokens.'),
-      forgetMs: duration(60_000, 'One wrong token of a network is forgotten after this time.'),
+      guesses: prefixed('LOCAL_GUESS', {
+        free: wholeNumber(
+          [1, 1000],
+          20,
+          'Number of wrong tokens from one network that are answered without a delay.',
+        ),
+        firstMs: duration(1000, 'Delay after the next wrong token; it doubles with each further one.'),
+        maxMs: duration(60_000, 'Maximum delay after wrong tokens.'),
+        forgetMs: duration(60_000, 'One wrong token of a network is forgotten after this time.'),
+      }),
     }),
-    token: named(
-      'LOCAL_TOKEN',
-      optionalText(
-        'Shared token of the local API. `larder people` gives people their own tokens. Default: a random one in the file <STORE>.token.',
-        z.string().min(16, 'must have at least 16 characters'),
-      ),
-    ),
   },
-  allowInsecure: allowInsecure(
-    ['plain-http', 'plain-mqtt'],
-    "Exceptions for connections in plain text, separated by commas: plain-http (the local API's token at a HOST that others reach, without LOCAL_CERT), plain-mqtt (the hub's password at a broker elsewhere, by mqtt:). Without an exception the service refuses to start with them.",
-  ),
+  ...inGroup('Connection to the cloud', {
+    allowInsecure: allowInsecure(
+      ['plain-http', 'plain-mqtt'],
+      "Exceptions for connections in plain text, separated by commas: plain-http (the local API's token at a HOST that others reach, without LOCAL_CERT), plain-mqtt (the hub's password at a broker elsewhere, by mqtt:). Without an exception the service refuses to start with them.",
+    ),
+  }),
   shutdownTimeoutMs: shutdownTimeout,
   metrics: metricsSettings,
-  gpio: {
-    schema: gpio,
-    standard: 'onoff',
-    describe:
-      "Locks and door sensors: onoff (sysfs), unix:PATH or tcp:HOST:PORT (a simulator's socket), or none.",
-  },
-  logLevel: oneOf(['debug', 'info', 'warn', 'error'], 'info', 'debug, info, warn or error.'),
   hub: hubSettings,
 } satisfies SettingsTable
 
@@ -138,7 +149,7 @@ export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardw
 export type Refusal = { kind: 'help'; text: string } | { kind: 'problems'; problems: string[] }
 export type ConfigResult = { kind: 'config'; config: EdgeConfig } | Refusal
 
-const USAGE = 'Usage: npm run edge -- [--config FILE] [--help]'
+const USAGE = 'Usage: npm run edge -- [--config FILE] [--help [--all]]'
 
 /** Reads the configuration from the program's arguments and environment. */
 export function readConfig(
@@ -206,7 +217,7 @@ export function readProgram<T extends SettingsTable>(
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
 ): { kind: 'settings'; settings: SettingsOf<T> } | Refusal {
-  if (args.includes('--help')) return { kind: 'help', text: helpText(usage, table) }
+  if (args.includes('--help')) return { kind: 'help', text: helpText(usage, table, args.includes('--all')) }
   const [option, path, ...rest] = args
   if (option !== undefined && (option !== '--config' || path === undefined || rest.length > 0))
     return { kind: 'problems', problems: [`not understood: ${args.join(' ')}`, usage.split('\n')[0]!] }

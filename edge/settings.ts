@@ -1,6 +1,7 @@
 import {
   defaultsOf,
   duration,
+  limits,
   prefixed,
   type SettingsOf,
   type SettingsTable,
@@ -12,15 +13,18 @@ import { syncSettings } from './sync/settings.ts'
 
 /** All that can be tuned in a hub, part by part. */
 export const hubSettings = {
-  core: coreSettings,
-  links: linkSettings,
+  core: limits('Decisions', coreSettings),
+  links: limits('Serial lines', linkSettings),
   outbox: { ...defaultOutboxSettings },
-  sync: syncSettings,
+  sync: limits('Connection to the cloud', syncSettings),
   /** The pauses between attempts to use a storage that fails. */
-  storage: prefixed('STORAGE_RETRY', {
-    firstMs: duration(1000, 'First pause before the hub opens its journal again after a storage failure.'),
-    maxMs: duration(30_000, 'Maximum pause. The pauses double, and half of each is random.'),
-  }),
+  storage: limits(
+    'Journal',
+    prefixed('STORAGE_RETRY', {
+      firstMs: duration(1000, 'First pause before the hub opens its journal again after a storage failure.'),
+      maxMs: duration(30_000, 'Maximum pause. The pauses double, and half of each is random.'),
+    }),
+  ),
 } satisfies SettingsTable
 
 export type HubSettings = SettingsOf<typeof hubSettings>

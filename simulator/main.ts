@@ -43,7 +43,7 @@ import { SimulatedHub } from './simulated-hub.ts'
 import { folderStorage } from './storage/append-log.ts'
 import { folderShelf } from './storage/world-shelf.ts'
 
-const usage = `npm run simulator -- [--config FILE] [--help]
+const usage = `npm run simulator -- [--config FILE] [--help [--all]]
 npm run simulator -- --attach URL
 npm run simulator -- scenario run FILE… [--report FILE] [--attach URL] [--set name=value]
 npm run simulator -- scenario check FILE…
@@ -57,8 +57,8 @@ async function main(): Promise<void> {
   const [command, ...rest] = process.argv.slice(2)
   if (command === 'scenario') return scenarioCommand(rest, systemRuntime())
   try {
-    const { config, help, attach } = readArguments()
-    if (help) process.stdout.write(helpText(usage, simulatorSettings))
+    const { config, help, all, attach } = readArguments()
+    if (help) process.stdout.write(helpText(usage, simulatorSettings, all))
     else if (attach !== undefined) attachTo(attach)
     else await run(settings(config))
   } catch (error) {
@@ -71,7 +71,8 @@ async function main(): Promise<void> {
 function readArguments() {
   try {
     const text = { type: 'string' } as const
-    return parseArgs({ options: { config: text, attach: text, help: { type: 'boolean' } } }).values
+    const flag = { type: 'boolean' } as const
+    return parseArgs({ options: { config: text, attach: text, help: flag, all: flag } }).values
   } catch (error) {
     throw new SettingError(`${(error as Error).message}\n\n${usage}`)
   }

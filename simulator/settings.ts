@@ -6,6 +6,7 @@ import { serverBounds } from '../protocol/model/bound-server.ts'
 import { allowInsecure, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
 import {
+  limits,
   numberText,
   oneOf,
   optionalText,
@@ -84,16 +85,18 @@ export const simulatorSettings = {
     describe: 'Factor by which the mechanisms and the temperatures are faster than real ones.',
     standard: '1',
   },
-  SIMULATOR_LIVE_MS: {
-    schema: numberText(20, 60_000),
-    describe: 'Time between two updates of an open page, in milliseconds.',
-    standard: '100',
-  },
-  SIMULATOR_WIRE_KEPT: {
-    schema: numberText(1, 1_000_000),
-    describe: 'Number of frames, edges and motions of each hub that are kept for the console.',
-    standard: '20000',
-  },
+  ...limits('Console', {
+    SIMULATOR_LIVE_MS: {
+      schema: numberText(20, 60_000),
+      describe: 'Time between two updates of an open page, in milliseconds.',
+      standard: '100',
+    },
+    SIMULATOR_WIRE_KEPT: {
+      schema: numberText(1, 1_000_000),
+      describe: 'Number of frames, edges and motions of each hub that are kept for the console.',
+      standard: '20000',
+    },
+  }),
   SIMULATOR_SEED: {
     schema: numberText(0, 4_294_967_295).optional(),
     describe: 'Seed of the random faults. With the same seed they are the same. Default: a random seed.',

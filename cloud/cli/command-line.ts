@@ -16,7 +16,7 @@ import {
   databaseUrlOf,
   readConfigFile,
 } from '../platform/settings/config.ts'
-import { storeSettings } from '../platform/settings/service-settings.ts'
+import { storeSettings } from '../platform/settings/settings.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
 import { placeOf, storeProblem } from '../platform/store/outage.ts'
@@ -234,7 +234,7 @@ export const contextOf = (
   runtime,
   log: silentLog,
   checkpoint: noCheckpoint,
-  settings: settings.rules,
+  settings: settings.limits.rules,
   sealer: noSealer,
 })
 

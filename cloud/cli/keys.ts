@@ -65,7 +65,7 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
         )
         return (await listApiKeys(q)).map((key) => ({
           ...view(key, owners.get(key.ownerId)!),
-          ...warningOf(key, runtime.clock.now(), settings.rules.certificateWarnMs),
+          ...warningOf(key, runtime.clock.now(), settings.limits.rules.certificateWarnMs),
         }))
       },
     },

@@ -146,7 +146,7 @@ export const webhookCommands = (runtime: Runtime): CommandLine => ({
 })
 
 const posterOf = ({ settings }: Invocation, { clock }: Runtime) =>
-  createPoster({ clock, timeoutMs: settings.rules.webhookTimeoutMs, ...postRulesOf(settings) })
+  createPoster({ clock, timeoutMs: settings.limits.rules.webhookTimeoutMs, ...postRulesOf(settings) })
 
 /** What the API would have answered, as an operator reads it. */
 async function inWords<T>(work: () => Promise<T>): Promise<T> {
@@ -234,7 +234,7 @@ async function listen(invocation: Invocation, runtime: Runtime): Promise<undefin
   const reader = { ownerId: (await findOwner(q, required(options, 'owner'))).id, hubs: '*' } as const
   const forward = options['forward']
   // The operator named this address, here and now: it may be of this machine.
-  const rules = { allowHttp: true, allowPrivate: true, timeoutMs: settings.rules.webhookTimeoutMs }
+  const rules = { allowHttp: true, allowPrivate: true, timeoutMs: settings.limits.rules.webhookTimeoutMs }
   const poster = createPoster({ clock: runtime.clock, ...rules })
   const secret = newSecret(context)
   const line = (value: object): void => print(`${JSON.stringify(value)}\n`)
@@ -246,7 +246,7 @@ async function listen(invocation: Invocation, runtime: Runtime): Promise<undefin
   if (forward !== undefined) line({ forward, secret })
   for (let position = begin; !signal.aborted; await sleep(runtime.clock, LOOK_MS)) {
     await publish(context)
-    for (const row of await eventsAfter(q, { reader }, position, settings.rules.eventBatch)) {
+    for (const row of await eventsAfter(q, { reader }, position, settings.limits.rules.eventBatch)) {
       position = row.position
       print(`${eventText(addressOf, row)}\n`)
       if (forward === undefined) continue

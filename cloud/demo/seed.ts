@@ -14,7 +14,7 @@ import type { CloudContext } from '../platform/context.ts'
 import { createMedia, type Media } from '../platform/media/media.ts'
 import { openMediaStore } from '../platform/media/open-store.ts'
 import { mediaSigner } from '../platform/media/addresses.ts'
-import { defaultSettings } from '../platform/settings/rule-settings.ts'
+import { defaultLimits } from '../platform/settings/limits.ts'
 import { openDatabase } from '../platform/store/database.ts'
 import { drawProducts, seedBanners } from './pictures.ts'
 import { seedDemo } from './seed-database.ts'
@@ -66,7 +66,7 @@ async function main(): Promise<void> {
       runtime,
       log: silentLog,
       checkpoint: noCheckpoint,
-      settings: defaultSettings,
+      settings: defaultLimits.rules,
       sealer: noSealer,
     }
     const media = mediaIn(dataDir, context)

@@ -1,9 +1,9 @@
 import type { CloudContext } from '../platform/context.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 
 export interface AllowancePorts {
   context: CloudContext
-  settings: Pick<GatewaySettings, 'entriesAtOnce' | 'entriesPerMinute'>
+  settings: Pick<GatewayLimits, 'entriesAtOnce' | 'entriesPerMinute'>
   hubId: number
 }
 

@@ -10,8 +10,7 @@ import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { limitsOf, networkOf } from '../platform/limits/budgets.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
-import { defaultSettings } from '../platform/settings/rule-settings.ts'
-import { defaultGatewaySettings } from '../platform/settings/gateway-settings.ts'
+import { defaultLimits } from '../platform/settings/limits.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import type { CloudDatabase } from '../platform/store/database.ts'
 import { warnWithoutHubs } from '../platform/store/no-hubs.ts'
@@ -125,7 +124,7 @@ class UnsignedConnections {
   readonly #holds = new Map<string, Hold>()
 
   constructor({ unsigned, refusals }: Pick<EmbeddedBrokerOptions, 'unsigned' | 'refusals'>) {
-    this.#budget = unsigned ?? new Budget(limitsOf(defaultSettings, 'brokerUnsigned'))
+    this.#budget = unsigned ?? new Budget(limitsOf(defaultLimits.rules, 'brokerUnsigned'))
     this.#refusals = refusals
   }
 
@@ -225,7 +224,7 @@ async function createBroker(
     },
   })
   broker.on('clientDisconnect', (client) => void logins.delete(client))
-  const { passwordCheckMs = defaultGatewaySettings.passwordCheckMs } = options
+  const { passwordCheckMs = defaultLimits.gateway.passwordCheckMs } = options
   const endChecks = everyInBackground(
     { log, runtime: { clock } },
     passwordCheckMs,

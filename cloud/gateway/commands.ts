@@ -6,7 +6,7 @@ import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { KEEP_MS } from '../platform/http/idempotency.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
@@ -62,7 +62,7 @@ export interface Commands {
 
 export interface CommandPorts {
   context: CloudContext
-  settings: GatewaySettings
+  settings: GatewayLimits
   clocks: HubClocks
   /** Publishes to a hub; false where the broker is not connected, and nothing went out. */
   publish: (hubId: number, command: Command) => boolean

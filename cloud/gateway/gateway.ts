@@ -14,7 +14,8 @@ import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import type { ChangingTransport, MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { cloudRefusals, type CloudRefusals } from '../platform/refusals.ts'
-import { defaultGatewaySettings, type GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
+import { defaultLimits } from '../platform/settings/limits.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import { CommandSender, type Commands } from './commands.ts'
 import type { HubDomain } from './domain.ts'
@@ -43,7 +44,7 @@ export interface GatewayOptions {
   refusals?: CloudRefusals
   /** What the hubs' entries mean. */
   domain: HubDomain
-  settings?: Partial<GatewaySettings>
+  settings?: Partial<GatewayLimits>
 }
 
 /** The connection to the broker. After each end a new one is opened, after a back-off. */
@@ -55,7 +56,7 @@ type Connection =
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #context: CloudContext
-  readonly #settings: GatewaySettings
+  readonly #settings: GatewayLimits
   readonly #clocks: HubClocks
   readonly #refusals: CloudRefusals
   readonly #peers: Peers | undefined
@@ -88,7 +89,7 @@ export class Gateway {
     this.#options = options
     this.#context = context
     this.#refusals = options.refusals ?? cloudRefusals(context)
-    this.#settings = { ...defaultGatewaySettings, ...options.settings }
+    this.#settings = { ...defaultLimits.gateway, ...options.settings }
     this.#clocks = new HubClocks(context.runtime.clock)
     this.#outage = new RepeatedLine({ log: context.log, clock: context.runtime.clock })
     this.#commands = new CommandSender({

@@ -12,7 +12,7 @@ import type { DownChannel } from '../../protocol/mqtt/topics.ts'
 import { Reach } from '../../protocol/stream/reach.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import { isolated } from '../platform/work/background.ts'
 import type { Greeter } from './greeter.ts'
 import type { Heartbeats } from './heartbeats.ts'
@@ -30,7 +30,7 @@ import type { Welcomes } from './welcomes.ts'
 
 export interface HubLinkPorts extends Receiving {
   refusals: CloudRefusals
-  settings: GatewaySettings
+  settings: GatewayLimits
   leases: LeaseKeeper
   clocks: HubClocks
   greeter: Greeter

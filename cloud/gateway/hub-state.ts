@@ -2,7 +2,7 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
 import { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { Heartbeat } from '../../protocol/mqtt/session.ts'
-import { defaultSettings } from '../platform/settings/rule-settings.ts'
+import { defaultLimits } from '../platform/settings/limits.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { stopsSelling } from './stalls.ts'
@@ -60,7 +60,7 @@ export async function hubState(
   q: Queries,
   hubId: number,
   now: number,
-  onlineWithinMs: number = defaultSettings.onlineWithinMs,
+  onlineWithinMs: number = defaultLimits.rules.onlineWithinMs,
 ): Promise<HubState> {
   const [row] = await hubRow(q, { hubId })
   return stateOf(row, now, onlineWithinMs)
@@ -71,7 +71,7 @@ export async function hubStates(
   q: Queries,
   hubIds: readonly number[],
   now: number,
-  onlineWithinMs: number = defaultSettings.onlineWithinMs,
+  onlineWithinMs: number = defaultLimits.rules.onlineWithinMs,
 ): Promise<Map<number, HubState>> {
   const rows = await hubRows(q).where('hubs.id', 'in', hubIds).execute()
   return new Map(rows.map((row) => [row.id, stateOf(row, now, onlineWithinMs)]))

@@ -2,14 +2,14 @@ import { sql } from 'kysely'
 import type { Heartbeat, Hello } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { HubDomain } from './domain.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { recordset } from '../platform/store/recordset.ts'
 import { statement } from '../platform/store/statement.ts'
 
 export interface LeaseKeeperPorts {
   context: CloudContext
-  settings: GatewaySettings
+  settings: GatewayLimits
   /** Names this life of this process: unique to it. */
   processId: string
 }

@@ -9,12 +9,12 @@ import {
 } from '../../protocol/stream/sender.ts'
 import { bytesOfLargest, type Reach } from '../../protocol/stream/reach.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import { forgetEntries, isOurHistory, readEntries, readPosition } from './outbox.ts'
 
 export interface OutboxSenderPorts {
   context: CloudContext
-  settings: GatewaySettings
+  settings: GatewayLimits
   hubId: number
   /** How much is sent at once, on this connection of the hub and the next ones. */
   reach: Reach

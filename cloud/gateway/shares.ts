@@ -10,7 +10,7 @@ import {
 import type { ChangingTransport } from '../../protocol/mqtt/transport.ts'
 import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { background } from '../platform/work/background.ts'
@@ -21,7 +21,7 @@ import { contender, serverOf, type Contender } from './share.ts'
 
 export interface SharesPorts {
   context: CloudContext
-  settings: GatewaySettings
+  settings: GatewayLimits
   processId: string
   leases: LeaseKeeper
   /** The other processes at the broker; none where the broker is this process's own. */

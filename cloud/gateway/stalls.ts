@@ -1,6 +1,6 @@
 import { isRetryable } from '../platform/store/database.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { isOutage } from '../platform/store/outage.ts'
 import type { HubDomain, StalledPart } from './domain.ts'
@@ -26,7 +26,7 @@ const words = {
 
 export interface StallPorts {
   context: CloudContext
-  settings: Pick<GatewaySettings, 'stallTries' | 'stallMs'>
+  settings: Pick<GatewayLimits, 'stallTries' | 'stallMs'>
   domain: HubDomain
   hubId: number
   /** Runs the work in the hub's mailbox. */

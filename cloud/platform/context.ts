@@ -3,7 +3,7 @@ import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { Sealer } from './store/sealer.ts'
 import type { Listening } from './listening.ts'
-import type { CloudSettings } from './settings/rule-settings.ts'
+import type { CloudSettings } from './settings/limits.ts'
 import type { CloudDatabase } from './store/database.ts'
 
 /** What every part of the cloud works with. */

@@ -2,6 +2,7 @@ import {
   DAY_MS,
   defaultsOf,
   duration,
+  inGroup,
   named,
   wholeNumber,
   type SettingsOf,
@@ -164,10 +165,9 @@ export const coreSettings = {
     /** A door that is open for so long warms the air at its probe. */
     openMs: 120_000,
   },
-  healthShutoffMs: named(
-    'HEALTH_SHUTOFF_MS',
-    duration(30 * 60_000, 'Time above its limit after which nothing is sold from a fridge.'),
-  ),
+  ...inGroup('Hub', {
+    healthShutoffMs: duration(30 * 60_000, 'Time above its limit after which nothing is sold from a fridge.'),
+  }),
   /** After a start the cloud is waited for so long, which may know for how long the hub was away. */
   clockWaitMs: 60_000,
   /** Housekeeping: temperatures, pruning, the ballast, the clock's persisted estimate. */

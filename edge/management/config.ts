@@ -3,6 +3,7 @@ import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { shutdownTimeout } from '../../protocol/model/stopping.ts'
 import {
   duration,
+  limits,
   oneOf,
   optionalText,
   port,
@@ -38,9 +39,6 @@ export const managementSettings = {
   AUTHORIZED_KEYS: requiredText(
     "File of the public keys that may log in, in OpenSSH's format, one a line: ed25519, ecdsa, or rsa of 2048 bits or more. Read at each login.",
   ),
-  HOST_KEY: optionalText(
-    'Private key of this service. The first start makes it, readable only by its owner. Default: <STORE>.host-key.',
-  ),
   SERVICE: {
     schema: manager,
     standard: 'systemd:larder-edge.service',
@@ -52,12 +50,17 @@ export const managementSettings = {
     '127.0.0.1',
   ),
   PORT: port(8083, 'Port that the service listens on; 0 takes any.'),
-  STOP_TIMEOUT_MS: duration(
-    8000,
-    "Time after which the hub's service is killed if it has not stopped.",
-    LONGEST_MS,
-  ),
-  START_TIMEOUT_MS: duration(20_000, "Maximum time until the hub's service is ready.", LONGEST_MS),
+  ...limits('Service', {
+    HOST_KEY: optionalText(
+      'Private key of this service. The first start makes it, readable only by its owner. Default: <STORE>.host-key.',
+    ),
+    STOP_TIMEOUT_MS: duration(
+      8000,
+      "Time after which the hub's service is killed if it has not stopped.",
+      LONGEST_MS,
+    ),
+    START_TIMEOUT_MS: duration(20_000, "Maximum time until the hub's service is ready.", LONGEST_MS),
+  }),
   shutdownTimeoutMs: shutdownTimeout,
   LOG_LEVEL: oneOf(
     ['debug', 'info', 'warn', 'error'],
@@ -78,7 +81,7 @@ export interface ManagementConfig extends Omit<
 export type ConfigResult =
   { kind: 'config'; config: ManagementConfig; task: 'serve' | 'print-host-key' } | Refusal
 
-const USAGE = `Usage: npm run management -- [--config FILE] [--host-key] [--help]
+const USAGE = `Usage: npm run management -- [--config FILE] [--host-key] [--help [--all]]
 
 The hub's management service: an SSH server beside the hub's own service, which works while that one hangs.
 

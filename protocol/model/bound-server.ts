@@ -7,7 +7,7 @@ import {
   type SocketLike,
 } from './http-refusals.ts'
 import { forwardedAddress, networkOf } from './network.ts'
-import { duration, prefixed, wholeNumber, type SettingsOf } from './program-settings.ts'
+import { duration, limits, prefixed, wholeNumber, type SettingsOf } from './program-settings.ts'
 import type { Clock, Runtime } from './runtime.ts'
 
 /** The used part of an HTTP server (`node:http`, `node:https`); named here so that the protocol itself opens nothing. */
@@ -41,29 +41,32 @@ export const serverBounds = (
   prefix: string,
   standard: { maxConnections: number; connectionsPerNetwork: number; requestTimeoutMs: number },
 ) =>
-  prefixed(prefix, {
-    maxConnections: wholeNumber(
-      [1, 1_000_000],
-      standard.maxConnections,
-      'Maximum number of HTTP connections. Beyond it, a connection of the network with the most connections ends: an idle one, else the oldest busy one.',
-    ),
-    connectionsPerNetwork: wholeNumber(
-      [1, 1_000_000],
-      standard.connectionsPerNetwork,
-      'The same, of one network (IPv4 /32, IPv6 /64). Beyond it, an earlier connection of this network ends.',
-    ),
-    replacedPerSecond: wholeNumber(
-      [1, 1_000_000],
-      300,
-      'Number of busy connections that one network may replace in a second. A further new connection ends at once.',
-    ),
-    headersTimeoutMs: duration(10_000, "Maximum time for a request's headers to arrive."),
-    requestTimeoutMs: duration(standard.requestTimeoutMs, 'Maximum time for a whole request to arrive.'),
-    idleTimeoutMs: duration(
-      120_000,
-      'Time without a byte in either direction after which a connection ends, also while an answer is being sent.',
-    ),
-  })
+  limits(
+    'HTTP',
+    prefixed(prefix, {
+      maxConnections: wholeNumber(
+        [1, 1_000_000],
+        standard.maxConnections,
+        'Maximum number of HTTP connections. Beyond it, a connection of the network with the most connections ends: an idle one, else the oldest busy one.',
+      ),
+      connectionsPerNetwork: wholeNumber(
+        [1, 1_000_000],
+        standard.connectionsPerNetwork,
+        'The same, of one network (IPv4 /32, IPv6 /64). Beyond it, an earlier connection of this network ends.',
+      ),
+      replacedPerSecond: wholeNumber(
+        [1, 1_000_000],
+        300,
+        'Number of busy connections that one network may replace in a second. A further new connection ends at once.',
+      ),
+      headersTimeoutMs: duration(10_000, "Maximum time for a request's headers to arrive."),
+      requestTimeoutMs: duration(standard.requestTimeoutMs, 'Maximum time for a whole request to arrive.'),
+      idleTimeoutMs: duration(
+        120_000,
+        'Time without a byte in either direction after which a connection ends, also while an answer is being sent.',
+      ),
+    }),
+  )
 
 export type ServerBounds = SettingsOf<ReturnType<typeof serverBounds>>
 

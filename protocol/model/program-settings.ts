@@ -12,6 +12,12 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
   /** Of the value's text. Numbers are read with `numberText`. */
   schema: T
   describe: string
+  /** Heading under which `--help` lists it; that of its table where absent. */
+  group?: string
+  /** A limit or a detail with a sound default, which few operators change: only `--help --all` lists it. */
+  isLimit?: true
+  /** Least and greatest number. */
+  bounds?: readonly [min: number, max: number]
   /** What holds where it is not set, in words. A setting without it may be left out and is then undefined. */
   standard?: string
   /** It must be set. */
@@ -55,7 +61,12 @@ export const wholeNumber = (
   [min, max]: readonly [min: number, max: number],
   standard: number,
   describe: string,
-): NumberSetting => ({ schema: numberText(min, max), standard: String(standard), describe })
+): NumberSetting => ({
+  schema: numberText(min, max),
+  standard: String(standard),
+  describe,
+  bounds: [min, max],
+})
 
 /** At least a millisecond, at most a day or `maxMs`. */
 export const duration = (standardMs: number, describe: string, maxMs = DAY_MS): NumberSetting =>
@@ -67,6 +78,7 @@ export const days = (env: string, standard: number, describe: string): NumberSet
   schema: numberText(1, 36_500).transform((value) => value * DAY_MS),
   standard: String(standard),
   describe: `${describe} In days.`,
+  bounds: [1, 36_500],
   unit: DAY_MS,
 })
 
@@ -117,6 +129,31 @@ export const prefixed = <T extends Record<string, Setting | number>>(prefix: str
       typeof setting === 'number' ? setting : { env: `${prefix}_${nameOf(key, {})}`, ...setting },
     ]),
   ) as T
+
+/** Settings under one heading of `--help`. */
+export const inGroup = <T extends SettingsTable>(group: string, table: T): T => stamped(table, { group })
+
+/** Limits under one heading of `--help --all`. Settings of the table that have a group are no limits. */
+export const limits = <T extends SettingsTable>(group: string, table: T): T =>
+  stamped(table, { group, isLimit: true })
+
+function stamped<T extends SettingsTable>(table: T, stamp: Pick<Setting, 'group' | 'isLimit'>): T {
+  // A setting that stands in several places is one.
+  const known = new Map<Setting, Setting>()
+  const one = (setting: Setting): Setting => {
+    if (setting.group !== undefined) return setting
+    if (!known.has(setting)) known.set(setting, { ...setting, ...stamp })
+    return known.get(setting)!
+  }
+  const all = (part: SettingsTable): SettingsTable =>
+    Object.fromEntries(
+      Object.entries(part).map(([key, entry]) => {
+        if (typeof entry === 'number') return [key, entry]
+        return [key, isSetting(entry) ? one(entry) : all(entry)]
+      }),
+    )
+  return all(table) as T
+}
 
 const nameOf = (key: string, { env }: Pick<Setting, 'env'>): string =>
   env ?? (/[a-z]/.test(key) ? key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase() : key)
@@ -208,23 +245,18 @@ function readFile(
 /** Columns of the text of `--help`. */
 const HELP_WIDTH = 100
 
-/** The text of `--help`: the usage, and every setting under the heading of its group. */
-export function helpText(usage: string, table: SettingsTable): string {
-  const known = settingsIn(table)
-  const shown = new Set<string>()
-  const section = (names: Iterable<string>): string[] =>
-    [...names].flatMap((name) => {
-      if (shown.has(name)) return []
-      shown.add(name)
-      const { describe, standard, required } = known.get(name)!
-      const text = standard === undefined ? describe : `${describe} Default: ${standard}`
-      return [`  ${name}${required ? ' (required)' : ''}`, wrap(text, HELP_WIDTH, '      ')]
-    })
-  const groups = Object.entries(table).filter(
-    (entry): entry is [string, SettingsTable] => typeof entry[1] === 'object' && !isSetting(entry[1]),
-  )
-  const own = Object.entries(table).flatMap(([key, entry]) =>
-    typeof entry === 'object' && isSetting(entry) ? [nameOf(key, entry)] : [],
+/** The text of `--help`: the usage, and the settings under their headings. `all`: the limits, too. */
+export function helpText(usage: string, table: SettingsTable, all = false): string {
+  const sections = new Map<string, Map<string, string>>()
+  const hidden = new Set<string>()
+  for (const [name, setting, heading] of listed(table, 'Service')) {
+    if (setting.isLimit && !all) hidden.add(name)
+    const title = `${setting.isLimit ? 'Limits and details' : 'Settings'}: ${setting.group ?? heading}`
+    if (!hidden.has(name))
+      sections.set(title, (sections.get(title) ?? new Map()).set(name, linesOf(name, setting)))
+  }
+  const titles = [...sections.keys()].toSorted(
+    (a, b) => Number(a.startsWith('L')) - Number(b.startsWith('L')),
   )
   return [
     usage,
@@ -232,14 +264,30 @@ export function helpText(usage: string, table: SettingsTable): string {
     '--version prints the version and ends.',
     '',
     'Settings, from the environment or from a JSON file of the same names (--config FILE):',
-    ...section(own),
-    ...groups.flatMap(([key, group]) => {
-      const lines = section(settingsIn(group).keys())
-      return lines.length === 0 ? [] : ['', `Settings: ${headingOf(key)}`, ...lines]
-    }),
+    ...titles.flatMap((title) => ['', title, ...sections.get(title)!.values()]),
+    ...(hidden.size > 0
+      ? ['', `--help --all also lists ${hidden.size} limits and details with sound defaults.`]
+      : []),
     '',
   ].join('\n')
 }
 
-/** `storageReports` becomes `storage reports`. */
-const headingOf = (key: string): string => key.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase()
+function linesOf(name: string, { describe, standard, required, bounds }: Setting): string {
+  const range = bounds === undefined ? '' : `, ${bounds[0]} to ${bounds[1]}`
+  const text = !standard ? describe : `${describe} Default: ${standard}${range}`
+  return `  ${name}${required ? ' (required)' : ''}\n${wrap(text, HELP_WIDTH, '      ')}`
+}
+
+/** Every setting with its name and the heading of its table. */
+function* listed(table: SettingsTable, heading: string): Generator<[string, Setting, string]> {
+  for (const [key, entry] of Object.entries(table))
+    if (typeof entry === 'object' && isSetting(entry)) yield [nameOf(key, entry), entry, heading]
+  for (const [key, entry] of Object.entries(table))
+    if (typeof entry === 'object' && !isSetting(entry)) yield* listed(entry, headingOf(key))
+}
+
+/** `storageReports` becomes `Storage reports`. */
+const headingOf = (key: string): string => {
+  const words = key.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase()
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}

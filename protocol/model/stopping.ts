@@ -1,13 +1,15 @@
 import type { Log } from './log.ts'
-import { duration } from './program-settings.ts'
+import { duration, limits } from './program-settings.ts'
 import type { Clock } from './runtime.ts'
 
 /** How long a program may take to stop; every program has it. */
-export const shutdownTimeout = duration(
-  8000,
-  'Graceful shutdown timeout after SIGTERM or SIGINT. Then the program ends at once; nothing that was acknowledged is lost. A second signal ends it at once.',
-  60_000,
-)
+export const { shutdownTimeout } = limits('Service', {
+  shutdownTimeout: duration(
+    8000,
+    'Graceful shutdown timeout after SIGTERM or SIGINT. Then the program ends at once; nothing that was acknowledged is lost. A second signal ends it at once.',
+    60_000,
+  ),
+})
 
 export interface StopOptions {
   clock: Clock

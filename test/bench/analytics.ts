@@ -10,7 +10,7 @@ import { memoryRateLimiter } from '../../cloud/platform/http/rate-limit.ts'
 import { folderStore } from '../../cloud/platform/media/folder-store.ts'
 import { createMedia } from '../../cloud/platform/media/media.ts'
 import { mediaSigner } from '../../cloud/platform/media/addresses.ts'
-import { defaultSettings } from '../../cloud/platform/settings/rule-settings.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { ownerAnalyticsRoutes } from '../../protocol/contract/owner-analytics.ts'
 import { routes, type ServiceRouteId } from '../../protocol/contract/routes.ts'
@@ -129,7 +129,7 @@ async function openBench(runtime: Runtime, file: string, orders: number): Promis
 function appOver(db: CloudDatabase, runtime: Runtime, mediaFolder: string): App {
   const context = testContext(db, runtime)
   const { clock } = runtime
-  const lifetimeMs = defaultSettings.fileAddressMs
+  const lifetimeMs = defaultLimits.rules.fileAddressMs
   const signer = mediaSigner({ baseUrl: 'http://127.0.0.1', secret: 'bench', lifetimeMs, kept: 1000, clock })
   let minutes = 0
   const hurried = { ...clock, now: () => (minutes += 1) * MINUTE }

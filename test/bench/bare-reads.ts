@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { createAdaptorServer } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { AddressInfo, Server } from 'node:net'
-import { defaultSettings } from '../../cloud/platform/settings/rule-settings.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 import { orderStatusName, type OrderStatus } from '../../protocol/model/order-status.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
@@ -63,11 +63,11 @@ const productCount = database
   .prepare('select count(*) from products where hub_id = ? and is_active = 1 and search_name like ?')
   .pluck()
 
-const stepMs = defaultSettings.fileAddressMs / 4
+const stepMs = defaultLimits.rules.fileAddressMs / 4
 const { clock } = systemRuntime()
 
 function signed(key: string): string {
-  const until = (Math.floor(clock.now() / stepMs) + 1) * stepMs + defaultSettings.fileAddressMs
+  const until = (Math.floor(clock.now() / stepMs) + 1) * stepMs + defaultLimits.rules.fileAddressMs
   const expires = String(Math.ceil(until / 1000))
   const signature = createHmac('sha256', MEDIA_SECRET).update(`${expires}\n${key}`).digest('base64url')
   return `${baseUrl}/files/${key}?expires=${expires}&signature=${signature}`

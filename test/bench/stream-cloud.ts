@@ -1,7 +1,7 @@
 import { digestOf } from '../../cloud/platform/credentials/secrets.ts'
 import { startEmbeddedBroker } from '../../cloud/gateway/broker-embedded.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
-import { defaultGatewaySettings } from '../../cloud/platform/settings/gateway-settings.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { externalBroker } from '../../cloud/gateway/broker-external.ts'
 import { cloudRefusals } from '../../cloud/platform/refusals.ts'
@@ -43,7 +43,7 @@ const gateway = new Gateway({
       },
   processId: 'bench',
   // What the stream can do is measured, not what a hub may.
-  settings: { ...defaultGatewaySettings, entriesAtOnce: 100_000_000 },
+  settings: { ...defaultLimits.gateway, entriesAtOnce: 100_000_000 },
 })
 gateway.start()
 const cpu = process.cpuUsage()

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { listen, type HttpServer } from '../../cloud/platform/http/listen.ts'
-import { defaultHttpSettings } from '../../cloud/platform/settings/settings.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
@@ -39,7 +39,7 @@ describe('the documentation', () => {
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
     shop = await openService(() => Promise.resolve(db), { docs, isDemo: true })
     shop.cloud.start()
-    const address = { host: '127.0.0.1', port: 0, runtime: systemRuntime(), bounds: defaultHttpSettings }
+    const address = { host: '127.0.0.1', port: 0, runtime: systemRuntime(), bounds: defaultLimits.http }
     const server: HttpServer = await listen(shop.cloud.app, address)
     base = `http://127.0.0.1:${server.port}/docs`
     return async () => {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'vitest'
 import { listen } from '../../cloud/platform/http/listen.ts'
-import { defaultHttpSettings } from '../../cloud/platform/settings/settings.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { emptySqlite } from '../cloud/support/database.ts'
@@ -32,7 +32,7 @@ service('chromium')(
       corsOrigins: [allowed.origin],
     })
     const runtime = systemRuntime()
-    const bounds = defaultHttpSettings
+    const bounds = defaultLimits.http
     const server = await listen(cloud.app, { host: '127.0.0.1', port: 0, runtime, bounds })
     const given = { base: `http://127.0.0.1:${server.port}`, token: await tokenOf('ada') }
     try {

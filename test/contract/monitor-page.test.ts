@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { listen } from '../../cloud/platform/http/listen.ts'
-import { defaultHttpSettings } from '../../cloud/platform/settings/settings.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { seriousProblems } from '../support/browser.ts'
 import { inChromium } from '../support/chromium.ts'
@@ -29,7 +29,7 @@ service('chromium')(
       host: '127.0.0.1',
       port: 0,
       runtime: systemRuntime(),
-      bounds: defaultHttpSettings,
+      bounds: defaultLimits.http,
     })
     // The service uses a virtual clock, which must be advanced.
     const mover = setInterval(() => shop.clock.advance(250), 20)

@@ -140,8 +140,8 @@ describe("the hub's configuration", () => {
     )
   })
 
-  it('lists every setting in its help', () => {
-    const result = readConfig(['--help'], {})
+  it('lists every setting in its help with --all', () => {
+    const result = readConfig(['--help', '--all'], {})
     if (result.kind !== 'help') throw new Error('no help')
     const names = [...settingsIn(edgeSettings).keys()]
     expect(names).toEqual(expect.arrayContaining(['HARDWARE', 'MQTT_CA', 'LOCAL_TOKEN', 'DOOR_MAX_MS']))

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildClient } from '../../cloud/packaging/client-package.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { listen } from '../../cloud/platform/http/listen.ts'
-import { defaultHttpSettings } from '../../cloud/platform/settings/settings.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import type * as Larder from '../../protocol/client/client.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
@@ -122,7 +122,7 @@ test('the samples of the README run against a service, and each call returns the
   const request = { name: 'readme', ownerId: 1, scopes, hubs: '*', expiresAt: null } as const
   const { key } = await issueApiKey(shop.context.db.kysely, shop.context.runtime, request)
   const token = await tokenOf('ada')
-  const address = { host: '127.0.0.1', port: 0, runtime: systemRuntime(), bounds: defaultHttpSettings }
+  const address = { host: '127.0.0.1', port: 0, runtime: systemRuntime(), bounds: defaultLimits.http }
   const server = await listen(cloud.app, address)
   const proxy = await recordingProxy(`http://127.0.0.1:${server.port}`)
   try {
@@ -160,7 +160,7 @@ service('chromium')(
     const { cloud, tokenOf } = await openService(() => Promise.resolve(db), { corsOrigins: [origin] })
     cloud.start()
     const runtime = systemRuntime()
-    const address = { host: '127.0.0.1', port: 0, runtime, bounds: defaultHttpSettings }
+    const address = { host: '127.0.0.1', port: 0, runtime, bounds: defaultLimits.http }
     const server = await listen(cloud.app, address)
     const given = { baseUrl: `http://127.0.0.1:${server.port}`, token: await tokenOf('ada') }
     try {

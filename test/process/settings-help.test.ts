@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest'
 import { cloudSettings } from '../../cloud/platform/settings/config.ts'
-import { readConfig } from '../../edge/config.ts'
-import { readManagementConfig } from '../../edge/management/config.ts'
-import { helpText } from '../../protocol/model/program-settings.ts'
+import { edgeSettings, readConfig } from '../../edge/config.ts'
+import { managementSettings, readManagementConfig } from '../../edge/management/config.ts'
+import {
+  helpText,
+  settingsIn as declaredIn,
+  type SettingsTable,
+} from '../../protocol/model/program-settings.ts'
 import { demoHelp } from '../../simulator/demo/settings.ts'
 import { simulatorSettings } from '../../simulator/settings.ts'
 
@@ -10,10 +14,10 @@ const textOf = (refusal: { kind: string; text?: string }): string => refusal.tex
 
 /** The `--help` text of each program. */
 const helps: Readonly<Record<string, string>> = {
-  cloud: helpText('usage', cloudSettings),
-  edge: textOf(readConfig(['--help'], {})),
-  management: textOf(readManagementConfig(['--help'], {})),
-  simulator: helpText('usage', simulatorSettings),
+  cloud: helpText('usage', cloudSettings, true),
+  edge: textOf(readConfig(['--help', '--all'], {})),
+  management: textOf(readManagementConfig(['--help', '--all'], {})),
+  simulator: helpText('usage', simulatorSettings, true),
   demo: demoHelp(),
 }
 
@@ -52,3 +56,34 @@ test.each(Object.entries(helps))(
     expect(wrong).toEqual([])
   },
 )
+
+test('the cloud, the hub and its management service have at most 60 settings that operators decide, and no others in their help', () => {
+  const tables: readonly SettingsTable[] = [cloudSettings, edgeSettings, managementSettings]
+  const decided = new Set<string>()
+  for (const table of tables) {
+    const listed = settingsIn(helpText('usage', table)).map(([name]) => name)
+    const own = [...declaredIn(table)].filter(([, { isLimit }]) => !isLimit).map(([name]) => name)
+    expect(listed.toSorted()).toEqual(own.toSorted())
+    for (const name of own) decided.add(name)
+  }
+  expect(decided.size).toBeLessThanOrEqual(60)
+})
+
+/** Settings that the documentation of the API and of the programs names. */
+const promised =
+  `PUBLIC_URL TRUSTED_PROXIES DATABASE_URL MEDIA_URL MQTT_URL MQTT_HOST MQTT_CERT MQTT_KEY NODE_ENV PAYMENTS_URL
+  IDENTITY_ISSUER WEBHOOK_ALLOW_PRIVATE SMTP_URL WEBHOOKS_PER_OWNER IDENTITY_CLOCK_TOLERANCE_S PAYMENT_HOLD_MS
+  EXTERNAL_CLAIM_MS UNPAID_ORDERS_PER_USER UNPAID_UNITS_PER_ORDER ORPHANED_PAYMENTS LOW_STOCK HUB_SILENT_ALARM_MS
+  MAIL_GATHER_MS HARDWARE STORE GPIO HEALTH_SHUTOFF_MS`.split(/\s+/)
+
+test('the help lists every setting that the documentation of the API names', () => {
+  const listed = [cloudSettings, edgeSettings].flatMap((table) =>
+    settingsIn(helpText('usage', table)).map(([name]) => name),
+  )
+  expect(promised.filter((name) => !listed.includes(name))).toEqual([])
+})
+
+test('the help of a limit states its bounds', () => {
+  expect(helps['cloud']).toContain('  LEASE_MS\n')
+  expect(new Map(settingsIn(helps['cloud']!)).get('LEASE_MS')).toMatch(/Default: 45000, 1000 to 3600000$/)
+})

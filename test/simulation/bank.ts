@@ -2,7 +2,7 @@ import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/p
 import { createSandbox, sandboxWork } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
 import { receiveWebhook } from '../../cloud/commerce/payments/webhook.ts'
 import { ApiError } from '../../cloud/platform/api-error.ts'
-import type { CloudSettings } from '../../cloud/platform/settings/rule-settings.ts'
+import type { CloudSettings } from '../../cloud/platform/settings/limits.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'

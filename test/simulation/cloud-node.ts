@@ -8,8 +8,8 @@ import { hubDomain } from '../../cloud/hub-domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { ProcessorUnavailable } from '../../cloud/commerce/processors/processor.ts'
 import type { CommerceServices } from '../../cloud/commerce/services.ts'
-import type { CloudSettings } from '../../cloud/platform/settings/rule-settings.ts'
-import type { GatewaySettings } from '../../cloud/platform/settings/gateway-settings.ts'
+import type { CloudSettings } from '../../cloud/platform/settings/limits.ts'
+import type { GatewayLimits } from '../../cloud/platform/settings/gateway-limits.ts'
 import type { Bank } from './bank.ts'
 import type { Chance } from './chance.ts'
 import type { CloudStore } from './cloud-store.ts'
@@ -29,7 +29,7 @@ interface Parts {
   crashPoints: CrashPoints
   store: CloudStore
   bank: Bank
-  settings: { rules: CloudSettings; gateway: GatewaySettings }
+  settings: { rules: CloudSettings; gateway: GatewayLimits }
 }
 
 /** A process of the cloud, over its lives. */

@@ -1,8 +1,5 @@
-import {
-  defaultGatewaySettings,
-  type GatewaySettings,
-} from '../../cloud/platform/settings/gateway-settings.ts'
-import { defaultSettings, type CloudSettings } from '../../cloud/platform/settings/rule-settings.ts'
+import type { GatewayLimits } from '../../cloud/platform/settings/gateway-limits.ts'
+import { defaultLimits, type CloudSettings } from '../../cloud/platform/settings/limits.ts'
 import { defaultHubSettings, type HubSettings } from '../../edge/settings.ts'
 import type { Chance } from './chance.ts'
 
@@ -10,7 +7,7 @@ const MINUTE = 60_000
 
 /** Shorter than in production, so that a seed meets every deadline. */
 const simulatedRules: CloudSettings = {
-  ...defaultSettings,
+  ...defaultLimits.rules,
   idleOrderMs: 4 * MINUTE,
   purgeExpiredMs: 20 * MINUTE,
   startWithinMs: 4 * MINUTE,
@@ -28,7 +25,7 @@ const simulatedRules: CloudSettings = {
 
 export interface Limits {
   rules: CloudSettings
-  gateway: GatewaySettings
+  gateway: GatewayLimits
   hub: HubSettings
 }
 
@@ -66,14 +63,14 @@ export function drawLimits(chance: Chance): Limits {
       orphanedPayments: chance.pick(['alarm', 'refund']),
     },
     gateway: {
-      ...defaultGatewaySettings,
+      ...defaultLimits.gateway,
       sender: {
-        ...defaultGatewaySettings.sender,
-        batchEntries: limit(defaultGatewaySettings.sender.batchEntries),
-        windowBytes: limit(defaultGatewaySettings.sender.windowBytes),
-        maxWindowBytes: limit(defaultGatewaySettings.sender.maxWindowBytes),
+        ...defaultLimits.gateway.sender,
+        batchEntries: limit(defaultLimits.gateway.sender.batchEntries),
+        windowBytes: limit(defaultLimits.gateway.sender.windowBytes),
+        maxWindowBytes: limit(defaultLimits.gateway.sender.maxWindowBytes),
       },
-      batchBytes: limit(defaultGatewaySettings.batchBytes),
+      batchBytes: limit(defaultLimits.gateway.batchBytes),
     },
     hub: {
       storage,

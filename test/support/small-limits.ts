@@ -1,11 +1,11 @@
-import { defaultSettings } from '../../cloud/platform/settings/rule-settings.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 
 /**
  * With SMALL_LIMITS=1 every batch of due work is one row, and one runs at a time: no limit may be the limit of what gets
  * done. Imported before anything that copies the settings.
  */
 if (process.env['SMALL_LIMITS'] === '1')
-  Object.assign(defaultSettings, {
+  Object.assign(defaultLimits.rules, {
     workBatch: 1,
     workConcurrency: 1,
     retentionBatch: 1,

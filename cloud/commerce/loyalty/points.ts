@@ -1,4 +1,4 @@
-import type { CloudSettings } from '../../platform/settings/rule-settings.ts'
+import type { CloudSettings } from '../../platform/settings/limits.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'

@@ -9,7 +9,7 @@ import {
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { BoundedMap } from '../bounded-map.ts'
-import { defaultSettings } from '../settings/rule-settings.ts'
+import { defaultLimits } from '../settings/limits.ts'
 import type { IdentityClaims } from './credential.ts'
 import { claimsOf, refusalOf, type Refusal, type TokenRules } from './identity-claims.ts'
 
@@ -57,11 +57,11 @@ class RefusedToken extends ApiError {
  * token while the issuer still has the key that verified it. The claims are judged at every call.
  */
 export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity {
-  const { keys, clock, kept = defaultSettings.identityTokens } = options
+  const { keys, clock, kept = defaultLimits.rules.identityTokens } = options
   const rules: TokenRules = {
     issuer: options.issuer,
     audiences: options.audience.split(',').map((audience) => audience.trim()),
-    toleranceS: options.toleranceS ?? defaultSettings.identityClockToleranceS,
+    toleranceS: options.toleranceS ?? defaultLimits.rules.identityClockToleranceS,
     use: options.use ?? 'any',
     trustsRoles: options.trustsRoles ?? true,
   }

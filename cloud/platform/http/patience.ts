@@ -1,5 +1,5 @@
 import type { Clock } from '../../../protocol/model/runtime.ts'
-import type { CloudSettings } from '../settings/rule-settings.ts'
+import type { CloudSettings } from '../settings/limits.ts'
 
 export type UploadPace = Pick<CloudSettings, 'uploadPatienceMs' | 'uploadBytesPerSecond'>
 

@@ -4,7 +4,7 @@ import type { Budget, Holder } from '../../../protocol/model/budget.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { Eviction, fullError } from '../limits/full.ts'
-import type { CloudSettings } from '../settings/rule-settings.ts'
+import type { CloudSettings } from '../settings/limits.ts'
 import { structureProblem } from './json-structure.ts'
 import { valueError } from './validation-items.ts'
 

@@ -29,8 +29,8 @@ export async function openIssuer(config: CloudConfig, baseUrl: string, runtime: 
     audience,
     keys: issuer.keys,
     clock,
-    kept: config.rules.identityTokens,
-    toleranceS: config.rules.identityClockToleranceS,
+    kept: config.limits.rules.identityTokens,
+    toleranceS: config.limits.rules.identityClockToleranceS,
     use: config.IDENTITY_TOKEN_USE,
     trustsRoles: config.IDENTITY_ROLES,
   })
@@ -41,7 +41,7 @@ function outside(config: CloudConfig, issuer: string, clock: Clock, log: Log) {
   const keys = remoteKeys({
     issuer,
     jwksUrl: config.IDENTITY_JWKS_URL,
-    refetchMs: config.rules.identityRefetchMs,
+    refetchMs: config.limits.rules.identityRefetchMs,
     clock,
     log,
   })

@@ -5,7 +5,7 @@ import type { Log } from '../../../protocol/model/log.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { BoundedMap } from '../bounded-map.ts'
-import { defaultSettings } from '../settings/rule-settings.ts'
+import { defaultLimits } from '../settings/limits.ts'
 
 /** OpenID Connect Discovery §3. All other fields are ignored, whatever their type. */
 const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url() })
@@ -43,7 +43,7 @@ export interface RemoteKeys extends JWTVerifyGetKey {
  * the issuer is out of reach the known keys stay valid.
  */
 export function remoteKeys(options: RemoteKeysOptions): RemoteKeys {
-  const { issuer, refetchMs = defaultSettings.identityRefetchMs, clock, log } = options
+  const { issuer, refetchMs = defaultLimits.rules.identityRefetchMs, clock, log } = options
   let known: { keys: JWTVerifyGetKey; at: number } | undefined
   let failedAt = -Infinity
   let loading: Promise<JWTVerifyGetKey> | undefined

@@ -1,5 +1,5 @@
 import { Budget, type Axis, type BudgetLimits, type Holder } from '../../../protocol/model/budget.ts'
-import type { CloudSettings } from '../settings/rule-settings.ts'
+import type { CloudSettings } from '../settings/limits.ts'
 
 export { networkOf } from '../../../protocol/model/network.ts'
 

@@ -9,19 +9,14 @@ import {
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
 import { hostsInClear, postgresAddress } from './postgres-url.ts'
-import { serviceSettings, type storeSettings } from './service-settings.ts'
-import { databaseSettings, httpSettings } from './settings.ts'
-import { gatewaySettings } from './gateway-settings.ts'
-import { ruleSettings } from './rule-settings.ts'
+import { cloudLimits } from './limits.ts'
+import { serviceSettings, type storeSettings } from './settings.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Every setting of the cloud service. */
 export const cloudSettings = {
   ...serviceSettings,
-  rules: ruleSettings,
-  gateway: gatewaySettings,
-  http: httpSettings,
-  database: databaseSettings,
+  limits: cloudLimits,
 } satisfies SettingsTable
 
 export type StoreConfig = SettingsOf<typeof storeSettings> & { databaseUrl: string }
@@ -215,8 +210,9 @@ export function using<T>(setting: string, path: string, deed: 'read' | 'used', w
   }
 }
 
-export const cloudHelp = (): string =>
+export const cloudHelp = (all = false): string =>
   helpText(
-    'Usage: npm run cloud -- [--config FILE] [--help]\n\nThe cloud service: HTTP and the hubs’ broker.',
+    'Usage: npm run cloud -- [--config FILE] [--help [--all]]\n\nThe cloud service: HTTP and the hubs’ broker.',
     cloudSettings,
+    all,
   )

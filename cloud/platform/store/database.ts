@@ -4,7 +4,7 @@ import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import { locksOf, type Locks } from './locks.ts'
 import { hasNoTables, migrate } from './migrate.ts'
 import type { DatabaseKind } from './table.ts'
-import { defaultDatabaseSettings, type DatabaseSettings, type PoolSettings } from '../settings/settings.ts'
+import { defaultLimits, type DatabaseLimits, type PoolLimits } from '../settings/limits.ts'
 import { refuseSharedSessions } from './pooler.ts'
 import { openPostgres, type PoolState } from './postgres.ts'
 import { PostgresServers } from './postgres-servers.ts'
@@ -73,7 +73,7 @@ export interface DatabaseOptions extends SqliteOptions {
   /** Told of connections that have ended. */
   log?: Log
   /** How many connections there are for which use, and how long each waits. */
-  pools?: DatabaseSettings
+  pools?: DatabaseLimits
   /** Puts something between the service and its database: a simulation, that makes it hang, refuse and break there. */
   through?: (dialect: Dialect) => Dialect
 }
@@ -81,7 +81,7 @@ export interface DatabaseOptions extends SqliteOptions {
 const MAX_ATTEMPTS = 20
 
 /** Whether the server is there: nobody waits for it longer. */
-const PING: PoolSettings = { connections: 1, waitMs: 1000, lockMs: 1000, statementMs: 1000 }
+const PING: PoolLimits = { connections: 1, waitMs: 1000, lockMs: 1000, statementMs: 1000 }
 /** New sessions get other answers than old ones: a changed default of the database, a new password, no free connection. */
 const PING_LIFETIME_S = 2
 /** Fails with the code of a refused write, so that the connection is dropped and the next one looks for another server. */
@@ -91,14 +91,14 @@ const PING_STATEMENT = `do $$ begin
   end if;
 end $$`
 /** The schema is made and changed however long it takes; of several processes the others wait. */
-const MIGRATION: PoolSettings = { connections: 2, waitMs: 10_000, lockMs: 0, statementMs: 0 }
+const MIGRATION: PoolLimits = { connections: 2, waitMs: 10_000, lockMs: 0, statementMs: 0 }
 
 /** Opens the cloud's database; the schema is brought up to date by `migrate`. */
 export function openDatabase({
   url,
   checkpoint = noCheckpoint,
   log = silentLog,
-  pools = defaultDatabaseSettings,
+  pools = defaultLimits.database,
   through = (dialect) => dialect,
   ...options
 }: DatabaseOptions): CloudDatabase {
@@ -190,9 +190,9 @@ function oneConnection(dialect: Dialect, through: Through): Server {
 }
 
 /** Nothing is connected to before it is used. */
-function openPools(url: string, log: Log, settings: DatabaseSettings, through: Through): Server {
+function openPools(url: string, log: Log, settings: DatabaseLimits, through: Through): Server {
   const servers = new PostgresServers(url)
-  const open = (pool: PoolSettings, lifetimeS?: number) => {
+  const open = (pool: PoolLimits, lifetimeS?: number) => {
     const { dialect, state } = openPostgres(servers, log, pool, lifetimeS)
     return { kysely: new Kysely<Tables>({ dialect: through(dialect) }), state }
   }

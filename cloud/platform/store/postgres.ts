@@ -8,7 +8,7 @@ import {
 } from 'kysely'
 import type { ClientConfig, CustomTypesConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import type { Log } from '../../../protocol/model/log.ts'
-import type { PoolSettings } from '../settings/settings.ts'
+import type { PoolLimits } from '../settings/limits.ts'
 import { GatheringSocket } from './gathering-socket.ts'
 import { DatabaseUnavailable, reasonOf } from './outage.ts'
 import {
@@ -58,7 +58,7 @@ const KEEP_ALIVE_MS = 10_000
 export function openPostgres(
   servers: PostgresServers,
   log: Log,
-  settings: PoolSettings,
+  settings: PoolLimits,
   lifetimeS?: number,
 ): PostgresConnections {
   let pool: Pool | undefined
@@ -113,7 +113,7 @@ const NO_POOL = { totalCount: 0, idleCount: 0, waitingCount: 0 }
 async function openPool(
   servers: PostgresServers,
   log: Log,
-  settings: PoolSettings,
+  settings: PoolLimits,
   lifetimeS: number | undefined,
 ): Promise<Pool> {
   const { default: pg } = await import('pg')
@@ -196,7 +196,7 @@ function configured(work: () => ClientConfig): { config?: ClientConfig; problem?
   }
 }
 
-const boundsOf = ({ connections, waitMs, statementMs }: PoolSettings): PoolConfig => ({
+const boundsOf = ({ connections, waitMs, statementMs }: PoolLimits): PoolConfig => ({
   max: connections,
   connectionTimeoutMillis: waitMs,
   query_timeout: statementMs === 0 ? 0 : statementMs + SILENCE_GRACE_MS,

@@ -3,7 +3,7 @@ import { startDraining } from '../../../cloud/gateway/draining.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { stillHolds } from '../../../cloud/gateway/hub-logins.ts'
 import { retireHub } from '../../../cloud/operations/ownership/hand-over.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/rule-settings.ts'
+import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import { tellBins } from '../support/bins.ts'
 import { uuid } from '../../support/uuid.ts'
 import { alarm, healthy } from './support/scripted-hub.ts'
@@ -22,7 +22,7 @@ async function retiredOffline() {
   await world.pass(SETTLED)
   await db.transact(async (tx) => {
     const { retiredAt } = await retireHub(tx, cloud.context, { hubId: 1, force: true, actor: 'command line' })
-    await startDraining(tx, 1, retiredAt + defaultSettings.hubDrainMs)
+    await startDraining(tx, 1, retiredAt + defaultLimits.rules.hubDrainMs)
     await enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(1) })
   })
   return {
@@ -86,7 +86,7 @@ test('the login of a retired hub that never comes back ends after HUB_DRAIN_MS',
     .select(['retired_at', 'draining_until'])
     .where('id', '=', 1)
     .executeTakeFirstOrThrow()
-  expect(draining_until! - retired_at!).toBe(defaultSettings.hubDrainMs)
+  expect(draining_until! - retired_at!).toBe(defaultLimits.rules.hubDrainMs)
   await db.kysely.updateTable('hubs').set({ draining_until: cloud.context.runtime.clock.now() }).execute()
   expect(await hasLogin()).toBe(false)
 })

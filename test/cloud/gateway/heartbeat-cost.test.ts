@@ -1,7 +1,7 @@
 import { RawNode, sql, type KyselyPlugin } from 'kysely'
 import { expect, onTestFinished } from 'vitest'
 import { LeaseKeeper, type Beat } from '../../../cloud/gateway/leases.ts'
-import { defaultGatewaySettings } from '../../../cloud/platform/settings/gateway-settings.ts'
+import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import { openDatabase, type Tx } from '../../../cloud/platform/store/database.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { createPostgresDatabase } from '../../process/chaos/postgres.ts'
@@ -67,7 +67,7 @@ service('postgres')(
     await sql`vacuum hub_sessions`.execute(db.kysely)
     const leases = new LeaseKeeper({
       context: testContext(db, runtime),
-      settings: defaultGatewaySettings,
+      settings: defaultLimits.gateway,
       processId: 'a',
     })
     let monotonic = 1

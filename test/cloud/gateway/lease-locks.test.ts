@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
-import { defaultGatewaySettings } from '../../../cloud/platform/settings/gateway-settings.ts'
+import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import type { CloudDatabase, Queries } from '../../../cloud/platform/store/database.ts'
 import { stillRuntime, type StillRuntime } from '../support/clock.ts'
 import { testContext } from '../support/context.ts'
@@ -35,7 +35,7 @@ onEachDatabase('leases of several hubs', (open) => {
   })
 
   const as = (processId: string) =>
-    new LeaseKeeper({ context: testContext(db, runtime), settings: defaultGatewaySettings, processId })
+    new LeaseKeeper({ context: testContext(db, runtime), settings: defaultLimits.gateway, processId })
 
   test.for([
     ['are handed over', () => as('a').handOver(HUBS.toReversed(), 'b')],

@@ -17,7 +17,7 @@ import {
 } from '../../../cloud/gateway/outbox.ts'
 import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
-import { defaultGatewaySettings } from '../../../cloud/platform/settings/gateway-settings.ts'
+import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import { stillRuntime, type StillRuntime } from '../support/clock.ts'
 import { onEachDatabase } from '../support/database.ts'
 import { healthy } from './support/scripted-hub.ts'
@@ -26,7 +26,7 @@ import { inertDomain } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
 import { testContext } from '../support/context.ts'
 
-const LEASE_MS = defaultGatewaySettings.leaseMs
+const LEASE_MS = defaultLimits.gateway.leaseMs
 const hex = (digit: string): string => digit.repeat(32)
 const hello = (changes: Partial<Hello> = {}): Hello => ({
   protocol: 1,
@@ -70,7 +70,7 @@ onEachDatabase('the gateway’s store', (open) => {
     context,
     domain: inertDomain,
     refusals: cloudRefusals(context),
-    leases: new LeaseKeeper({ context, settings: defaultGatewaySettings, processId }),
+    leases: new LeaseKeeper({ context, settings: defaultLimits.gateway, processId }),
   })
   const answerHello = async (greeter: Parameters<typeof answerHellos>[0], hubId: number, said: Hello) =>
     (await answerHellos(greeter, [{ hubId, hello: said }])).get(hubId)

@@ -1,5 +1,5 @@
 import type { CloudContext } from '../../../cloud/platform/context.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/rule-settings.ts'
+import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import type { CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { createSealer } from '../../../cloud/platform/store/sealer.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
@@ -20,7 +20,7 @@ export const testContext = (
   runtime,
   log: silentLog,
   checkpoint: noCheckpoint,
-  settings: { ...defaultSettings },
+  settings: { ...defaultLimits.rules },
   sealer,
   ...changes,
 })

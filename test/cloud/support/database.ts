@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { randomHex } from '../../../protocol/model/ids.ts'
-import { defaultDatabaseSettings, type DatabaseSettings } from '../../../cloud/platform/settings/settings.ts'
+import { defaultLimits, type DatabaseLimits } from '../../../cloud/platform/settings/limits.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../../cloud/platform/store/sqlite-driver.ts'
 import { administrate, databaseAt } from '../../support/postgres.ts'
@@ -50,11 +50,11 @@ function sqliteOpener(): OpenDatabase {
 
 /** On a machine that is busy with other tests nobody is to be told that the database is: tests of that set their own. */
 const patient = Object.fromEntries(
-  Object.entries(defaultDatabaseSettings).map(([use, pool]) => [
+  Object.entries(defaultLimits.database).map(([use, pool]) => [
     use,
     { ...pool, waitMs: 60_000, lockMs: 60_000, statementMs: 60_000 },
   ]),
-) as unknown as DatabaseSettings
+) as unknown as DatabaseLimits
 
 function postgresOpener(url: string): OpenDatabase {
   const name = `larder_test_${randomHex(systemRuntime().random, 8)}`

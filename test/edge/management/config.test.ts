@@ -76,9 +76,9 @@ test('the host key is printed before there is a file of keys, for which it is gi
   expect(result).toMatchObject({ kind: 'config', task: 'print-host-key' })
 })
 
-test('what is no option is named, and --help lists every setting', () => {
+test('what is no option is named, and --help --all lists every setting', () => {
   expect(read({}, '--shell')).toMatchObject({ kind: 'problems' })
-  const help = read({}, '--help')
+  const help = read({}, '--help', '--all')
   if (help.kind !== 'help') throw new Error(help.kind)
   expect(help.text.match(/^ {2}[A-Z_]+( \(required\))?$/gm)).toHaveLength(
     Object.keys(managementSettings).length,

@@ -4,6 +4,8 @@ import {
   defaultsOf,
   duration,
   helpText,
+  inGroup,
+  limits,
   named,
   prefixed,
   readSettings,
@@ -60,4 +62,20 @@ test('each setting that is missing or out of bounds is named once', () => {
     ],
   })
   expect(() => defaultsOf(strict)).toThrow('SECRET')
+})
+
+test('the help lists limits only with --all, each under its heading', () => {
+  const limited = {
+    ...inGroup('Door', { PORT: wholeNumber([0, 9], 8, 'The port.') }),
+    ...limits('Times', {
+      core: { open: door, close: door },
+      ...inGroup('Door', { keptMs: duration(5, 'Kept.') }),
+    }),
+  }
+  const help = helpText('', limited)
+  expect(help).toContain('Settings: Door\n  PORT\n      The port. Default: 8, 0 to 9\n  KEPT_MS')
+  expect(help).not.toContain('DOOR_MAX_MS')
+  expect(help).toContain('lists 1 limits')
+  expect(helpText('', limited, true)).toContain('Limits and details: Times\n  DOOR_MAX_MS\n')
+  expect(defaultsOf(limited)).toEqual({ PORT: 8, core: { open: 8000, close: 8000 }, keptMs: 5 })
 })

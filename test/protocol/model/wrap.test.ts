@@ -12,5 +12,5 @@ test('no line of --help is longer than 100 characters, and groups of settings ha
   const long = { schema: z.string(), describe: 'word '.repeat(60).trim(), standard: 'x' }
   const help = helpText('Usage: x', { FIRST: long, storageReports: { second: { ...long, env: 'SECOND' } } })
   expect(Math.max(...help.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100)
-  expect(help).toContain('\nSettings: storage reports\n  SECOND\n')
+  expect(help).toContain('\nSettings: Storage reports\n  SECOND\n')
 })

@@ -6,7 +6,7 @@ import { parseUpTopic } from '../../../../protocol/mqtt/topics.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import type { HubDomain } from '../../../../cloud/gateway/domain.ts'
 import { Gateway } from '../../../../cloud/gateway/gateway.ts'
-import type { GatewaySettings } from '../../../../cloud/platform/settings/gateway-settings.ts'
+import type { GatewayLimits } from '../../../../cloud/platform/settings/gateway-limits.ts'
 import { cloudRefusals, type CloudRefusals } from '../../../../cloud/platform/refusals.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { seededChance, type Chance } from '../../../simulation/chance.ts'
@@ -31,7 +31,7 @@ export interface CloudProcess {
 export interface ProcessOptions {
   processId?: string
   domain?: Partial<HubDomain>
-  settings?: Partial<GatewaySettings>
+  settings?: Partial<GatewayLimits>
   checkpoint?: Checkpoint
   log?: Log
   /** Milliseconds by which its wall clock is wrong. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { prefixOf, revokeApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
 import { keptGrants } from '../../../../cloud/platform/credentials/kept-grants.ts'
 import { grantRole, revokeRole } from '../../../../cloud/platform/credentials/roles.ts'
-import { defaultSettings, ruleSettings } from '../../../../cloud/platform/settings/rule-settings.ts'
+import { cloudLimits, defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { testApp } from '../../support/app.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 
@@ -57,11 +57,14 @@ test('of those who ask at the same time one reads; what is not there, or could n
   const { clock, random } = virtualRuntime(1)
   const reads: string[] = []
   const answers = new Map<string, number | Error>([['broken', new Error('no database')]])
-  const grantOf = keptGrants({ runtime: { clock, random }, settings: defaultSettings }, (name: string) => {
-    reads.push(name)
-    const answer = answers.get(name)
-    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)
-  })
+  const grantOf = keptGrants(
+    { runtime: { clock, random }, settings: defaultLimits.rules },
+    (name: string) => {
+      reads.push(name)
+      const answer = answers.get(name)
+      return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)
+    },
+  )
   expect(await grantOf('new')).toBeUndefined()
   answers.set('new', 1)
   expect(await Promise.all([grantOf('new'), grantOf('new'), grantOf('new')])).toEqual([1, 1, 1])
@@ -72,6 +75,6 @@ test('of those who ask at the same time one reads; what is not there, or could n
 })
 
 test('no setting lets a revoked grant live for more than five seconds', () => {
-  expect(ruleSettings.grantsKeptMs.schema.safeParse('5000').success).toBe(true)
-  expect(ruleSettings.grantsKeptMs.schema.safeParse('5001').success).toBe(false)
+  expect(cloudLimits.rules.grantsKeptMs.schema.safeParse('5000').success).toBe(true)
+  expect(cloudLimits.rules.grantsKeptMs.schema.safeParse('5001').success).toBe(false)
 })

@@ -4,7 +4,7 @@ import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { ErrorBody } from '../../../../protocol/contract/errors.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { addressReader, listen, untrustedProxyWarning } from '../../../../cloud/platform/http/listen.ts'
-import { defaultHttpSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { virtualClock } from '../../../support/virtual-clock.ts'
 import type { ServerBounds } from '../../../../protocol/model/bound-server.ts'
 
@@ -20,7 +20,7 @@ async function serve(trustedProxies: number, bounds: Partial<ServerBounds> = {})
     port: 0,
     runtime,
     trustedProxies,
-    bounds: { ...defaultHttpSettings, ...bounds },
+    bounds: { ...defaultLimits.http, ...bounds },
   })
   onTestFinished(() => server.close(0))
   return {
@@ -60,7 +60,7 @@ test('behind trusted proxies it is what they wrote, and nothing before that', as
 test('a port in use is an error that can be told', async () => {
   const { app, port } = await serve(0)
   await expect(
-    listen(app, { host: '127.0.0.1', port, runtime, bounds: defaultHttpSettings }),
+    listen(app, { host: '127.0.0.1', port, runtime, bounds: defaultLimits.http }),
   ).rejects.toMatchObject({ code: 'EADDRINUSE' })
 })
 

@@ -5,7 +5,7 @@ import {
   purgeRateLimits,
   SharedRateLimiter,
 } from '../../../../cloud/platform/http/rate-limit.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/rule-settings.ts'
+import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { errorOf, testApp } from '../../support/app.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { stillRuntime } from '../../support/clock.ts'
@@ -174,10 +174,10 @@ onEachDatabase('limits shared by processes', (open) => {
     )
     const calls = Array.from({ length: 3 }, () => limiter.take('key:a', 'r', 2))
     expect(calls).toEqual([1, 2, null])
-    runtime.clock.advance(defaultSettings.rateSettleMs)
+    runtime.clock.advance(defaultLimits.rules.rateSettleMs)
     await vi.waitFor(() => expect(faults).toEqual(['counts of calls']))
     isAway = false
-    runtime.clock.advance(defaultSettings.rateSettleMs)
+    runtime.clock.advance(defaultLimits.rules.rateSettleMs)
     await vi.waitFor(async () => {
       const rows = await db.kysely.selectFrom('rate_limits').select('count').execute()
       expect(rows).toEqual([{ count: 2 }])

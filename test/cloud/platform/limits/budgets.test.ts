@@ -7,7 +7,7 @@ import { limitsTable } from './limits-table.ts'
 import { notLimits, otherLimits } from './other-limits.ts'
 import { cloudSettings } from '../../../../cloud/platform/settings/config.ts'
 import { settingsIn, type Setting } from '../../../../protocol/model/program-settings.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/rule-settings.ts'
+import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 
 const declaredSettings: ReadonlyMap<string, Setting> = settingsIn(cloudSettings)
 const environmentName = (key: string): string =>
@@ -18,7 +18,7 @@ const cases = names.flatMap((name) =>
 )
 
 test.each(cases)('budget %s: one %s that takes all it can leaves an honest caller served', (name, axis) => {
-  const budget = openBudgets(defaultSettings)[name]
+  const budget = openBudgets(defaultLimits.rules)[name]
   const step = Math.max(1, Math.floor(budget.limits.shares[axis]! / 20))
   /** As many users, keys and networks as the caller likes, all of one network, user, key or tenant. */
   const greedy = (n: number) =>
@@ -30,10 +30,10 @@ test.each(cases)('budget %s: one %s that takes all it can leaves an honest calle
   expect(budget.take(honest, { amount: 1, evict: () => {} }).full).toBe(undefined)
 })
 
-test.each(names.filter((name) => openBudgets(defaultSettings)[name].limits.total < Infinity))(
+test.each(names.filter((name) => openBudgets(defaultLimits.rules)[name].limits.total < Infinity))(
   'budget %s: many callers who use up the total leave an honest caller served',
   (name) => {
-    const budget = openBudgets(defaultSettings)[name]
+    const budget = openBudgets(defaultLimits.rules)[name]
     const share = budget.limits.shares.network!
     for (let n = 0; budget.used < budget.limits.total; n += 1) {
       const amount = Math.min(share, budget.limits.total - budget.used)

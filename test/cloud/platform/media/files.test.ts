@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { selectBytes } from '../../../../cloud/platform/http/file-handlers.ts'
 import { listen } from '../../../../cloud/platform/http/listen.ts'
-import { defaultHttpSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import { fileHandlers } from '../../../../cloud/platform/http/file-handlers.ts'
@@ -116,7 +116,7 @@ onEachDatabase('a file', (open) => {
       host: '127.0.0.1',
       port: 0,
       runtime: systemRuntime(),
-      bounds: defaultHttpSettings,
+      bounds: defaultLimits.http,
     })
     onTestFinished(() => server.close(0))
     const status = async (target: string) =>

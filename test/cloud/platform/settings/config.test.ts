@@ -5,8 +5,7 @@ import {
   readCloudConfig,
   stripeUrlOf,
 } from '../../../../cloud/platform/settings/config.ts'
-import { defaultGatewaySettings } from '../../../../cloud/platform/settings/gateway-settings.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/rule-settings.ts'
+import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { settingsIn } from '../../../../protocol/model/program-settings.ts'
 
 // With small limits the defaults are not those that are declared.
@@ -24,8 +23,7 @@ test.skipIf(process.env['SMALL_LIMITS'] === '1')(
         MQTT_URL: undefined,
         IDENTITY_ISSUER: undefined,
         databaseUrl: expect.stringMatching(/^sqlite:\/.*\/data\/cloud\/larder\.sqlite$/) as string,
-        rules: defaultSettings,
-        gateway: defaultGatewaySettings,
+        limits: defaultLimits,
       },
     })
   },
@@ -34,15 +32,17 @@ test.skipIf(process.env['SMALL_LIMITS'] === '1')(
 test('the environment wins over the file, and empty variables count as not set', () => {
   const file = { path: 'c.json', text: JSON.stringify({ PORT: 9000, HOST: '::1', WORK_POLL_MS: 5 }) }
   const result = readCloudConfig({ PORT: '9001', HOST: '' }, file)
-  expect(result).toMatchObject({ config: { PORT: 9001, HOST: '::1', rules: { workPollMs: 5 } } })
+  expect(result).toMatchObject({ config: { PORT: 9001, HOST: '::1', limits: { rules: { workPollMs: 5 } } } })
 })
 
 test('an operator reaches the limits of the gateway, and sees days as days', () => {
   const result = readCloudConfig({ LEASE_MS: '6000', GATEWAY_BATCH_ENTRIES: '1', RECORDS_KEPT_DAYS: '7' })
   expect(result).toMatchObject({
     config: {
-      rules: { recordsKeptMs: 7 * 24 * 3_600_000 },
-      gateway: { leaseMs: 6000, sender: { batchEntries: 1, windowBytes: 65_536 } },
+      limits: {
+        rules: { recordsKeptMs: 7 * 24 * 3_600_000 },
+        gateway: { leaseMs: 6000, sender: { batchEntries: 1, windowBytes: 65_536 } },
+      },
       shown: { GATEWAY_BATCH_ENTRIES: 1, RECORDS_KEPT_DAYS: 7, DEAL_IMAGE_REQUIRED: true },
     },
   })
@@ -54,8 +54,8 @@ test('everything that is wrong is named, with where it stands', () => {
   if (result.ok) throw new Error('taken')
   expect(result.problems).toEqual([
     'PROT (c.json): no such setting; --help lists them',
-    'DATABASE_URL (environment): must be sqlite:PATH or postgres://…',
     'PORT (environment): must be between 0 and 65535',
+    'DATABASE_URL (environment): must be sqlite:PATH or postgres://…',
     expect.stringMatching(/^MQTT_PORT \(c\.json\): must be a whole number/) as string,
   ])
   for (const text of ['{', '[]', '"x"'])
@@ -196,10 +196,10 @@ test('production takes on neither play money nor an issuer that believes everybo
   expect(problemsOf(env).map((problem) => problem.split(':')[0])).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER'])
 })
 
-test('--help lists every setting', () => {
+test('--help --all lists every setting', () => {
   const names = [...settingsIn(cloudSettings).keys()]
   expect(names).toEqual(expect.arrayContaining(['DATABASE_URL', 'IDLE_ORDER_MS', 'GATEWAY_POLL_MS']))
-  for (const name of names) expect(cloudHelp()).toContain(`  ${name}\n`)
+  for (const name of names) expect(cloudHelp(true)).toContain(`  ${name}\n`)
 })
 
 test('secrets are lists: the new one first, former ones after it, each of them long enough', () => {

@@ -8,7 +8,7 @@ import {
 } from '../../../../cloud/platform/store/database.ts'
 import { enqueue } from '../../../../cloud/gateway/outbox.ts'
 import { outageInWords } from '../../../../cloud/platform/store/outage.ts'
-import type { PoolSettings } from '../../../../cloud/platform/settings/settings.ts'
+import type { PoolLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { isolated } from '../../../../cloud/platform/work/background.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
@@ -19,7 +19,7 @@ import { testApp } from '../../support/app.ts'
 import { emptySqlite } from '../../support/database.ts'
 
 /** Each waits as long as a test likes to. */
-const short: PoolSettings = { connections: 2, waitMs: 1000, lockMs: 700, statementMs: 2000 }
+const short: PoolLimits = { connections: 2, waitMs: 1000, lockMs: 700, statementMs: 2000 }
 const pools = { reads: short, writes: short, gateway: short, background: short }
 
 async function onPostgres(): Promise<CloudDatabase> {

@@ -4,7 +4,7 @@ import { runCommandLine } from '../../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../../cloud/cli/hubs.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { isOutage, outageInWords, storeProblem } from '../../../../cloud/platform/store/outage.ts'
-import { defaultDatabaseSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { randomHex } from '../../../../protocol/model/ids.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { createPostgresDatabase } from '../../../process/chaos/postgres.ts'
@@ -75,7 +75,7 @@ service('postgres')('a session relies on no default of the server, the database 
   )
   const db = opened(url)
   await db.migrate()
-  const { reads } = defaultDatabaseSettings
+  const { reads } = defaultLimits.database
   const names = [
     ['transaction_isolation', 'read committed'],
     ['datestyle', 'ISO, MDY'],
