@@ -15,7 +15,7 @@ export function checkedOut(folder: string): Build | undefined {
   }
 }
 
-/** What this program was built from. Compiled programs have a file beside them; sources that run as they are have git. */
+/** The build of this program. Compiled programs have a build file; sources that run directly have git. */
 export const BUILD =
   readBuild(import.meta.dirname, (path) => readFileSync(path, 'utf8')) ?? checkedOut(import.meta.dirname)
 

@@ -1,9 +1,9 @@
 /**
- * The files of a page as `npm run build` has made them: `index.html`, and scripts and styles whose names have a hash of what
- * they hold. Beside each stands the same one compressed (`.br`, `.gz`).
+ * The files of a page from `npm run build`: `index.html`, and scripts and styles with a hash of their content in their
+ * names. Each also has compressed forms (`.br`, `.gz`).
  */
 
-/** What is used of `node:fs`. */
+/** The used part of `node:fs`. */
 export interface AssetFiles {
   readdirSync: (folder: string) => string[]
   readFileSync: (path: string) => Uint8Array<ArrayBuffer>
@@ -18,13 +18,13 @@ export interface AssetAnswer {
 export interface PageAssets {
   /** The page itself. */
   page(acceptEncoding: string | undefined): AssetAnswer
-  /** The text of a file that is not served as it is: a page that its program fills in. Undefined if there is none. */
+  /** The text of a file that its program fills in before serving. Undefined if there is none. */
   text?(name: string): string | undefined
-  /** One of its files, by name. */
+  /** A file of the page, by name. */
   file(name: string, acceptEncoding: string | undefined): AssetAnswer
 }
 
-/** Nothing but the page's own files runs on it, it speaks with its own program only, and stands in nobody's frame. */
+/** The page runs only its own files, connects only to its own program, and cannot be framed. */
 export const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -46,8 +46,8 @@ const types: Readonly<Record<string, string>> = {
 export const MISSING_PAGE = 'This build is without its pages: run npm run build.'
 
 /**
- * Serves the page in `folder`. Files are read when somebody asks for them: a hub keeps none in memory for the days on which
- * nobody does.
+ * Serves the page in `folder`. Files are read on each request, so that a hub does not hold a rarely used page in
+ * memory.
  */
 export function pageAssets({ readdirSync, readFileSync }: AssetFiles, folder: string): PageAssets {
   const plain = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
@@ -89,7 +89,7 @@ export function pageAssets({ readdirSync, readFileSync }: AssetFiles, folder: st
       return names().includes(name) ? new TextDecoder().decode(readFileSync(`${folder}/${name}`)) : undefined
     },
     file(name, accepted = '') {
-      // A name with a hash is never given another content.
+      // A name with a hash always has the same content.
       const found = name.endsWith('.html') ? undefined : read(name, accepted, 'max-age=31536000, immutable')
       return found ?? { status: 404, headers: plain, body: 'There is no such file.\n' }
     },

@@ -12,7 +12,7 @@ import {
 } from './messages.ts'
 
 export interface GpioClientOptions {
-  /** Opens one connection. Handlers are never called before it returns. */
+  /** Opens one connection. Calls no handler before it returns. */
   open: (handlers: LinePortHandlers) => LinePort
   runtime: Runtime
   log: Log
@@ -21,7 +21,7 @@ export interface GpioClientOptions {
 const reconnect = { firstMs: 50, maxMs: 2000 }
 
 /**
- * The user's end of a GPIO socket: lines with levels that the chip pushes. It reconnects for ever. While there is no connection
+ * The user's end of a GPIO socket: lines with levels that the chip pushes. It reconnects without end. While there is no connection
  * `read` is `undefined` and `write` false: nothing is queued (I2).
  */
 export class GpioClient implements GpioLines {
@@ -60,7 +60,7 @@ export class GpioClient implements GpioLines {
     if (!state || state.direction !== 'out') return false
     const message: GpioUserMessage = { type: 'drive', name, level }
     if (!this.#port?.write(JSON.stringify(message))) return false
-    // Until the chip's own report, which comes in any case.
+    // Holds until the chip answers, which it always does.
     this.#lines?.set(name, { ...state, level, driven: true })
     return true
   }
@@ -109,7 +109,7 @@ export class GpioClient implements GpioLines {
     this.#cancelTimer()
     this.#port = undefined
     if (this.#closed) return
-    this.#failures.failed(reason, {}, 'the GPIO socket is gone')
+    this.#failures.failed(reason, {}, 'the GPIO socket is lost')
     const names = [...(this.#lines?.keys() ?? [])]
     this.#lines = undefined
     const { clock, random } = this.#options.runtime

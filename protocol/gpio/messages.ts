@@ -1,22 +1,23 @@
 import { z } from 'zod'
 
 /**
- * The GPIO socket: what a simulated hub's chip and its user say to one another, one JSON object a line, over a Unix or
- * TCP socket. `simulator/mounts/gpio/SPEC.md` describes it whole. Levels are logical: an inverted line is inverted by its owner.
+ * The GPIO socket: the messages between a simulated hub's chip and its user, one JSON object in each line, over a Unix
+ * or TCP socket. Specified in `simulator/mounts/gpio/SPEC.md`. Levels are logical: the chip's side inverts inverted
+ * lines.
  *
  * 1  first version
  */
 export const GPIO_PROTOCOL_VERSION = 1
 
-/** A longer line ends the connection. Characters. */
+/** A longer line ends the connection. In characters. */
 export const GPIO_MAX_LINE = 65_536
-/** The chip says something at least this often; a user that hears nothing for `GPIO_SILENT_MS` gives the socket up. */
+/** The chip sends a message at least this often. A user that receives none for `GPIO_SILENT_MS` closes the socket. */
 export const GPIO_ALIVE_MS = 1000
 export const GPIO_SILENT_MS = 4000
 
 const LevelSchema = z.union([z.literal(0), z.literal(1)])
 
-/** Chip → user, first on every connection: every line as it is now. */
+/** Chip → user, first on every connection: every line with its present level. */
 const LinesMessage = z.object({
   type: z.literal('lines'),
   protocol: z.literal(GPIO_PROTOCOL_VERSION),
@@ -25,7 +26,7 @@ const LinesMessage = z.object({
       name: z.string(),
       direction: z.enum(['in', 'out']),
       level: LevelSchema,
-      /** An output that some user has driven since the chip had power; others are still inputs electrically. */
+      /** A user has driven this output since the chip had power. Electrically, other outputs are still inputs. */
       driven: z.boolean(),
     }),
   ),
@@ -35,7 +36,7 @@ export type GpioLineState = z.infer<typeof LinesMessage>['lines'][number]
 /** Chip → user. */
 export const GpioChipMessage = z.discriminatedUnion('type', [
   LinesMessage,
-  /** After each change, and once for each `drive`, whether or not it changed anything. */
+  /** Sent after each change, and once for each `drive`, even without a change. */
   z.object({ type: z.literal('level'), name: z.string(), level: LevelSchema }),
   z.object({
     type: z.literal('refused'),
@@ -54,7 +55,7 @@ export const GpioUserMessage = z.object({
 })
 export type GpioUserMessage = z.infer<typeof GpioUserMessage>
 
-/** Parses a line with `schema`; `undefined` where it is not JSON or not such a message. */
+/** Parses a line with `schema`; `undefined` if the line is not JSON or does not fit. */
 export function parseGpioMessage<T>(schema: z.ZodType<T>, line: string): T | undefined {
   let value: unknown
   try {

@@ -2,10 +2,10 @@ import { bareHost } from '../model/address.ts'
 import { createLineSplitter, type LinePort, type LinePortHandlers } from '../serial/line-port.ts'
 import { GPIO_MAX_LINE } from './messages.ts'
 
-/** Where a GPIO socket is: `unix:/run/larder/gpio.sock` or `tcp:127.0.0.1:18990`. */
+/** The address of a GPIO socket: `unix:/run/larder/gpio.sock` or `tcp:127.0.0.1:18990`. */
 export type GpioAddress = { path: string } | { host: string; port: number }
 
-/** Reads an address in its text form; `undefined` for anything else. */
+/** Parses an address; `undefined` for other texts. */
 export function parseGpioAddress(text: string): GpioAddress | undefined {
   if (text.startsWith('unix:')) {
     const path = text.slice('unix:'.length)
@@ -20,7 +20,7 @@ export function formatGpioAddress(address: GpioAddress): string {
   return 'path' in address ? `unix:${address.path}` : `tcp:${address.host}:${address.port}`
 }
 
-/** What is used of a `net.Socket`; named here so that the protocol itself opens nothing. */
+/** The used part of a `net.Socket`; declared here so that the protocol itself opens nothing. */
 export interface StreamSocket {
   setEncoding(encoding: 'utf8'): unknown
   on(event: 'connect' | 'close', listener: () => void): unknown
@@ -30,7 +30,7 @@ export interface StreamSocket {
   destroy(): unknown
 }
 
-/** A connected or connecting socket as a port of lines: used once, as every `LinePort`. */
+/** A connected or connecting socket as a port of lines. It is used once, like every `LinePort`. */
 export function socketLinePort(socket: StreamSocket, handlers: LinePortHandlers): LinePort {
   let open = true
   let isBroken = false
@@ -60,7 +60,7 @@ export function socketLinePort(socket: StreamSocket, handlers: LinePortHandlers)
   return {
     write(line) {
       if (!open) return false
-      // Never awaited: a peer that does not read is noticed by its silence, and the messages are few.
+      // Not awaited: the messages are few, and the silence of a peer that does not read is noticed.
       socket.write(`${line}\n`)
       return true
     },

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * What the cloud, or an operator with a key, may have a hub's management service do: one SSH `exec` each, its command line
- * as `formatCommand` writes it. There is nothing else (SPEC §2).
+ * The commands of a hub's management service. Each is one SSH `exec` with the command line of `formatCommand`. There
+ * are no others (SPEC §2).
  */
 export type ManagementCommand =
   | { name: 'status' }
@@ -10,13 +10,13 @@ export type ManagementCommand =
   | { name: 'enable-bin'; bin: number }
   | { name: 'disable-bin'; bin: number }
 
-/** The user as whom every caller logs in: keys tell callers apart. */
+/** The user name of every caller; the keys distinguish callers. */
 export const MANAGEMENT_USER = 'larder'
 
-/** Longer command lines are refused unread. */
+/** Longer command lines are refused without parsing. */
 export const MAX_COMMAND_LENGTH = 64
 
-/** The fixed set, as it is shown to whoever asks for something else. */
+/** The list of commands, shown after an unknown command. */
 export const COMMAND_USAGE = 'status | restart | enable-bin N | disable-bin N'
 
 export function formatCommand(command: ManagementCommand): string {
@@ -30,7 +30,7 @@ export function formatCommand(command: ManagementCommand): string {
   }
 }
 
-/** Reads a command line; `undefined` for whatever is not exactly one of the set. Nothing is ever given to a shell. */
+/** Parses a command line; `undefined` if it is not exactly one of the commands. No text is ever passed to a shell. */
 export function parseCommand(line: string): ManagementCommand | undefined {
   if (line.length > MAX_COMMAND_LENGTH) return undefined
   if (line === 'status' || line === 'restart') return { name: line }
@@ -55,12 +55,15 @@ export const ServiceState = z.object({
 })
 export type ServiceState = z.infer<typeof ServiceState>
 
-/** What the management service writes to standard output, one line of JSON, before it exits with `exitCodeOf` (SPEC §3). */
+/** The standard output of the management service: one line of JSON, before it exits with `exitCodeOf` (SPEC §3). */
 export const ManagementAnswer = z.discriminatedUnion('ok', [
   z.object({
     ok: z.literal(true),
     hub_id: z.int(),
-    /** The bins that the hub's stored configuration disables, after the command. Null before the cloud's first word. */
+    /**
+     * The bins that the hub's stored configuration disables, after the command. Null before the first configuration of
+     * the cloud.
+     */
     disabled_bins: z.array(z.int()).nullable(),
     service: ServiceState,
     stop_result: ServiceAction.nullable(),
@@ -72,8 +75,8 @@ export const ManagementAnswer = z.discriminatedUnion('ok', [
     error_type: z.enum(['validation_error', 'command_failed']),
     error: z.string(),
     /**
-     * The new configuration is stored although the command failed: the service that is to read it could not be started
-     * (it is tried again without end).
+     * The new configuration is stored although the command failed, because the service did not start. The management
+     * service tries to start it again without end.
      */
     stored: z.boolean(),
     stop_result: ServiceAction.nullable(),
@@ -82,9 +85,9 @@ export const ManagementAnswer = z.discriminatedUnion('ok', [
 ])
 export type ManagementAnswer = z.infer<typeof ManagementAnswer>
 
-/** The exit status of an `exec` whose answer this is; a command that is not of the set has `REFUSED`. */
+/** The exit status of an `exec` with this answer. For an unknown command it is `REFUSED`. */
 export const exitCodeOf = (answer: ManagementAnswer): number =>
   answer.ok ? 0 : answer.error_type === 'validation_error' ? 2 : 1
 
-/** As a shell says that it knows no such command. */
+/** The status of shells for an unknown command. */
 export const REFUSED = 127

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * What both ends of the management channel speak (SPEC.md): no NIST curves in the key exchange, no SHA-1, no CBC, no MAC but
- * over what is encrypted, no compression. `ssh2` knows no key exchange that withstands quantum computers.
+ * The algorithms of both ends of the management channel (SPEC.md): no NIST curves in the key exchange, no SHA-1, no
+ * CBC, only encrypt-then-MAC, no compression. `ssh2` has no key exchange that withstands quantum computers.
  */
 export const sshAlgorithms = {
   kex: ['curve25519-sha256', 'curve25519-sha256@libssh.org'],
@@ -11,7 +11,10 @@ export const sshAlgorithms = {
   compress: ['none'],
 } as const
 
-/** Of a public key in SSH's wire format, as `ssh-keygen -lf` prints it: `SHA256:…`. The cloud pins hubs by it. */
+/**
+ * The fingerprint of a public key in SSH's wire format, as `ssh-keygen -lf` prints it: `SHA256:…`. The cloud pins hubs
+ * by it.
+ */
 export const fingerprintOf = (publicKey: Uint8Array): string =>
   `SHA256:${createHash('sha256').update(publicKey).digest('base64').replace(/=+$/, '')}`
 

@@ -9,13 +9,13 @@ export const StopRequest = z.object({
   kill_after_ms: z.int().min(0).max(600_000),
 })
 export const StartRequest = z.object({
-  /** How long the program may take to answer that it is ready. */
+  /** Timeout until the program must report that it is ready. */
   ready_within_ms: z.int().min(0).max(600_000),
 })
 
 export const ProgramState = z.object({ state: z.enum(['running', 'stopped']), pid: z.int().nullable() })
 export type ProgramState = z.infer<typeof ProgramState>
 
-/** Of a stop or a start: 0 where the program is as asked. */
+/** The outcome of a stop or a start. `exit_code` is 0 if the program is in the requested state. */
 export const ActionOutcome = z.object({ exit_code: z.int(), output: z.string() })
 export type ActionOutcome = z.infer<typeof ActionOutcome>

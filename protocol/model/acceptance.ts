@@ -1,16 +1,16 @@
-/** How an acceptance ended. `incomplete`: steps were left out, and none that was done has failed. */
+/** How an acceptance ended. `incomplete`: no step failed, but some steps were left out. */
 export type AcceptanceResult = 'passed' | 'failed' | 'incomplete'
 
-/** What changes of a guided acceptance while it is looked at. */
+/** The part of a guided acceptance that changes while it runs. */
 export interface AcceptanceState {
-  /** Of the one that is under way. */
+  /** The acceptance that runs now; null if none does. */
   id: string | null
-  /** Another one whenever its protocol says something new, in this life of the hub. */
+  /** Changes whenever the acceptance's record changes, within one life of the hub. */
   revision: number
-  /** Why nothing may move for it now; null where it may. */
+  /** Why no step may move anything now; null if steps may. */
   hindrance: string | null
-  /** The step that is being carried out, and what was seen of it so far. */
-  /** `following`: how many steps begin by themselves after it. */
+  /** The step that runs now, and the observations so far. */
+  /** `following`: how many steps begin automatically after it. */
   running: { step: string; seen: string[]; following: number } | null
 }
 
@@ -18,7 +18,7 @@ export interface AcceptanceState {
 export interface AcceptanceProtocol {
   id: string
   by: string
-  /** The parts that it is of (`bin 2`); null for the whole hub. */
+  /** The parts that it covers (`bin 2`); null for the whole hub. */
   parts: string[] | null
   /** How many rows without a product were left out. */
   left_out: number
@@ -30,28 +30,28 @@ export interface AcceptanceProtocol {
   steps: AcceptanceStepView[]
 }
 
-/** A step as people read it. */
+/** The texts of a step. */
 export interface AcceptanceStepWords {
-  /** The same for the same place as long as the hardware's description says the same: `open/2`, `row/1/3/4`. */
+  /** Stable while the hardware's description is unchanged: `open/2`, `row/1/3/4`. */
   id: string
-  /** What it belongs to, and can be repeated with: `bin 2`, `cabinet 1`. */
+  /** The part that the step belongs to. A technician can repeat the steps of one part: `bin 2`, `cabinet 1`. */
   part: string
   title: string
-  /** What the hub does, and what the technician has to do; empty where the acceptance has ended. */
+  /** The hub's action and the technician's task; empty after the acceptance has ended. */
   does: string
   expected: string
-  /** Of the button that begins it. */
+  /** The label of the button that begins the step. */
   button: string
   /** Something moves, or a lock opens: orders must be stopped. */
   moves: boolean
 }
 
-/** A step, and how it was carried out. */
+/** A step and its attempts. */
 export interface AcceptanceStepView extends AcceptanceStepWords {
-  /** In their order; the last one counts. */
+  /** In order; the last one counts. */
   attempts: {
     observed: string
-    /** The hub saw what was expected. */
+    /** The hub's observation matches the expected one. */
     agrees: boolean
     verdict: 'passed' | 'failed' | null
     remark: string
@@ -59,7 +59,7 @@ export interface AcceptanceStepView extends AcceptanceStepWords {
   }[]
 }
 
-/** One that has ended, as a list has it. */
+/** An ended acceptance, as a list shows it. */
 export interface KeptAcceptance {
   id: string
   by: string

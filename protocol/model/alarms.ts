@@ -1,6 +1,6 @@
 /**
- * Every kind of alarm: how bad it is, what people read about it, what to do, and when it is over. The cloud and the page of a
- * hub show these texts; hubs take their codes from here.
+ * Every kind of alarm: its severity, its texts, its remedy, and when it ends. The cloud and the hub's page show these
+ * texts. Hubs use the names as codes.
  */
 
 export const severities = ['info', 'warning', 'critical'] as const
@@ -8,30 +8,33 @@ export type Severity = (typeof severities)[number]
 
 export interface AlarmKind {
   severity: Severity
-  /** What has happened, as the subject's sentence goes on: `row 2/1/4 is blocked`. */
+  /** The problem, as the rest of a sentence after the subject: `row 2/1/4 is blocked`. */
   what: string
-  /** What a person does about it. */
+  /** What a person must do. */
   remedy: string
-  /** The same for a person at the hub, who reads it on the hub's page and can act there; `remedy` if absent. */
+  /** The remedy for a person at the hub, who reads the hub's page and can act there; `remedy` if absent. */
   remedyAtHub?: string
   /**
-   * `at_once`: the alarm ends with its fact, which a person or the processor has settled. `when_quiet`: what may come and go,
-   * as a loose line does: it ends when its fact has been gone for a while. `when_long_quiet`: what is only seen now
-   * and then. `when_acknowledged`: what has happened and cannot be
-   * undone: it ends when somebody has taken note of it. `at_once_or_acknowledged`: it ends with its fact, or when somebody
-   * has taken note of it, because the fact may stay.
+   * How the alarm ends:
+   *
+   * - `at_once`: when the problem is resolved.
+   * - `when_quiet`: when the problem has been gone for a while. For problems that come and go, such as a loose cable.
+   * - `when_long_quiet`: the same with a longer time, for problems that are observed only now and then.
+   * - `when_acknowledged`: when a person acknowledges it, because the incident cannot be undone.
+   * - `at_once_or_acknowledged`: when the problem is resolved or a person acknowledges it, because the problem may
+   *   last.
    */
   ends: 'at_once' | 'when_quiet' | 'when_long_quiet' | 'when_acknowledged' | 'at_once_or_acknowledged'
-  /** Reported by hubs under this name; absent where the cloud finds it itself. */
+  /** Hubs report it under this name; absent if the cloud detects it. */
   byHub?: true
 }
 
 const kinds = {
   hub_silent: {
     severity: 'warning',
-    what: 'has not been heard for minutes',
+    what: 'has sent no message for minutes',
     remedy:
-      'Look at its power and its internet. It goes on with what was paid, and sells again when it is heard.',
+      'Check its power and its internet connection. The hub continues paid orders, and sells again when it is online.',
     ends: 'when_quiet',
   },
   stream_stalled: {
@@ -43,17 +46,18 @@ const kinds = {
   },
   hub_restarting: {
     severity: 'warning',
-    what: 'has started again and again without an orderly end',
+    what: 'restarts repeatedly after unexpected ends',
     remedy:
       'Read the last error and the hub’s log. If there is no error, check its power supply, its memory and its watchdog.',
-    remedyAtHub: 'Check the power supply. The log below and the last error say more.',
+    remedyAtHub: 'Check the power supply. Read the last error and the log below.',
     ends: 'when_quiet',
     byHub: true,
   },
   certificate_expiring: {
     severity: 'warning',
     what: 'expires soon',
-    remedy: 'Renew it and install the new file before that day. Afterwards connections that need it fail.',
+    remedy:
+      'Renew it and install the new file before that day. After that day connections that need it fail.',
     remedyAtHub: 'The operator of the cloud must renew it. Without it the hub does not connect.',
     ends: 'at_once',
     byHub: true,
@@ -68,7 +72,7 @@ const kinds = {
   controller_silent: {
     severity: 'warning',
     what: 'does not answer',
-    remedy: 'Look at its cable and its power. What hangs on it is not sold meanwhile.',
+    remedy: 'Check its cable and its power. Until it answers, the goods behind it are not sold.',
     remedyAtHub: 'Check its power and its cable. Reconnect it here. If it stays silent, replace the board.',
     ends: 'when_quiet',
     byHub: true,
@@ -77,7 +81,7 @@ const kinds = {
     severity: 'warning',
     what: 'is not the board that belongs on this line',
     remedy:
-      'Lines may be crossed, or a board of another hub or a new one is here. Put it right, or take the board over.',
+      'Cables may be swapped, or this is a new board or a board of another hub. Correct the cables, or take the board over.',
     remedyAtHub:
       'Check that the cable is in the right place. If the board is a spare part for this hub, use it here.',
     ends: 'when_quiet',
@@ -86,7 +90,7 @@ const kinds = {
   controller_replaced: {
     severity: 'info',
     what: 'was replaced, or has lost its memory',
-    remedy: 'Nothing, where somebody has replaced it. Else look at its power.',
+    remedy: 'If a person replaced it, acknowledge the alarm. Otherwise check its power.',
     ends: 'when_acknowledged',
     byHub: true,
   },
@@ -94,16 +98,16 @@ const kinds = {
     severity: 'warning',
     what: 'has failed to move',
     remedy:
-      'Look what is in its way, and move it from the hub’s page or by the API: a motion that succeeds ends this.',
+      'Clear what blocks it. Then move it from the hub’s page or by the API: a successful motion ends the alarm.',
     remedyAtHub:
-      'Clear what blocks its door or lift, then raise or close it here: a motion that succeeds ends this.',
+      'Clear what blocks its door or lift. Then close or raise it here: a successful motion ends the alarm.',
     ends: 'when_quiet',
     byHub: true,
   },
   bin_blocked: {
     severity: 'warning',
-    what: 'has something left in it',
-    remedy: 'Open it, take out what is in it, and close it. It takes no orders before.',
+    what: 'contains goods that were left behind',
+    remedy: 'Open it, empty it and close it. Until then it takes no orders.',
     ends: 'at_once',
     byHub: true,
   },
@@ -111,14 +115,14 @@ const kinds = {
     severity: 'critical',
     what: 'has no free bin and sells nothing',
     remedy:
-      'Empty and close the bins that are not collected or in which something was left. Clear faults, and enable disabled bins. One free bin ends the alarm.',
+      'Empty and close the bins whose orders were not collected or that contain left goods. Clear faults, and enable disabled bins. One free bin ends the alarm.',
     ends: 'when_quiet',
   },
   row_blocked: {
     severity: 'warning',
-    what: 'is blocked, and nothing of it is sold',
-    remedy: 'Look what hangs or is jammed there, count the row and enter the count: that opens it.',
-    remedyAtHub: 'Clear what is jammed there, then count the row here: it is sold again.',
+    what: 'is blocked and sells nothing',
+    remedy: 'Clear what is jammed there, count the row and enter the count. The row then sells again.',
+    remedyAtHub: 'Clear what is jammed there. Then count the row here: it sells again.',
     ends: 'at_once',
     byHub: true,
   },
@@ -126,21 +130,21 @@ const kinds = {
     severity: 'warning',
     what: 'may have moved: the outcome is unknown',
     remedy:
-      'Look whether it happened (count the row, or look into the bin), and settle it, or enter a count.',
-    remedyAtHub: 'Look whether the unit fell or the part moved, and say so here.',
+      'Check whether it happened: count the row, or look into the bin. Then settle the operation, or enter the count.',
+    remedyAtHub: 'Check whether the unit fell or the part moved. Then enter the answer here.',
     ends: 'at_once',
   },
   door_forced: {
     severity: 'critical',
     what: 'is open though it is locked',
     remedy:
-      'Somebody may be inside, or the lock is broken. Go there; the alarm ends when the door is closed.',
+      'A person may be inside, or the lock is broken. Go there and close the door: that ends the alarm.',
     ends: 'when_quiet',
     byHub: true,
   },
   door_left_open: {
     severity: 'warning',
-    what: 'is not known to be closed and locked',
+    what: 'is open, or may not be closed and locked',
     remedy: 'Close it. If it is closed, check its lock, its contact and their cables.',
     ends: 'when_quiet',
     byHub: true,
@@ -148,7 +152,7 @@ const kinds = {
   fridge_warm: {
     severity: 'warning',
     what: 'is too warm',
-    remedy: 'Look at its door, its power and its compressor, before it stops selling.',
+    remedy: 'Check its door, its power and its compressor before it stops selling.',
     ends: 'when_quiet',
     byHub: true,
   },
@@ -162,10 +166,10 @@ const kinds = {
   },
   health_shutoff: {
     severity: 'critical',
-    what: 'was without proof of being cold for too long, and sells nothing any more',
+    what: 'was without proof of being cold for too long, and sells nothing',
     remedy:
-      'Throw away what has spoilt. When it is cold again, confirm it at the hub’s page or by enable_fridge: it sells again.',
-    remedyAtHub: 'Look at the goods, take out what has spoilt, then confirm the fridge here.',
+      'Throw away spoilt goods. When the fridge is cold again, confirm it at the hub’s page or with enable_fridge: it sells again.',
+    remedyAtHub: 'Check the goods and take out spoilt ones. Then confirm the fridge here.',
     ends: 'at_once',
     byHub: true,
   },
@@ -173,8 +177,7 @@ const kinds = {
     severity: 'critical',
     what: 'has no room left on its disk, and takes no orders',
     remedy: 'Make room on the board’s card, or replace it.',
-    remedyAtHub:
-      'Make room on the disk, or connect the hub with the cloud, which takes over the entries that wait.',
+    remedyAtHub: 'Make room on the disk, or connect the hub to the cloud: it then sends the waiting entries.',
     ends: 'when_quiet',
     byHub: true,
   },
@@ -195,78 +198,80 @@ const kinds = {
   journal_lost: {
     severity: 'critical',
     what: 'has lost its journal, and has begun a new one',
-    remedy: 'Count its shelves. Look at the card: it may be dying.',
+    remedy: 'Count its shelves. Check the card: it may be failing.',
     ends: 'when_acknowledged',
     byHub: true,
   },
   journal_restored: {
     severity: 'info',
-    what: 'has gone back to an older journal, and makes up what is missing from its controllers',
-    remedy: 'Nothing, where somebody has restored it. Else look at the card.',
+    what: 'has an older copy of its journal, and reads the missing operations from its controllers',
+    remedy: 'If a person restored it, acknowledge the alarm. Otherwise check the card.',
     ends: 'when_acknowledged',
     byHub: true,
   },
   clock_wrong: {
     severity: 'warning',
     what: 'has a wrong clock',
-    remedy: 'Let the board reach a time server (NTP). Orders go on by the cloud’s clock.',
+    remedy: 'Let the board reach a time server (NTP). Orders use the cloud’s clock.',
     ends: 'when_quiet',
     byHub: true,
   },
   order_overdue: {
     severity: 'critical',
-    what: 'is paid, and its hub does not finish it',
+    what: 'is paid, but its hub does not finish it',
     remedy:
-      'Look at the hub. The order ends by itself, and what did not fall is given back; tell its customer where it takes long.',
+      'Check the hub. The order ends automatically and refunds units that did not fall. Inform the customer if it takes long.',
     ends: 'at_once',
   },
   payment_stuck: {
     severity: 'warning',
-    what: 'has a payment of which its processor does not say whether it took money',
-    remedy: 'Look it up at the processor, cancel it or give it back there, then larder payments settle.',
+    what: 'has a payment with an unknown result at its processor',
+    remedy:
+      'Look the payment up at the processor and cancel or refund it there. Then run larder payments settle.',
     ends: 'at_once',
   },
   refund_failed: {
     severity: 'warning',
     what: 'has a refund that failed',
-    remedy: 'Give the money back in another way, or ask for the refund again.',
+    remedy: 'Refund the customer in another way, or request the refund again.',
     ends: 'at_once',
   },
   payment_disputed: {
     severity: 'critical',
-    what: 'is disputed by its cardholder, whose bank has taken the money back',
+    what: 'is disputed by its cardholder, and the bank has taken the money back',
     remedy:
       'Answer the dispute at the processor in time, with the record of the order. If its status is unknown here, read it there.',
     ends: 'at_once_or_acknowledged',
   },
   payment_orphaned: {
     severity: 'critical',
-    what: 'was taken by the card processor, and no order or deposit here stands for it',
+    what: 'was taken by the card processor, but belongs to no order or deposit here',
     remedy:
-      'Refund it at the processor: the alarm ends by itself. If its customer has the goods, close it: larder payments settle REF.',
+      'Refund it at the processor: that ends the alarm. If the customer has the goods, run larder payments settle REF.',
     ends: 'at_once',
   },
   database_restored: {
     severity: 'critical',
-    what: 'is served by a database that was restored: what was sold after the backup is missing',
+    what: 'is served by a restored database: sales after the backup are missing',
     remedy:
-      'Compare the orders and the period in the details with your records. Payments that are missing have alarms of their own (payment_orphaned). Then acknowledge this alarm.',
+      'Compare the orders and the period in the details with your records. Missing payments have their own alarms (payment_orphaned). Then acknowledge this alarm.',
     ends: 'when_acknowledged',
   },
   dead_letter: {
     severity: 'warning',
-    what: 'and the service: one cannot take up what the other has told it',
+    what: 'or the cloud received a message that it cannot apply',
     remedy:
-      'larder dead-letters list shows each letter and why it failed. If its order is unknown here, as after a restored database, look at the alarms database_restored and payment_orphaned, then drop the letter. Else mend the cause and replay it.',
+      'larder dead-letters list shows each letter and its error. If its order is unknown, as after a restored database, read the alarms database_restored and payment_orphaned, then drop the letter. Otherwise correct the cause and replay it.',
     remedyAtHub:
-      'Ask the cloud to send everything again, at the whole hub below. If the alarm comes back, the log says why.',
+      'Request everything from the cloud again, under “whole hub” below. If the alarm returns, the log contains the reason.',
     ends: 'at_once',
     byHub: true,
   },
   webhook_disabled: {
     severity: 'warning',
-    what: 'is switched off, as nothing reaches it',
-    remedy: 'Mend the receiver, then switch the webhook on again; what it missed is in the list of events.',
+    what: 'is disabled, because no delivery reaches it',
+    remedy:
+      'Repair the receiver, then enable the webhook again. The list of events contains the events that it missed.',
     ends: 'at_once',
   },
   stock_low: {
@@ -277,9 +282,9 @@ const kinds = {
   },
   work_exhausted: {
     severity: 'warning',
-    what: 'fails again and again',
+    what: 'fails repeatedly',
     remedy:
-      'Look at the last error; where it is the outside world, at that. It is tried on with long pauses.',
+      'Read the last error and correct its cause, here or at the other service. Attempts continue with long pauses.',
     ends: 'at_once',
   },
 } as const satisfies Record<string, AlarmKind>
@@ -293,8 +298,8 @@ type ByHub = {
 }[AlarmKindName]
 
 /**
- * What hubs report, by its name on the wire. `unexpected_drop`: a unit fell that nobody ordered, or of which nobody knows whose
- * it was; people read of it as of an operation that nobody can tell.
+ * The codes that hubs report, by their names on the wire. `unexpected_drop`: a unit fell without an order, or its order
+ * is unknown. People see it as the kind `unknown_operation`.
  */
 export type HubAlarmCode = ByHub | 'unexpected_drop'
 export const hubAlarmCodes: [HubAlarmCode, ...HubAlarmCode[]] = [
@@ -302,40 +307,40 @@ export const hubAlarmCodes: [HubAlarmCode, ...HubAlarmCode[]] = [
   ...alarmKindNames.filter((name): name is ByHub => alarmKinds[name].byHub === true),
 ]
 
-/** The kind as which people read of what a hub reports. */
+/** The kind that people see for a hub's code. */
 export const kindOfCode = (code: HubAlarmCode): AlarmKindName =>
   code === 'unexpected_drop' ? 'unknown_operation' : code
 
 /**
- * The incident that a hub's word is about, beside those of the same kind that the cloud finds itself: operations by their ids,
- * its own dead letters.
+ * The incident key of a hub's alarm. It differs from the keys of alarms that the cloud raises itself for the same kind:
+ * operations by id, its own dead letters.
  */
 export function incidentOfCode(code: HubAlarmCode, subject: string): string {
   if (code === 'unexpected_drop') return `drop ${subject}`
   if (code === 'dead_letter') return `at the ${subject}`
-  // Beside what the heartbeat reports of its disk.
+  // The heartbeat reports a full disk under another key.
   if (code === 'store_full') return `entries of the ${subject}`
   return subject
 }
 
-/** Texts of codes that share a kind with others. */
+/** The texts of codes that share a kind with others. */
 const codeTexts: Readonly<Record<string, { what: string; remedyAtHub: string }>> = {
   unexpected_drop: {
-    what: 'dropped a unit that nobody ordered',
+    what: 'dropped a unit without an order',
     remedyAtHub: 'Count the rows of the cabinet here.',
   },
 }
 
-/** What has happened by a hub's code, if that is not the text of its kind. */
+/** The problem of a hub's code, if it differs from the text of its kind. */
 export const whatOfCode = (code: HubAlarmCode): string | undefined => codeTexts[code]?.what
 
-/** What an alarm of a hub says at the hub. A code that is not known here is shown as it is. */
+/** The texts of a hub's alarm on the hub's page. An unknown code is shown unchanged. */
 export function textAtHub(code: string, subject: string, detail: string): { title: string; remedy: string } {
   const about = subject === HUB ? '' : subject
   if (!hubAlarmCodes.some((known) => known === code) && !(code in alarmKinds))
     return {
       title: `${sentenceStart(about)} ${code.replaceAll('_', ' ')}`,
-      remedy: 'The log of the hub says more.',
+      remedy: 'Read the log of the hub.',
     }
   const kind = kindOfCode(code as HubAlarmCode)
   const own = codeTexts[code]
@@ -345,13 +350,13 @@ export function textAtHub(code: string, subject: string, detail: string): { titl
   }
 }
 
-/** The subject of an alarm of the hub as a whole. */
+/** The subject of an alarm that concerns the whole hub. */
 const HUB = 'hub'
 
 const sentenceStart = (subject: string): string =>
   subject === '' ? 'The hub' : `${subject[0]!.toUpperCase()}${subject.slice(1)}`
 
-/** The message of an alarm: `Row 2/1/4 (Cola) is blocked, and nothing of it is sold (no_drop).` */
+/** The message of an alarm: `Row 2/1/4 (Cola) is blocked and sells nothing (no_drop).` */
 export const alarmMessage = (
   kind: AlarmKindName,
   subject: string,
@@ -359,6 +364,6 @@ export const alarmMessage = (
   what: string = alarmKinds[kind].what,
 ): string => `${sentenceStart(subject)} ${what}${detail === '' ? '' : ` (${detail})`}.`
 
-/** Whether an alarm of `severity` is for somebody who wants those of `least` and above. */
+/** Whether an alarm of `severity` reaches a reader who wants `least` and worse. */
 export const isAsBadAs = (severity: Severity, least: Severity): boolean =>
   severities.indexOf(severity) >= severities.indexOf(least)

@@ -1,9 +1,9 @@
 import { isLoopback } from './exposure.ts'
 
 /**
- * Whether a request's `Host` is one by which a service of the local network is called: an address, `localhost`, or one of
- * `names`. A site elsewhere can have its own name lead to this machine, and its pages then share an origin with it (DNS
- * rebinding); but the browser says that name.
+ * Whether a request's `Host` names a service of the local network: an address, `localhost`, or one of `names`. Protects
+ * against DNS rebinding: a foreign site can point its own name at this machine, but the browser then sends that name as
+ * `Host`.
  */
 export function hostCheck(names: readonly string[]): (header: string | undefined) => boolean {
   const allowed = new Set(['localhost', ...names.map((name) => name.trim().toLowerCase())])
@@ -15,12 +15,12 @@ export function hostCheck(names: readonly string[]): (header: string | undefined
   }
 }
 
-/** IPv6 in brackets, or IPv4 as the parser of addresses writes it. */
+/** IPv6 in brackets, or IPv4 in the normal form of the URL parser. */
 const ADDRESS = /^(\[[\da-f:.]+\]|\d{1,3}(\.\d{1,3}){3})$/
 
 /**
- * Whether `/metrics` may be called by a `Host`, at a listener's address. On a loopback address only this machine calls: a page in
- * its browser must not read the figures by DNS rebinding. Callers of other addresses use names of their own.
+ * Whether a caller with this `Host` may read `/metrics`. On a loopback address only this machine calls, and a page in
+ * its browser must not read the metrics by DNS rebinding. Callers of other addresses may use any name.
  */
 export const isMetricsHost = (listensAt: string): ((header: string | undefined) => boolean) =>
   isLoopback(listensAt) ? hostCheck([listensAt]) : () => true

@@ -27,7 +27,7 @@ export interface ServerLike {
 }
 interface RequestLike {
   socket: SocketLike
-  /** Whether it has come in whole. */
+  /** The whole request has arrived. */
   complete: boolean
   url?: string | undefined
   httpVersion: string
@@ -74,8 +74,8 @@ export type ServerBounds = SettingsOf<ReturnType<typeof serverBounds>>
 export const MAX_HEADER_BYTES = 32 * 1024
 
 /**
- * The options with which every HTTP server is made. Node looks for late requests this often. `boundServer` checks `Host`
- * itself: Node refuses without a body.
+ * The options of every HTTP server. Node checks for late requests at this interval. `boundServer` checks `Host` itself,
+ * because Node refuses without a body.
  */
 export const serverOptions = {
   connectionsCheckingInterval: 2000,
@@ -84,13 +84,16 @@ export const serverOptions = {
 } as const
 
 /**
- * Connections that may wait to be taken, of a fleet or of readers who all come back at once: Node lets 511, and who finds no
- * room tries again after 1, 3, 7, 15, 31 … s. The system's own limit (`net.core.somaxconn`) holds beside it.
+ * Connections that wait to be accepted when a whole fleet returns at once. Node's default is 511; a client without room
+ * retries after 1, 3, 7, 15, 31 … s. The system's own limit (`net.core.somaxconn`) also applies.
  */
 export const BACKLOG = 4096
-/** How long a connection is kept for its next request. */
+/** How long an idle connection stays open for its next request. */
 const KEEP_ALIVE_MS = 5000
-/** How long the rest of a request may still come that is answered already: its sender may only then read the answer. */
+/**
+ * How long the rest of an answered request may still arrive. Many clients read the answer only after they have sent
+ * everything.
+ */
 const LINGER_MS = 1000
 
 export interface BoundServer {
@@ -105,18 +108,18 @@ interface Connection {
   socket: SocketLike
   network: string
   hold: Hold
-  /** The answer to the request at work. */
+  /** The answer that is being sent. */
   response?: ResponseLike | undefined
 }
 
 /**
- * Bounds a server made with `serverOptions` against callers without a credential. Headers and requests must arrive in time.
- * Each network has a share of the connections (`Budget`). Connections at work make room too, because a slow
- * request is at work for as long as its sender likes. Malformed requests get the JSON error of all others. A connection
- * ends soon after an answer that was sent before the whole request arrived.
+ * Bounds a server made with `serverOptions` against callers without a credential. Headers and requests must arrive in
+ * time. Each network has a share of the connections (`Budget`). Busy connections make room too, because the sender of a
+ * slow request decides how long it is busy. Malformed requests get the usual JSON error. If an answer is sent before
+ * the whole request has arrived, the connection ends soon after.
  *
- * Call it after the server has its request listener. With `trustedProxies`, a request counts for the network that the proxy
- * names in `X-Forwarded-For`.
+ * Call it after the server has its request listener. With `trustedProxies`, a request counts for the network that the
+ * proxy names in `X-Forwarded-For`.
  */
 export function boundServer(
   server: ServerLike,
@@ -128,7 +131,7 @@ export function boundServer(
   server.requestTimeout = bounds.requestTimeoutMs
   server.keepAliveTimeout = KEEP_ALIVE_MS
   server.timeout = bounds.idleTimeoutMs
-  // A connection that the system has no means to accept must not end the server.
+  // If the system cannot accept a connection, the server must continue.
   server.on('error', () => {})
   const budget = new Budget({
     total: bounds.maxConnections,
@@ -142,7 +145,7 @@ export function boundServer(
   server.on('connection', (socket) => {
     const network = networkOf(socket.remoteAddress ?? 'unknown')
     const isFull = budget.usedBy('network', network) >= bounds.connectionsPerNetwork
-    // An idle connection is replaced at no cost.
+    // Replacing an idle connection is free.
     if (isFull && !budget.hasIdle('network', network) && !replacements.take(network))
       return void socket.destroy()
     const { hold } = budget.take({ network }, { evict: () => void socket.destroy() })
@@ -168,7 +171,7 @@ export function boundServer(
     })
     const problem = headProblem(request)
     if (problem) return refuse(response, { code: 'bad_request', message: problem }, random)
-    // HTTP/1.0 has no Host (RFC 9112 §3.2); what serves the request builds addresses with one.
+    // HTTP/1.0 has no Host (RFC 9112 §3.2); request handlers build URLs with it.
     request.headers['host'] ||= 'localhost'
     for (const listener of serve) listener(request, response)
   })
@@ -203,8 +206,8 @@ export function boundServer(
 }
 
 /**
- * Bounds how fast a network at its share replaces its own connections at work. A flood that comes back as fast as it is ended
- * would otherwise cost the server the time of all others.
+ * Bounds how fast a network at its share replaces its own busy connections. Otherwise a flood that reconnects at once
+ * would take the server's time from all others.
  */
 class Replacements {
   readonly #clock: Clock

@@ -1,21 +1,21 @@
-/** The marks of a caller. A budget has a share for some of them. */
+/** The ways to identify a caller. A budget may have a share for each. */
 export const axes = ['network', 'user', 'key', 'tenant'] as const
 export type Axis = (typeof axes)[number]
 
 /**
- * Who holds a part of a budget: the network (`networkOf`), the user or the API key, and the tenant (the owner of hubs). An axis
- * that is absent, such as the user of a call without a credential, is not counted.
+ * The holder of a part of a budget: the network (`networkOf`), the user or the API key, and the tenant (the owner of
+ * hubs). An absent axis is not counted, such as the user of a call without a credential.
  */
 export type Holder = Readonly<Partial<Record<Axis, string>>>
 
 export interface BudgetLimits {
-  /** The most that all holders have together. Infinity: only the shares are bounded. */
+  /** The maximum of all holders together. Infinity: only the shares are bounded. */
   total: number
-  /** The most that one network, user, key or tenant holds. */
+  /** The maximum of one network, user, key or tenant. */
   shares: Readonly<Partial<Record<Axis, number>>>
   /**
-   * What happens to a caller who has used up a share. `refuse`: the call is refused. `replace`: an earlier hold of the same
-   * share ends in its place, the largest one first, then idle ones, then the oldest.
+   * If a caller has used up a share: `refuse` refuses the call; `replace` ends an earlier hold of the same share, the
+   * largest first, then idle ones, then the oldest.
    */
   atShare: 'refuse' | 'replace'
 }
@@ -23,11 +23,11 @@ export interface BudgetLimits {
 export interface HoldOptions {
   /** The amount to take; 1 by default. */
   amount?: number
-  /** Ends the work behind the hold, which is released already. A hold without it never makes room for another. */
+  /** Ends the work of the hold, which is already released. A hold without `evict` never makes room for another. */
   evict?: () => void
 }
 
-/** Why nothing was taken: a share is used up, or the total. */
+/** The limit that was reached: a share, or the total. */
 export type Full = Axis | 'total'
 export type Taken = { hold: Hold; full?: undefined } | { hold?: undefined; full: Full }
 
@@ -35,19 +35,19 @@ export type Taken = { hold: Hold; full?: undefined } | { hold?: undefined; full:
 export interface Hold {
   readonly holder: Holder
   readonly amount: number
-  /** Takes more. Returns why that is impossible, and then takes nothing; null on success. */
+  /** Takes more. Returns the reached limit, and then takes nothing; null on success. */
   grow(by: number): Full | null
-  /** An idle hold makes room before those at work. A new hold is at work. */
+  /** Idle holds are evicted before busy ones. A new hold is busy. */
   setIdle(isIdle: boolean): void
-  /** Counts the hold for another holder from now on. Returns why that is impossible, and then changes nothing. */
+  /** Counts the hold for another holder from now on. Returns the reached limit, and then changes nothing. */
   moveTo(holder: Holder): Full | null
-  /** Gives everything back; further calls do nothing. */
+  /** Releases everything; further calls do nothing. */
   release(): void
 }
 
 interface Group {
   amount: number
-  /** Idle ones first; within each set the one first that has been in this state longest. */
+  /** Idle holds first. Within each set, the hold that has been in this state longest comes first. */
   idle: Set<Held>
   busy: Set<Held>
 }
@@ -90,7 +90,6 @@ export class Budget {
     return full === null ? { hold } : { full }
   }
 
-  /** For `Hold`. */
   grow(hold: Held, by: number): Full | null {
     if (hold.isReleased) return 'total'
     const full = this.#makeRoom(hold.holder, hold, by)
@@ -98,7 +97,6 @@ export class Budget {
     return full
   }
 
-  /** For `Hold`. */
   moveTo(hold: Held, holder: Holder): Full | null {
     if (hold.isReleased) return 'total'
     const { holder: before, amount } = hold
@@ -110,7 +108,6 @@ export class Budget {
     return full
   }
 
-  /** For `Hold`. */
   setIdle(hold: Held, isIdle: boolean): void {
     if (hold.isReleased || hold.isIdle === isIdle) return
     hold.isIdle = isIdle
@@ -121,7 +118,6 @@ export class Budget {
     }
   }
 
-  /** For `Hold`. */
   release(hold: Held): void {
     if (hold.isReleased) return
     hold.isReleased = true
@@ -196,7 +192,7 @@ export class Budget {
 
 function largestIn({ amount, idle, busy }: Group, except: Held): Held | undefined {
   let largest: Held | undefined
-  // Where things are counted all holds are alike, and there may be thousands.
+  // If holds are counted rather than measured, all are equal, and there may be thousands.
   const areAlike = amount === idle.size + busy.size
   for (const holds of [idle, busy])
     for (const hold of holds)

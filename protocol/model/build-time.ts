@@ -1,10 +1,9 @@
-/** The file that `npm run build` and the packages write beside the programs. */
 export const BUILD_FILE = 'build.json'
 
-/** How far above a program's folder it lies. */
+/** How many folders above the program's folder the file may be. */
 const LEVELS = 2
 
-/** What a program was built from. */
+/** The build of a program. */
 export interface Build {
   /** Full hash. */
   commit: string
@@ -12,7 +11,10 @@ export interface Build {
   committedAt: number
 }
 
-/** The build file beside a program, or some folders above it; undefined without one. `folder`: of the program; `read`: the text of a file. */
+/**
+ * The build file in a program's folder or a few folders above it; undefined without one. `read` returns the text of a
+ * file.
+ */
 export function readBuild(folder: string, read: (path: string) => string): Build | undefined {
   for (let level = 0; level <= LEVELS; level += 1)
     try {
@@ -22,14 +24,14 @@ export function readBuild(folder: string, read: (path: string) => string): Build
       if (!Number.isFinite(committedAt)) return undefined
       return { commit: typeof commit === 'string' ? commit : 'unknown', committedAt }
     } catch {
-      // Not here, or not readable: perhaps a folder above.
+      // Not here, or not readable: a folder above may have it.
     }
   return undefined
 }
 
 /**
- * When the commit was made that a program was built from, in milliseconds since the Unix epoch: no earlier than this is the
- * present, whatever a board's clock shows. 0 if it is unknown.
+ * The commit time of the program's build, in milliseconds since the Unix epoch; 0 if unknown. The present cannot be
+ * earlier, so a board's clock that is earlier must be wrong.
  */
 export const buildTimeOf = (folder: string, read: (path: string) => string): number =>
   readBuild(folder, read)?.committedAt ?? 0

@@ -1,6 +1,6 @@
 /**
- * Called by the hub and the cloud at the instants at which a crash would matter (before and after each commit and each
- * effect on the outside world). Production does nothing there; a simulation may throw, which ends that instance for good.
+ * The hub and the cloud call it before and after each commit and each external effect. Production passes a function
+ * that does nothing. A simulation may throw, which crashes that instance for good.
  */
 export type Checkpoint = (point: string) => void
 

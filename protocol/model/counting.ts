@@ -1,4 +1,4 @@
-/** Quantities that a person may enter for a row of a cabinet: one rule for the API, the hub and its page. */
+/** The quantities that a person may enter for a row: one rule for the API, the hub and its page. */
 
 /** Why `units` cannot be the count of a row that holds `capacity`; undefined if it can. */
 export function countProblem(units: number, capacity: number): string | undefined {

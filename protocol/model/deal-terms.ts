@@ -1,4 +1,4 @@
-/** What can set a deal off, what it gives, and what bounds it. */
+/** The types of a deal's triggers, rewards and constraints. */
 export const triggerTypes = ['QUANTITY', 'CATEGORY', 'SPEND', 'FIRST_ORDER', 'ALWAYS'] as const
 export type TriggerType = (typeof triggerTypes)[number]
 
@@ -18,13 +18,13 @@ export const constraintTypes = [
 ] as const
 export type ConstraintType = (typeof constraintTypes)[number]
 
-/** Minutes of the day, both inclusive; one that ends before it begins crosses midnight. */
+/** Minutes of the day, both inclusive. A window that ends before it begins crosses midnight. */
 export interface TimeWindow {
   from: number
   to: number
 }
 
-/** The constraints of a deal, read. Cents; null where there is no such bound. */
+/** The parsed constraints of a deal, in cents; null without such a bound. */
 export interface DealTerms {
   leastCart: number | null
   mostDiscount: number | null
@@ -50,13 +50,13 @@ export const unbounded: DealTerms = {
   window: null,
 }
 
-/** No bound of money or uses is greater: 100,000.00, or ten million uses. */
+/** The highest bound of money or uses: 100,000.00, or ten million uses. */
 const MOST = 10_000_000
 
 interface Reader {
-  /** What the value should look like, for whoever sent another one. */
+  /** The expected form of the value, for an error message. */
   expected: string
-  /** Undefined where it does not. */
+  /** Undefined if the value is invalid. */
   read: (value: string) => Partial<DealTerms> | undefined
 }
 
@@ -110,13 +110,13 @@ export interface ConstraintValue {
   value: string
 }
 
-/** What is wrong with a constraint's value, or undefined where nothing is. */
+/** The problem of a constraint's value; undefined if it is valid. */
 export function constraintProblem({ type, value }: ConstraintValue): string | undefined {
   const { read, expected } = readers[type]
   return read(value) === undefined ? `the value of ${type} should be ${expected}` : undefined
 }
 
-/** Reads a deal's constraints. Throws for a value that `constraintProblem` would have refused. */
+/** Parses a deal's constraints. Throws for a value that `constraintProblem` refuses. */
 export function readTerms(constraints: readonly ConstraintValue[]): DealTerms {
   return constraints.reduce((terms, { type, value }) => {
     const read = readers[type].read(value)

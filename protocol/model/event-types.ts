@@ -1,4 +1,4 @@
-/** What happens to an owner's hubs, orders and stock, as integrators are told of it. */
+/** The events of an owner's hubs, orders and stock that integrators receive. */
 export const eventTypes = [
   'order.paid',
   'order.ready',
@@ -25,5 +25,8 @@ export const eventTypes = [
 ] as const
 export type EventType = (typeof eventTypes)[number]
 
-/** A webhook's own test: sent to that webhook, whatever types it asked for, and in no list of events. */
+/**
+ * The test event of a webhook: sent only to that webhook, whatever types it subscribes to, and absent from the list of
+ * events.
+ */
 export const TEST_EVENT = 'webhook.test'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { bareHost } from './address.ts'
 
-/** Whether only this machine reaches an address to listen at, or an address that is called stays on this machine. */
+/** Whether only this machine reaches a listening address, or whether a called address stays on this machine. */
 export function isLoopback(host: string): boolean {
   const name = bareHost(host).toLowerCase()
   return (
@@ -12,13 +12,13 @@ export function isLoopback(host: string): boolean {
   )
 }
 
-/** Whether what goes to a URL goes in clear over a network: `http:` or `mqtt:`, and not to this machine. */
+/** Whether a URL sends plain text over a network: `http:` or `mqtt:`, and not to this machine. */
 export function goesInClear(url: string): boolean {
   const { protocol, hostname } = new URL(url)
   return (protocol === 'http:' || protocol === 'mqtt:') && !isLoopback(hostname)
 }
 
-/** The setting by which an operator takes on by name what is refused where others reach it. */
+/** A setting with which an operator allows, by name, an exposure that is otherwise refused. */
 export const allowInsecure = <const Names extends readonly [string, ...string[]]>(
   names: Names,
   describe: string,
@@ -31,14 +31,14 @@ export const allowInsecure = <const Names extends readonly [string, ...string[]]
   describe,
 })
 
-/** Something that is refused unless it is allowed by its name. */
+/** An exposure to the network that is refused unless the operator allows it by name. */
 export interface Exposure<Name extends string> {
   name: Name
-  /** What is wrong, as far as it is; each begins with its setting. */
+  /** The problems that apply; each text begins with its setting. */
   problems: readonly (string | false)[]
 }
 
-/** What is exposed and not allowed, in sentences that say how to allow it. */
+/** The exposures that are not allowed, as sentences that name the setting to allow each. */
 export const refusedExposures = <Name extends string>(
   exposures: readonly Exposure<Name>[],
   allowed: readonly Name[] = [],
@@ -47,6 +47,6 @@ export const refusedExposures = <Name extends string>(
     .filter(({ name }) => !allowed.includes(name))
     .flatMap(({ name, problems }) =>
       problems.flatMap((problem) =>
-        problem === false ? [] : [`${problem}; ALLOW_INSECURE=${name} takes it on`],
+        problem === false ? [] : [`${problem}; ALLOW_INSECURE=${name} allows it`],
       ),
     )

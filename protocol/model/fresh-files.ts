@@ -2,9 +2,11 @@ import type { Log } from './log.ts'
 import { reasonOf, RepeatedLine } from './repeated-lines.ts'
 import { every, type Cancel, type Clock } from './runtime.ts'
 
-/** Files that are replaced while a program runs, such as certificates: the program takes the new ones without a restart. */
+/**
+ * Files that are replaced while a program runs, such as certificates: the program uses the new ones without a restart.
+ */
 
-const LOOK_MS = 60_000
+const POLL_MS = 60_000
 
 export interface FreshFilesOptions<Name extends string> {
   /** By setting: the file's path; undefined if it is not set. */
@@ -14,17 +16,19 @@ export interface FreshFilesOptions<Name extends string> {
   read: (path: string) => string
   clock: Clock
   log: Log
-  /** Uses all files as they are now. If it throws, the former ones stay in use and the new ones are tried again. */
+  /**
+   * Uses all files with their present texts. If it throws, the former ones stay in use and the next poll tries again.
+   */
   use: (texts: Readonly<Record<Name, string | undefined>>) => void
   everyMs?: number
 }
 
 /**
- * Looks at the files once a minute, and uses them together when one has changed. A file that cannot be read or used is one
- * warning; the former files stay in use.
+ * Polls the files once a minute, and uses them together if one has changed. A file that cannot be read or used causes
+ * one warning; the former files stay in use.
  */
 export function followFiles<Name extends string>(options: FreshFilesOptions<Name>): Cancel {
-  const { paths, read, clock, log, use, everyMs = LOOK_MS } = options
+  const { paths, read, clock, log, use, everyMs = POLL_MS } = options
   const names = (Object.keys(paths) as Name[]).filter((name) => paths[name] !== undefined)
   const failures = new RepeatedLine({ log, clock })
   let texts = options.texts

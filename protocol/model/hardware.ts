@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * The description of a hub's hardware: one file (`hardware.json`) read alike by the hub's service, which drives what it
- * names, and by the simulator, which plays it.
+ * The description of a hub's hardware: one file (`hardware.json`). The hub's service drives the devices in it, and the
+ * simulator simulates them.
  */
 
 const number = (max: number) => z.int().min(1).max(max)
@@ -10,7 +10,7 @@ const number = (max: number) => z.int().min(1).max(max)
 export const BinDevice = z.strictObject({
   kind: z.literal('bin'),
   number: number(4),
-  /** Units that fit at once. */
+  /** The number of units that fit. */
   capacity: z.int().min(1).max(100).default(10),
 })
 
@@ -26,7 +26,7 @@ export const FridgeDevice = z.strictObject({
   kind: z.literal('fridge'),
   number: number(8),
   targetCelsius: z.number().min(-30).max(20).default(4),
-  /** What is warmer than this for half an hour is not sold any more. */
+  /** Goods that are warmer than this for half an hour are no longer sold. */
   limitCelsius: z.number().min(-30).max(30).default(5),
 })
 
@@ -53,7 +53,7 @@ export const fridgeSides = ['left', 'middle', 'right'] as const
 export const FridgeSide = z.enum(fridgeSides)
 export type FridgeSide = z.infer<typeof FridgeSide>
 
-/** A door as GPIO lines name it: `fridge_1_left`. */
+/** The name of a door in the names of GPIO lines: `fridge_1_left`. */
 export const fridgeDoor = (fridge: number, side: FridgeSide): string => `fridge_${fridge}_${side}`
 export const MAIN_DOOR = 'main'
 
@@ -84,7 +84,7 @@ export const HardwareDescription = z
       chipLabel: z.string().min(1),
       lines: z.array(GpioLine),
     }),
-    /** Which cabinets a fridge's doors give on (O §2, fridge door map). */
+    /** The cabinets behind a fridge's doors (O §2, fridge door map). */
     fridgeDoors: z
       .array(z.strictObject({ fridge: number(8), left: number(4), middle: number(4), right: number(4) }))
       .default([]),
@@ -119,20 +119,20 @@ export function deviceId(device: Pick<DeviceDescription, 'kind' | 'number'>): st
  */
 export type Level = 0 | 1
 
-/** `isFinal`: it does not end by itself, as the machine or its kernel has no such lines. */
+/** `isFinal`: the problem is permanent, because the machine or its kernel has no such lines. */
 export interface LinesProblem {
   reason: string
   isFinal: boolean
 }
 
 export interface GpioLines {
-  /** The level now; `undefined` where the line cannot be read. */
+  /** The present level; `undefined` if the line cannot be read. */
   read(name: string): Level | undefined
-  /** Drives an output. False where that was not possible. */
+  /** Drives an output. Returns false if that failed. */
   write(name: string, level: Level): boolean
-  /** Calls `listener` after any edge of an input, without the level: edges merge, so the level is read again. */
+  /** Calls `listener` after any edge of an input. Edges merge, so `listener` must read the level. */
   watch(name: string, listener: () => void): void
-  /** Why no line can be used, if it is known; undefined while lines can be. */
+  /** Why no line can be used, if the reason is known; undefined while lines can be used. */
   problem?(): LinesProblem | undefined
   /** Releases the lines without changing any level. */
   close(): void

@@ -32,13 +32,16 @@ export interface RequestHead {
   rawHeaders: readonly string[]
 }
 
-/** How long the rest of a refused request may come, unread: its sender may only then read the answer. */
+/**
+ * How long the rest of a refused request may arrive and is discarded. Many clients read the answer only after they have
+ * sent everything.
+ */
 const LINGER_MS = 1000
 
 const PLAIN_HOST = /^[a-z0-9._-]+(:\d{1,5})?$/i
 const TARGET = /^\/[^\\#]*$/
 
-/** The error in the `Host` or the target of a request (RFC 9112 §3.2); undefined if it can be served. */
+/** The error of a request's `Host` or target (RFC 9112 §3.2); undefined if there is none. */
 export function headProblem({ url = '', httpVersion, headers, rawHeaders }: RequestHead): string | undefined {
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2)
@@ -71,7 +74,7 @@ interface Refused {
   message?: string
 }
 
-/** The error of contract §2, for answers that no route gives. */
+/** The error of contract §2, for answers outside of any route. */
 function errorOf({ code, message = errorCodes[code].message }: Refused, random: Random) {
   const requestId = `req_${randomHex(random, 12)}`
   const body = JSON.stringify({ error: { code, message }, detail: message, request_id: requestId })
@@ -109,8 +112,8 @@ const codes: Readonly<Record<string, ErrorCode>> = {
 const answered = new WeakSet<object>()
 
 /**
- * Answers what Node could not read as a request, or did not get in time, and ends the connection. `isAnswering`: another
- * answer is being sent.
+ * Answers input that Node could not read as a request, or did not receive in time, and ends the connection.
+ * `isAnswering`: another answer is being sent.
  */
 export function answerClientError(
   stream: unknown,

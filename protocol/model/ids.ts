@@ -8,7 +8,7 @@ function hex(bytes: Uint8Array): string {
   return text
 }
 
-/** A UUIDv7 (RFC 9562 §5.7) in its canonical form: 48 bits of wall time, 74 bits of chance. */
+/** A UUIDv7 (RFC 9562 §5.7) in its canonical form: 48 bits of wall time, 74 random bits. */
 export function uuidv7({ clock, random }: Runtime): string {
   const bytes = random.bytes(16)
   const time = clock.now()

@@ -1,7 +1,6 @@
-/** What JSON may hold. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
-/** One place that has another value now; without `value` it is gone. The empty path is the whole. */
+/** One changed value at `path`. Without `value` it was removed. The empty path is the whole document. */
 export interface JsonChange {
   path: (string | number)[]
   value?: Json
@@ -11,8 +10,8 @@ const isObject = (value: Json): value is { readonly [key: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * What makes `after` of `before`, in its smallest places. A list that has become longer or shorter is told whole. By this a
- * page that looks on is sent what has changed and nothing else.
+ * The smallest changes from `before` to `after`. A list that changed its length is replaced whole. Live pages receive
+ * only these changes.
  */
 export function changesOf(before: Json, after: Json): JsonChange[] {
   const found: JsonChange[] = []
@@ -38,7 +37,7 @@ function compare(before: Json, after: Json, path: (string | number)[], found: Js
   }
 }
 
-/** Puts changes into a value. What has not changed stays the same object, so that nobody draws it anew. */
+/** Applies changes to a value. Unchanged parts stay the same objects, so that a page does not draw them again. */
 export function withChanges(value: Json, changes: readonly JsonChange[]): Json {
   return changes.reduce<Json>((before, change) => put(before, change.path, change), value)
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** What keeping a secret does to a file system; `node:fs` is one. */
+/** The file operations that storing a secret needs; `node:fs` has them. */
 export interface SecretFiles {
   mkdirSync(folder: string, options: { recursive: true; mode: number }): unknown
   openSync(path: string, flags: string, mode?: number): number
@@ -12,16 +12,15 @@ export interface SecretFiles {
   readFileSync(path: string, encoding: 'utf8'): string
 }
 
-/** The secret in the file at `path`; undefined where there is none, or the file is empty. */
+/** The secret in the file at `path`; undefined if the file is absent or empty. */
 export function readSecret(files: SecretFiles, path: string): string | undefined {
   return ifSecret(textOf(files, path))
 }
 
 /**
- * Keeps a secret in a file that only its owner reads, unless there is one already; returns the secret that it then holds. A
- * file that is empty holds none: `say` is told, and it is replaced. The whole text appears at one instant, and is on the
- * disk before anybody hears of it, so that the power may be cut at any moment. Of processes that do so at once, the first
- * one's secret stays.
+ * Stores a secret in a file that only its owner may read, unless the file already contains one. Returns the stored
+ * secret. An empty file is replaced, and `say` gets a message. The text appears at one instant and is durable before
+ * this function returns, so a power cut does no harm. If several processes store at once, the first secret stays.
  */
 export function keepSecret(
   files: SecretFiles,
@@ -37,7 +36,7 @@ export function keepSecret(
     say(`${path} was empty, as a power cut may leave a file: a new secret is made`)
   }
   if (ifSecret(present) === undefined) publish(files, path, secret)
-  // Also where another process has made it: it may not have come so far yet.
+  // Also if another process made the file: that process may not have reached its own sync yet.
   sync(files, folder)
   const kept = readSecret(files, path)
   if (kept === undefined) throw new Error(`${path} holds no secret: remove it, so that a new one is made`)
@@ -56,7 +55,8 @@ function textOf(files: SecretFiles, path: string): string | undefined {
 }
 
 function publish(files: SecretFiles, path: string, secret: string): void {
-  // A name of its own: several processes may do so at once. What a power cut leaves of it is nobody's secret.
+  // A name for each secret, because several processes may store at once. A power cut may leave this file; it is never
+  // read.
   const draft = `${path}.${createHash('sha256').update(secret).digest('hex').slice(0, 8)}.new`
   const file = files.openSync(draft, 'w', 0o600)
   try {

@@ -1,4 +1,4 @@
-/** How often, and how long each time, a reader of the log that is behind is waited for. */
+/** How often, and how long each time, a slow reader of the log gets time to catch up. */
 const TRIES = 200
 const PAUSE_MS = 5
 
@@ -8,10 +8,9 @@ export interface LogOutput {
 }
 
 /**
- * The target of a log that `put` writes to: the standard output. A line that cannot be written is lost and ends no service. The log may be redirected
- * into a file on a full or failing disk, and its reader may have gone. The next line that can be written is preceded by one
- * that counts the lost ones.
- * `put` returns how many bytes it has written.
+ * Writes log lines with `put`, which returns the number of bytes that it wrote. A line that cannot be written is lost,
+ * and the service continues: the disk may be full, or the reader gone. The next written line follows a line with the
+ * number of lost ones.
  */
 export function logOutput(put: (bytes: Buffer) => number): LogOutput {
   let lost = 0

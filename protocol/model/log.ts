@@ -1,4 +1,4 @@
-/** What a part says to its operator: a structured record and a sentence. `pino` satisfies it. */
+/** Log lines for operators: structured fields and a message. `pino` satisfies it. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void

@@ -1,12 +1,12 @@
-/** The calls of a file system that make folders; `node:fs` is one. */
+/** The calls of a file system that make folders; `node:fs` has them. */
 export interface FolderFiles {
   mkdirSync(folder: string, options: { mode?: number }): unknown
   statSync(path: string, options: { throwIfNoEntry: false }): { isDirectory(): boolean } | undefined
 }
 
 /**
- * Makes a folder and the folders above it. `mkdirSync` with `recursive` never returns on a file system that answers ENOENT to
- * a new folder, such as /proc. Throws an error with the `code` of the system, ENOTSUP for such a file system.
+ * Makes a folder and the folders above it. Unlike `mkdirSync` with `recursive`, it returns on file systems that answer
+ * ENOENT to a new folder, such as /proc. Throws an error with the `code` of the system, ENOTSUP for such a file system.
  */
 export function makeFolder(files: FolderFiles, path: string, options: { mode?: number } = {}): void {
   const folder = path.replace(/(?<=.)\/+$/, '')
@@ -18,7 +18,7 @@ export function makeFolder(files: FolderFiles, path: string, options: { mode?: n
     files.mkdirSync(folder, options)
   } catch (error) {
     const { code } = error as { code?: unknown }
-    // Another process may have made it meanwhile.
+    // Another process may have made it in the meantime.
     if (code === 'EEXIST' && isThere()) return
     if (code !== 'ENOENT') throw error
     throw Object.assign(new Error(`ENOTSUP: no folder can be made, mkdir '${folder}'`, { cause: error }), {

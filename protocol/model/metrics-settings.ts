@@ -1,8 +1,8 @@
 import { hostText, inGroup, limits, numberText } from './program-settings.ts'
 
 /**
- * Where metrics are read. They tell how business goes, so they are not on the port that callers reach: one of their own is
- * closed to others by the address it listens on, and a scraper needs no secret for it.
+ * Metrics reveal business figures, so they have their own port. Its listening address closes it to others, and a
+ * scraper needs no secret.
  */
 export const metricsSettings = {
   ...inGroup('Observation', {

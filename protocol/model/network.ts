@@ -1,7 +1,7 @@
 /**
- * The network of an address, as limits count it: an IPv4 address (/32), or the first 64 bits of an IPv6 address, which one
- * subscriber has to itself. Accepts what sockets and `X-Forwarded-For` contain: IPv4-mapped IPv6 (dotted or in hexadecimal),
- * brackets, a port, a zone, any spelling of an IPv6 address. Any other text is its own network.
+ * The network that limits count for an address: an IPv4 address (/32), or the first 64 bits of an IPv6 address, which
+ * one subscriber has. Accepts the forms of sockets and of `X-Forwarded-For`: IPv4-mapped IPv6, brackets, a port, a
+ * zone, any spelling of IPv6. Any other text is its own network.
  */
 export function networkOf(address: string): string {
   const bare = bareAddress(address)

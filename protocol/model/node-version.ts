@@ -1,6 +1,6 @@
 /**
- * The lines of Node that Larder runs on, each from its oldest version that serves: those that the suites are run on.
- * 20.19 is the first of its line with all that we use; before 22.14 there is no Node-API 10, which SQLite's driver needs.
+ * The supported lines of Node, each from its oldest version. 20.19 is the first of its line with all features that
+ * Larder uses. Before 22.14 there is no Node-API 10, which SQLite's driver needs.
  */
 const lines = [
   [20, 19],
@@ -9,10 +9,12 @@ const lines = [
   [26, 0],
 ] as const
 
-/** As `engines` of every package.json has it. */
+/** The range in `engines` of every package.json. */
 export const nodeRange = lines.map(([major, minor]) => `^${major}.${minor}.0`).join(' || ')
 
-/** Why this version of Node cannot run Larder, in a sentence; undefined where it can. `version` as in `20.19.4`. */
+/**
+ * A sentence that explains why this version of Node cannot run Larder; undefined if it can. `version` as in `20.19.4`.
+ */
 export function nodeRefusal(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (lines.some(([line, oldest]) => major === line && minor >= oldest)) return undefined

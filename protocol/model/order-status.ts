@@ -1,4 +1,4 @@
-/** `processing_status` of an order. The gaps leave room. */
+/** `processing_status` of an order. The gaps leave room for further states. */
 export const OrderStatus = {
   NEW: 0,
   PENDING_PAYMENT: 10,
@@ -17,7 +17,7 @@ export type OrderStatus = (typeof OrderStatus)[OrderStatusName]
 
 const S = OrderStatus
 
-/** What may move an order. Each cause is something that happened, never a wish. */
+/** The causes of transitions. Each cause is an event that has happened. */
 export type OrderCause =
   | 'checkout' //           pay or debit froze the cart
   | 'payment_failed' //     declined, cancelled or abandoned
@@ -34,7 +34,10 @@ export type OrderCause =
   | 'deleted' //            unpaid, by its customer
   | 'merged' //             unpaid, into another cart of its customer
 
-/** Every legal transition: cause → from → to. What is absent is illegal, except that same-state is success without effect. */
+/**
+ * Every legal transition: cause → from → to. An absent transition is illegal. A transition to the same state succeeds
+ * without effect.
+ */
 export const orderTransitions: Record<OrderCause, Partial<Record<OrderStatus, OrderStatus>>> = {
   checkout: { [S.NEW]: S.PENDING_PAYMENT },
   payment_failed: { [S.PENDING_PAYMENT]: S.NEW },
@@ -79,8 +82,8 @@ export function orderStatusName(status: OrderStatus): OrderStatusName {
 
 export const isOrderStatus = (value: number): value is OrderStatus => nameByStatus.has(value)
 
-/** An order that its user still has to do with: at most one per user and hub. */
+/** The order still needs its customer: at most one such order for each user and hub. */
 export const isActive = (status: OrderStatus): boolean => status <= S.COLLECTING
-/** An order that the hub has to do with (`has_pending_orders`, `order_in_progress`). */
+/** The order still needs the hub (`has_pending_orders`, `order_in_progress`). */
 export const isInProgress = (status: OrderStatus): boolean => status >= S.QUEUED && status <= S.COLLECTING
 export const isEditable = (status: OrderStatus): boolean => status === S.NEW

@@ -3,13 +3,13 @@ import { bareHost } from './address.ts'
 import { wrap } from './wrap.ts'
 
 /**
- * How a program is configured: by environment variables, or by a JSON file with the same names (`--config FILE`); the
- * environment wins. This is the pure part, shared by the programs' own tables of settings.
+ * A program is configured by environment variables, or by a JSON file with the same names (`--config FILE`). The
+ * environment takes precedence. This is the pure part, shared by the tables of settings of all programs.
  */
 export interface Setting<T extends z.ZodType = z.ZodType> {
-  /** Its name for operators, where that is not its key's: of `idleOrderMs` it is `IDLE_ORDER_MS`. */
+  /** The name of the environment variable, if it differs from the key's: the key `idleOrderMs` has `IDLE_ORDER_MS`. */
   env?: string
-  /** Of the value's text. Numbers are read with `numberText`. */
+  /** Parses the text of the value. Use `numberText` for numbers. */
   schema: T
   describe: string
   /** Heading under which `--help` lists it; that of its table where absent. */
@@ -20,20 +20,19 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
   bounds?: readonly [min: number, max: number]
   /** What holds where it is not set, in words. A setting without it may be left out and is then undefined. */
   standard?: string
-  /** It must be set. */
   required?: true
-  /** Its value is never shown, or may have a password in it. */
+  /** Output never shows its value, because it is or contains a password. */
   secret?: true
-  /** How often a value holds the unit of its text: of days that are read as milliseconds, 86,400,000. */
+  /** Factor from the unit of the text to the unit of the value: 86,400,000 for days that are stored as milliseconds. */
   unit?: number
 }
 
-/** Settings by the names that the code has for them, in groups where need be. Plain numbers are for tests alone to change. */
+/** Settings by their keys in the code, optionally in groups. Plain numbers are constants that only tests change. */
 export interface SettingsTable {
   readonly [key: string]: Setting | SettingsTable | number
 }
 
-/** What a program has of its settings: values in place of the declarations. */
+/** The values of a program's settings, in place of their declarations. */
 export type SettingsOf<T extends SettingsTable> = {
   -readonly [K in keyof T]: T[K] extends { schema: infer S extends z.ZodType }
     ? z.output<S>
@@ -72,7 +71,7 @@ export const wholeNumber = (
 export const duration = (standardMs: number, describe: string, maxMs = DAY_MS): NumberSetting =>
   wholeNumber([1, maxMs], standardMs, `${describe} In milliseconds.`)
 
-/** Set in days, kept in milliseconds. */
+/** The text is in days, the value in milliseconds. */
 export const days = (env: string, standard: number, describe: string): NumberSetting => ({
   env,
   schema: numberText(1, 36_500).transform((value) => value * DAY_MS),
@@ -85,7 +84,7 @@ export const days = (env: string, standard: number, describe: string): NumberSet
 export const port = (standard: number, describe: string, min = 0): NumberSetting =>
   wholeNumber([min, 65_535], standard, describe)
 
-/** Text of at least a character: a path, an address. */
+/** A non-empty text: a path, an address. */
 export const text = (describe: string, standard?: string): Setting<z.ZodString> => ({
   schema: z.string().min(1),
   describe,
@@ -121,7 +120,7 @@ export const oneOf = <const V extends readonly [string, ...string[]]>(
 /** A setting whose name does not follow from its key. */
 export const named = <S extends Setting>(env: string, setting: S): S => ({ ...setting, env })
 
-/** Settings whose names begin alike. */
+/** Adds a common prefix to the names of settings. */
 export const prefixed = <T extends Record<string, Setting | number>>(prefix: string, settings: T): T =>
   Object.fromEntries(
     Object.entries(settings).map(([key, setting]) => [
@@ -161,7 +160,10 @@ const nameOf = (key: string, { env }: Pick<Setting, 'env'>): string =>
 const isSetting = (entry: SettingsTable[string]): entry is Setting =>
   typeof entry === 'object' && 'schema' in entry
 
-/** Every setting of a table and of its groups, by name. One setting may stand in several places; two of one name would be one. */
+/**
+ * Every setting of a table and of its groups, by name. A setting may occur in several groups; two different ones must
+ * not share a name.
+ */
 export function settingsIn(table: SettingsTable): Map<string, Setting> {
   const found = new Map<string, Setting>()
   for (const [key, entry] of Object.entries(table)) {
@@ -176,7 +178,7 @@ export function settingsIn(table: SettingsTable): Map<string, Setting> {
   return found
 }
 
-/** Reads all settings, and names every one that is wrong. Empty variables count as not set. */
+/** Reads all settings and reports every invalid one. Empty variables count as not set. */
 export function readSettings<T extends SettingsTable>(
   table: T,
   environment: Readonly<Record<string, string | undefined>>,
@@ -211,7 +213,7 @@ function valuesIn(table: SettingsTable, byName: ReadonlyMap<string, unknown>): R
   return Object.fromEntries(Object.entries(table).map(([key, entry]) => [key, value(key, entry)]))
 }
 
-/** The settings as they are where nothing is set. Throws where one is required. */
+/** The settings with all defaults. Throws if a setting is required. */
 export function defaultsOf<T extends SettingsTable>(table: T): SettingsOf<T> {
   const result = readSettings(table, {})
   if (!result.ok) throw new Error(result.problems.join('; '))
@@ -242,7 +244,7 @@ function readFile(
   return Object.fromEntries(Object.entries(values.data).map(([name, value]) => [name, String(value)]))
 }
 
-/** Columns of the text of `--help`. */
+/** Width of the text of `--help`, in columns. */
 const HELP_WIDTH = 100
 
 /** The text of `--help`: the usage, and the settings under their headings. `all`: the limits, too. */

@@ -1,21 +1,21 @@
 import type { Clock } from './runtime.ts'
 
-/** What is used of a stream such as `process.stderr`; named here so that the protocol itself writes nowhere. */
+/** The used part of a stream such as `process.stderr`; declared here so that the protocol itself writes nowhere. */
 export interface ProgressStream {
   readonly isTTY?: boolean | undefined
   readonly columns?: number | undefined
   write(text: string): unknown
 }
 
-/** What a command that takes long is doing, in words. */
+/** The progress of a long command, in words. */
 export interface Progress {
-  /** Says how far it is. May be called as often as one likes. */
+  /** Shows the progress. May be called at any rate. */
   show(text: string): void
-  /** Ends the line, before anything else is written and at the end. */
+  /** Clears the line. Call it before any other output and at the end. */
   clear(): void
 }
 
-/** A command that is done within this time says nothing of its progress. */
+/** A command that ends within this time shows no progress. */
 const QUIET_MS = 2000
 const REWRITE_MS = 100
 const LINE_MS = 30_000
@@ -36,7 +36,7 @@ export function progressOn(stream: ProgressStream, clock: Clock): Progress {
       if (now - startedAt < QUIET_MS || now - shownAt < (isTerminal ? REWRITE_MS : LINE_MS)) return
       shownAt = now
       isShown = isTerminal
-      // A wider line would go on below, where it is not rewritten. Some terminals say that they have no columns.
+      // A wider line would wrap and not be rewritten. Some terminals report no columns.
       const line = isTerminal ? CLEAR_LINE + text.slice(0, (stream.columns || 80) - 1) : `${text}\n`
       stream.write(line)
     },

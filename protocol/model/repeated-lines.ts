@@ -19,7 +19,7 @@ interface Series {
   message: string
   firstAt: number
   fields: object
-  /** Lines that were not written since the last one that was. */
+  /** Lines that were counted since the last written one. */
   count: number
 }
 
@@ -100,11 +100,11 @@ function textOf(value: object): string {
 export interface RepeatedLineOptions {
   log: Log
   clock: Clock
-  /** A reason that lasts is written again after this, with the number of failures. An hour. */
+  /** A reason that lasts is logged again after this time, with the number of failures. Default: an hour. */
   againMs?: number
 }
 
-/** The current failure of a retry loop. Times are wall times in milliseconds. */
+/** The present failure of a retry loop. Times are wall times in milliseconds. */
 export interface Failing {
   reason: string
   since: number
@@ -130,12 +130,12 @@ export class RepeatedLine {
     this.#againMs = againMs
   }
 
-  /** The reason that holds now; undefined while the loop succeeds. */
+  /** The present reason; undefined while the loop succeeds. */
   get failing(): Readonly<Failing> | undefined {
     return this.#failing
   }
 
-  /** The loop has failed. `reason` (and a higher level than before) decides whether this is news; `fields` may vary. */
+  /** The loop has failed. A new `reason` or a higher level writes a line; different `fields` do not. */
   failed(reason: string, fields: object, message: string, level: 'info' | 'warn' | 'error' = 'warn'): void {
     const clock = this.#clock
     const isLouder = levels.indexOf(level) > levels.indexOf(this.#level)
@@ -159,7 +159,7 @@ export class RepeatedLine {
     this.#log[level]({ ...fields, reason, count, since: iso(since) }, message)
   }
 
-  /** The loop succeeds: writes `message` with the failures before it, if there were any. */
+  /** The loop succeeds. Writes `message` with the number of failures before it, if there were any. */
   succeeded(fields: object, message: string): void {
     const failing = this.#failing
     this.#failing = undefined

@@ -1,6 +1,6 @@
 /**
- * Time, chance and identity as parameters. Nothing below `main.ts` reads a clock or rolls a die by itself,
- * so that the whole system runs under a simulated scheduler.
+ * Time, randomness and ids as parameters. Only `main.ts` files use the system's clock and randomness, so that the whole
+ * system runs under a simulated scheduler.
  */
 
 /** Cancels a timer; calling it twice, or after the timer fired, does nothing. */
@@ -11,7 +11,10 @@ export interface Clock {
   now(): number
   /** Monotonic time in milliseconds from an arbitrary start. Deadlines and ages are measured with it. */
   monotonic(): number
-  /** Runs `task` once, no earlier than `wholeMs(delayMs)` from now: never within the present call, nor at its instant. */
+  /**
+   * Runs `task` once, no earlier than `wholeMs(delayMs)` from now: never within the present call, nor at the same
+   * instant.
+   */
   after(delayMs: number, task: () => void): Cancel
 }
 
@@ -28,8 +31,8 @@ export interface Runtime {
 }
 
 /**
- * A delay as clocks take it: whole milliseconds, rounded up, at least one. A rest that is rounded away would fire at the
- * same instant, find its deadline a hair ahead, and so on without end.
+ * A delay for timers: whole milliseconds, rounded up, at least one. A delay rounded down to zero would fire at the same
+ * instant, find its deadline still ahead, and repeat without end.
  */
 export const wholeMs = (delayMs: number): number => Math.max(1, Math.ceil(delayMs))
 
@@ -38,7 +41,7 @@ export function every(clock: Clock, periodMs: number, task: () => void): Cancel 
   let cancel = clock.after(periodMs, tick)
   let cancelled = false
   function tick(): void {
-    // Re-armed first: a task that throws must not end the series.
+    // Armed again first: a task that throws must not end the series.
     if (!cancelled) cancel = clock.after(periodMs, tick)
     task()
   }
@@ -56,7 +59,7 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
 const FIRST_LOOK_MS = 10
 const LOOK_MS = 250
 
-/** Looks again and again, less and less often, until something holds; false where it does not within `timeoutMs`. */
+/** Polls at growing intervals until a condition holds; false if it does not hold within `timeoutMs`. */
 export async function holdsWithin(
   clock: Clock,
   timeoutMs: number,

@@ -2,13 +2,16 @@ import type { z } from 'zod'
 
 type Issue = z.core.$ZodIssue
 
-/** A problem of a value that a person wrote, with its place. */
+/** A problem of a value that a person wrote, with its path. */
 export interface SchemaProblem {
   path: PropertyKey[]
   words: string
 }
 
-/** Describes the problems of a value and names the possible values. A schema's own message is kept. */
+/**
+ * Describes the problems of a value and names the possible values. A message that the schema itself defines is used
+ * unchanged.
+ */
 export const schemaProblems = ({ issues }: z.ZodError, value: unknown): SchemaProblem[] =>
   issues.flatMap((issue) => problemsOf(issue, value, []))
 
@@ -47,7 +50,10 @@ function problemsOf(issue: Issue, root: unknown, above: readonly PropertyKey[]):
   }
 }
 
-/** The branch that fits best, if the value fits one up to some part of it; else what each of them wants. */
+/**
+ * The problems of the branch that fits best, if the value fits one branch up to some part. Otherwise the expectations
+ * of all branches.
+ */
 function problemsOfUnion(
   branches: readonly (readonly Issue[])[],
   { root, path, value }: { root: unknown; path: readonly PropertyKey[]; value: unknown },
@@ -64,7 +70,7 @@ function problemsOfUnion(
   return [{ path: [...path], words: `${words}, not ${shown(value)}` }]
 }
 
-/** Whether a message is the library's own. */
+/** Whether the message is the library's default. */
 const isStandard = (message: string): boolean => /^(Invalid |Too (small|big)|Unrecognized key)/.test(message)
 
 function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {

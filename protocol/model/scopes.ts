@@ -1,4 +1,4 @@
-/** Scopes of API keys: the document's (O §5), and those of events and of diagnostics. Write does not imply read. */
+/** Scopes of API keys: those of the document (O §5), and those of events and diagnostics. Write does not imply read. */
 export const scopes = [
   'inventory:read',
   'inventory:write',
@@ -30,7 +30,7 @@ const documented = scopes.filter((scope) => !scope.startsWith('diag:'))
 const of = (...groups: string[]): Scope[] =>
   documented.filter((scope) => groups.includes(scope.split(':')[0]!))
 
-/** What a role on a hub grants there. */
+/** The scopes that a role on a hub grants there. */
 export const roleScopes: Record<RoleName, readonly Scope[]> = {
   owner: documented,
   technician: of('hubs', 'controls', 'maintenance'),

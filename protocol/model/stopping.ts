@@ -15,7 +15,7 @@ export interface StopOptions {
   clock: Clock
   log: Pick<Log, 'info' | 'warn' | 'error'>
   timeoutMs: number
-  /** Stops in good order. What it does is cut off where it takes too long, wherever it is by then. */
+  /** Stops the program. If it takes too long, the process exits wherever it is. */
   stop: () => Promise<void>
   exit: (code: number) => void
 }
@@ -24,21 +24,21 @@ export interface StopOptions {
 const SAME_SIGNAL_MS = 500
 
 /**
- * Ends a program: in good order, or without waiting any longer when its time is over or it is told a second time. Returns
- * what to call with each signal.
+ * Stops a program: normally, or at once when the time is over or a second signal arrives. Returns the function to call
+ * with each signal.
  */
 export function stopper({ clock, log, timeoutMs, stop, exit }: StopOptions): (why: string) => void {
-  let toldAt: number | undefined
+  let firstAt: number | undefined
   return (why) => {
-    if (toldAt !== undefined) {
-      if (clock.monotonic() - toldAt < SAME_SIGNAL_MS) return
-      log.warn({ why }, 'told a second time to stop: ends at once')
+    if (firstAt !== undefined) {
+      if (clock.monotonic() - firstAt < SAME_SIGNAL_MS) return
+      log.warn({ why }, 'second signal: ends at once')
       return exit(1)
     }
-    toldAt = clock.monotonic()
+    firstAt = clock.monotonic()
     log.info({ why }, 'stopping')
     const cancel = clock.after(timeoutMs, () => {
-      log.warn({ timeoutMs }, 'not stopped in time: ends as it is')
+      log.warn({ timeoutMs }, 'not stopped in time: ends at once')
       exit(1)
     })
     stop().then(
@@ -48,7 +48,7 @@ export function stopper({ clock, log, timeoutMs, stop, exit }: StopOptions): (wh
       },
       (error: unknown) => {
         cancel()
-        log.error({ err: error }, 'not stopped in good order')
+        log.error({ err: error }, 'stopping failed')
         exit(1)
       },
     )

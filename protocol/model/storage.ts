@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { AlarmKindName } from './alarms.ts'
 
-/** Why a hub cannot use the storage of its journal. */
+/** The reasons why a hub cannot use the storage of its journal. */
 export const storageReasons = [
   'full',
   'no_inodes',
@@ -14,10 +14,7 @@ export const storageReasons = [
 ] as const
 export type StorageReason = (typeof storageReasons)[number]
 
-/**
- * A hub's storage failure, as its heartbeat reports it. While it lasts nothing moves, nothing is sold and nothing is
- * reported.
- */
+/** A hub's storage failure, as its heartbeat reports it. While it lasts, the hub moves, sells and reports nothing. */
 export const StorageFault = z.object({
   /** A `StorageReason`; a newer hub may know others. */
   reason: z.string().max(32),
@@ -30,7 +27,7 @@ export const StorageFault = z.object({
 export type StorageFault = z.infer<typeof StorageFault>
 
 interface ReasonText {
-  /** Ends the sentence that begins with the setting and the path. */
+  /** The end of the sentence that begins with the setting and the path. */
   what: string
   remedy: string
   alarm: Extract<AlarmKindName, 'store_full' | 'storage_failed' | 'foreign_journal'>

@@ -1,15 +1,15 @@
 import type { Location } from './location.ts'
 
-/** What an alarm, a state or an event is about, in the words in which people read it. */
+/** The subject of an alarm, a state or an event, in the form that people read. */
 
-/** `bin 3`, of a device's name on its serial line (`bin-3`). */
+/** `bin 3` for a device's name on its serial line (`bin-3`). */
 export const deviceSubject = (device: string): string => device.replace('-', ' ')
 export const binSubject = (number: number): string => `bin ${number}`
 export const cabinetSubject = (number: number): string => `cabinet ${number}`
 export const fridgeSubject = (number: number): string => `fridge ${number}`
 /** `row 2/1/4`: cabinet, shelf, row. */
 export const rowSubject = ({ cabinet, shelf, row }: Location): string => `row ${cabinet}/${shelf}/${row}`
-/** The row that a subject names; undefined for any other subject. */
+/** The row of a subject; undefined for any other subject. */
 export function rowOfSubject(subject: string): Location | undefined {
   const [, cabinet, shelf, row] = /^row (\d+)\/(\d+)\/(\d+)$/.exec(subject) ?? []
   return row === undefined ? undefined : { cabinet: Number(cabinet), shelf: Number(shelf), row: Number(row) }
@@ -19,7 +19,6 @@ export const subjectWithProduct = (subject: string, product: string): string => 
 /** A microcontroller on one serial line; `gpio`: the lines of locks and door sensors. */
 export const controllerSubject = (id: string): string => `controller ${id}`
 export const doorSubject = (door: string): string => `door ${door}`
-/** A certificate, by the setting that names its file (`MQTT_CA`), or `broker`: the one that the broker shows. */
+/** A certificate: the setting that names its file (`MQTT_CA`), or `broker` for the broker's certificate. */
 export const certificateSubject = (name: string): string => `certificate ${name}`
-/** The hub as a whole. */
 export const HUB_SUBJECT = 'hub'

@@ -1,4 +1,4 @@
-/** What an error code of the operating system means for a file that a person named. */
+/** The meanings of the operating system's error codes for a file that a person named. */
 const meanings: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   EACCES: 'this user has no right to it',
@@ -14,7 +14,7 @@ const meanings: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'its name is too long',
 }
 
-/** Why a file cannot be used, as a part of a sentence. Other errors keep their own words. */
+/** Why a file cannot be used, as a part of a sentence. For other errors their own message. */
 export function fileProblem(error: unknown): string {
   const { code, message = String(error) } = error as { code?: unknown; message?: string }
   if (typeof code !== 'string') return message

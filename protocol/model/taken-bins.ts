@@ -8,7 +8,7 @@ export interface TakenBin {
   orderId: number | null
 }
 
-const words: Record<BinObstacle, string> = {
+const texts: Record<BinObstacle, string> = {
   ready: 'is not collected',
   left_behind: 'something was left in it',
   open: 'is open',
@@ -17,11 +17,11 @@ const words: Record<BinObstacle, string> = {
   offline: 'is offline',
 }
 
-/** The bins of a hub that can sell nothing, with the reason of each: the same words at the hub and in the cloud. */
+/** The bins of a hub that cannot take an order, each with its reason. The hub and the cloud show the same text. */
 export const takenBinsText = (bins: readonly TakenBin[]): string => bins.map(sentenceOf).join('; ')
 
 function sentenceOf({ bin, reason, orderId }: TakenBin): string {
-  if (orderId === null) return `bin ${bin}: ${words[reason]}`
+  if (orderId === null) return `bin ${bin}: ${texts[reason]}`
   switch (reason) {
     case 'ready':
       return `bin ${bin}: order ${orderId} is not collected`
@@ -31,6 +31,6 @@ function sentenceOf({ bin, reason, orderId }: TakenBin): string {
     case 'disabled':
     case 'fault':
     case 'offline':
-      return `bin ${bin}: order ${orderId} is in it, and the bin ${words[reason]}`
+      return `bin ${bin}: order ${orderId} is in it, and the bin ${texts[reason]}`
   }
 }

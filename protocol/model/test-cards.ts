@@ -1,4 +1,4 @@
-/** The sandbox's test cards, named as Stripe names them: what each does, for people. */
+/** The sandbox's test cards under Stripe's names, each with its effect in words. */
 export const testCards = {
   pm_card_visa: 'pays',
   pm_card_mastercard: 'pays',

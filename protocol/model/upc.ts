@@ -24,7 +24,10 @@ export function upcDigits(text: string): string | undefined {
   return number.length > 12 ? undefined : number.padStart(12, '0')
 }
 
-/** The same for a UPC that is stored: no digit may be missing, and the check digit must be right. Returns any other text unchanged. */
+/**
+ * The same for a stored UPC: all digits must be present, and the check digit must be right. Any other text is returned
+ * unchanged.
+ */
 export function normalUpc(text: string): string {
   const upc = upcDigits(text)
   const isWhole = text.replaceAll(/\D/g, '').length >= 12

@@ -2,28 +2,30 @@ import { z } from 'zod'
 import { Hex128 } from './session.ts'
 
 /**
- * Says every second that a cloud process is there, and the same between two seconds to whoever has come: `beat` counts the
- * seconds. The process counts from when it hears its share of the hubs (SPEC §7).
+ * A cloud process publishes it each second, and also at once for a new process. `beat` counts the seconds. The process
+ * counts as serving when it receives the messages of its share of the hubs (SPEC §7).
  */
 export const Here = z.object({ process_id: z.string(), serving: z.boolean(), beat: z.int() })
 export type Here = z.infer<typeof Here>
 
-/** A cloud process that is there no more: its will, or its last word. */
+/** A cloud process has ended: its will, or its last message. */
 export const Gone = z.object({ process_id: z.string() })
 export type Gone = z.infer<typeof Gone>
 
-/** A hub's outbox has grown. A hint: whoever sends it also looks by itself. */
+/** A hub's outbox has grown. Only a hint: the process that sends the outbox also polls it. */
 export const Nudge = z.object({ hub_id: z.int() })
 export type Nudge = z.infer<typeof Nudge>
 
-/** Asks whoever hears a hub what its clock is. */
+/** Requests a hub's clock from the process that receives the hub's messages. */
 export const Ask = z.object({ hub_id: z.int() })
 export type Ask = z.infer<typeof Ask>
 
-/** The answer: what a hub's monotonic clock was, or is by now a little later. */
+/** The answer: the hub's monotonic clock. The value may be slightly old. */
 export const HubClock = z.object({ hub_id: z.int(), session: Hex128, monotonic: z.number() })
 export type HubClock = z.infer<typeof HubClock>
 
-/** Leases were handed to another process: it is to look into the database. With what it needs to send commands at once. */
+/**
+ * Leases were handed to another process, which must read them in the database. `clocks` lets it send commands at once.
+ */
 export const Handed = z.object({ process_id: z.string(), clocks: z.array(HubClock) })
 export type Handed = z.infer<typeof Handed>

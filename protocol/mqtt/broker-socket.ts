@@ -9,7 +9,7 @@ type TlsSocket = import('node:tls').TLSSocket
 type Duplex = import('node:stream').Duplex
 type DetailedPeerCertificate = import('node:tls').DetailedPeerCertificate
 
-/** The parts of Node that this uses; the protocol itself opens nothing. */
+/** The used parts of Node; the protocol itself opens nothing. */
 export interface SocketModules {
   net: Pick<typeof import('node:net'), 'connect'>
   tls: Pick<typeof import('node:tls'), 'connect' | 'checkServerIdentity' | 'rootCertificates'>
@@ -18,9 +18,9 @@ export interface SocketModules {
 
 export interface BrokerSocketOptions {
   modules: SocketModules
-  /** PEM of the authorities to trust with `mqtts:` (MQTT_CA); the system's by default. Read for each connection. */
+  /** PEM of the authorities to trust with `mqtts:` (MQTT_CA); by default the system's. Read for each connection. */
   ca?: string | (() => string | undefined) | undefined
-  /** The time by which certificates are judged. */
+  /** The time for checking certificates. */
   time: () => CertificateTime
   /** Called with each accepted certificate of a broker. */
   onCertificate?: ((certificate: X509Certificate) => void) | undefined
@@ -30,9 +30,9 @@ export interface BrokerSocketOptions {
 export const BROKER_PORTS = { 'mqtt:': 1883, 'mqtts:': 8883 } as const
 
 /**
- * Opens a connection to a broker, as mqtt.js wants it. TCP_NODELAY is set: without it Nagle's algorithm costs some 40 ms a
- * round trip. A packet above the limit of SPEC §8 ends it. Over TLS nothing is sent or delivered before the broker's
- * certificate is accepted.
+ * Opens a connection to a broker for mqtt.js. It sets TCP_NODELAY, because Nagle's algorithm costs about 40 ms for each
+ * round trip. A packet above the limit of SPEC §8 ends the connection. Over TLS nothing is sent or delivered before the
+ * broker's certificate is accepted.
  */
 export function openBrokerSocket(url: string, options: BrokerSocketOptions): Socket | Duplex {
   const address = addressOf(url, BROKER_PORTS)
@@ -55,7 +55,7 @@ function openTls(address: NetworkAddress, options: BrokerSocketOptions): Duplex 
     // A certificate may name an address too; then there is no server name to send.
     ...(servername !== undefined && { servername }),
     ...(ca !== undefined && { ca }),
-    // Judged below, before anything is sent: OpenSSL knows no clock but the machine's.
+    // Checked below, before anything is sent: OpenSSL uses only the machine's clock.
     rejectUnauthorized: false,
   })
   socket.setNoDelay(true)
@@ -68,7 +68,9 @@ function openTls(address: NetworkAddress, options: BrokerSocketOptions): Duplex 
   return gate
 }
 
-/** A stream before a socket. It holds back what is written until `open`; if it ends before, the socket gets none of it. */
+/**
+ * A stream in front of a socket. It holds back written data until `open`. If it ends before, the socket gets no data.
+ */
 function gateBefore(socket: TlsSocket, { stream }: SocketModules): { gate: Duplex; open: () => void } {
   let isOpen = false
   let whenOpen = (): void => {}
@@ -96,7 +98,7 @@ function gateBefore(socket: TlsSocket, { stream }: SocketModules): { gate: Duple
     open() {
       if (gate.destroyed) return
       isOpen = true
-      // Only now: a listener makes the socket deliver.
+      // Only now, because a listener makes the socket deliver data.
       socket.on('data', (chunk: Buffer) => {
         if (!gate.push(chunk)) socket.pause()
       })
@@ -109,7 +111,7 @@ function gateBefore(socket: TlsSocket, { stream }: SocketModules): { gate: Duple
 const authoritiesOf = ({ ca }: BrokerSocketOptions): string | undefined =>
   typeof ca === 'function' ? ca() : ca
 
-/** Why the server is not accepted; undefined if it is. */
+/** Why the server's certificate is not accepted; undefined if it is. */
 function problemOfServer(socket: TlsSocket, host: string, options: BrokerSocketOptions): string | undefined {
   const { modules, onCertificate } = options
   const ca = authoritiesOf(options)
@@ -118,13 +120,13 @@ function problemOfServer(socket: TlsSocket, host: string, options: BrokerSocketO
   const presented = chainOf(peer)
   const [leaf] = presented
   if (!leaf) return 'is missing'
-  // Node has OpenSSL's code here, or that of its own check of the name.
+  // Node has the code of OpenSSL here, or the code of its own check of the name.
   const code = socket.authorized ? undefined : String(socket.authorizationError)
   let chain: readonly X509Certificate[] = presented
   if (code === 'CERT_NOT_YET_VALID') {
-    // OpenSSL has only its last verdict, so the chain and the name are verified here.
+    // OpenSSL reports only its last verdict, so the chain and the name are verified here.
     const wrongName = modules.tls.checkServerIdentity(host, peer)
-    if (wrongName) return wordsOfName(wrongName)
+    if (wrongName) return textOfNameProblem(wrongName)
     const authorities = ca === undefined ? modules.tls.rootCertificates.join('\n') : ca
     const trusted = trustedChain(presented, certificatesIn(authorities))
     if (typeof trusted === 'string') return trusted
@@ -146,9 +148,9 @@ function chainOf(peer: DetailedPeerCertificate): X509Certificate[] {
   return chain
 }
 
-const wordsOfName = (error: Error): string => `is for another name (${error.message})`
+const textOfNameProblem = (error: Error): string => `is for another name (${error.message})`
 
-/** OpenSSL's words for its codes. */
+/** The texts for OpenSSL's codes. */
 const UNKNOWN_AUTHORITY: Readonly<Record<string, string>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
   SELF_SIGNED_CERT_IN_CHAIN: 'self-signed certificate in certificate chain',
@@ -167,7 +169,7 @@ function wordsOf(code: string, leaf: X509Certificate, hasCa: boolean, wrongName:
     case 'CERT_HAS_EXPIRED':
       return `has expired (it ends on ${leaf.validTo})`
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
-      return wrongName ? wordsOfName(wrongName) : 'is for another name'
+      return wrongName ? textOfNameProblem(wrongName) : 'is for another name'
     default:
       return `is not accepted (${code})`
   }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Random } from '../model/runtime.ts'
 import type { MqttTransport, OpenTransport } from './transport.ts'
 
-/** The address of a broker, or those of several of one cluster, separated by commas. */
+/** The address of a broker, or of several brokers of one cluster, separated by commas. */
 export const BrokerUrls = z
   .string()
   .transform((text) => text.split(',').map((url) => url.trim()))
@@ -16,8 +16,8 @@ export const BrokerUrls = z
   )
 
 /**
- * Connections to the brokers of a cluster: the first to any of them, so that they are shared evenly, and each further one
- * to the next, so that one that is away costs an attempt.
+ * Connections to the brokers of a cluster. The first goes to any of them, to share the load evenly. Each further one
+ * goes to the next broker, so that a broker that is down costs only one attempt.
  */
 export function anyBroker<T extends MqttTransport>(
   brokers: readonly OpenTransport<T>[],

@@ -1,21 +1,21 @@
 import { X509Certificate } from 'node:crypto'
 
-/** The time by which certificates are judged, where the clock of the board may be wrong. Milliseconds since the Unix epoch. */
+/** The time for checking certificates on a board with a possibly wrong clock. Milliseconds since the Unix epoch. */
 export interface CertificateTime {
-  /** The clock of this machine. Reasons name it; it decides nothing by itself. */
+  /** The clock of this machine. Messages name it; no check uses it. */
   clock: number
   /** The latest of clock, journal and build time. A certificate that begins later is not yet valid. */
   latest: number
-  /** As `latest`, but only time that a cloud has confirmed. A certificate with an earlier end has expired. */
+  /** Like `latest`, but only from times that a cloud has confirmed. A certificate with an earlier end has expired. */
   certain: number
 }
 
-/** Why a certificate is not accepted, in words; they begin after "the broker's certificate". */
+/** Why a certificate is not accepted, as the rest of a sentence after "the broker's certificate". */
 export type CertificateProblem = string
 
 /**
- * The time by which a machine judges certificates. `known`: an estimate of the present from a store, and the part of it that is
- * certain; `builtAt`: no program runs before it was built.
+ * The time for checking certificates on a machine. `known`: an estimate of the present from a store, and its certain
+ * part. `builtAt`: no program runs before it was built.
  */
 export function certificateTime(
   clock: number,
@@ -36,7 +36,7 @@ export function problemOfDates(
 ): CertificateProblem | undefined {
   for (const certificate of chain) {
     const [from, to] = [Date.parse(certificate.validFrom), endOf(certificate)]
-    // A date that cannot be read is no proof.
+    // A date that cannot be parsed proves nothing.
     if (!(to >= certain)) return `has expired on ${day(to)} (${nameOf(certificate)})`
     if (!(from <= latest))
       return `is not yet valid: it begins on ${day(from)}, and this machine believes that it is ${day(latest)} (its clock shows ${day(clock)}): set the clock, or let a time service set it`
@@ -49,16 +49,16 @@ const nameOf = ({ subject }: X509Certificate): string => subject.replaceAll('\n'
 /** Longer chains are refused. */
 const MAX_CHAIN = 6
 const SERVER_AUTH = '1.3.6.1.5.5.7.3.1'
-/** DER of object identifiers: name constraints (which are not judged here), and signatures with SHA-1 or MD5. */
+/** DER of object identifiers: name constraints (not checked here), and signatures with SHA-1 or MD5. */
 const NAME_CONSTRAINTS = Buffer.from('0603551d1e', 'hex')
 const WEAK = ['06092a864886f70d010105', '06092a864886f70d010104', '06072a8648ce3d0401'].map((hex) =>
   Buffer.from(hex, 'hex'),
 )
 
 /**
- * The chain from the server's certificate to an authority, or why there is none. Used only if OpenSSL's own verdict is that a
- * certificate is not yet valid, which hides its other verdicts. Stricter than OpenSSL: it refuses chains with features that it does not judge.
- * `presented`: the server's certificate first.
+ * The chain from the server's certificate to an authority, or the reason why there is none. Used only if OpenSSL
+ * reports a certificate that is not yet valid, because this verdict hides its others. Stricter than OpenSSL: refuses
+ * chains with features that it does not check. `presented`: the server's certificate first.
  */
 export function trustedChain(
   presented: readonly X509Certificate[],
@@ -94,10 +94,10 @@ const mayHaveIssued = (issuer: X509Certificate, certificate: X509Certificate, be
   !issuer.raw.includes(NAME_CONSTRAINTS) &&
   below <= pathLengthOf(issuer)
 
-/** The number of authorities that may stand below this one (RFC 5280 §4.2.1.9). */
+/** The number of authorities that may be below this one (RFC 5280 §4.2.1.9). */
 function pathLengthOf({ raw }: X509Certificate): number {
   const at = raw.indexOf(Buffer.from('0603551d13', 'hex'))
-  // BasicConstraints: an octet string with a sequence of `cA` and, perhaps, the length.
+  // BasicConstraints: an octet string with a sequence of `cA` and, optionally, the length.
   const found = /^0603551d13(?:0101ff)?04..30..0101ff(?:0201(..))?/.exec(
     raw.subarray(at, at + 24).toString('hex'),
   )
@@ -105,16 +105,16 @@ function pathLengthOf({ raw }: X509Certificate): number {
   return found[1] === undefined ? Infinity : Number.parseInt(found[1], 16)
 }
 
-/** The certificates of a program: those of its settings, and the certificate that its broker shows. */
+/** The certificates of a program: those in its settings, and its broker's. */
 export class KnownCertificates {
   readonly #ends = new Map<string, number>()
 
-  /** `files`: the PEM of each setting. A file with several certificates counts by the first end. */
+  /** `files`: the PEM of each setting. For a file with several certificates the first end counts. */
   constructor(files: Readonly<Record<string, string | undefined>>) {
     this.renew(files)
   }
 
-  /** The files have been replaced. */
+  /** Call it after the files were replaced. */
   renew(files: Readonly<Record<string, string | undefined>>): void {
     for (const [name, pem] of Object.entries(files)) {
       const ends = pem === undefined ? [] : certificatesIn(pem).map(endOf)
@@ -122,17 +122,16 @@ export class KnownCertificates {
     }
   }
 
-  /** The broker has shown this certificate, and it was accepted. */
+  /** Call it when a certificate of the broker was accepted. */
   readonly sawBroker = (certificate: X509Certificate): void => {
     this.#ends.set(BROKER_CERTIFICATE, endOf(certificate))
   }
 
-  /** Ends in milliseconds since the Unix epoch. */
   readonly all = (): { name: string; endsAt: number }[] =>
     [...this.#ends].map(([name, endsAt]) => ({ name, endsAt }))
 }
 
-/** The name of the certificate that the broker shows. */
+/** The name of the broker's certificate. */
 export const BROKER_CERTIFICATE = 'broker'
 
 /** The certificates in a text of PEM. */

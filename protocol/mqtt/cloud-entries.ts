@@ -3,23 +3,23 @@ import { WantedLine } from '../model/hub-commands.ts'
 import { Location } from '../model/location.ts'
 import { Hex128, OrderId } from './session.ts'
 
-/** What the cloud tells a hub through its outbox stream. Times are the cloud's, milliseconds since the Unix epoch. */
+/** The entries of the cloud's outbox stream to a hub. Times are the cloud's, in milliseconds since the Unix epoch. */
 
 export const QueuedOrder = z.object({
   order_id: OrderId,
-  /** What people call it. A restored cloud may give the number out again: nothing is found by it. */
+  /** The number that people see. A restored cloud may assign it again, so no lookup uses it. */
   number: z.int(),
   lines: z.array(z.object({ line_id: z.int(), product_id: z.int(), quantity: z.int().min(1) })).min(1),
-  /** The bin that was reserved for it, if any; otherwise the hub chooses. */
+  /** The bin that the cloud reserved, if any; otherwise the hub chooses. */
   bin: z.int().nullable(),
-  /** The bins open by themselves at READY (an integrator's order). */
+  /** The bins open automatically at READY (an integrator's order). */
   open_when_ready: z.boolean(),
   queued_at: z.number(),
-  /** A hub that has not begun by then does not begin (I2 for orders): it reports TIMED_OUT. */
+  /** If the hub has not started the order by then, it does not start it (I2 for orders): it reports TIMED_OUT. */
   start_by: z.number(),
   /**
-   * The ledger epoch under which the hub was known when the order was queued. A hub with another history may have had
-   * this order in an earlier life: it dispenses nothing of it that its controllers cannot account for.
+   * The hub's ledger epoch when the order was queued. A hub with another epoch may have had this order in an earlier
+   * life: it dispenses only units that its controllers can account for.
    */
   hub_epoch: Hex128.nullable(),
 })
@@ -28,7 +28,7 @@ export type QueuedOrder = z.infer<typeof QueuedOrder>
 export const Facing = z.object({ product_id: z.int(), location: Location, primary: z.boolean() })
 export type Facing = z.infer<typeof Facing>
 
-/** What a product is called, and what its barcode says: for people who stand before the hub. */
+/** The name and barcode of a product, for people at the hub. */
 export const NamedProduct = z.object({ product_id: z.int(), name: z.string(), upc: z.string() })
 export type NamedProduct = z.infer<typeof NamedProduct>
 
@@ -36,7 +36,7 @@ export const HubConfig = z.object({
   accepting_orders: z.boolean(),
   disabled_bins: z.array(z.int()),
   disabled_fridges: z.array(z.int()),
-  /** When people last confirmed each fridge: a shutoff before that is over. */
+  /** When a person last confirmed each fridge: a shutoff before that time is over. */
   confirmed_fridges: z.array(z.object({ fridge_number: z.int(), at: z.number() })),
   prepare_timeout_ms: z.int().positive(),
   unclaimed_timeout_ms: z.int().positive(),
@@ -46,43 +46,46 @@ export type HubConfig = z.infer<typeof HubConfig>
 export const StockCount = z.object({
   count_id: z.uuid(),
   product_id: z.int(),
-  /** The row that was counted; null: all that there is of the product, wherever it stands. */
+  /** The counted row; null: the product at all its rows. */
   location: Location.nullable(),
   quantity: z.int().min(0),
-  /** The hub sets the stock to the count less what it dropped after this instant. */
+  /** The hub sets the stock to the count minus its drops after this instant. */
   counted_at: z.number(),
 })
 export type StockCount = z.infer<typeof StockCount>
 
 export const CloudEntry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('order.queued'), order: QueuedOrder }),
-  /** The cloud has ended the order: the hub cancels it and says so, or, where it has begun, dispenses nothing more of it. */
+  /**
+   * The cloud has ended the order. The hub cancels it and reports that; if the order has started, the hub dispenses
+   * nothing more.
+   */
   z.object({ kind: z.literal('order.cancel'), order_id: OrderId }),
-  /** Units of an order were refunded: what of them has not begun to be dispensed stays on the shelf. */
+  /** Units of an order were refunded: units whose dispense has not started stay on the shelf. */
   z.object({ kind: z.literal('order.reduce'), order_id: OrderId, lines: z.array(WantedLine).min(1) }),
   z.object({ kind: z.literal('stock.count'), count: StockCount }),
   z.object({
     kind: z.literal('planogram'),
     facings: z.array(Facing),
-    /** All that stand in the hub. Absent in what an older cloud has left in its outbox. */
+    /** All products in the hub. Absent in entries of an older cloud. */
     products: z.array(NamedProduct).optional(),
   }),
   z.object({ kind: z.literal('config'), config: HubConfig }),
-  /** First in every epoch. What a hub with a store of its own already knows better it keeps. */
+  /** The first entry of every epoch. A hub with its own store does not replace its better knowledge. */
   z.object({
     kind: z.literal('snapshot'),
     config: HubConfig,
     facings: z.array(Facing),
     products: z.array(NamedProduct).optional(),
-    /** The cloud's mirror of the hub's ledger: taken up only by a hub whose own store is new or was restored. */
+    /** The cloud's mirror of the hub's ledger. Only a hub with a new or restored store uses it. */
     stock: z.array(z.object({ product_id: z.int(), location: Location, quantity: z.int() })),
-    /** Operations already within that stock, newest last. */
+    /** The operations that this stock includes, newest last. */
     known_operations: z.array(z.uuid()),
-    /** Counts that the hub is not known to have taken in: their own entries may have gone with the former epoch. */
+    /** Counts that the hub may not have applied: their own entries may have been lost with the former epoch. */
     counts: z.array(StockCount).optional(),
     /**
-     * Orders in QUEUED to COLLECTING, with what is known to have dropped. A queued one that is not among them the cloud
-     * has ended, or has forgotten with its last backup: the hub cancels it.
+     * Orders in QUEUED to COLLECTING, with their known drops. The hub cancels a queued order that is absent: the cloud
+     * has ended it, or lost it with its last backup.
      */
     orders: z.array(
       z.object({

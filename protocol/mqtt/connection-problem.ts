@@ -1,5 +1,5 @@
 /**
- * The reason for a failed connection to a broker, in words for the person who has to act. Errors of Node, OpenSSL and mqtt.js name
+ * The reason of a failed connection to a broker, for the person who must act. Errors of Node, OpenSSL and mqtt.js name
  * neither the setting nor the remedy.
  */
 
@@ -11,26 +11,27 @@ interface Fields {
   port?: number
 }
 
-/** The answer of brokers to a wrong user or password, in the words of mqtt.js. Brokers do not name the wrong part. */
+/**
+ * The answer of brokers to a wrong user or password, as mqtt.js words it. Brokers do not report which of them is wrong.
+ */
 const LOGIN = /^Connection refused: (Not authorized|Bad username or password|Identifier rejected)/
 
-/** An error with a message in words. It has a code: mqtt.js reports no other errors. */
+/** An error with a readable message. It has a code, because mqtt.js reports only errors with a code. */
 export class ConnectionProblem extends Error {
   override readonly name = 'ConnectionProblem'
   readonly code = 'BROKER_PROBLEM'
 }
 
-/** Whether the reason is that the broker refuses user and password. */
-export const isLoginRefused = (reason: string): boolean =>
-  reason.startsWith(LOGIN_WORDS) || LOGIN.test(reason)
-const LOGIN_WORDS = 'the broker refuses this user name or password'
+/** Whether the broker refused user and password. */
+export const isLoginRefused = (reason: string): boolean => reason.startsWith(LOGIN_TEXT) || LOGIN.test(reason)
+const LOGIN_TEXT = 'the broker refuses this user name or password'
 
 export function connectionProblem(error: Error): string {
   const fields = error as Fields
   // Node tries each address of a name and reports all failures together.
   const first: unknown = Array.isArray(fields.errors) ? fields.errors[0] : undefined
   if (first instanceof Error) return connectionProblem(first)
-  if (LOGIN.test(error.message)) return `${LOGIN_WORDS} (${error.message.replace(/^[^:]*: /, '')})`
+  if (LOGIN.test(error.message)) return `${LOGIN_TEXT} (${error.message.replace(/^[^:]*: /, '')})`
   if (/^connack timeout$/.test(error.message)) return 'the broker accepts the connection and does not answer'
   const name = fields.hostname ?? fields.address ?? 'the broker'
   const place = fields.port === undefined ? name : `${name} port ${fields.port}`

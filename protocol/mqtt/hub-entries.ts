@@ -3,24 +3,27 @@ import { hubAlarmCodes } from '../model/alarms.ts'
 import { Location } from '../model/location.ts'
 import { OrderId } from './session.ts'
 
-/** What dates can express, in milliseconds. */
+/** The latest time that a date can represent, in milliseconds. */
 const LATEST_MS = 8.64e15
 const MAX_UNITS = 1_000_000
-/** Numbers of a hub's parts: as the serial protocol names devices. */
+/** Numbers of a hub's parts, as in the serial protocol. */
 const part = z.int().min(1).max(9)
 const units = z.int().min(-MAX_UNITS).max(MAX_UNITS)
 const product = z.int().min(0)
 const celsius = z.number().min(-300).max(300)
 
 /**
- * What a hub reports through its ledger stream. Every text and every list has a bound: a hub may be stolen, or run wild. `at` is the hub's estimate of the cloud's time, in milliseconds; order
- * is by sequence, never by `at`.
+ * The entries of a hub's ledger stream. Every text and list has a bound, because a hub may be stolen or faulty. `at` is
+ * the hub's estimate of the cloud's time, in milliseconds. Sequence numbers define the order, never `at`.
  */
 const at = z.number().min(-LATEST_MS).max(LATEST_MS)
-/** `number`: the one that people read. A cloud that has lost the order in a restore issues it to no other one. */
+/** `number`: the number that people see. A cloud that lost the order in a restore assigns it to no other order. */
 const order = { order_id: OrderId, number: z.int().min(1).optional(), at }
 const bins = z.array(part).max(9)
-/** Where a line of an order stands: `dropped` were seen to fall, of `doubtful` units nobody knows. Absolute counts. */
+/**
+ * The progress of an order's line, in absolute counts. `dropped` units were seen to fall; `doubtful` units may have
+ * fallen.
+ */
 export const LineProgress = z.object({
   line_id: product,
   dropped: z.int().min(0).max(MAX_UNITS),
@@ -36,18 +39,18 @@ export const OrderEntry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('order.collecting'), ...order }),
   z.object({ kind: z.literal('order.completed'), ...order }),
   z.object({ kind: z.literal('order.cancelled'), ...order }),
-  /** It did not begin in time, or nothing dropped in time; one of which anything dropped is `order.ready`. */
+  /** The order did not start in time, or nothing dropped in time. If anything dropped, it is `order.ready` instead. */
   z.object({ kind: z.literal('order.timed_out'), ...order, bins, lines }),
-  /** By hardware, before READY. What did not drop is refunded. */
+  /** The hardware failed before READY. Units that did not drop are refunded. */
   z.object({ kind: z.literal('order.failed'), ...order, reason: z.string().max(64), bins, lines }),
   z.object({ kind: z.literal('order.unclaimed'), ...order }),
 ])
 export type OrderEntry = z.infer<typeof OrderEntry>
 
 /**
- * A change of the stock of one facing. `delta` in units; `quantity` is the facing's stock after it, by the hub's ledger.
- * Dropped units beyond `delivered` (a double drop) belong to no order. A drop whose `delta` is 0 had left the books before:
- * the planogram has no facing of its product any more.
+ * A change of the stock of one facing. `delta` is in units; `quantity` is the facing's stock after it, by the hub's
+ * ledger. Drops beyond `delivered` (a double drop) belong to no order. A `delta` of 0 means that the stock no longer
+ * contained the unit: the planogram has no facing of its product any more.
  */
 export const StockEntry = z.discriminatedUnion('kind', [
   z.object({
@@ -85,7 +88,7 @@ export const StockEntry = z.discriminatedUnion('kind', [
 export type StockEntry = z.infer<typeof StockEntry>
 
 export const OperationEntry = z.discriminatedUnion('kind', [
-  /** Nobody can say whether this operation happened (I1). Shown to the owner until settled. */
+  /** It is unknown whether this operation happened (I1). The owner sees it until it is settled. */
   z.object({
     kind: z.literal('operation.unknown'),
     at,
@@ -93,9 +96,9 @@ export const OperationEntry = z.discriminatedUnion('kind', [
     device: z.string().max(40),
     action: z.string().max(40),
     reason: z.string().max(64),
-    /** When it was intended. */
+    /** When the hub recorded the intent. */
     started_at: at,
-    /** Of a dispense: the row. */
+    /** The row, for a dispense. */
     location: Location.nullable(),
     order_id: OrderId.nullable(),
     line_id: product.nullable(),
@@ -123,28 +126,31 @@ export const AlarmEntry = z.object({
 export type AlarmEntry = z.infer<typeof AlarmEntry>
 
 /**
- * What a bin is to the next order. `held`: an order has it, and it comes free when that is done. `left_behind`: something is in
- * it, and nobody is coming for it.
+ * The state of a bin for the next order. `held`: an order has it, and it becomes free when that order ends.
+ * `left_behind`: an object is in it, and no customer is expected.
  */
 export const binUses = ['free', 'held', 'left_behind', 'open', 'faulty', 'offline'] as const
 export const fridgeStates = ['unknown', 'cold', 'warm', 'shutoff'] as const
 
 /**
- * How a row, bin, cabinet or fridge stands as far as selling is concerned. What the hub does not dispense from, the cloud does not
- * sell. `since`: cloud time in milliseconds, as the hub estimates it.
+ * The state of a row, bin, cabinet or fridge as it affects sales. The cloud does not sell goods that the hub does not
+ * dispense. `since`: the hub's estimate of the cloud's time, in milliseconds.
  */
 export const State = z.discriminatedUnion('of', [
-  /** `blocked`: why nothing is dispensed from it (serial SPEC §7, and SPEC §10 here); null where something is. */
+  /**
+   * `blocked`: the reason why nothing is dispensed from the row (serial SPEC §7, and SPEC §10 here); null if it
+   * dispenses.
+   */
   z.object({ of: z.literal('row'), location: Location, blocked: z.string().max(32).nullable(), since: at }),
   z.object({
     of: z.literal('bin'),
     bin: part,
-    /** Units that fit into it at once. */
+    /** The number of units that fit. */
     capacity: z.int().min(1).max(1000),
     state: z.enum(binUses),
-    /** The order that holds it, or whose goods were left in it. */
+    /** The order that holds the bin, or the order of the goods left in it. */
     order_id: OrderId.nullable(),
-    /** The motion that failed, and why, until one succeeds. */
+    /** The failed motion and its reason, until a motion succeeds. */
     fault: z.string().max(64).nullable(),
     since: at,
   }),
@@ -155,7 +161,7 @@ export const State = z.discriminatedUnion('of', [
     withheld: z.enum(['shutoff', 'silent']).nullable(),
     since: at,
   }),
-  /** `shutoff`: it was too warm for too long, and nothing behind its doors is sold before a person confirms. */
+  /** `shutoff`: the fridge was too warm for too long. Nothing behind its doors is sold until a person confirms. */
   z.object({
     of: z.literal('fridge'),
     fridge: part,
@@ -165,27 +171,27 @@ export const State = z.discriminatedUnion('of', [
 ])
 export type State = z.infer<typeof State>
 
-/** One of them has changed. */
+/** A changed state. */
 export const StateEntry = z.object({ kind: z.literal('state'), at, state: State })
 export type StateEntry = z.infer<typeof StateEntry>
 
-/** The person at the hub's page. Hubs of the version before send none of it. */
+/** The person at the hub's page. Hubs of the previous version send none of it. */
 export const LocalActor = z.object({
   /** Name of the person; null if a caller with the shared token gave none. */
   person: z.string().max(60).nullable().default(null),
-  /** True if the person used the shared token: nobody has verified the name. */
+  /** True if the person used the shared token, so that the name is not verified. */
   shared_token: z.boolean().default(false),
 })
 export type LocalActor = z.infer<typeof LocalActor>
 
 /**
- * A person did something at the hub itself, or tried to. Counts and settlements have entries of their own; this entry
- * records who made them there.
+ * A person did something at the hub's page, or tried to. Counts and settlements have their own entries; this entry
+ * records the person.
  */
 export const LocalEntry = LocalActor.extend({
   kind: z.literal('local'),
   at,
-  /** `unlock_door`, `open_bin`, `count_row`, `confirm_fridge`, …: what was asked for. */
+  /** The requested action: `unlock_door`, `open_bin`, `count_row`, `confirm_fridge`, … */
   action: z.string().max(64),
   subject: z.string().max(64),
   outcome: z.enum(['executed', 'refused', 'failed', 'unknown']),
@@ -196,29 +202,29 @@ export const LocalEntry = LocalActor.extend({
 export type LocalEntry = z.infer<typeof LocalEntry>
 
 /**
- * A maintenance report that was made at the hub itself: the protocol of a guided acceptance. A cloud may be told of it again,
- * and keeps it once, by its `report_id`.
+ * A maintenance report that was made at the hub: the record of a guided acceptance. A hub may send it again; the cloud
+ * stores it once, by its `report_id`.
  */
 export const MaintenanceEntry = z.object({
   kind: z.literal('maintenance.report'),
   at,
   report_id: z.uuid(),
   name: z.string().max(200),
-  /** Who did it, by his own word. */
+  /** The name that the person gave. */
   submitted_by: z.string().max(200),
   service_type: z.string().max(100),
   started_at: at,
   ended_at: at,
   /** `passed`, `failed`, `incomplete`. */
   hub_tested: z.string().max(500),
-  /** What was done, expected, observed and decided, line by line. */
+  /** The steps with action, expectation, observation and decision, line by line. */
   description: z.string().max(60_000),
   /** `bin 2`, `controller front`, … */
   components_serviced: z.array(z.string().max(200)).max(100),
 })
 export type MaintenanceEntry = z.infer<typeof MaintenanceEntry>
 
-/** What became of a command, as `CommandResult` says; sent here too because a result on its own topic may be lost. */
+/** The result of a command, as in `CommandResult`. Also sent here, because a result on its own topic may be lost. */
 export const CommandEntry = z.object({
   kind: z.literal('command.finished'),
   at,
@@ -233,25 +239,25 @@ export const CommandEntry = z.object({
 export type CommandEntry = z.infer<typeof CommandEntry>
 
 /**
- * In every epoch, behind what the former one left unacknowledged (SPEC §4): everything that the hub holds true, replacing
- * what the cloud mirrors.
+ * In every epoch, after the unacknowledged entries of the former one (SPEC §4): the hub's whole state, which replaces
+ * the cloud's mirror.
  */
 export const SnapshotEntry = z.object({
   kind: z.literal('snapshot'),
   at,
   stock: z.array(z.object({ product_id: product, location: Location, quantity: units })).max(4000),
   /**
-   * All operations whose outcome nobody knows: any other is settled. Absent where the hub's store is new, and knows no
-   * operation yet.
+   * All operations with an unknown outcome: every other operation is settled. Absent if the hub's store is new and
+   * knows no operation yet.
    */
   unknown_operations: z.array(z.uuid()).max(10_000).optional(),
-  /** All states that were told; rows that are not blocked need not be among them. */
+  /** All reported states. Rows that are not blocked may be absent. */
   states: z.array(State).max(4000),
-  /** All alarms that are raised, and since when. */
+  /** All raised alarms, with the time of each. */
   alarms: z
     .array(
       AlarmEntry.pick({ subject: true, detail: true })
-        // A newer hub's snapshot is taken up all the same.
+        // Unknown codes are accepted, so that the snapshot of a newer hub can be applied.
         .extend({ code: z.string().max(64), since: at }),
     )
     .max(1000),
@@ -271,13 +277,13 @@ export const HubEntry = z.discriminatedUnion('kind', [
 ])
 export type HubEntry = z.infer<typeof HubEntry>
 
-/** What the telemetry stream carries: what each fridge is at, once a minute. */
+/** The content of the telemetry stream: the temperature of each fridge, once a minute. */
 export const TelemetryEntry = z.object({
   kind: z.literal('temperature'),
   at,
   fridge_number: part,
   celsius,
-  /** Of all that was read since the entry before. */
+  /** The extremes of all readings since the previous entry. */
   min: celsius,
   max: celsius,
 })

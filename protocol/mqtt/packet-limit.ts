@@ -1,15 +1,15 @@
-/** The longest MQTT packet, without its fixed header (SPEC §8). Bytes. */
+/** The maximum length of an MQTT packet without its fixed header, in bytes (SPEC §8). */
 export const MAX_PACKET_BYTES = 1024 * 1024
 
 /**
- * Follows MQTT's fixed headers (3.1.1 §2.2) through a stream of bytes, to notice a packet that is too long when its header
- * comes, before anybody collects its body.
+ * Parses MQTT's fixed headers (3.1.1 §2.2) in a stream of bytes. So a packet that is too long is noticed at its header,
+ * before its body fills memory.
  */
 export class PacketSizes {
   #maxBytes: number
-  /** Bytes of the present packet's body that are still to come. */
+  /** Bytes of the present packet's body that have not arrived. */
   #body = 0
-  /** The bytes of the remaining length that were read: -1 before the packet's first byte. */
+  /** Number of bytes read of the remaining length; -1 before the packet's first byte. */
   #lengthBytes = -1
   #length = 0
 
@@ -17,12 +17,12 @@ export class PacketSizes {
     this.#maxBytes = maxBytes
   }
 
-  /** What holds from the next packet on. */
+  /** Sets the limit from the next packet on. */
   allow(maxBytes: number): void {
     this.#maxBytes = maxBytes
   }
 
-  /** Takes the next bytes. False: a packet is longer than allowed, or its length is malformed. */
+  /** Takes the next bytes. Returns false if a packet is longer than allowed or its length is malformed. */
   accept(chunk: Uint8Array): boolean {
     let at = 0
     while (at < chunk.length) {
@@ -50,15 +50,15 @@ export class PacketSizes {
   }
 }
 
-/** The parts of a Node socket that this uses. */
+/** The used parts of a Node socket. */
 interface Readable {
   push(chunk: Uint8Array | null, encoding?: BufferEncoding): boolean
   destroy(error?: Error): unknown
 }
 
 /**
- * Ends a connection that announces a packet longer than `maxBytes`, when its header comes. It stands before the stream's
- * buffer: whoever reads the stream never sees those bytes, and no buffer grows. `onExceeded` is called once, before the end.
+ * Ends a connection at the header of a packet longer than `maxBytes`. It works before the stream's buffer, so no reader
+ * gets those bytes and no buffer grows. `onExceeded` is called once, before the end.
  */
 export function limitPackets(
   socket: Readable,
@@ -79,10 +79,10 @@ export function limitPackets(
   return sizes
 }
 
-/** The other end announced a packet above the limit of SPEC §8. */
+/** The peer announced a packet above the limit of SPEC §8. */
 export class PacketTooLong extends Error {
   override readonly name = 'PacketTooLong'
-  /** mqtt.js reports only errors that have a code. */
+  /** mqtt.js reports only errors with a code. */
   readonly code = 'MQTT_PACKET_TOO_LONG'
   constructor() {
     super('the other end announced an MQTT packet above the limit of 1 MiB')

@@ -1,7 +1,7 @@
-/** Arrays and objects within one another (SPEC §8). Honest messages have fewer than ten. */
+/** Maximum nesting of arrays and objects (SPEC §8). Real messages have fewer than ten. */
 export const MAX_DEPTH = 32
 
-/** The JSON of a message; undefined if it is none, or nested too deeply for what reads and writes it by recursion. */
+/** The JSON value of a message. Undefined if it is not JSON, or nested too deeply for recursive code. */
 export function parseMessage(text: string): unknown {
   if (isTooDeep(text)) return undefined
   try {
@@ -16,7 +16,7 @@ function isTooDeep(text: string): boolean {
   let isInText = false
   for (let at = 0; at < text.length; at += 1)
     switch (text.charCodeAt(at)) {
-      case 0x5c: // backslash: what follows in a text ends it not
+      case 0x5c: // backslash: the next character does not end the text
         if (isInText) at += 1
         break
       case 0x22: // "

@@ -1,6 +1,6 @@
 /**
- * Topics. A hub's MQTT user name is its place in the tree, so that a broker's access rules need one pattern (SPEC §2):
- * a hub publishes below `larder/v1/<user>/up/` and subscribes below `larder/v1/<user>/down/`, and nowhere else.
+ * Topics. A hub's topics contain its MQTT user name, so that a broker needs one access pattern (SPEC §2). A hub
+ * publishes only below `larder/v1/<user>/up/` and subscribes only below `larder/v1/<user>/down/`.
  */
 const ROOT = 'larder/v1'
 
@@ -25,31 +25,31 @@ export const upTopic = (hubId: number, channel: UpChannel): string =>
 export const downTopic = (hubId: number, channel: DownChannel): string =>
   `${ROOT}/${hubUser(hubId)}/down/${channel}`
 
-/** What a hub subscribes to. */
+/** The subscription of a hub. */
 export const downFilter = (hubId: number): string => `${ROOT}/${hubUser(hubId)}/down/#`
-/** What a cloud process subscribes to that is alone with its broker: all hubs. */
+/** The subscription of a cloud process that is the only one at its broker: all hubs. */
 export const upFilter = `${ROOT}/+/up/#`
-/** What the one of several subscribes to that serves the hub (SPEC §7). */
+/** The subscription of a cloud process that serves this hub, if there are several processes (SPEC §7). */
 export const hubFilter = (hubId: number): string => `${ROOT}/${hubUser(hubId)}/up/#`
 
 export const cloudChannels = ['here', 'gone', 'nudge', 'handed', 'ask', 'clock'] as const
 export type CloudChannel = (typeof cloudChannels)[number]
 
-/** What cloud processes say to one another. */
+/** A topic between cloud processes. */
 export const cloudTopic = (channel: CloudChannel): string => `${ROOT}/cloud/${channel}`
 
-/** The channel between cloud processes that a topic is; `undefined` for anything else. */
+/** The channel of a topic between cloud processes; `undefined` for other topics. */
 export const parseCloudTopic = (topic: string): CloudChannel | undefined =>
   cloudChannels.find((channel) => topic === cloudTopic(channel))
 
-/** Takes an upward topic apart; `undefined` for anything else. */
+/** Parses an upward topic; `undefined` for other topics. */
 export function parseUpTopic(topic: string): { hubId: number; channel: UpChannel } | undefined {
   const match = /^larder\/v1\/hub-([1-9]\d{0,9})\/up\/([a-z]+)$/.exec(topic)
   const channel = upChannels.find((known) => known === match?.[2])
   return match && channel ? { hubId: Number(match[1]), channel } : undefined
 }
 
-/** Takes a downward topic apart for the hub that owns it; `undefined` for anything else. */
+/** Parses a downward topic of the hub; `undefined` for other topics. */
 export function parseDownTopic(hubId: number, topic: string): DownChannel | undefined {
   return downChannels.find((channel) => topic === downTopic(hubId, channel))
 }

@@ -2,62 +2,62 @@ import type { Clock } from '../model/runtime.ts'
 import { connectionProblem } from './connection-problem.ts'
 
 /**
- * One connection to a broker. Like a serial port it is used once: after `onDisconnect` it is dead, and its owner opens a
- * new one (with a new session in its will) after a back-off.
+ * One connection to a broker. It is used once, like a serial port: after `onDisconnect` its owner waits and opens a new
+ * one, with a new session in its will.
  */
 export interface MqttTransport {
   /**
-   * Publishes with QoS 1. Resolves to true when the broker has accepted it, which proves nothing (I4): no state may
-   * depend on it. Resolves to false where the connection ended before; never rejects.
+   * Publishes with QoS 1. Resolves to true when the broker has accepted the message, which proves no delivery (I4): no
+   * state may depend on it. Resolves to false if the connection ended before; never rejects.
    */
   publish(topic: string, payload: string, options?: { retain?: boolean }): Promise<boolean>
   /** Ends the connection cleanly (no will). `onDisconnect` is not called. */
   close(): void
 }
 
-/** The broker's answer to a subscription, filter by filter. */
+/** The broker's answer to a subscription, for each filter. */
 export interface Grant {
   granted: readonly string[]
   refused: readonly string[]
 }
 
-/** A connection that changes its subscriptions: a cloud process, as hubs move to it and away. */
+/** A connection whose subscriptions change, because hubs move between cloud processes. */
 export interface ChangingTransport extends MqttTransport {
-  /** The broker's answer; undefined if the connection ended before it came. Never rejects. */
+  /** The broker's answer; undefined if the connection ended before it arrived. Never rejects. */
   subscribe(filters: readonly string[]): Promise<Grant | undefined>
-  /** What is on its way by these filters may still come. */
+  /** Messages under way by these filters may still arrive. */
   unsubscribe(filters: readonly string[]): void
 }
 
 export interface TransportHandlers {
-  /** Connected, and every subscription granted. */
+  /** The connection is up, and every subscription is granted. */
   onConnect(): void
   onDisconnect(reason: string): void
   onMessage(topic: string, payload: string): void
 }
 
 export interface TransportOptions {
-  /** The owner needs all of these: the connection ends if the broker refuses one. */
+  /** All of these are needed: the connection ends if the broker refuses one. */
   subscribe: readonly string[]
   will?: { topic: string; payload: string; retain: boolean }
 }
 
-/** Handlers are never called before it returns. */
+/** Calls no handler before it returns. */
 export type OpenTransport<T extends MqttTransport = MqttTransport> = (
   options: TransportOptions,
   handlers: TransportHandlers,
 ) => T
 
-/** What is used of a client of mqtt.js; named here so that the protocol itself opens nothing. */
+/** The used part of an mqtt.js client; declared here so that the protocol itself opens nothing. */
 export interface ClientLike {
-  /** What it writes to. It holds back what a turn of the event loop writes until that is over. */
+  /** The stream that it writes to. It holds back the writes of one turn of the event loop. */
   readonly stream?: { uncork(): void }
   on(event: 'connect' | 'close', listener: () => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   subscribe(
     filters: string[],
     options: { qos: 1 },
-    /** `packet.granted`: a code for each filter, in their order; also if some are refused. */
+    /** `packet.granted`: a code for each filter, in order, also if some are refused. */
     done: (error: Error | null, asked?: unknown, packet?: { granted?: unknown }) => void,
   ): unknown
   unsubscribe(filters: string[], done: (error?: Error) => void): unknown
@@ -71,7 +71,7 @@ export interface ClientLike {
   end(force: boolean, done?: () => void): unknown
 }
 
-/** What such a client is told: MQTT 3.1.1, clean sessions, no connection but the one. */
+/** The options of an mqtt.js client: MQTT 3.1.1, clean sessions, no reconnection. */
 export interface ClientOptions {
   protocolVersion: 4
   clean: true
@@ -93,24 +93,29 @@ export interface ClientTransportOptions {
   password?: string | undefined
   keepaliveSeconds?: number | undefined
   connectTimeoutMs?: number | undefined
-  /** How long the broker may take to grant a subscription; mqtt.js would wait for ever, and a silent broker keeps pings up. */
+  /**
+   * Timeout of a subscription in milliseconds. mqtt.js would wait without end, because a silent broker may still answer
+   * pings.
+   */
   grantTimeoutMs?: number | undefined
-  /** Bytes that may await the broker's PUBACK; beyond them the connection is given up. */
+  /** Maximum of bytes without a PUBACK; above it the connection ends. */
   maxPendingBytes?: number | undefined
 }
 
-/** Bytes of one message around its payload, for the bound on what is pending. */
+/** Overhead of a message around its payload in bytes, for the bound on pending bytes. */
 const OVERHEAD = 100
-/** How long a clean end waits for what is still on its way. */
+/** How long a clean end waits for messages that are under way. */
 const CLOSE_MS = 2000
 /** The bit that marks a refused filter in a broker's answer (MQTT 3.1.1 §3.9.3). */
 const REFUSED = 0x80
-/** Filters in one packet: brokers bound its size (SPEC §8), and serve nobody else while they go through it. */
+/**
+ * Filters in one packet. Brokers limit the packet's size (SPEC §8), and serve no other client while they process it.
+ */
 const FILTERS_AT_ONCE = 1000
 
 /**
- * Connections by mqtt.js, one client for each: QoS 1, clean sessions. Nothing is queued for a later connection: outboxes do
- * that. The PUBACK of a message goes out after its handler has returned.
+ * Connections by mqtt.js, one client for each: QoS 1, clean sessions. No message is queued for a later connection;
+ * outboxes do that. The PUBACK of a message is sent after its handler has returned.
  */
 export function clientTransport(
   settings: ClientTransportOptions,
@@ -121,7 +126,7 @@ export function clientTransport(
     const client = openClient(clientOptions(settings, options))
     const pending = new Set<(accepted: boolean) => void>()
     let pendingBytes = 0
-    /** Before its subscriptions are granted nothing goes out: mqtt.js would keep it. */
+    /** True when the subscriptions are granted. Before that nothing is sent, because mqtt.js would queue it. */
     let ready = false
     let ended = false
     let reason = 'closed'
@@ -172,7 +177,7 @@ export function clientTransport(
       })
     }
 
-    // A connection that fails says why first, and that it is closed then.
+    // A failing connection emits its reason first, and then its end.
     client.on('error', (error) => {
       reason = connectionProblem(error)
     })
@@ -205,8 +210,8 @@ export function clientTransport(
         if (ended || !ready) return Promise.resolve(false)
         const bytes = Buffer.byteLength(payload) + OVERHEAD
         if (pendingBytes + bytes > maxPendingBytes) {
-          // Told after this call has returned, as any other end of the connection is.
-          queueMicrotask(() => fail('the broker takes nothing any more'))
+          // After this call has returned, like every other end of the connection.
+          queueMicrotask(() => fail('the broker acknowledges no messages'))
           return Promise.resolve(false)
         }
         return new Promise((resolve) => {
@@ -217,7 +222,7 @@ export function clientTransport(
             pending.delete(resolve)
             resolve(!error)
           })
-          // Somebody waits for it, and this turn may have other work to do.
+          // A caller waits for this message, and this turn may have other work to do.
           client.stream?.uncork()
         })
       },

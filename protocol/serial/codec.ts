@@ -1,12 +1,12 @@
 import { type Frame, type FrameBody, frameSchemas, type FrameType, MAX_LINE_BYTES } from './frames.ts'
 
 export type DecodeError = 'too_long' | 'malformed' | 'crc' | 'unknown_type' | 'bad_field'
-/** `seq` is known where the CRC was right: such a frame can be answered with NAK. */
+/** `seq` is known if the checksum was right: such a frame can be answered with NAK. */
 export type Decoded = { ok: true; frame: Frame } | { ok: false; error: DecodeError; seq?: number }
 
 const hex4 = (value: number): string => value.toString(16).padStart(4, '0')
 
-/** Writes a frame as one line without its line feed. Throws a `RangeError` where the line would be too long. */
+/** Writes a frame as one line without its line feed. Throws a `RangeError` if the line would be too long. */
 export function encodeFrame(frame: Frame): string {
   const { seq, type, ...fields } = frame
   const words = [`~${hex4(seq)}`, type as string]
@@ -17,11 +17,11 @@ export function encodeFrame(frame: Frame): string {
   return line
 }
 
-/** Whether a receiver can read the frame that says this. */
+/** Whether a receiver can read a frame with this body. */
 export const isReadable = <T extends FrameType>(type: T, body: FrameBody<T>): boolean =>
   frameSchemas[type].safeParse(Object.fromEntries(wireFields(type, body))).success
 
-/** What there is of a type's fields, in their order, as it is written. */
+/** The present fields of a type, in their order, as the wire writes them. */
 function wireFields(type: FrameType, body: object): [key: string, value: string][] {
   return keysOf.get(type)!.flatMap((key) => {
     const value = (body as Record<string, unknown>)[key]
@@ -60,7 +60,7 @@ export function decodeFrame(line: string): Decoded {
   return { ok: true, frame: { seq: number, type, ...parsed.data } as Frame }
 }
 
-/** A UUID as it stands in a frame (32 hexadecimal digits), and back. */
+/** A UUID as frames contain it (32 hexadecimal digits), and back. */
 export const opOfUuid = (uuid: string): string => uuid.replaceAll('-', '')
 export const uuidOfOp = (op: string): string =>
   [op.slice(0, 8), op.slice(8, 12), op.slice(12, 16), op.slice(16, 20), op.slice(20)].join('-')

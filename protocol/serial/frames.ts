@@ -1,16 +1,16 @@
 import { z } from 'zod'
 
-/** The frames of the serial protocol, as values; SPEC.md says what each means, `codec.ts` how each is written. */
+/** The frames of the serial protocol, as values. SPEC.md defines their meaning, `codec.ts` their form. */
 
 /**
  * 1  first version
- * 2  controllers keep whose they are: OWN, and `hub`, `ctl`, `store` of WELCOME
+ * 2  controllers store their owner: OWN, and `hub`, `ctl`, `store` of WELCOME
  * 3  a fridge reports its temperature at least once a minute; `temp=none` reports that its probe gives no reading
  */
 export const SERIAL_PROTOCOL_VERSION = 3
-/** The host also takes a session of this version: its controllers report only changes of temperature. SPEC §5, §9. */
+/** The host also accepts sessions of this version: its controllers report only changes of temperature. SPEC §5, §9. */
 export const OLDEST_SERIAL_VERSION = 2
-/** Longest line in bytes, without the line feed. Whoever sees a longer one drops it and waits for a line feed. */
+/** Longest line in bytes, without the line feed. A receiver drops a longer one and waits for a line feed. */
 export const MAX_LINE_BYTES = 240
 
 const integer = (max: number) =>
@@ -35,8 +35,9 @@ export const actions = ['open_door', 'close_door', 'raise_lift', 'lower_lift', '
 export type Action = (typeof actions)[number]
 
 /**
- * Why a command was refused: nothing moved, and nothing was remembered. Except that `stale_host` says so only of this
- * copy of the line: an earlier one may have been taken over before the controller restarted. SPEC §6, §7.
+ * Why a command was refused: nothing moved, and the memory does not contain the operation. Exception: `stale_host`
+ * holds only for this copy of the line, because the controller may have taken over an earlier copy before a restart.
+ * SPEC §6, §7.
  */
 export const refusals = [
   'stale_host',
@@ -62,8 +63,8 @@ export const failures = [
 export type Failure = (typeof failures)[number]
 
 /**
- * `none`: this memory has never held the operation. `interrupted`: power failed while it ran. `forgotten`: not in the
- * memory, but old enough that it may have been overwritten: the controller cannot say what became of it. SPEC §8.
+ * `none`: this memory has never contained the operation. `interrupted`: the power failed while it ran. `forgotten`: not
+ * in the memory, but the record may have been overwritten, so the controller does not know the result. SPEC §8.
  */
 export const operationStates = ['none', 'running', 'done', 'failed', 'interrupted', 'forgotten'] as const
 export type OperationState = (typeof operationStates)[number]
@@ -73,28 +74,27 @@ const place = {
   row: integer(40).optional(),
   bin: integer(4).optional(),
 }
-/** Whose a controller is (SPEC §8). */
+/** The owner of a controller (SPEC §8). */
 const owner = {
-  /** The hub's number. */
   hub: integer(4_000_000_000),
   /** The controller's name in the hub's description of its hardware. */
   ctl: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/),
-  /** The journal of that hub: 32 random bits, minted when it was begun. */
+  /** The id of the hub's journal: 32 random bits, created with the journal. */
   store: id32,
 }
 const outcome = {
   op,
   state: z.enum(operationStates),
   why: z.enum(failures).optional(),
-  /** False only where the controller knows that nothing moved. */
+  /** False only if the controller knows that nothing moved. */
   moved: flag,
   /** Units that the drop sensor saw fall. */
   drops: integer(99),
-  /** Milliseconds of motion. */
+  /** Duration of the motion in milliseconds. */
   ms: integer(600_000),
 }
 
-/** Keys are written in this order; a frame with a key that is not its own is refused. */
+/** Keys are written in this order. A frame with an unknown key is refused. */
 export const frameSchemas = {
   // Host to controller.
   HELLO: z.strictObject({ proto: integer(99), host: id32 }),
@@ -106,29 +106,31 @@ export const frameSchemas = {
     act: z.enum(actions),
     max: integer(600_000),
     ...place,
-    /** The host's own note, returned by OPS: what the operation was for. */
+    /** The host's own note on the purpose of the operation; OPS returns it. */
     ref: word.optional(),
   }),
   QRY: z.strictObject({ op }),
   LST: z.strictObject({ n: integer(256) }),
   OWN: z.strictObject({
     ...owner,
-    /** The memory of operations is formatted first. */
+    /** Format the memory of operations first. */
     wipe: flag,
   }),
   // Controller to host.
   WELCOME: z.strictObject({
     proto: integer(99),
-    /** The HELLO's host session: what came before this frame may be an earlier session's. Zeros at boot. SPEC §5. */
+    /**
+     * The host session of the HELLO. Frames before this one may belong to an earlier session. Zeros at boot. SPEC §5.
+     */
     host: id32,
     fw: word,
     boot: id32,
     mem: id32,
-    /** The newest operation in memory, absent where there is none. */
+    /** The newest operation in memory, absent if there is none. */
     last: op.optional(),
-    /** How many operations are in memory. */
+    /** The number of operations in memory. */
     count: integer(256),
-    /** Absent where no hub has taken it over since its memory was formatted. */
+    /** Absent if no hub has taken the controller over since its memory was formatted. */
     hub: owner.hub.optional(),
     ctl: owner.ctl.optional(),
     store: owner.store.optional(),
@@ -142,11 +144,14 @@ export const frameSchemas = {
     dev: device,
     door: z.enum(['closed', 'open', 'moving', 'unknown']).optional(),
     lift: z.enum(['up', 'down', 'moving', 'unknown']).optional(),
-    /** Something lies in the bin. */
+    /** An object lies in the bin. */
     occ: flag.optional(),
     /** Hundredths of a degree Celsius, offset by 10000: 10425 is 4.25 °C. `none`: the probe gives no reading. */
     temp: z.union([integer(20_000), z.literal('none')]).optional(),
-    /** A drop outside any running operation, or after its result: the operation it belongs to, if known. */
+    /**
+     * Units that fell outside any running operation, or after its result. `op`: the operation that they belong to, if
+     * known.
+     */
     drop: integer(99).optional(),
     op: op.optional(),
   }),
@@ -155,7 +160,7 @@ export const frameSchemas = {
   NAK: z.strictObject({ s: seq, why: z.enum(refusals) }),
 } as const
 
-/** Whose a controller is (SPEC §8). */
+/** The owner of a controller (SPEC §8). */
 export interface Owner {
   hub: number
   ctl: string
@@ -168,7 +173,7 @@ export type FrameBody<T extends FrameType> = z.output<(typeof frameSchemas)[T]>
 export type Frame = { [T in FrameType]: { seq: number; type: T } & FrameBody<T> }[FrameType]
 export type FrameOf<T extends FrameType> = Extract<Frame, { type: T }>
 
-/** Frames that the receiver acknowledges with ACK (or NAK), and the sender repeats until then. SPEC §4. */
+/** Frames that the receiver must acknowledge with ACK (or NAK) and that the sender repeats until then. SPEC §4. */
 export const acknowledged: ReadonlySet<FrameType> = new Set([
   'HELLO',
   'CMD',

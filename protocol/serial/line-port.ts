@@ -1,32 +1,32 @@
 /**
- * One open serial line, as both ends see it: whole lines, without their line feeds. The real one is `serialport`; a
- * simulated one may be a pair in memory. A port that has failed or closed is never opened again: a new connection is a
- * new port, or what was written to the old one might be delivered to the new one.
+ * One open serial line as both ends use it: whole lines, without their line feeds. The real one uses `serialport`; a
+ * simulated one may be a pair in memory. A port that has failed or closed is never reused, because old writes might
+ * reach the new connection.
  */
 export interface LinePort {
-  /** Queues one line. False where the port is not open: nothing was queued. */
+  /** Queues one line. Returns false if the port is not open: then nothing was queued. */
   write(line: string): boolean
-  /** Closes for good. `onClose` is not called for it. */
+  /** Closes for good. `onClose` is not called. */
   close(): void
 }
 
 export interface LinePortHandlers {
   onOpen(): void
-  /** A line, cut off at the cap where it was longer (the codec then refuses it). */
+  /** A line, cut at the limit if it was longer (the codec then refuses it). */
   onLine(line: string): void
-  /** The port failed, or could not be opened. Called at most once, and nothing after it. */
+  /** The port failed, or could not be opened. Called at most once, and no handler is called after it. */
   onClose(reason: string): void
 }
 
-/** Opens the port at `path`. Handlers are never called before it returns. */
+/** Opens the port at `path`. Calls no handler before it returns. */
 export type OpenLinePort = (
   options: { path: string; baudRate: number },
   handlers: LinePortHandlers,
 ) => LinePort
 
 /**
- * Cuts a stream of text into lines. A line of more than `maxLength` characters comes at once, cut to one character more
- * than that, so that its reader refuses it; the rest of it is dropped. No more than one line is ever kept.
+ * Cuts a stream of text into lines. A line of more than `maxLength` characters is delivered at once, cut to one
+ * character more, so that its reader refuses it; the rest is dropped. At most one line is stored.
  */
 export function createLineSplitter(
   maxLength: number,

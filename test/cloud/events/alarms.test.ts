@@ -284,9 +284,9 @@ onEachDatabase('the message of an alarm', (open) => {
     expect(rows).toEqual([
       {
         subject: 'row 1/1/1',
-        message: 'Row 1/1/1 (Product 1) is blocked, and nothing of it is sold (jam).',
+        message: 'Row 1/1/1 (Product 1) is blocked and sells nothing (jam).',
       },
-      { subject: 'row 4/9/9', message: 'Row 4/9/9 is blocked, and nothing of it is sold.' },
+      { subject: 'row 4/9/9', message: 'Row 4/9/9 is blocked and sells nothing.' },
       { subject: 'product 2', message: 'Product 2 (Product 2) is nearly sold out.' },
       { subject: 'bin 1', message: 'Bin 1 has failed to move.' },
     ])

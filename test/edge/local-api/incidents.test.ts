@@ -36,6 +36,6 @@ test('page and API have the same text for each alarm that a hub reports', () => 
 test('a code that is not known yet is shown as it is', () => {
   expect(textAtHub('odd_thing', 'bin 3', '')).toEqual({
     title: 'Bin 3 odd thing',
-    remedy: 'The log of the hub says more.',
+    remedy: 'Read the log of the hub.',
   })
 })

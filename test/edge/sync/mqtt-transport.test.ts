@@ -204,7 +204,7 @@ describe('the MQTT transport', () => {
     const hub = open({}, { maxPendingBytes: 10_000 })
     await hub.connected
     const results = Array.from({ length: 20 }, () => hub.transport.publish('up/x', 'x'.repeat(1000)))
-    expect(await hub.disconnected).toBe('the broker takes nothing any more')
+    expect(await hub.disconnected).toBe('the broker acknowledges no messages')
     expect(await Promise.all(results)).toEqual(Array(20).fill(false))
   })
 })

@@ -33,7 +33,7 @@ test('an insecure exposure is refused unless ALLOW_INSECURE names it', () => {
     { name: 'a', problems: ['HOST: bad', false] },
     { name: 'b', problems: [false] },
   ] as const
-  expect(refusedExposures(exposures)).toEqual(['HOST: bad; ALLOW_INSECURE=a takes it on'])
+  expect(refusedExposures(exposures)).toEqual(['HOST: bad; ALLOW_INSECURE=a allows it'])
   expect(refusedExposures(exposures, ['b'])).toHaveLength(1)
   expect(refusedExposures(exposures, ['a'])).toEqual([])
 })

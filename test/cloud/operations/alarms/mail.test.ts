@@ -50,8 +50,8 @@ onEachDatabase('alarms by mail', (open) => {
     await pass()
     await pass()
     expect(subjects()).toEqual([
-      'a@larder.example [Larder] warning: Hub 1: Row 1/1/1 is blocked, and nothing of it is sold.',
-      'a@larder.example [Larder] over: Hub 1: Row 1/1/1 is blocked, and nothing of it is sold.',
+      'a@larder.example [Larder] warning: Hub 1: Row 1/1/1 is blocked and sells nothing.',
+      'a@larder.example [Larder] over: Hub 1: Row 1/1/1 is blocked and sells nothing.',
     ])
     expect(sent[0]!.text).toMatch(/What to do: .*count the row/)
   })
