@@ -1,6 +1,6 @@
 import type { CommandReason } from '../../protocol/mqtt/command.ts'
 import { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
-import { binSubject, HUB_SUBJECT, rowSubject } from '../../protocol/model/subject.ts'
+import { binSubject, fridgeSubject, HUB_SUBJECT, rowSubject } from '../../protocol/model/subject.ts'
 import type { CommandEnd, CommandRow } from '../journal/commands.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { Context } from './context.ts'
@@ -63,8 +63,9 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
 const bodyOf = ({ body }: CommandRow): HubCommand | undefined => HubCommand.safeParse(JSON.parse(body)).data
 
 function subjectOf(body: HubCommand): string {
-  if (body.name === 'test_dispense') return rowSubject(body.location)
-  return 'bin' in body ? binSubject(body.bin) : HUB_SUBJECT
+  if ('location' in body) return rowSubject(body.location)
+  if ('bin' in body) return binSubject(body.bin)
+  return 'fridge' in body ? fridgeSubject(body.fridge) : HUB_SUBJECT
 }
 
 /** How a command's operations end it; nothing where it goes on. */

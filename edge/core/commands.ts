@@ -4,7 +4,7 @@ import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { CommandEnd, CommandRow } from '../journal/commands.ts'
 import type { OrderPhase } from '../journal/orders.ts'
 import { beginTestDispense } from './test-dispense.ts'
-import { viewBins, type BinView } from './bins/bin.ts'
+import { hindrance, viewBins, type BinView } from './bins/bin.ts'
 import type { BinAction } from './step.ts'
 import { beginCycles } from './bins/cycles.ts'
 import { beginDoorCommand } from './doors/doors.ts'
@@ -13,17 +13,9 @@ import type { Context, Reply } from './context.ts'
 import { binHealth } from './health.ts'
 import { intend } from './operations/intend.ts'
 import { settleByCommand } from './operations/settle.ts'
-import { hindrance } from './bins/bin.ts'
 import { binDevice, fridgeDevice } from './layout.ts'
 import type { HubCommand } from './local-command.ts'
 import { cancelOrder, reduceOrder } from './orders/orders.ts'
-
-const actions = {
-  open_bin: 'open_door',
-  close_bin: 'close_door',
-  raise_bin: 'raise_lift',
-  lower_bin: 'lower_lift',
-} as const satisfies Partial<Record<HubCommand['name'], BinAction>>
 
 /** A command given at the hub itself. */
 export function operate(context: Context, body: HubCommand, reply: Reply, by?: LocalActor): void {
@@ -73,54 +65,56 @@ function take(context: Context, { id, body, session, isLocal, by }: Taken, reply
 const dataOf = ({ data }: CommandRow): CommandEnd['data'] =>
   data === null ? null : (JSON.parse(data) as Record<string, unknown>)
 
+/**
+ * Begins a command within the transaction that journals it. Returns its end if nothing has to be waited for, the reason if
+ * it is refused, and nothing if its operations end it (`command-results.ts`).
+ */
+type Executor<Body> = (context: Context, id: string, body: Body) => CommandEnd | CommandReason | undefined
+
+const executed: CommandEnd = { outcome: 'executed', reason: null, data: null }
+
+const executors: {
+  readonly [Name in HubCommand['name']]: Executor<Extract<HubCommand, { name: Name }>>
+} = {
+  open_bin: motion('open_door'),
+  close_bin: motion('close_door'),
+  raise_bin: motion('raise_lift'),
+  lower_bin: motion('lower_lift'),
+  get_bin_status(context, _, { bin: number }) {
+    const bin = viewBins(context).find((view) => view.number === number)
+    return bin ? { ...executed, data: binHealth(context, bin) } : 'not_found'
+  },
+  open_delivery: (context, id, { order_id, bins }) => openDelivery(context, id, order_id, bins),
+  test_dispense: beginTestDispense,
+  cycle_bin: beginCycles,
+  open_fridge: beginDoorCommand,
+  close_fridge: beginDoorCommand,
+  open_main_door: beginDoorCommand,
+  reconnect_bin: (context, id, { bin }) => beginReconnect(context, id, binDevice(bin)),
+  reconnect_fridge: (context, id, { fridge }) => beginReconnect(context, id, fridgeDevice(fridge)),
+  settle_operation: (context, _, { operation_id, happened }) =>
+    settleByCommand(context, operation_id, happened) ?? executed,
+  cancel_order: (context, _, { order_id }) => cancelOrder(context, order_id) ?? executed,
+  reduce_order: (context, _, { order_id, lines }) =>
+    reduceOrder(context, order_id, lines) ? executed : 'not_found',
+}
+
+function begin(context: Context, id: string, body: HubCommand): CommandEnd | undefined {
+  const executor: Executor<never> = executors[body.name]
+  const end = executor(context, id, body as never)
+  return typeof end === 'string' ? refused(end) : end
+}
+
 const refused = (reason: CommandReason): CommandEnd => ({ outcome: 'refused', reason, data: null })
 
-const refusedFor = (reason: CommandReason | undefined): CommandEnd | undefined => reason && refused(reason)
-
-/** Begins the command; its end where there is nothing to wait for. */
-function begin(context: Context, id: string, body: HubCommand): CommandEnd | undefined {
-  switch (body.name) {
-    case 'open_bin':
-    case 'close_bin':
-    case 'raise_bin':
-    case 'lower_bin': {
-      const bin = viewBins(context).find((view) => view.number === body.bin)
-      if (!bin) return refused('not_found')
-      const reason = hindrance(actions[body.name], bin)
-      if (reason) return refused(reason)
-      intend(context, { device: binDevice(bin.number), action: actions[body.name], commandId: id })
-      return undefined
-    }
-    case 'get_bin_status': {
-      const bin = viewBins(context).find((view) => view.number === body.bin)
-      return bin ? { outcome: 'executed', reason: null, data: binHealth(context, bin) } : refused('not_found')
-    }
-    case 'open_delivery':
-      return openDelivery(context, id, body.order_id, body.bins)
-    case 'test_dispense':
-      return refusedFor(beginTestDispense(context, id, body))
-    case 'cycle_bin':
-      return refusedFor(beginCycles(context, id, body))
-    case 'open_fridge':
-    case 'close_fridge':
-    case 'open_main_door':
-      return refusedFor(beginDoorCommand(context, id, body))
-    case 'reconnect_bin':
-      return refusedFor(beginReconnect(context, id, binDevice(body.bin)))
-    case 'reconnect_fridge':
-      return refusedFor(beginReconnect(context, id, fridgeDevice(body.fridge)))
-    case 'settle_operation': {
-      const reason = settleByCommand(context, body.operation_id, body.happened)
-      return reason ? refused(reason) : { outcome: 'executed', reason: null, data: null }
-    }
-    case 'cancel_order': {
-      const refusal = cancelOrder(context, body.order_id)
-      return refusal ? refused(refusal) : { outcome: 'executed', reason: null, data: null }
-    }
-    case 'reduce_order':
-      return reduceOrder(context, body.order_id, body.lines)
-        ? { outcome: 'executed', reason: null, data: null }
-        : refused('not_found')
+function motion(action: BinAction): Executor<{ bin: number }> {
+  return (context, id, { bin: number }) => {
+    const bin = viewBins(context).find((view) => view.number === number)
+    if (!bin) return 'not_found'
+    const reason = hindrance(action, bin)
+    if (reason) return reason
+    intend(context, { device: binDevice(number), action, commandId: id })
+    return undefined
   }
 }
 
@@ -132,12 +126,12 @@ function openDelivery(
   id: string,
   orderId: string,
   numbers: readonly number[],
-): CommandEnd | undefined {
+): CommandEnd | CommandReason | undefined {
   const order = context.journal.orders.find(orderId)
-  if (!order) return refused('not_found')
+  if (!order) return 'not_found'
   if (order.phase === 'queued' || order.phase === 'recovering' || order.phase === 'preparing')
-    return refused('interlock')
-  if (!deliverable.has(order.phase)) return refused('too_late')
+    return 'interlock'
+  if (!deliverable.has(order.phase)) return 'too_late'
   const bins = viewBins(context)
   const immediate: BinResult[] = []
   let begun = 0
