@@ -26,7 +26,7 @@ export function pauseAfter(
     (isRepeatable &&
       (failure.status === 503 ||
         passing.includes(failure.code) ||
-        // The service still executes the former try, whose answer was lost.
+        // The service still executes the former try; its answer was lost.
         (failure.code === 'idempotency_key_in_use' && number > 1)))
   if (!isWorthIt || number >= tries) return null
   const asked = failure.retryAfterMs ?? 0
@@ -36,7 +36,7 @@ export function pauseAfter(
   return Math.max(asked, pause / 2 + (random() * pause) / 2)
 }
 
-/** POSTs that accept an `Idempotency-Key`: the `idempotent` ones of the table of routes. */
+/** POSTs that accept an `Idempotency-Key`: routes with `idempotent` in the table. */
 const keyed =
   /order|\/deals\/|\/(controls|operations)\/|\/request_door_open|\/users\/(payments|wallet)\/|\/owners\/(webhooks|maintenance|owner\/banners)/
 

@@ -13,7 +13,7 @@ type Item<Answer> = Answer extends readonly (infer I)[]
     ? I
     : never
 type Pages = { page?: unknown } | { cursor?: unknown } | { after?: unknown } | { offset?: unknown }
-/** Endpoints whose answers are pages of a list. */
+/** Endpoints that answer with pages of a list. */
 export type Paged = {
   [E in Endpoint]: Api[E]['query'] extends infer Q
     ? Q extends object
@@ -110,6 +110,6 @@ export interface ClientOptions {
   retry?: Partial<Retry>
   /** Timeout of one try in milliseconds (default 30,000). */
   timeoutMs?: number
-  /** Fetch, clock and randomness. Default: those of the surroundings. */
+  /** Fetch, clock and randomness. Default: those of the runtime. */
   system?: Partial<ClientSystem>
 }

@@ -14,7 +14,9 @@ import {
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
-/** A contact is verified where a token has proved it: then it is of this user alone. Any other is as the user says. */
+/**
+ * A contact is verified if a token proved it; then only this user has it. Any other contact is as the user entered it.
+ */
 export const ShownContacts = {
   email: z.string().nullable().describe('E-mail address in small letters; null if there is none.'),
   email_verified: z

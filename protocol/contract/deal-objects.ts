@@ -146,7 +146,7 @@ function requireWithin(
   if (value !== null && value > maximum) context.addIssue({ code: 'too_big', maximum, ...issue })
 }
 
-/** A deal's trigger as it is sent: what its type needs must be there. */
+/** A deal's trigger in a request: the fields that its type needs are required. */
 export const NewTrigger = z
   .object({
     type: TriggerType,
@@ -270,7 +270,7 @@ function checkDates({ start, end }: Dates, context: Context): void {
 }
 
 /**
- * Body of `POST DEALS/` (O §4.7). Beyond what the document lists it takes the resource's other fields that can be written:
+ * Body of `POST DEALS/` (O §4.7). In addition to the document's fields it accepts the resource's other writable fields:
  * `display_text`, `priority` (default 0), `is_deal_active` (default true).
  */
 export const NewDeal = z
@@ -311,7 +311,10 @@ export const DealUpdate = z
   })
   .superRefine(checkDates)
 
-/** A line of a cart whose prices are the caller's. Unknown fields are ignored: callers send lines of their own carts. */
+/**
+ * A line of a cart with the caller's own prices. Unknown fields are ignored, because callers send lines of their own
+ * carts.
+ */
 export const CartItem = z
   .object({
     product_id: ProductId,

@@ -32,7 +32,7 @@ const write = { kind: 'api', scope: 'promotions:write' } as const
 const HubPath = z.object({ hub_id: HubId })
 const DealPath = z.object({ deal_id: Id.describe('Number of the deal.') })
 
-/** Of one user's or device's cart. */
+/** The cart of one user or device. */
 const cartFields = {
   hub_id: HubId,
   user_id: Id.nullable()

@@ -82,7 +82,7 @@ export function errorsOf(route: Route): ErrorCode[] {
   const codes = new Set<ErrorCode>([
     ...byAuth(route),
     ...(route.hub ? (['hub_access_denied', 'hub_not_found'] as const) : []),
-    // Of a retired hub.
+    // For a retired hub.
     ...(route.hub && route.interface === 'owner' && route.method !== 'GET'
       ? (['hub_not_accepting_orders'] as const)
       : []),

@@ -14,7 +14,7 @@ export const Cents = z.int()
 /** An instant: ISO 8601 in UTC with a trailing `Z` (O §1). */
 export const Timestamp = z.iso.datetime()
 
-/** Ids with the sentence that they have wherever they appear. */
+/** Id parameters, each with the description that it has everywhere. */
 export const HubId = Id.describe('Number of the hub.')
 export const UserId = Id.describe('Number of the customer.')
 export const OrderId = Id.describe('Number of the order.')
@@ -137,7 +137,7 @@ const phoneRule = 'must be a phone number in E.164, such as +15550100000'
  */
 export const PhoneNumber = z.string().overwrite(withoutSeparators).regex(E164, phoneRule)
 
-/** The same in a query, where an unencoded plus sign arrives as a blank. */
+/** The same in a query, in which an unencoded plus sign arrives as a space. */
 export const PhoneInQuery = z
   .string()
   .overwrite((text) => withoutSeparators(text.replace(/^ /, '+')))

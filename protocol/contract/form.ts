@@ -4,8 +4,8 @@ export const KIB = 1024
 export const MIB = 1024 * KIB
 
 /**
- * The multipart form of a route, as data. Text fields are read as query parameters are; one whose schema is an object is
- * JSON (O §4.5 `formData`, §4.7 `dealData`). Files are streamed to the media store, and judged by what is in them.
+ * The multipart form of a route, as data. Text fields are parsed like query parameters; a field with an object
+ * schema is JSON (O §4.5 `formData`, §4.7 `dealData`). Files are streamed to the media store and checked by their content.
  */
 export interface Form {
   fields: z.ZodObject
@@ -26,7 +26,7 @@ export type MediaFolder = 'maintenance' | 'banners' | 'deals' | 'profiles' | 'pr
 /** A field of files. A kind without a limit is refused. */
 export interface FileField {
   required?: true
-  /** 1 where absent. */
+  /** Default 1. */
   maxFiles?: number
   /** Largest image in bytes: png, jpeg, webp, gif. */
   imageBytes?: number
@@ -60,7 +60,7 @@ export interface FormFile {
   fieldname: string
   /** As its sender called it: text, never a path. */
   original_name: string
-  /** As its content says. */
+  /** The media type that the content shows. */
   mime_type: string
   /** Bytes. */
   size: number

@@ -43,7 +43,7 @@ const SshErrorType = namedEnum('SshErrorType', 'Cause of the failure.', {
   timeout: 'no answer in time; whether the change was made is unknown.',
   command_failed: 'the command failed at the hub.',
 })
-/** Data of a command that took time: its id, what it left, and how long it took. */
+/** Data of a command: its id, the resulting position, and its duration. */
 const acted = <const Left extends z.ZodRawShape>(id: string, description: string, left: Left) =>
   z.object({ command_id: CommandId, ...left, duration_ms: DurationMs }).meta({ id, description })
 const doorMoved = acted('BinDoorMoved', 'Result of a motion of a bin’s door.', {

@@ -35,7 +35,7 @@ export const OwnerProduct = InventoryProduct.extend({ image_url: ImageUrl }).met
   description: 'A product of a hub with stock, prices and image.',
 })
 
-/** One row of a hub, and what stands in it. */
+/** One row of a hub, with its product and stock. */
 export const Facing = z
   .object({
     cabinet: Location.shape.cabinet.describe('Number of the cabinet, 1 to 4.'),
@@ -225,7 +225,7 @@ export const ownerInventoryRoutes = defineRoutes(
       at: 'PUT /owners/product/{product_id}/update_upc',
       params,
       body: z.strictObject({
-        // The pattern is the stored form: a caller who sends it needs no other.
+        // The pattern describes the stored form. Other forms are accepted too.
         upc: UpcText.meta({
           pattern: '^\\d{12}$',
           description:

@@ -124,7 +124,7 @@ export const ownerMaintenanceRoutes = defineRoutes(
     'owner.maintenance.list': {
       at: 'GET /owners/maintenance/reports',
       query: z.object({
-        /** A hub's id; where it is absent or empty, all hubs that the credential reaches. */
+        /** A hub's id; if absent or empty, all hubs of the credential. */
         hub_id: z
           .string()
           .regex(/^\d{0,15}$/, 'must be the number of a hub, written in digits')

@@ -22,7 +22,7 @@ const OperationResolver = namedEnum('OperationResolver', 'What resolved the oper
   hub: 'the hub; the cloud does not know by what.',
 })
 
-/** A motion whose hub could not learn whether it happened, and its resolution (I1). */
+/** A motion with an unknown outcome, and its resolution (I1). */
 export const Operation = z
   .object({
     id: z.uuid().describe('UUID of the operation.'),

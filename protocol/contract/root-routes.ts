@@ -66,7 +66,7 @@ export const fileRoutes = defineRoutes(
     'root.files': {
       at: 'GET /files/{path}',
       openEnded: true,
-      // Whoever has an address was given it; a page full of images is no abuse.
+      // A caller needs the address from the service, and a page may show many images.
       rate: 'unlimited',
       params: z.object({ path: z.string().describe('Place of the file, from its signed address.') }),
       query: z.object({
@@ -91,7 +91,7 @@ export const fileRoutes = defineRoutes(
   },
 )
 
-/** The embedded identity issuer. Served only where no other issuer is configured, never in production. */
+/** The embedded identity issuer. Served only if no external issuer is configured, and never in production. */
 export const demoRoutes = defineRoutes(
   { interface: 'root', auth: { kind: 'none' }, rate: 'unlimited', tag: 'Identity' },
   {

@@ -21,7 +21,10 @@ export interface Route {
   /** Field schemas are of parsed values: integers as `z.int()`. The HTTP layer reads them out of strings. */
   params?: z.ZodObject
   query?: z.ZodObject
-  /** Of the JSON body. Every object in it is strict (`z.strictObject`): a misspelt field must not change what a call does. */
+  /**
+   * The JSON body. Every object in it is strict (`z.strictObject`): a misspelt field must not change the effect of a
+   * call.
+   */
   body?: z.ZodObject
   /** Unknown fields of the body are ignored. */
   ignoresUnknown?: true
@@ -31,19 +34,19 @@ export interface Route {
   form?: Form
   /** The handler gets the unparsed body: a webhook's signature covers its bytes. */
   rawBody?: true
-  /** Headers for the signature. One of them must be present before the body is read. */
+  /** Headers for the signature. The request must have at least one of them before the body is read. */
   signedBy?: readonly string[]
   /** Schema of the success body. */
   response: z.ZodType
   /** Schema of each message of an event stream. */
   message?: z.ZodType
-  /** Success status; 200 where absent. A 204 has no body: its `response` is `z.undefined()`. */
+  /** Success status (default 200). A 204 has no body: its `response` is `z.undefined()`. */
   status?: number
   /** Another success status, with the same body. */
   alsoStatus?: number
   /**
-   * Media type of the success body; JSON where absent. `application/octet-stream` is a `ReadableStream`, whose handler
-   * names its type; `text/event-stream` is one too.
+   * Media type of the success body; JSON by default. `application/octet-stream` is a `ReadableStream`, and the handler names
+   * its type; `text/event-stream` is a `ReadableStream` too.
    */
   produces?: 'text/html' | 'application/octet-stream' | 'text/event-stream'
   /** Media type that the caller can request with `Accept` instead of JSON. */
@@ -56,18 +59,18 @@ export interface Route {
   openEnded?: true
   /** Query or path parameter with the hub that an `api` credential needs access to. */
   hub?: string
-  /** An owner from whom the hub was moved reads the books of that owner's own time here. */
+  /** A former owner of the hub may read here the records of that owner's time. */
   formerOwners?: true
-  /** Error codes beyond those that follow from the other fields. */
+  /** Error codes in addition to those that follow from the other fields. */
   errors?: readonly ErrorCode[]
   /**
-   * The specific code for a bad value where the document names one: `body.quantity` → `invalid_quantity`,
+   * The specific code for a bad value, if the document names one: `body.quantity` → `invalid_quantity`,
    * `body.formData.hubId` → `hub_id_required`. Without places in lists.
    */
   badValues?: Readonly<Record<string, ErrorCode>>
   /**
    * Makes the body for a request that fails validation, if the route answers it with the success status (O §4.6, bins over
-   * SSH). It gets the query as it was sent, and the problem as a sentence.
+   * SSH). It gets the unparsed query and the problem as a sentence.
    */
   invalidBody?: (query: Readonly<Record<string, string>>, message: string) => unknown
   /**
@@ -82,7 +85,7 @@ export interface Route {
   description?: string
   /** Dates (`YYYY-MM-DD`). */
   deprecated?: { since: string; sunset: string }
-  /** Headers of success beyond those that follow from the other fields (`headers.ts`). */
+  /** Headers of success in addition to those that follow from the other fields (`headers.ts`). */
   headers?: readonly ('X-Total-Count' | 'Link' | 'X-Incomplete')[]
   examples?: { body?: unknown; response?: unknown }
 }
@@ -103,7 +106,7 @@ export type Auth =
   | { kind: 'diag'; scope: Scope }
   | { kind: 'none' }
 
-/** Requests per minute, and whose requests are counted. */
+/** Requests per minute, and the caller that they count for. */
 export interface Rate {
   requests: number
   by: 'credential' | 'address'
@@ -122,7 +125,7 @@ export const rateClasses = {
   open: { requests: 360, by: 'address' },
   /** Look-ups that could be used to enumerate, with a credential or without; by address. */
   lookup: { requests: 10, by: 'address' },
-  /** New guests of a network, because a limit per user does not bind callers who can be new users at any time. */
+  /** New guests of a network. A limit per user does not bind callers who can become new users at any time. */
   guest: { requests: 20, by: 'address', shared: 'guests' },
   /**
    * Signed calls of the card processor, signed addresses of files, and tokens of the demo's issuer. Their answers carry no rate
@@ -133,7 +136,7 @@ export const rateClasses = {
 export type RateClass = keyof typeof rateClasses
 export type RateClasses = Readonly<Record<RateClass, Rate>>
 
-/** The allowances that a call of a route takes from. The first one, the smallest, is the one that its answers tell of. */
+/** The allowances that a call of a route uses. Its answers report the first one, which is the smallest. */
 export const ratesOf = ({
   rate,
   alsoRate,

@@ -4,19 +4,19 @@ import { BinHealth, DoorLock, DoorPosition, LiftPosition } from './hub-health.ts
 import type { Scope } from './scopes.ts'
 
 /**
- * Every command that a hub executes, each as one row. The message on the wire, the hub's executor, the API's routes and
- * their handlers, the hub's own page, the steps of scenarios and the table in `mqtt/SPEC.md` §6 all derive from it.
+ * The commands of a hub, one row for each. The message on the wire, the hub's executor, the API's routes and handlers,
+ * the hub's page, the steps of scenarios and the table in `mqtt/SPEC.md` §6 all derive from it.
  *
  * A command moves or reads something now. Desired state (`enable_bin`, `stop_orders`) is sent as an entry instead.
  */
 export interface HubCommand {
-  /** What it does, in the imperative. */
+  /** The action, in the imperative. */
   summary: string
-  /** Callers besides the hub's page. `owner`: an API credential with this scope. */
+  /** Callers in addition to the hub's page. `owner`: an API credential with this scope. */
   callers: { owner?: Scope; customer?: true }
-  /** As on the wire. */
+  /** The parameters in their form on the wire. */
   parameters: z.ZodRawShape
-  /** `CommandResult.data` of an executed command; null if it has none. */
+  /** `CommandResult.data` of an executed command; null if there is none. */
   result: Result | null
   /** An example of that data. */
   example: Readonly<Record<string, unknown>> | null
@@ -24,23 +24,23 @@ export interface HubCommand {
   deadline: number
   /** Added to `deadline` for each of the command's `cycles`. */
   deadlinePerCycle?: number
-  /** Whether a caller who does not know the outcome can send it again: a second execution changes nothing more. */
+  /** Whether a caller without an answer can send it again: a second execution changes nothing more. */
   isRepeatable: boolean
   /** Present: `POST /owners/controls/<name>` sends it. `note` is a sentence for that route's description. */
   route?: { note?: string }
-  /** Action in the audit log if it is not `controls.<name>`. */
+  /** The action in the audit log, if it differs from `controls.<name>`. */
   auditAction?: (parameters: never) => string
   /** Present: a technician can send it at the hub. */
   page?: PageAction
 }
 
 export interface PageAction {
-  /** Below `/api/` of the hub: `bins/{bin}/open`. The parameters that it does not name are in the body. */
+  /** The path below `/api/` of the hub: `bins/{bin}/open`. The other parameters are in the body. */
   path: string
   button: string
-  /** False if the technician must hold the button: the command cannot be taken back. */
+  /** False if the command cannot be undone: the technician must hold the button. */
   isSafe: boolean
-  /** Parameters that the caller may leave out, with their defaults. */
+  /** Defaults of optional parameters. */
   defaults?: Readonly<Record<string, unknown>>
 }
 
@@ -57,7 +57,7 @@ const fridge = z.int().min(1).max(8).describe('Number of the fridge.')
 const order_id = z.uuid()
 const duration_ms = z.int().describe('Duration in milliseconds.')
 
-/** Of a line so many units are still wanted, whatever was ordered: those that have not begun to be dispensed are left out. */
+/** The units of a line that are still wanted. Other units whose dispense has not started stay on the shelf. */
 export const WantedLine = z.object({ line_id: z.int(), wanted: z.int().min(0) })
 export type WantedLine = z.infer<typeof WantedLine>
 
@@ -253,7 +253,6 @@ type BodyOf<Name extends CommandName> = { name: Name } & (keyof Table[Name]['par
 export type CommandBody<Name extends CommandName = CommandName> = { [N in Name]: BodyOf<N> }[Name]
 
 export const commandNames = Object.keys(hubCommands) as CommandName[]
-/** The row of a command, as one of many. */
 export const commandRow = (name: CommandName): HubCommand => hubCommands[name]
 
 const bodies = commandNames.map((name) =>
@@ -271,7 +270,7 @@ export function deadlineOf(body: CommandBody): number {
 export const auditActionOf = (body: CommandBody): string =>
   commandRow(body.name).auditAction?.(body as never) ?? `controls.${body.name}`
 
-/** The device, order or operation that a command is about: `bin-2`, `order-<uuid>`. */
+/** The device, order or operation of a command: `bin-2`, `order-<uuid>`. */
 export function objectOf(body: CommandBody): string {
   if ('bin' in body) return `bin-${body.bin}`
   if ('fridge' in body) return `fridge-${body.fridge}`

@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { namedEnum } from './named-enum.ts'
 import { StorageFault } from './storage.ts'
 
-/** How the parts of a hub are, as the hub reports them and the API shows them. */
+/** The health of a hub's parts, as the hub reports it and the API shows it. */
 
-/** Of a bin or a fridge. */
 export const DeviceStatus = namedEnum('DeviceStatus', 'State of the device.', {
   healthy: 'the device works.',
   maintenance: 'the device is in maintenance.',
@@ -24,7 +23,6 @@ export const LiftPosition = namedEnum('LiftPosition', 'Position of a bin’s lif
   moving: 'the lift is moving.',
   unknown: 'the hub does not know.',
 })
-/** The lock of a door, with its contact. */
 export const DoorLock = namedEnum('DoorLock', 'State of a door with a lock.', {
   locked: 'the door is closed and locked.',
   unlocked: 'the door is closed and unlocked.',
@@ -34,7 +32,7 @@ export const DoorLock = namedEnum('DoorLock', 'State of a door with a lock.', {
 
 export const BinHealth = z.object({
   bin_number: z.int().min(1).max(9),
-  /** Units that fit into it at once. */
+  /** The number of units that fit. */
   capacity: z.int().min(1),
   enabled: z.boolean(),
   status: DeviceStatus,
@@ -51,7 +49,7 @@ export const FridgeHealth = z.object({
   enabled: z.boolean(),
   status: DeviceStatus,
   temperature: z.number().nullable(),
-  /** It was too warm for too long, and nobody has confirmed it since. */
+  /** The fridge was too warm for too long, and no person has confirmed it since. */
   shutoff: z.boolean(),
 })
 export const DoorHealth = z.object({ door: z.string().max(40), status: DoorLock })
@@ -61,9 +59,9 @@ export const HubHealth = z.object({
   bins: z.array(BinHealth).max(9),
   fridges: z.array(FridgeHealth).max(9),
   doors: z.array(DoorHealth).max(64),
-  /** Operations whose outcome nobody knows yet (I1), for the owner to settle. */
+  /** Number of operations with an unknown outcome (I1), for the owner to settle. */
   unknown_operations: z.int(),
-  /** Why the hub cannot use its storage; absent while the storage works. Since version 11. */
+  /** The hub's storage failure; absent while the storage works. Since version 11. */
   storage: StorageFault.optional(),
 })
 export type HubHealth = z.infer<typeof HubHealth>

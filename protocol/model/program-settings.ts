@@ -12,13 +12,13 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
   /** Parses the text of the value. Use `numberText` for numbers. */
   schema: T
   describe: string
-  /** Heading under which `--help` lists it; that of its table where absent. */
+  /** The heading in `--help`; by default the heading of its table. */
   group?: string
-  /** A limit or a detail with a sound default, which few operators change: only `--help --all` lists it. */
+  /** A limit or detail with a sound default that few operators change: only `--help --all` lists it. */
   isLimit?: true
-  /** Least and greatest number. */
+  /** Minimum and maximum. */
   bounds?: readonly [min: number, max: number]
-  /** What holds where it is not set, in words. A setting without it may be left out and is then undefined. */
+  /** The default, in words. A setting without it is optional and may be undefined. */
   standard?: string
   required?: true
   /** Output never shows its value, because it is or contains a password. */
@@ -132,12 +132,12 @@ export const prefixed = <T extends Record<string, Setting | number>>(prefix: str
 /** Settings under one heading of `--help`. */
 export const inGroup = <T extends SettingsTable>(group: string, table: T): T => stamped(table, { group })
 
-/** Limits under one heading of `--help --all`. Settings of the table that have a group are no limits. */
+/** Limits under one heading of `--help --all`. A setting of the table with its own group is not a limit. */
 export const limits = <T extends SettingsTable>(group: string, table: T): T =>
   stamped(table, { group, isLimit: true })
 
 function stamped<T extends SettingsTable>(table: T, stamp: Pick<Setting, 'group' | 'isLimit'>): T {
-  // A setting that stands in several places is one.
+  // A setting that occurs in several groups stays one object.
   const known = new Map<Setting, Setting>()
   const one = (setting: Setting): Setting => {
     if (setting.group !== undefined) return setting
@@ -247,7 +247,7 @@ function readFile(
 /** Width of the text of `--help`, in columns. */
 const HELP_WIDTH = 100
 
-/** The text of `--help`: the usage, and the settings under their headings. `all`: the limits, too. */
+/** The text of `--help`: the usage, and the settings under their headings. `all`: also the limits. */
 export function helpText(usage: string, table: SettingsTable, all = false): string {
   const sections = new Map<string, Map<string, string>>()
   const hidden = new Set<string>()

@@ -2,7 +2,6 @@ import type { Log } from './log.ts'
 import { duration, limits } from './program-settings.ts'
 import type { Clock } from './runtime.ts'
 
-/** How long a program may take to stop; every program has it. */
 export const { shutdownTimeout } = limits('Service', {
   shutdownTimeout: duration(
     8000,

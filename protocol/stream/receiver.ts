@@ -1,16 +1,15 @@
 /**
- * The receiving half of the reliable stream: pure. The caller applies what it is told to, and moves its
- * stored position, in one transaction; then acknowledges.
+ * The receiving half of the reliable stream: pure. In one transaction the caller applies the entries of the verdict and
+ * moves its stored position. Then it acknowledges.
  *
- * A position carries the tag of the entry at its cursor. A batch names the tag of the entry before its first: where the
- * two differ, the sender's store is not the one that sent what was applied here (it was restored from a copy), although
- * its epoch is the same. Without this, the entries that the copy had lost and others that took their numbers would be
- * taken for the same.
+ * A position contains the tag of the entry at its cursor. A batch contains the tag of the entry before its first. If
+ * the two differ, the sender's store was restored from a copy, although its epoch is the same. Without tags, lost
+ * entries and new entries with the same numbers would look equal.
  */
 
 export interface ReceiverState {
   epoch: string | null
-  /** Applied through here. */
+  /** The last applied entry. */
   cursor: number
   /** The tag of the entry at the cursor; 0 before the first. */
   tag: number
@@ -20,7 +19,7 @@ export interface BatchHead {
   epoch: string
   first: number
   previousTag: number
-  /** The oldest entry that the sender still has. */
+  /** The oldest entry that the sender still stores. */
   oldest: number
   /** The tags of the entries, in order. */
   tags: readonly number[]
@@ -29,24 +28,24 @@ export interface BatchHead {
 export type Verdict =
   /** Drop the first `skip` entries, apply the rest, move to `next`, acknowledge. */
   | { kind: 'apply'; skip: number; next: ReceiverState }
-  /** All of it is applied already: acknowledge again. */
+  /** All entries are already applied: acknowledge again. */
   | { kind: 'duplicate' }
-  /** Entries are missing before it: hold nothing, acknowledge with `resend` (I8). */
+  /** Entries before the batch are missing: store nothing, acknowledge with `resend` (I8). */
   | { kind: 'gap' }
   /** Acknowledge with `fork`: the sender begins a new epoch. */
   | { kind: 'fork' }
-  /** Of an epoch that `hello` or `welcome` has not announced: ignore it. */
+  /** The epoch was not announced by `hello` or `welcome`: ignore the batch. */
   | { kind: 'foreign' }
 
 export interface ReceiverOptions {
-  /** A lossy stream's sender overwrites its oldest entries: what it no longer has is not waited for. */
+  /** The sender of a lossy stream overwrites its oldest entries: do not wait for those. */
   lossy: boolean
 }
 
 /**
- * What to do with the epoch that a sender announces: `same`; `new`: take it up from 0, and keep the old one as history;
- * `left`: the receiver has moved on from it. That is an old message, or a sender restored to its past: a receiver never
- * goes back (it would apply again what it has applied), but answers `fork` or `restart`.
+ * How to handle the epoch that a sender announces. `same`: continue. `new`: follow it from 0 and keep the old one as
+ * history. `left`: the receiver has followed a later one since. A `left` epoch comes from an old message or a restored
+ * sender. The receiver never returns to it, because it would apply entries twice; it answers `fork` or `restart`.
  */
 export function judgeEpoch(
   current: string | null,
@@ -57,7 +56,6 @@ export function judgeEpoch(
   return hasLeft(offered) ? 'left' : 'new'
 }
 
-/** Judges one batch. */
 export function judgeBatch(state: ReceiverState, batch: BatchHead, options: ReceiverOptions): Verdict {
   if (batch.epoch !== state.epoch) return { kind: 'foreign' }
   const last = batch.first + batch.tags.length - 1

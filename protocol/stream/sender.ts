@@ -1,29 +1,30 @@
 /**
- * The sending half of the reliable stream: pure, and the same in both directions. Entries live in the
- * caller's store; this decides which go out when, and which may be forgotten. The caller
- * - appends an entry in the transaction of the row that it reports, then dispatches `appended`;
- * - carries out the effects in their order;
- * - on `send` publishes one batch, and dispatches `sent` before any other event; where nothing is left to read it does not;
- * - arms one timer on `arm`, replacing an earlier one, and dispatches `timeout` when it fires;
- * - on `ask` asks where the receiver stands, and dispatches `connected` when the answer comes;
- * - on `fork` mints a new epoch, and starts again from `initialSender`; so too when its connection has ended.
+ * The sending half of the reliable stream: pure, and the same in both directions. The caller stores the entries; this
+ * code decides when to send them and which to delete. The caller
  *
- * A connection loses nothing that it carries, however slowly: what is sent and not acknowledged is most likely under way.
- * So nothing goes out a second time but what the receiver says that it lacks: behind a gap, or in its answer to an `ask`.
+ * - appends an entry in the transaction that changes the reported row, then dispatches `appended`;
+ * - executes the effects in their order;
+ * - on `send` publishes one batch and dispatches `sent` before any other event, or nothing if no entry is left to read;
+ * - on `arm` starts one timer, which replaces an earlier one, and dispatches `timeout` when it fires;
+ * - on `ask` requests the receiver's position, and dispatches `connected` when the answer arrives;
+ * - on `fork`, and after its connection has ended, begins again with `initialSender`; on `fork` with a new epoch.
+ *
+ * A connection loses nothing that it carries, however slow it is, so an unacknowledged entry is probably still under
+ * way. Only entries that the receiver reports as missing are sent again: after a gap, or after its answer to `ask`.
  */
 
 export interface SenderLimits {
-  /** Entries in one batch. */
+  /** Maximum of entries in one batch. */
   batchEntries: number
-  /** Bytes of entries in one batch; a longer entry goes alone. */
+  /** Maximum of bytes in one batch; a longer entry is sent in a batch of its own. */
   batchBytes: number
-  /** Bytes of entries sent ahead of the acknowledgement, at the beginning of a connection. */
+  /** Bytes that may be sent ahead of the acknowledgement at the beginning of a connection. */
   windowBytes: number
-  /** The most of them. */
+  /** Maximum of `windowBytes`. */
   maxWindowBytes: number
-  /** The window grows by what is acknowledged within this, and shrinks where that takes twice as long. */
+  /** The window grows by the bytes that are acknowledged within this time, and shrinks if it takes twice as long. */
   promptMs: number
-  /** Silence after which the receiver is asked where it stands; doubles up to `maxAskMs`. */
+  /** Silence after which the sender requests the receiver's position; doubles up to `maxAskMs`. */
   askMs: number
   maxAskMs: number
 }
@@ -33,46 +34,48 @@ export interface SentBatch {
   /** Its last entry. */
   last: number
   bytes: number
-  /** On the caller's monotonic clock. */
+  /** When it was sent, on the caller's monotonic clock. */
   atMs: number
 }
 
 export interface SenderState {
   epoch: string
-  /** Acknowledged through here, by the receiver's commit; or overwritten, in a lossy stream. */
+  /**
+   * The last entry that the receiver has committed and acknowledged; in a lossy stream also the last overwritten one.
+   */
   base: number
   /** The newest entry in the store. */
   last: number
-  /** Sent through here on this connection. */
+  /** The last entry that was sent on this connection. */
   sent: number
-  /** What was sent behind `base`, in order. */
+  /** The batches that were sent after `base`, in order. */
   outstanding: readonly SentBatch[]
-  /** 0: as at the beginning of a connection. */
+  /** 0 at the beginning of a connection. */
   windowBytes: number
   connected: boolean
   /** Consecutive timeouts without progress. */
   asked: number
-  /** The timer runs. It is not wound up again by what is no progress: a busy store would put it off for ever. */
+  /** The timer runs. Only progress restarts it: otherwise a busy store would delay it without end. */
   armed: boolean
   /**
-   * The base from which a gap has been answered already. One lost batch makes a gap of every batch behind it; answering
-   * each with the whole window would flood the network that lost it.
+   * The base at which a gap was answered. One lost batch makes a gap for every later batch. Answering each with the
+   * whole window would flood the network that lost it.
    */
   answeredGap: number | null
 }
 
 export type SenderEvent =
   /**
-   * The receiver told where it stands, under the same epoch. `ours`: the tag that it named is that of the sender's own
-   * entry at the cursor (`isOurs`). `atLeast`: what it must have reached if its history is this sender's: for a hub the
-   * base that its hello named; for the cloud its base at the first hello of a session, 0 at a repeated one. `sentBefore`:
-   * what had been sent when it was asked, and came before the question; where the receiver lacks some of it, that is lost.
+   * The receiver's position under the same epoch. `ours`: its tag equals the tag of the sender's own entry at the
+   * cursor (`isOurs`). `atLeast`: the position that it must have reached if the histories agree. For a hub this is the
+   * base in its hello. For the cloud it is its base at the first hello of a session, and 0 at a repeated one.
+   * `sentBefore`: the last entry that was sent before the request; if the receiver lacks some of them, they are lost.
    */
   | { type: 'connected'; cursor: number; ours: boolean; atLeast: number; sentBefore: number }
   | { type: 'appended'; last: number }
-  /** A lossy stream has overwritten its entries through here. */
+  /** A lossy stream has overwritten its entries up to `through`. */
   | { type: 'overwritten'; through: number }
-  /** A batch has gone out, from the first entry that `send` named through `last`. */
+  /** A batch was sent, from the first entry of the effect `send` to `last`. */
   | ({ type: 'sent' } & SentBatch)
   | {
       type: 'acked'
@@ -86,15 +89,15 @@ export type SenderEvent =
   | { type: 'timeout' }
 
 export type SenderEffect =
-  /** One batch from `first` on: at most so many entries and bytes, one entry at least. */
+  /** Send one batch that begins at `first`: at most `entries` entries and `bytes` bytes, but at least one entry. */
   | { type: 'send'; first: number; entries: number; bytes: number }
-  /** Entries through here are the receiver's now. Nothing but its acknowledgement after its commit says so (I4). */
+  /** Delete entries up to `through`. Only the receiver's acknowledgement after its commit allows this (I4). */
   | { type: 'forget'; through: number }
   | { type: 'arm'; afterMs: number }
   | { type: 'disarm' }
-  /** Nothing has been acknowledged for long: the receiver may have lost it, or died. */
+  /** No acknowledgement for a long time: the receiver may have lost the entries, or died. */
   | { type: 'ask' }
-  /** The receiver stands where this sender has never been: the histories differ, a new epoch is due. */
+  /** The receiver's position is not in this sender's history: begin a new epoch. */
   | { type: 'fork' }
 
 export interface SenderStep {
@@ -119,8 +122,8 @@ export function initialSender(position: { epoch: string; base: number; last: num
 }
 
 /**
- * Whether a receiver's position lies in this sender's history, as far as the sender can know: it compares the tags where
- * it still has the entry (`tagAt` gives the tag at `base` too); what it forgot was compared before it was forgotten.
+ * Whether a receiver's position is in this sender's history. Compares the tags if the sender still stores the entry;
+ * `tagAt` also has the tag at `base`. Deleted entries were compared before they were deleted.
  */
 export function isOurs(
   position: { cursor: number; tag: number },
@@ -131,7 +134,6 @@ export function isOurs(
   return position.cursor < sender.base || tagAt(position.cursor) === position.tag
 }
 
-/** One step of the sender. */
 export function stepSender(state: SenderState, event: SenderEvent, limits: SenderLimits): SenderStep {
   switch (event.type) {
     case 'connected': {
@@ -186,7 +188,7 @@ export function stepSender(state: SenderState, event: SenderEvent, limits: Sende
   }
 }
 
-/** Nothing goes out any more, and nothing is forgotten, until the new epoch. */
+/** Sends and deletes nothing until the new epoch. */
 function fork(state: SenderState): SenderStep {
   return { state: initialSender(state), effects: [{ type: 'disarm' }, { type: 'fork' }] }
 }
@@ -203,7 +205,7 @@ function moveBase(state: SenderState, through: number): SenderState {
 
 const sendAgain = (state: SenderState): SenderState => ({ ...state, sent: state.base, outstanding: [] })
 
-/** A window that is larger than what the line carries in `promptMs` would only wait in front of it. */
+/** A window larger than the line carries in `promptMs` would only queue in front of the line. */
 function adjustWindow(
   state: SenderState,
   { cursor, atMs }: { cursor: number; atMs: number },
@@ -220,10 +222,10 @@ function adjustWindow(
 
 const sumBytes = (batches: readonly SentBatch[]): number => batches.reduce((sum, { bytes }) => sum + bytes, 0)
 
-/** So many batches fill a window. */
+/** Number of batches that fill a window. */
 const BATCHES = 4
 
-/** Sees to the timer, then sends the next batch where the window has room for it. */
+/** Updates the timer, then sends the next batch if the window has room. */
 function pump(state: SenderState, effects: SenderEffect[], limits: SenderLimits): SenderStep {
   if (!state.connected) return { state, effects }
   const { base, last, sent, outstanding, asked } = state

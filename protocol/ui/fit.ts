@@ -1,4 +1,4 @@
-/** The text, or as much of its beginning as fits, with an ellipsis. `widthOf` measures a text. */
+/** The text, or the longest beginning that fits, with an ellipsis. `widthOf` measures a text. */
 export function fit(text: string, width: number, widthOf: (text: string) => number): string {
   if (widthOf(text) <= width) return text
   const letters = Array.from(text)

@@ -26,7 +26,7 @@ interface FittedProps {
   children: string
 }
 
-/** A text of a picture that never leaves its room. */
+/** A text in a picture that stays within its width. */
 export function FittedText(props: FittedProps): JSX.Element {
   const { x, y, width, size, weight = 400, anchor = 'start', class: more = '', children } = props
   const key = `${size} ${weight} ${Math.round(width)} ${children}`

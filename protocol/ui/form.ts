@@ -1,4 +1,4 @@
-/** The texts of a form that is sent to the page itself, by the names of its fields. */
+/** The texts of a form that its page handles itself, by the names of the fields. */
 export function textsOf(event: SubmitEvent): Readonly<Record<string, string>> {
   event.preventDefault()
   const fields = [...new FormData(event.currentTarget as HTMLFormElement)]

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 interface HoldButtonProps {
   /** Text of the button. */
   children: string
-  /** Called once, when the person has held the button or confirmed. */
+  /** Called once, after the person has held the button or confirmed. */
   onHeld: () => void
   class?: string
   label?: string | undefined
@@ -15,8 +15,8 @@ const HINT = 'Hold for 1 second'
 const ASKED = 'Press again to confirm'
 
 /**
- * A button for an act without a way back. By touch or mouse it acts when it was held for a second. By keyboard, and for
- * programs that press buttons without a pointer, a second press confirms. Its size never changes.
+ * A button for an action that cannot be undone. With touch or mouse the person must hold it for a second. With the
+ * keyboard, or from a program without a pointer, a second press confirms. Its size never changes.
  */
 export function HoldButton({
   children,
@@ -56,7 +56,7 @@ export function HoldButton({
       }}
     >
       {phase === 'held' && (
-        // The animation is the second: its end is the act.
+        // The animation lasts a second; its end triggers the action.
         <span class="hold-progress" aria-hidden="true" onAnimationEnd={act} />
       )}
       {[children, HINT, ASKED].map((text) => (

@@ -1,7 +1,10 @@
 import type { IconNode } from 'lucide'
 import { h, type JSX } from 'preact'
 
-/** An icon of the package `lucide`, as tall as the text around it. It is for the eye alone: words stand beside it or in a label. */
+/**
+ * An icon of the package `lucide`, as tall as the text around it. Screen readers skip it: text beside it or a label has
+ * the meaning.
+ */
 export function Icon({ icon, class: more = '' }: { icon: IconNode; class?: string }): JSX.Element {
   return (
     <svg

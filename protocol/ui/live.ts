@@ -1,15 +1,15 @@
 import { type Signal, signal } from '@preact/signals'
 import { type Json, type JsonChange, withChanges } from '../model/json-changes.ts'
 
-/** What a page sees of its program, as it changes. */
+/** The state of the page's program, as it changes. */
 export interface Live<State> {
   state: Signal<State | null>
-  /** False while the stream is away; it is connected again by itself. */
+  /** False while there is no stream; the stream reconnects automatically. */
   isConnected: Signal<boolean>
   close(): void
 }
 
-/** How long a program that refused the stream is left alone. */
+/** Pause after the program refused the stream, in milliseconds. */
 const RETRY_MS = 1000
 /** Interval at which a hidden page requests the state, in milliseconds. */
 const HIDDEN_MS = 15_000
@@ -20,9 +20,9 @@ export const pause = (ms: number): Promise<void> =>
   })
 
 /**
- * Follows a stream of server-sent events: `state` is the whole, `changes` what has become another (`json-changes.ts`).
- * `others` are called with what further events hold. `whileHidden`: address of the whole state. A hidden page requests it now
- * and then, so that its title is correct.
+ * Follows a stream of server-sent events: `state` contains the whole state, `changes` the changed parts
+ * (`json-changes.ts`). `others` handle further events. `whileHidden`: address of the whole state. A hidden page
+ * requests it at intervals, so that its title is correct.
  */
 export function follow<State>(
   url: string,
@@ -49,10 +49,11 @@ export function follow<State>(
     for (const [event, take] of Object.entries(others)) on(event, take)
     opened.addEventListener('error', () => {
       isConnected.value = false
-      // After an answer that is no stream (the program starts, a proxy stands alone) a browser does not connect again.
+      // A browser does not reconnect after an answer that is not a stream: the program is starting, or only a proxy
+      // answers.
       if (source !== opened || opened.readyState !== EventSource.CLOSED) return
       shut()
-      void pause(RETRY_MS).then(look)
+      void pause(RETRY_MS).then(update)
     })
   }
 
@@ -61,8 +62,8 @@ export function follow<State>(
     source = undefined
   }
 
-  /** A page that nobody sees follows nothing: a browser has six connections for all that it has open of one program. */
-  function look(): void {
+  /** A hidden page closes its stream, because a browser has only six connections to one program. */
+  function update(): void {
     if (document.hidden || hasEnded) {
       shut()
       if (!hasEnded && whileHidden !== undefined && !isAsking) void askNowAndThen(whileHidden)
@@ -85,20 +86,20 @@ export function follow<State>(
     isAsking = false
   }
 
-  look()
-  document.addEventListener('visibilitychange', look)
+  update()
+  document.addEventListener('visibilitychange', update)
   return {
     state,
     isConnected,
     close() {
       hasEnded = true
-      document.removeEventListener('visibilitychange', look)
+      document.removeEventListener('visibilitychange', update)
       shut()
     },
   }
 }
 
-/** An answer that is an error, with the sentence that stands in it. */
+/** An error answer, with its sentence. */
 export class CallError extends Error {
   readonly status: number
   readonly details: unknown
@@ -109,7 +110,7 @@ export class CallError extends Error {
   }
 }
 
-/** Calls the page's own program. Throws `CallError`, or an `Error` in words where it is not reached. */
+/** Calls the page's own program. Throws `CallError`, or an `Error` with a readable message if there is no answer. */
 export async function call<T>(method: string, path: string, body?: object): Promise<T> {
   let answer: Response
   try {

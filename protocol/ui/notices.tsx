@@ -20,7 +20,10 @@ interface Notice {
 const notices = signal<readonly Notice[]>([])
 let count = 0
 
-/** Tells people what came of what they did. The newest two stay until others come; what went well goes by itself. */
+/**
+ * Shows the result of an action. The newest two notices stay until others arrive; notices of success disappear
+ * automatically.
+ */
 export function say(text: string, isBad = false, action?: NoticeAction): void {
   notices.value = [...notices.value.slice(-1), { id: ++count, text, isBad, action }]
 }
@@ -29,7 +32,7 @@ function putAway(id: number): void {
   notices.value = notices.value.filter((one) => one.id !== id)
 }
 
-/** Does something and tells what came of it. */
+/** Executes an action and shows its result. */
 export async function attempt(what: string, work: () => Promise<unknown>): Promise<void> {
   try {
     await work()
@@ -53,8 +56,8 @@ function isBelow(): boolean {
 }
 
 /**
- * Notices lie over the page and let fingers through, so that nothing moves when one comes. They stand in the half of the
- * window that the person does not use. The page gets room below for the lines that they cover.
+ * Notices lie over the page and let touches through, so that no content moves when one appears. They appear in the half
+ * of the window that the person does not use. The page gets space at its end for the covered lines.
  */
 export function Notices(): JSX.Element {
   const box = useRef<HTMLDivElement>(null)

@@ -11,7 +11,7 @@ import {
 } from './picture-model.ts'
 import { Frame, Mark } from './picture-parts.tsx'
 
-/** Where a row of a cabinet is drawn. */
+/** The position of a cabinet's row in the picture. */
 export interface RowPlace extends Box {
   /** `2/3`: shelf and row. */
   key: string
@@ -33,7 +33,7 @@ function placesOf({ shelves }: PictureCabinet, box: Box): { row: PictureRow; pla
   })
 }
 
-/** The rows of a device that is a cabinet; of another one none. */
+/** The rows of a cabinet; empty for other devices. */
 export function cabinetRows({ cabinets }: HubPicture, id: string, box: Box): RowPlace[] {
   const cabinet = cabinets.find((one) => one.id === id)
   if (!cabinet) return []
@@ -114,7 +114,7 @@ const legend: readonly [RowState, string][] = [
   ['unassigned', 'no product'],
 ]
 
-/** Legend of the signs of rows. */
+/** The legend of the symbols for rows. */
 export function PictureLegend(): JSX.Element {
   return (
     <ul class="flex flex-wrap gap-x-3 gap-y-1 text-xs mt-2" aria-label="Signs of rows">

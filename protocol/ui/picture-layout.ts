@@ -11,9 +11,9 @@ export interface PictureLayout {
   width: number
   height: number
   room: Box
-  /** From wall to wall. */
+  /** Width between the walls. */
   inner: number
-  /** By the device's id; doors of fridges too. */
+  /** By device id; also the doors of fridges. */
   boxes: ReadonlyMap<string, Box>
 }
 
@@ -29,8 +29,8 @@ const heights = {
 }
 
 /**
- * Where everything stands: cabinets in a line at the back, fridges behind them, bins in front, the door in the front wall,
- * controllers outside the room. `columns`: how many stand side by side, 2 on a telephone.
+ * The positions of all devices: cabinets in a line at the back, fridges behind them, bins in front, the door in the
+ * front wall, controllers outside the room. `columns`: the number side by side, 2 on a telephone.
  */
 export function layOut(picture: HubPicture, columns: number): PictureLayout {
   const boxes = new Map<string, Box>()
@@ -39,7 +39,7 @@ export function layOut(picture: HubPicture, columns: number): PictureLayout {
   const tall = columns === 2 ? heights.telephone : heights.other
   let y = GAP + 4
 
-  /** Puts boxes side by side, as many lines of them as it takes. */
+  /** Places boxes side by side, in as many lines as needed. */
   function line<T extends { id: string }>(
     items: readonly T[],
     heightOf: (item: T) => number,
@@ -57,7 +57,7 @@ export function layOut(picture: HubPicture, columns: number): PictureLayout {
 
   line(picture.cabinets, ({ shelves }) => HEAD + 6 + shelves.length * SHELF, columns)
   for (const fridge of picture.fridges) {
-    // Its temperature stands at the left, its doors beside.
+    // The temperature is at the left, the doors are at its right.
     const left = 92
     boxes.set(fridge.id, { x: GAP, y, width: left - 6, height: tall.fridge })
     const cell = (inner - left - 8 * fridge.doors.length) / Math.max(1, fridge.doors.length)

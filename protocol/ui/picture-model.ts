@@ -1,4 +1,4 @@
-/** What a picture of a hub shows, whoever knows it: the simulator (all of it) or the hub itself (what its sensors say). */
+/** The content of a hub's picture. The simulator fills all of it, a hub fills the part that its sensors know. */
 export interface HubPicture {
   bins: PictureBin[]
   cabinets: PictureCabinet[]
@@ -8,7 +8,7 @@ export interface HubPicture {
   controllers: PictureController[]
 }
 
-/** What is wrong with a device, in a word or two; null where nothing is. */
+/** The problem of a device, in a word or two; null if there is none. */
 type Trouble = string | null
 
 export interface PictureBin {
@@ -16,10 +16,10 @@ export interface PictureBin {
   number: number
   door: string
   lift: string
-  /** Units in it; null where nobody counts them. */
+  /** Number of units; null if it is not known. */
   units: number | null
   occupied: boolean | null
-  /** Whose order it is used for, or why it is not in use. */
+  /** The order that uses it, or the reason why it is not in use. */
   note: string | null
   trouble: Trouble
 }
@@ -29,7 +29,7 @@ export interface PictureRow {
   row: number
   /** Null if the number of units is not known. */
   units: number | null
-  /** How many units fit; null where nobody says. */
+  /** Capacity in units; null if it is not known. */
   depth: number | null
   /** Name of its product; null if the planogram has none for it. */
   product: string | null
@@ -95,7 +95,7 @@ export interface PictureController {
   connected: boolean
   /** The devices on its line. */
   devices: string[]
-  /** Lines that have passed; it blinks when there are more. */
+  /** Number of lines that have passed; the picture blinks when it grows. */
   traffic: number
   trouble: Trouble
 }
@@ -110,7 +110,10 @@ const doorWords = ({ open, locked }: PictureDoor): string =>
 
 const withTrouble = (words: string, trouble: Trouble): string => (trouble ? `${words}. ${trouble}` : words)
 
-/** What people call a device: `Bin 2`, `Cabinet 1`, `Fridge 1, left door`, `Main door`; a controller's own name. */
+/**
+ * The name of a device for people: `Bin 2`, `Cabinet 1`, `Fridge 1, left door`, `Main door`; for a controller its own
+ * name.
+ */
 export function nameOf(id: string): string {
   const device = /^(bin|cabinet|fridge)-(\d+)$/.exec(id)
   if (device) return `${device[1]![0]!.toUpperCase()}${device[1]!.slice(1)} ${device[2]!}`
@@ -127,7 +130,7 @@ const rowCounts = [
   ['unassigned', 'without a product'],
 ] as const
 
-/** What a device does now, in a sentence that a screen reader speaks. Undefined where the picture has no such device. */
+/** The present state of a device, in a sentence for screen readers. Undefined if the picture has no such device. */
 export function sentenceOf(picture: HubPicture, id: string): string | undefined {
   const bin = picture.bins.find((one) => one.id === id)
   if (bin) {

@@ -10,7 +10,7 @@ export const Frame = ({ box, trouble }: { box: Box; trouble: string | null }): J
   />
 )
 
-/** A mark for the eye where something is wrong; the label has the words. */
+/** A visual mark for a problem; the label has the text. */
 export const Mark = ({ x, y }: { x: number; y: number }): JSX.Element => (
   <g>
     <circle cx={x} cy={y} r="8" class="fill-error" />

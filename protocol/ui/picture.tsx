@@ -18,26 +18,26 @@ import {
 
 export interface PictureProps {
   picture: HubPicture
-  /** How many stand side by side: 2 on a telephone, else 4. */
+  /** The number of devices side by side: 2 on a telephone, else 4. */
   columns: number
-  /** The device that is looked at. */
+  /** The device that the page shows. */
   selected: string | null
   /** `row`: the person touched this row of a cabinet, `2/3`. */
   onSelect: (id: string, row?: string) => void
 }
 
-/** The device to which the tab key leads. */
+/** The device that the tab key reaches. */
 const current = signal<string | null>(null)
 
-/** Moves the keyboard to a device of the picture. */
+/** Moves the keyboard focus to a device of the picture. */
 export function focusDevice(id: string): void {
   current.value = id
   document.querySelector<SVGGElement>(`[data-device="${id}"]`)?.focus()
 }
 
 /**
- * A hub, drawn: the room and all that stands in it. Each device is a button. The tab key reaches the picture once; arrow keys,
- * Home and End lead from device to device.
+ * The picture of a hub: the room and all devices in it. Each device is a button. The tab key stops once in the picture;
+ * arrow keys, Home and End move between devices.
  */
 export function Picture({ picture, columns, selected, onSelect }: PictureProps): JSX.Element {
   const { width, height, inner, room, boxes } = layOut(picture, columns)
@@ -99,9 +99,9 @@ interface DeviceProps {
   isOwned: boolean
   isTabStop: boolean
   onSelect: (id: string, row?: string) => void
-  /** Returns whether the key led somewhere. */
+  /** Returns whether the key moved the focus. */
   onKey: (key: string) => boolean
-  /** The rows of a cabinet: a finger reaches each, and a pointer reads its name. */
+  /** The rows of a cabinet. A touch selects each, and a pointer shows its name. */
   rows: readonly RowPlace[]
   children: ComponentChildren
 }
@@ -116,7 +116,7 @@ function Device(props: DeviceProps): JSX.Element {
   return (
     <>
       <g aria-hidden="true">{children}</g>
-      {/* It lies over the drawing: what is drawn is for the eye, what the button is called says all of it. */}
+      {/* It lies over the drawing, which is only visual; the label of the button describes it. */}
       <g
         role="button"
         tabindex={isTabStop ? 0 : -1}
@@ -179,7 +179,7 @@ function Fridge({ fridge, box, width }: { fridge: PictureFridge; box: Box; width
 function Door({ door, box, name }: { door: PictureDoor; box: Box; name: string }): JSX.Element {
   const { open, locked, trouble } = door
   const leaf = box.width - 8
-  // Open, its end stands this far out, however wide it is.
+  // The end of an open door is this far out, whatever its width.
   const angle = (Math.asin(Math.min(1, 16 / leaf)) * 180) / Math.PI
   const middle = box.y + box.height / 2
   return (
@@ -260,7 +260,7 @@ function Bin({ bin, box }: { bin: PictureBin; box: Box }): JSX.Element {
           />
         ))}
       </g>
-      {/* The door slides up: what hangs before the opening is what is shut. */}
+      {/* The door slides up: the part in front of the opening is the closed part. */}
       <rect
         x={doorX}
         y={shaft.y}
@@ -328,7 +328,7 @@ function Controller({ controller, box }: { controller: PictureController; box: B
           !powered ? 'fill-base-300 stroke-base-content/40' : connected ? 'fill-success' : 'fill-warning'
         }
       />
-      {/* It blinks with each line that passes: its place is another after each. */}
+      {/* It blinks: each line that passes changes its colour. */}
       <circle
         cx={box.x + box.width - 16}
         cy={box.y + box.height / 2}

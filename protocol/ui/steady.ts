@@ -1,21 +1,21 @@
-/** How long after the last touch a person may be about to touch the page again, in milliseconds. */
+/** How long after the last touch the page stays steady, in milliseconds. */
 const AT_WORK_MS = 30_000
 
 /** Distance from the top of the document, in pixels: scrolling does not change it. */
 const topOf = (element: Element): number => element.getBoundingClientRect().top + scrollY
 
-/** Where a person is: the element that was touched, and those around it, in case it goes. */
+/** The touched element and its ancestors, in case the element disappears. */
 let anchors: { element: Element; top: number }[] = []
 /** When a person last used the page: `Event.timeStamp`. */
 let usedAt = -Infinity
-/** Takes the place of content that went. */
+/** Replaces the height of content that disappeared. */
 const spacer = document.createElement('div')
-/** Makes a short page long enough to be scrolled. */
+/** Makes a short page long enough to scroll. */
 const room = document.createElement('div')
 
 /**
- * Keeps the place that a person touches where it is in the window. If content above it appears or goes, the page scrolls by
- * as much. If the page cannot scroll, a spacer makes up for it. 30 s after the last touch nothing is kept in place.
+ * Keeps the touched element at its place in the window. If content above it appears or disappears, the page scrolls by
+ * the same height. If the page cannot scroll, a spacer compensates. 30 s after the last touch this ends.
  */
 export function keepSteady(main: HTMLElement): void {
   main.before(spacer)
@@ -58,7 +58,7 @@ function restore(): void {
   measure()
 }
 
-/** `moved`: how far below its place the anchor stands. */
+/** `moved`: how far the anchor is below its place. */
 function takeBack(moved: number): void {
   // The spacer shrinks first.
   const given = Math.min(Math.max(moved, 0), spacer.offsetHeight)

@@ -9,7 +9,7 @@ dark.addEventListener('change', () => {
   if (document.documentElement.dataset['theme'] === undefined) isDark.value = dark.matches
 })
 
-/** Light or dark: as the system has it, until somebody chooses. */
+/** Light or dark: follows the system until the person chooses. */
 export function ThemeButton(): JSX.Element {
   return (
     <button
@@ -29,5 +29,5 @@ const wide = matchMedia('(min-width: 700px)')
 const isWide = signal(wide.matches)
 wide.addEventListener('change', () => void (isWide.value = wide.matches))
 
-/** How many devices of a picture stand side by side. */
+/** The number of devices side by side in a picture. */
 export const pictureColumns = (): number => (isWide.value ? 4 : 2)
