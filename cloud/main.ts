@@ -34,7 +34,7 @@ import { createCloud, type Cloud } from './cloud.ts'
 import type { CloudContext } from './platform/context.ts'
 import { openSealer } from './platform/store/open-sealer.ts'
 import { keptStoreSecret } from './platform/store/sealer.ts'
-import { createPoster } from './events/webhooks/post.ts'
+import { HttpPoster } from './events/webhooks/post.ts'
 import { followCertificates, type Pems } from './certificate-files.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
 import { externalBroker } from './gateway/broker-external.ts'
@@ -266,7 +266,7 @@ async function main(): Promise<void> {
       commandMs: config.limits.rules.managementCommandMs,
       log,
     }),
-    poster: createPoster({ clock, timeoutMs: config.limits.rules.webhookTimeoutMs, ...postRulesOf(config) }),
+    poster: new HttpPoster({ clock, timeoutMs: config.limits.rules.webhookTimeoutMs, ...postRulesOf(config) }),
     ...(config.SMTP_URL !== undefined && {
       sendMail: smtpSender({
         url: config.SMTP_URL,

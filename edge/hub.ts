@@ -11,7 +11,7 @@ import { createInbox } from './journal/inbox.ts'
 import { createOutbox, type Outbox } from './journal/outbox.ts'
 import type { Store } from './journal/store.ts'
 import type { HubSettings } from './settings.ts'
-import { createSync, type Sync } from './sync/sync.ts'
+import { Sync } from './sync/sync.ts'
 
 export interface HubOptions {
   runtime: Runtime
@@ -80,7 +80,7 @@ export function createHub(options: HubOptions): Hub {
     software,
     checkpoint,
   })
-  const sync: Sync = createSync({
+  const sync: Sync = new Sync({
     runtime,
     log,
     hubId: hardware.hubId,

@@ -222,8 +222,8 @@ async function openGpio({ gpio, hardware }: EdgeConfig, runtime: Runtime, log: L
     }
     case 'onoff': {
       // Only here: its native part is not needed otherwise, nor to be had everywhere.
-      const { createOnoffLines } = await import('./hardware/gpio/onoff-lines.ts')
-      return createOnoffLines({ hardware: hardware.gpio, runtime, log })
+      const { OnoffLines } = await import('./hardware/gpio/onoff-lines.ts')
+      return new OnoffLines({ hardware: hardware.gpio, runtime, log })
     }
   }
 }

@@ -13,7 +13,7 @@ import {
 import type { EndpointRow } from '../events/plan-deliveries.ts'
 import { appendEvent } from '../events/append-event.ts'
 import { exampleOfEvent } from '../events/event-example.ts'
-import { createPoster } from '../events/webhooks/post.ts'
+import { HttpPoster } from '../events/webhooks/post.ts'
 import { eventsAfter, eventText } from '../events/event-list.ts'
 import { lastPosition, publish } from '../events/publish.ts'
 import { viewOrder } from '../commerce/orders/order-view.ts'
@@ -146,7 +146,7 @@ export const webhookCommands = (runtime: Runtime): CommandLine => ({
 })
 
 const posterOf = ({ settings }: Invocation, { clock }: Runtime) =>
-  createPoster({ clock, timeoutMs: settings.limits.rules.webhookTimeoutMs, ...postRulesOf(settings) })
+  new HttpPoster({ clock, timeoutMs: settings.limits.rules.webhookTimeoutMs, ...postRulesOf(settings) })
 
 /** What the API would have answered, as an operator reads it. */
 async function inWords<T>(work: () => Promise<T>): Promise<T> {
@@ -235,7 +235,7 @@ async function listen(invocation: Invocation, runtime: Runtime): Promise<undefin
   const forward = options['forward']
   // The operator named this address, here and now: it may be of this machine.
   const rules = { allowHttp: true, allowPrivate: true, timeoutMs: settings.limits.rules.webhookTimeoutMs }
-  const poster = createPoster({ clock: runtime.clock, ...rules })
+  const poster = new HttpPoster({ clock: runtime.clock, ...rules })
   const secret = newSecret(context)
   const line = (value: object): void => print(`${JSON.stringify(value)}\n`)
   // Addresses of files are signed by the service alone.

@@ -17,7 +17,7 @@ import { keptHostKey } from './host-key.ts'
 import { createManagement } from './management.ts'
 import { pauseMark } from './hub-service.ts'
 import type { ServiceManager } from './service-manager.ts'
-import { createSshServer } from './ssh-server.ts'
+import { SshServer } from './ssh-server.ts'
 import { storedConfig } from './stored-config.ts'
 import { supervisorManager } from './supervisor-manager.ts'
 import { systemdManager } from './systemd-manager.ts'
@@ -61,7 +61,7 @@ async function serve(config: ManagementConfig): Promise<void> {
     stopTimeoutMs: config.STOP_TIMEOUT_MS,
     startTimeoutMs: config.START_TIMEOUT_MS,
   })
-  const server = createSshServer({
+  const server = new SshServer({
     hostKey: hostKey.privateKey,
     authorizedKeys: () => readKeys(config.AUTHORIZED_KEYS, log).keys,
     execute: (command, isWaiting) => management.execute(command, isWaiting),

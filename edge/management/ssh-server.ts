@@ -18,13 +18,6 @@ export interface SshServerOptions {
   log: Log
 }
 
-export interface SshServer {
-  /** Resolves with the port. */
-  listen(host: string, port: number): Promise<number>
-  /** Takes no more connections, and ends those that there are. */
-  close(): void
-}
-
 const algorithms: ssh2.Algorithms = {
   kex: [...sshAlgorithms.kex],
   cipher: [...sshAlgorithms.cipher],
@@ -39,70 +32,58 @@ interface Guest {
   isCaller: boolean
 }
 
-/** Floods are told of so often. */
-const TOLD_EVERY_MS = 60_000
+/** Minimum time between two warnings of a flood. */
+const WARN_EVERY_MS = 60_000
 
 /**
- * An SSH server of one purpose. Sockets are counted from the moment they are accepted, as one that never says a word takes
- * its place too.
+ * An SSH server of one purpose. It counts sockets from the moment they are accepted: a silent one also takes a place.
  */
-export function createSshServer(options: SshServerOptions): SshServer {
-  const { limits, log } = options
-  const { clock, random } = options.runtime
-  const guests = new Map<string, Guest>()
-  const callers = (): number => [...guests.values()].filter((guest) => guest.isCaller).length
-  let turnedAway = 0
-  let toldAt = -Infinity
+export class SshServer {
+  readonly #options: SshServerOptions
+  readonly #guests = new Map<string, Guest>()
+  readonly #ssh: ssh2.Server
+  readonly #server = createServer({ noDelay: true }, (socket) => this.#accept(socket))
+  #rejected = 0
+  #warnedAt = -Infinity
 
-  /** Whether there is a place for one more stranger of this network. */
-  function hasPlace(network: string): boolean {
-    const strangers = [...guests.values()].filter((guest) => !guest.isCaller)
-    const ofOne = strangers.filter((guest) => guest.network === network).length
-    const chance = Math.max(
-      dropChance(strangers.length, limits.strangers),
-      dropChance(ofOne, limits.strangersOfOne),
+  constructor(options: SshServerOptions) {
+    this.#options = options
+    this.#ssh = new ssh2.Server(
+      { hostKeys: [options.hostKey], ident: 'larder', algorithms },
+      (connection, { ip, port }) => this.#serve(connection, `${ip}:${port}`),
     )
-    return chance === 0 || random.fraction() >= chance
+    this.#ssh.on('error', (error: Error) =>
+      options.log.warn({ error: error.message }, 'the SSH server failed'),
+    )
   }
 
-  function turnAway(socket: Socket, network: string): void {
-    socket.destroy()
-    turnedAway++
-    if (clock.monotonic() - toldAt < TOLD_EVERY_MS) return
-    toldAt = clock.monotonic()
-    log.warn({ network, turnedAway }, 'too many connections without a login: some are turned away')
-    turnedAway = 0
-  }
-
-  const ssh = new ssh2.Server(
-    { hostKeys: [options.hostKey], ident: 'larder', algorithms },
-    (connection, { ip, port }) => {
-      const id = `${ip}:${port}`
-      const guest = guests.get(id)
-      if (!guest) return void connection.end()
-      serveConnection({
-        connection,
-        socket: guest.socket,
-        authorizedKeys: options.authorizedKeys,
-        execute: options.execute,
-        admits: () => callers() < limits.callers,
-        onExchanged: () => (guest.hasExchanged = true),
-        onLogin: () => (guest.isCaller = true),
-        limits,
-        clock,
-        log: childLog(log, { from: id }),
+  /** Resolves with the port. */
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      // Also later: a connection that the system has no means to accept must not end the service.
+      this.#server.on('error', reject)
+      this.#server.listen({ host, port }, () => {
+        const address = this.#server.address()
+        resolve(typeof address === 'object' && address ? address.port : port)
       })
-    },
-  )
-  ssh.on('error', (error: Error) => log.warn({ error: error.message }, 'the SSH server failed'))
+    })
+  }
 
-  const server = createServer({ noDelay: true }, (socket) => {
+  /** Accepts no more connections, and ends the present ones. */
+  close(): void {
+    this.#server.close()
+    for (const { socket } of this.#guests.values()) socket.destroy()
+  }
+
+  #accept(socket: Socket): void {
+    const { limits, log, runtime } = this.#options
+    const { clock } = runtime
     const network = networkOf(socket.remoteAddress ?? '')
     socket.on('error', () => socket.destroy())
-    if (!hasPlace(network)) return turnAway(socket, network)
+    if (!this.#hasPlace(network)) return this.#reject(socket, network)
     const id = `${socket.remoteAddress}:${socket.remotePort}`
     const guest: Guest = { socket, network, hasExchanged: false, isCaller: false }
-    guests.set(id, guest)
+    this.#guests.set(id, guest)
     const cancels: Cancel[] = [
       clock.after(limits.exchangeMs, () => {
         if (!guest.hasExchanged) socket.destroy()
@@ -115,25 +96,53 @@ export function createSshServer(options: SshServerOptions): SshServer {
       clock.after(limits.connectionMs, () => socket.destroy()),
     ]
     socket.once('close', () => {
-      guests.delete(id)
+      this.#guests.delete(id)
       for (const cancel of cancels) cancel()
     })
-    ssh.injectSocket(socket)
-  })
+    this.#ssh.injectSocket(socket)
+  }
 
-  return {
-    listen: (host, port) =>
-      new Promise((resolve, reject) => {
-        // Also later: a connection that the system has no means to accept must not end the service.
-        server.on('error', reject)
-        server.listen({ host, port }, () => {
-          const address = server.address()
-          resolve(typeof address === 'object' && address ? address.port : port)
-        })
-      }),
-    close() {
-      server.close()
-      for (const { socket } of guests.values()) socket.destroy()
-    },
+  /** Whether there is a place for one more connection without a login from this network. */
+  #hasPlace(network: string): boolean {
+    const { limits, runtime } = this.#options
+    const strangers = [...this.#guests.values()].filter((guest) => !guest.isCaller)
+    const ofNetwork = strangers.filter((guest) => guest.network === network).length
+    const chance = Math.max(
+      dropChance(strangers.length, limits.strangers),
+      dropChance(ofNetwork, limits.strangersOfOne),
+    )
+    return chance === 0 || runtime.random.fraction() >= chance
+  }
+
+  #reject(socket: Socket, network: string): void {
+    const { log, runtime } = this.#options
+    socket.destroy()
+    this.#rejected++
+    const now = runtime.clock.monotonic()
+    if (now - this.#warnedAt < WARN_EVERY_MS) return
+    this.#warnedAt = now
+    log.warn(
+      { network, turnedAway: this.#rejected },
+      'too many connections without a login: some are turned away',
+    )
+    this.#rejected = 0
+  }
+
+  #serve(connection: ssh2.Connection, id: string): void {
+    const { limits, authorizedKeys, execute, runtime, log } = this.#options
+    const guest = this.#guests.get(id)
+    if (!guest) return void connection.end()
+    serveConnection({
+      connection,
+      socket: guest.socket,
+      authorizedKeys,
+      execute,
+      admits: () => [...this.#guests.values()].filter(({ isCaller }) => isCaller).length < limits.callers,
+      onExchanged: () => (guest.hasExchanged = true),
+      onLogin: () => (guest.isCaller = true),
+      limits,
+      clock: runtime.clock,
+      log: childLog(log, { from: id }),
+    })
   }
 }

@@ -27,7 +27,7 @@ import { Heartbeat, Hellos } from './hello.ts'
 import { createInbound } from './inbound.ts'
 import type { SyncSettings } from './settings.ts'
 import { createStreamReceiver, type StreamReceiver } from './stream-receiver.ts'
-import { createStreamSender, type StreamSender } from './stream-sender.ts'
+import { StreamSender } from './stream-sender.ts'
 
 /** What the hub's core does for the sync, and nothing more. */
 export type SyncCore = Pick<
@@ -228,7 +228,7 @@ export class Session {
     const { outbox, runtime, checkpoint, settings, log, reach } = this.#options
     const usual = { ...settings.stream, ...settings[stream], batchBytes: settings.batchBytes }
     const channel = stream === 'ledger' ? 'entries' : 'telemetry'
-    return createStreamSender({
+    return new StreamSender({
       stream,
       outbox,
       clock: runtime.clock,

@@ -3,7 +3,7 @@ import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { Ack, ReceiverPosition, SenderPosition } from '../../protocol/mqtt/session.ts'
 import { bytesOfLargest } from '../../protocol/stream/reach.ts'
 import { initialSender, isOurs, stepSender } from '../../protocol/stream/sender.ts'
-import type { SenderEvent, SenderLimits } from '../../protocol/stream/sender.ts'
+import type { SenderEvent, SenderLimits, SenderState } from '../../protocol/stream/sender.ts'
 import type { Outbox, OutboxSlice, OutboxStream } from '../journal/outbox.ts'
 
 export interface StreamSenderOptions {
@@ -14,19 +14,19 @@ export interface StreamSenderOptions {
   /** They may shrink and grow while the connection lasts (`Reach`). */
   limits: () => SenderLimits
   /** The cloud has acknowledged progress; `bytes`: of the largest batch of it. */
-  onProgress(bytes: number): void
+  onProgress: (bytes: number) => void
   /** New entries wait so long for others. */
   lingerMs: number
-  publish(payload: string): void
+  publish: (payload: string) => void
   /** The cloud's history is not this store's: a new epoch is due. `isAhead`: the cloud has what this store has never said. */
-  onFork(isAhead: boolean): void
+  onFork: (isAhead: boolean) => void
   /** The outbox has begun a new epoch: only a new hello announces it. */
-  onNewEpoch(): void
+  onNewEpoch: () => void
   /** Nothing has been acknowledged for long: the cloud is asked where it stands, by a hello. */
-  onAsk(): void
+  onAsk: () => void
 }
 
-/** Where the outbox stood as a hello said it. */
+/** The outbox's position in a hello. */
 interface Announcement {
   /** Which hello: its time on the monotonic clock. */
   helloAt: number
@@ -36,139 +36,161 @@ interface Announcement {
   sent: number
 }
 
-/** The least that an entry takes in a batch: so many bytes hold no more entries than that. */
+/** Minimum size of an entry in a batch. */
 const LEAST_BYTES = 48
 
-/** So many hellos that were not answered are remembered. */
+/** Number of unanswered hellos that are stored. */
 const REMEMBERED = 32
 
-export type StreamSender = ReturnType<typeof createStreamSender>
-
 /** The hub's sender of one stream over one connection: `stepSender` with its store, its timer and its wire. */
-export function createStreamSender(options: StreamSenderOptions) {
-  const { stream, outbox, clock, checkpoint, limits, lingerMs } = options
-  /** Of the hellos since the one that was answered last. */
-  let announced: Announcement[] = []
-  let state = initialSender(outbox.position(stream))
-  let cancelTimer: Cancel | undefined
-  let cancelLinger: Cancel | undefined
-  let isCloudAhead = false
-  const tagAt = (seq: number): number | undefined => outbox.tagAt(stream, seq)
+export class StreamSender {
+  readonly #options: StreamSenderOptions
+  /** The hellos since the one that was answered last. */
+  #announced: Announcement[] = []
+  #state: SenderState
+  #cancelTimer: Cancel | undefined
+  #cancelLinger: Cancel | undefined
+  #isCloudAhead = false
+
+  constructor(options: StreamSenderOptions) {
+    this.#options = options
+    this.#state = initialSender(this.#position())
+  }
 
   /** Whether the cloud's position lies in this store's history. */
-  function knows(position: ReceiverPosition): boolean {
-    const now = outbox.position(stream)
-    return position.epoch === now.epoch && isOurs(position, now, tagAt)
+  knows(position: ReceiverPosition): boolean {
+    const now = this.#position()
+    return position.epoch === now.epoch && this.#isOurs(position, now)
   }
 
   /** Whether the cloud has entries of this epoch that this store has never written: the store is a copy, or has one. */
-  function isAhead(position: ReceiverPosition): boolean {
-    const now = outbox.position(stream)
-    return position.epoch === now.epoch && !isOurs(position, now, tagAt)
+  isAhead(position: ReceiverPosition): boolean {
+    const now = this.#position()
+    return position.epoch === now.epoch && !this.#isOurs(position, now)
   }
 
-  function announcement(helloAt: number): Announcement | undefined {
-    const { epoch } = outbox.position(stream)
-    return announced.find((hello) => hello.helloAt === helloAt && hello.epoch === epoch)
+  /** The outbox's position, for a hello. The welcome that answers the hello is compared with it. */
+  announce(helloAt: number): SenderPosition {
+    const position = this.#position()
+    const { epoch, base } = position
+    const hello = { helloAt, epoch, base, sent: this.#state.sent }
+    this.#announced = [...this.#announced, hello].slice(-REMEMBERED)
+    return position
   }
 
-  function disarm(): void {
-    cancelTimer?.()
-    cancelTimer = undefined
+  /**
+   * Whether a welcome to that hello is valid: the hello was sent after the one that was answered last, and the outbox has
+   * started no other epoch since.
+   */
+  isAnswerable(helloAt: number): boolean {
+    return this.#announcement(helloAt) !== undefined
   }
 
-  function dispatch(event: SenderEvent): void {
-    const before = state
-    const step = stepSender(state, event, limits())
-    state = step.state
-    if (event.type === 'acked' && state.base > before.base)
-      options.onProgress(bytesOfLargest(before.outstanding, state.base))
+  /** Continues at the cloud's position, as the answer to a hello contains it. A position that this store's history lacks is a fork. */
+  welcomed(position: ReceiverPosition, helloAt: number): void {
+    // A lossy stream's sender has overwritten entries that the cloud still expects, and continues with those that it has.
+    const { base = 0, sent: sentBefore = 0 } = this.#announcement(helloAt) ?? {}
+    const atLeast = this.#options.stream === 'telemetry' ? 0 : base
+    this.#announced = this.#announced.filter((hello) => hello.helloAt > helloAt)
+    this.#isCloudAhead = this.isAhead(position)
+    const ours = this.knows(position)
+    this.#dispatch({ type: 'connected', cursor: position.cursor, ours, atLeast, sentBefore })
+  }
+
+  acked(ack: Ack): void {
+    this.#isCloudAhead = this.isAhead(ack)
+    this.#dispatch({ ...ack, type: 'acked', ours: this.knows(ack), atMs: this.#options.clock.monotonic() })
+  }
+
+  /** Whether something was sent on this connection and not acknowledged. */
+  isWaiting(): boolean {
+    return this.#state.outstanding.length > 0
+  }
+
+  /** The outbox has changed. */
+  refresh(): void {
+    const now = this.#position()
+    if (now.epoch !== this.#state.epoch) {
+      this.#disarm()
+      this.#state = initialSender(now)
+      this.#options.onNewEpoch()
+      return
+    }
+    if (now.base > this.#state.base) this.#dispatch({ type: 'overwritten', through: now.base })
+    this.#cancelLinger ??= this.#options.clock.after(this.#options.lingerMs, () => {
+      this.#cancelLinger = undefined
+      this.#dispatch({ type: 'appended', last: this.#position().last })
+    })
+  }
+
+  stop(): void {
+    this.#disarm()
+    this.#cancelLinger?.()
+  }
+
+  #position(): SenderPosition {
+    return this.#options.outbox.position(this.#options.stream)
+  }
+
+  /** Whether a position of the same epoch lies in this store's history. */
+  #isOurs(position: ReceiverPosition, now: SenderPosition): boolean {
+    const { outbox, stream } = this.#options
+    return isOurs(position, now, (seq) => outbox.tagAt(stream, seq))
+  }
+
+  #announcement(helloAt: number): Announcement | undefined {
+    const { epoch } = this.#position()
+    return this.#announced.find((hello) => hello.helloAt === helloAt && hello.epoch === epoch)
+  }
+
+  #disarm(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+  }
+
+  #dispatch(event: SenderEvent): void {
+    const { stream, outbox, clock, limits, onProgress, onAsk, onFork } = this.#options
+    const before = this.#state
+    const step = stepSender(before, event, limits())
+    this.#state = step.state
+    if (event.type === 'acked' && this.#state.base > before.base)
+      onProgress(bytesOfLargest(before.outstanding, this.#state.base))
     for (const effect of step.effects)
       switch (effect.type) {
         case 'send':
-          send(effect.first, effect.entries, effect.bytes)
+          this.#send(effect.first, effect.entries, effect.bytes)
           break
         case 'forget':
           outbox.forget(stream, effect.through)
           break
         case 'arm':
-          disarm()
-          cancelTimer = clock.after(effect.afterMs, () => {
-            cancelTimer = undefined
-            dispatch({ type: 'timeout' })
+          this.#disarm()
+          this.#cancelTimer = clock.after(effect.afterMs, () => {
+            this.#cancelTimer = undefined
+            this.#dispatch({ type: 'timeout' })
           })
           break
         case 'disarm':
-          disarm()
+          this.#disarm()
           break
         case 'ask':
-          options.onAsk()
+          onAsk()
           break
         case 'fork':
-          options.onFork(isCloudAhead)
+          onFork(this.#isCloudAhead)
           break
       }
   }
 
-  function send(first: number, count: number, maxBytes: number): void {
+  #send(first: number, count: number, maxBytes: number): void {
+    const { stream, outbox, checkpoint, publish, clock } = this.#options
     const slice = outbox.read(stream, first, Math.min(count, Math.ceil(maxBytes / LEAST_BYTES)))
-    const batch = batchOf(slice, first, state.epoch, maxBytes)
+    const batch = batchOf(slice, first, this.#state.epoch, maxBytes)
     if (!batch) return
     checkpoint('sync.before-send')
-    options.publish(batch.payload)
+    publish(batch.payload)
     checkpoint('sync.after-send')
-    dispatch({ type: 'sent', last: batch.last, bytes: batch.bytes, atMs: clock.monotonic() })
-  }
-
-  return {
-    /** Where the outbox stands, for a hello; a welcome that answers it is judged by this. */
-    announce(helloAt: number): SenderPosition {
-      const position = outbox.position(stream)
-      const { epoch, base } = position
-      announced = [...announced, { helloAt, epoch, base, sent: state.sent }].slice(-REMEMBERED)
-      return position
-    },
-    /**
-     * Whether a welcome to that hello says anything: the hello was said since the one that was answered last, and the
-     * outbox has begun no other epoch since.
-     */
-    isAnswerable: (helloAt: number): boolean => announcement(helloAt) !== undefined,
-    knows,
-    isAhead,
-    /** Takes up where the cloud stands, by the answer to a hello; where that is not in this store's history it is a fork. */
-    welcomed(position: ReceiverPosition, helloAt: number): void {
-      // A lossy stream's sender has overwritten what the cloud still waits for, and goes on with what it has.
-      const { base = 0, sent: sentBefore = 0 } = announcement(helloAt) ?? {}
-      const atLeast = stream === 'telemetry' ? 0 : base
-      announced = announced.filter((hello) => hello.helloAt > helloAt)
-      isCloudAhead = isAhead(position)
-      dispatch({ type: 'connected', cursor: position.cursor, ours: knows(position), atLeast, sentBefore })
-    },
-    acked(ack: Ack): void {
-      isCloudAhead = isAhead(ack)
-      dispatch({ ...ack, type: 'acked', ours: knows(ack), atMs: clock.monotonic() })
-    },
-    /** Whether something was sent on this connection and not acknowledged. */
-    isWaiting: (): boolean => state.outstanding.length > 0,
-    /** The outbox has changed. */
-    refresh(): void {
-      const now = outbox.position(stream)
-      if (now.epoch !== state.epoch) {
-        disarm()
-        state = initialSender(now)
-        options.onNewEpoch()
-        return
-      }
-      if (now.base > state.base) dispatch({ type: 'overwritten', through: now.base })
-      cancelLinger ??= clock.after(lingerMs, () => {
-        cancelLinger = undefined
-        dispatch({ type: 'appended', last: outbox.position(stream).last })
-      })
-    },
-    stop(): void {
-      disarm()
-      cancelLinger?.()
-    },
+    this.#dispatch({ type: 'sent', last: batch.last, bytes: batch.bytes, atMs: clock.monotonic() })
   }
 }
 

@@ -3,7 +3,7 @@ import { createOutbox } from '../../edge/journal/outbox.ts'
 import { openStore } from '../../edge/journal/store.ts'
 import { mqttTransport } from '../../edge/sync/mqtt-transport.ts'
 import { defaultSyncSettings } from '../../edge/sync/settings.ts'
-import { createSync } from '../../edge/sync/sync.ts'
+import { Sync } from '../../edge/sync/sync.ts'
 import type { SyncCore } from '../../edge/sync/session.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'
@@ -46,7 +46,7 @@ process.once('message', (message) => {
   const { url, password } = message as { url: string; password: string }
   const startedMs = clock.monotonic()
   const cpu = process.cpuUsage()
-  const sync = createSync({
+  const sync = new Sync({
     runtime,
     log: { ...silentLog, warn: console.warn, error: console.error },
     hubId: 1,

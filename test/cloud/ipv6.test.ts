@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { afterEach, expect, test } from 'vitest'
 import { openAccount } from '../../cloud/commerce/processors/stripe/account.ts'
-import { createPoster } from '../../cloud/events/webhooks/post.ts'
+import { HttpPoster } from '../../cloud/events/webhooks/post.ts'
 import { smtpSender } from '../../cloud/operations/alarms/mail.ts'
 import { openMediaStore } from '../../cloud/platform/media/open-store.ts'
 import { silentLog } from '../../protocol/model/log.ts'
@@ -45,7 +45,7 @@ test('Stripe’s API is called at an IPv6 address', async () => {
 
 test('a webhook is posted to an IPv6 address', async () => {
   const url = await serve((_request, response) => void response.writeHead(204).end())
-  const poster = createPoster({ clock, timeoutMs: 2000, allowHttp: true, allowPrivate: true })
+  const poster = new HttpPoster({ clock, timeoutMs: 2000, allowHttp: true, allowPrivate: true })
   expect(await poster.post(`${url}/hook`, {}, '{}')).toEqual({ status: 204 })
   poster.stop()
 })

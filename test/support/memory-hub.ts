@@ -2,7 +2,7 @@ import { healthyBins } from './hub-row.ts'
 import type { Inbox } from '../../edge/journal/inbox.ts'
 import type { Outbox, OutboxStream } from '../../edge/journal/outbox.ts'
 import { defaultSyncSettings, type SyncSettings } from '../../edge/sync/settings.ts'
-import { createSync, type Sync } from '../../edge/sync/sync.ts'
+import { Sync } from '../../edge/sync/sync.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { silentLog } from '../../protocol/model/log.ts'
@@ -43,7 +43,7 @@ export function createMemoryHub(options: MemoryHubOptions): MemoryHub {
   const { hubId, runtime, openTransport, settings = defaultSyncSettings } = options
   const { outbox, append } = createMemoryOutbox(runtime)
   const executed: string[] = []
-  const sync = createSync({
+  const sync = new Sync({
     runtime,
     log: silentLog,
     hubId,

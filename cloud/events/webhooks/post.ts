@@ -12,9 +12,9 @@ interface Address {
   family: number
 }
 
-/** Where webhooks may go. */
+/** The addresses that webhooks may have. */
 export interface PostRules {
-  /** Also in clear: not in production. */
+  /** Also without TLS: not in production. */
   allowHttp: boolean
   /** Also to addresses that are not public. */
   allowPrivate: boolean
@@ -23,12 +23,12 @@ export interface PostRules {
 export interface PosterOptions extends PostRules {
   clock: Clock
   timeoutMs: number
-  /** The addresses of a name; the system's where absent. */
+  /** Resolves a name to addresses; default: the system's resolver. */
   resolve?: (hostname: string) => Promise<Address[]>
 }
 
 export interface Posted {
-  /** The answer's; absent where none came. */
+  /** The answer's status; absent if no answer came. */
   status?: number
   error?: string
 }
@@ -36,45 +36,89 @@ export interface Posted {
 /** Sends webhooks. */
 export interface Poster {
   rules: PostRules
-  /** Says why an address cannot be a webhook's, as far as that is known by now; undefined where it can. */
+  /** The reason why an address cannot be a webhook's, if it is known now; otherwise undefined. */
   refusal: (url: string) => Promise<string | undefined>
-  /** One that was given up because the process ends says `stopped`. */
+  /** Sends a webhook. Resolves with `stopped` if the process ends meanwhile. */
   post: (url: string, headers: Readonly<Record<string, string>>, body: string) => Promise<Posted | 'stopped'>
-  /** Gives up what is under way, and sends nothing more. */
+  /** Abandons the requests that are under way, and sends nothing more. */
   stop: () => void
 }
 
-/** More of an answer is not read: what it says does not matter. */
+/** Maximum number of bytes that are read of an answer: its contents do not matter. */
 const ANSWER_BYTES = 64 * 1024
-/** And no longer is waited for the rest of it. */
+/** Maximum time to read the rest of an answer. */
 const DRAIN_MS = 1000
 
 class Refused extends Error {}
 
 /**
- * Posts to addresses that strangers have chosen. The name is resolved here, every address that it has must be public, and the
- * connection is made to these very addresses: nothing resolves the name a second time, so that a name that changes between
- * check and connection gains nothing. Redirects are not followed.
+ * Posts to addresses that integrators have chosen. The poster resolves the name, and every address of the name must be public. It
+ * connects to exactly these addresses: nothing resolves the name a second time, so that a name that changes between check and
+ * connection gains nothing. It does not follow redirects.
  */
-export function createPoster(options: PosterOptions): Poster {
-  const { clock, timeoutMs, allowHttp, allowPrivate } = options
-  const resolve = options.resolve ?? ((hostname) => lookup(hostname, { all: true }))
-  const underWay = new Set<() => void>()
-  let hasStopped = false
+export class HttpPoster implements Poster {
+  readonly rules: PostRules
+  readonly #options: PosterOptions
+  readonly #agents: { 'http:': Agent; 'https:': TlsAgent }
+  /** Abandons each request that is under way. */
+  readonly #underWay = new Set<() => void>()
+  #hasStopped = false
 
-  async function checked(hostname: string): Promise<Address[]> {
+  constructor(options: PosterOptions) {
+    const { allowHttp, allowPrivate } = options
+    this.rules = { allowHttp, allowPrivate }
+    this.#options = options
+    const agentOptions = { keepAlive: true, maxFreeSockets: 1000, lookup: this.#lookup }
+    this.#agents = { 'http:': new Agent(agentOptions), 'https:': new TlsAgent(agentOptions) }
+  }
+
+  async refusal(url: string): Promise<string | undefined> {
+    try {
+      await this.#resolve(this.#target(url).hostname)
+      return undefined
+    } catch (error) {
+      // A name that has no address yet may get one: every connection is checked.
+      return error instanceof Refused ? error.message : undefined
+    }
+  }
+
+  async post(
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    body: string,
+  ): Promise<Posted | 'stopped'> {
+    if (this.#hasStopped) return 'stopped'
+    try {
+      const parsed = this.#target(url)
+      // `net.connect` does not look up a literal address.
+      if (isIP(bareHost(parsed.hostname)) !== 0) await this.#resolve(parsed.hostname)
+      return await this.#send(parsed, headers, body)
+    } catch (error) {
+      return { error: error instanceof Error ? error.message : String(error) }
+    }
+  }
+
+  stop(): void {
+    this.#hasStopped = true
+    for (const giveUp of this.#underWay) giveUp()
+    for (const agent of Object.values(this.#agents)) agent.destroy()
+  }
+
+  /** The addresses of a name. Throws `Refused` if one of them is not public. */
+  async #resolve(hostname: string): Promise<Address[]> {
+    const { resolve = (name: string): Promise<Address[]> => lookup(name, { all: true }) } = this.#options
     const literal = bareHost(hostname)
     const family = isIP(literal)
     const found = family === 0 ? await resolve(literal) : [{ address: literal, family }]
-    const stranger = found.find(({ address }) => !isPublic(address))
-    if (stranger && !allowPrivate)
-      throw new Refused(`${hostname} is not a public address (${stranger.address})`)
+    const refused = found.find(({ address }) => !isPublic(address))
+    if (refused && !this.rules.allowPrivate)
+      throw new Refused(`${hostname} is not a public address (${refused.address})`)
     return found
   }
 
-  /** As `net.connect` asks for the addresses of a name. */
-  const lookupChecked: LookupFunction = (hostname, asked, answer) => {
-    checked(hostname).then(
+  /** Has the form that `net.connect` needs. */
+  readonly #lookup: LookupFunction = (hostname, asked, answer) => {
+    this.#resolve(hostname).then(
       (found) => {
         const [first] = found
         if (!first) answer(new Error(`${hostname} has no address`), '', 0)
@@ -84,31 +128,26 @@ export function createPoster(options: PosterOptions): Poster {
       (error: unknown) => answer(error as Error, '', 0),
     )
   }
-  const agentOptions = { keepAlive: true, maxFreeSockets: 1000, lookup: lookupChecked }
-  const agents = { 'http:': new Agent(agentOptions), 'https:': new TlsAgent(agentOptions) }
 
-  function target(url: string): URL {
+  #target(url: string): URL {
     const parsed = URL.canParse(url) ? new URL(url) : undefined
     if (!parsed || (parsed.protocol !== 'https:' && parsed.protocol !== 'http:'))
       throw new Refused('it must be an address that begins with https://')
-    if (parsed.protocol === 'http:' && !allowHttp) throw new Refused('it must begin with https://')
+    if (parsed.protocol === 'http:' && !this.rules.allowHttp) throw new Refused('it must begin with https://')
     if (parsed.username !== '' || parsed.password !== '')
       throw new Refused('a user and a password may not stand in it')
-    if (!allowPrivate && isLocalName(parsed.hostname))
+    if (!this.rules.allowPrivate && isLocalName(parsed.hostname))
       throw new Refused(`${parsed.hostname} is not a public address: it is a local name`)
     return parsed
   }
 
-  function send(
-    url: URL,
-    headers: Readonly<Record<string, string>>,
-    body: string,
-  ): Promise<Posted | 'stopped'> {
+  #send(url: URL, headers: Readonly<Record<string, string>>, body: string): Promise<Posted | 'stopped'> {
+    const { clock, timeoutMs } = this.#options
     return new Promise((settle) => {
       const isTls = url.protocol === 'https:'
       const request: ClientRequest = (isTls ? requestHttps : requestHttp)(url, {
         method: 'POST',
-        agent: agents[isTls ? 'https:' : 'http:'],
+        agent: this.#agents[isTls ? 'https:' : 'http:'],
         headers: {
           'Content-Type': 'application/json',
           'Content-Length': Buffer.byteLength(body),
@@ -118,18 +157,18 @@ export function createPoster(options: PosterOptions): Poster {
       })
       const cancelTimer = clock.after(timeoutMs, () => end({ error: `no answer within ${timeoutMs} ms` }))
       const giveUp = (): void => end('stopped')
-      underWay.add(giveUp)
-      function end(posted: Posted | 'stopped'): void {
-        if (!underWay.delete(giveUp)) return
+      this.#underWay.add(giveUp)
+      const end = (posted: Posted | 'stopped'): void => {
+        if (!this.#underWay.delete(giveUp)) return
         cancelTimer()
         settle(posted)
         if (posted === 'stopped' || posted.status === undefined) request.destroy()
       }
       request.on('error', (error) => {
-        // A connection that was kept may have been closed at the other end just then: nothing was asked on it.
-        if (request.reusedSocket && underWay.delete(giveUp)) {
+        // The other end may have closed the idle connection at this moment: it has not received the request.
+        if (request.reusedSocket && this.#underWay.delete(giveUp)) {
           cancelTimer()
-          settle(send(url, headers, body))
+          settle(this.#send(url, headers, body))
         } else end({ error: error.message.slice(0, 200) })
       })
       request.on('response', (answer) => {
@@ -138,35 +177,6 @@ export function createPoster(options: PosterOptions): Poster {
       })
       request.end(body)
     })
-  }
-
-  return {
-    rules: { allowHttp, allowPrivate },
-    async refusal(url) {
-      try {
-        await checked(target(url).hostname)
-        return undefined
-      } catch (error) {
-        // A name that has no address yet may get one: every connection is checked.
-        return error instanceof Refused ? error.message : undefined
-      }
-    },
-    async post(url, headers, body) {
-      if (hasStopped) return 'stopped'
-      try {
-        const parsed = target(url)
-        // Of a literal address no lookup is asked for.
-        if (isIP(bareHost(parsed.hostname)) !== 0) await checked(parsed.hostname)
-        return await send(parsed, headers, body)
-      } catch (error) {
-        return { error: error instanceof Error ? error.message : String(error) }
-      }
-    },
-    stop() {
-      hasStopped = true
-      for (const giveUp of underWay) giveUp()
-      for (const agent of Object.values(agents)) agent.destroy()
-    },
   }
 }
 

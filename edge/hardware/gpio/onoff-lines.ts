@@ -73,130 +73,151 @@ const reopen = { firstMs: 500, maxMs: 30_000 }
  * GPIO lines through sysfs and `onoff`. Lines that cannot be opened are tried again for ever, and a line that fails later is
  * closed and opened again: until then they read as `undefined`. Levels are always read from the pin, edges only say when.
  */
-export function createOnoffLines(options: OnoffLinesOptions): GpioLines {
-  const { hardware, runtime, log, root = SYSFS, openPin = openOnoffPin } = options
-  const { clock, random } = runtime
-  const open = new Map<string, Pin>()
-  const watchers = new Map<string, (() => void)[]>()
-  const failures = new Map(hardware.lines.map(({ name }) => [name, new RepeatedLine({ log, clock })]))
-  const chip = new RepeatedLine({ log, clock })
-  let attempt = 0
-  let isClosed = false
-  let problem: LinesProblem | undefined
-  let cancelRetry: Cancel | undefined
+export class OnoffLines implements GpioLines {
+  readonly #options: OnoffLinesOptions
+  readonly #root: string
+  readonly #openPin: OpenPin
+  readonly #open = new Map<string, Pin>()
+  readonly #watchers = new Map<string, (() => void)[]>()
+  readonly #failures: Map<string, RepeatedLine>
+  readonly #chip: RepeatedLine
+  #attempt = 0
+  #isClosed = false
+  #problem: LinesProblem | undefined
+  #cancelRetry: Cancel | undefined
 
-  openMissing()
-
-  function openMissing(): void {
-    cancelRetry = undefined
-    const missing = hardware.lines.filter((line) => !open.has(line.name))
-    const base = missing.length > 0 ? findBase() : undefined
-    const opened = base === undefined ? [] : missing.filter((line) => openLine(line, base))
-    for (const { name } of opened) notify(name)
-    if (opened.length < missing.length) retry()
-    else attempt = 0
+  constructor(options: OnoffLinesOptions) {
+    this.#options = options
+    this.#root = options.root ?? SYSFS
+    this.#openPin = options.openPin ?? openOnoffPin
+    const { hardware, log, runtime } = options
+    const failure = (): RepeatedLine => new RepeatedLine({ log, clock: runtime.clock })
+    this.#failures = new Map(hardware.lines.map(({ name }) => [name, failure()]))
+    this.#chip = failure()
+    this.#openMissing()
   }
 
-  function retry(): void {
-    if (isClosed) return
-    cancelRetry ??= clock.after(backoffMs(attempt, reopen, random), openMissing)
-    attempt += 1
+  read(name: string): Level | undefined {
+    try {
+      return this.#open.get(name)?.read()
+    } catch (error) {
+      this.#failed(name, 'read', error)
+      return undefined
+    }
   }
 
-  function findBase(): number | undefined {
-    problem = undefined
+  write(name: string, level: Level): boolean {
+    const pin = this.#open.get(name)
+    if (!pin) return false
+    try {
+      pin.write(level)
+      return true
+    } catch (error) {
+      this.#failed(name, 'driven', error)
+      return false
+    }
+  }
+
+  watch(name: string, listener: () => void): void {
+    this.#watchers.set(name, [...(this.#watchers.get(name) ?? []), listener])
+  }
+
+  problem(): LinesProblem | undefined {
+    return this.#problem
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#cancelRetry?.()
+    for (const pin of this.#open.values()) pin.close()
+    this.#open.clear()
+  }
+
+  #openMissing(): void {
+    this.#cancelRetry = undefined
+    const missing = this.#options.hardware.lines.filter((line) => !this.#open.has(line.name))
+    const base = missing.length > 0 ? this.#findBase() : undefined
+    const opened = base === undefined ? [] : missing.filter((line) => this.#openLine(line, base))
+    for (const { name } of opened) this.#notify(name)
+    if (opened.length < missing.length) this.#retry()
+    else this.#attempt = 0
+  }
+
+  #retry(): void {
+    if (this.#isClosed) return
+    const { clock, random } = this.#options.runtime
+    this.#cancelRetry ??= clock.after(backoffMs(this.#attempt, reopen, random), () => this.#openMissing())
+    this.#attempt += 1
+  }
+
+  #findBase(): number | undefined {
+    const root = this.#root
+    const label = this.#options.hardware.chipLabel
+    this.#problem = undefined
     if (!existsSync(root)) {
       const reason = `this kernel has no ${root}: the hub needs a kernel with GPIO in sysfs (CONFIG_GPIO_SYSFS)`
-      return missingChip({ reason, isFinal: true })
+      return this.#missingChip({ reason, isFinal: true })
     }
     try {
-      const base = findChipBase(hardware.chipLabel, root)
+      const base = findChipBase(label, root)
       if (base === undefined)
-        return missingChip({ reason: `no GPIO chip is labelled ${hardware.chipLabel}`, isFinal: false })
-      chip.succeeded({ label: hardware.chipLabel }, 'the GPIO chip is there')
+        return this.#missingChip({ reason: `no GPIO chip is labelled ${label}`, isFinal: false })
+      this.#chip.succeeded({ label }, 'the GPIO chip is there')
       return base
     } catch (error) {
-      // A chip may vanish between two looks at it.
-      return missingChip({ reason: `the GPIO chips cannot be read: ${reasonOf(error)}`, isFinal: false })
+      // A chip may vanish between two calls.
+      return this.#missingChip({
+        reason: `the GPIO chips cannot be read: ${reasonOf(error)}`,
+        isFinal: false,
+      })
     }
   }
 
-  function missingChip(found: LinesProblem): undefined {
-    problem = found
-    chip.failed(
+  #missingChip(found: LinesProblem): undefined {
+    const { chipLabel: label, lines } = this.#options.hardware
+    this.#problem = found
+    this.#chip.failed(
       found.reason,
-      { label: hardware.chipLabel, lines: hardware.lines.length },
+      { label, lines: lines.length },
       `${found.reason}: no lock is driven and no door is seen until there is one`,
       'error',
     )
   }
 
-  function openLine(line: GpioLine, base: number): boolean {
+  #openLine(line: GpioLine, base: number): boolean {
     const { name } = line
     try {
-      const pin = openPin(base + line.offset, line)
-      open.set(name, pin)
+      const pin = this.#openPin(base + line.offset, line)
+      this.#open.set(name, pin)
       if (line.direction === 'in')
         pin.watch((error) => {
-          if (open.get(name) !== pin) return
-          if (error) failed(name, 'watched', error)
-          notify(name)
+          if (this.#open.get(name) !== pin) return
+          if (error) this.#failed(name, 'watched', error)
+          this.#notify(name)
         })
-      failures.get(name)!.succeeded({ line: name }, 'the GPIO line works again')
+      this.#failures.get(name)!.succeeded({ line: name }, 'the GPIO line works again')
       return true
     } catch (error) {
-      failed(name, 'opened', error)
+      this.#failed(name, 'opened', error)
       return false
     }
   }
 
-  /** A line that fails once is closed, and opened again after a while. */
-  function failed(name: string, what: string, error: unknown): void {
+  /** Closes a line that has failed, and opens it again later. */
+  #failed(name: string, what: string, error: unknown): void {
     const reason = `it cannot be ${what}: ${reasonOf(error)}`
-    failures.get(name)?.failed(reason, { line: name }, 'a GPIO line fails', 'error')
-    const pin = open.get(name)
-    open.delete(name)
+    this.#failures.get(name)?.failed(reason, { line: name }, 'a GPIO line fails', 'error')
+    const pin = this.#open.get(name)
+    this.#open.delete(name)
     try {
       pin?.close()
     } catch (closing) {
-      log.debug({ line: name, error: reasonOf(closing) }, 'a GPIO line cannot be closed')
+      this.#options.log.debug({ line: name, error: reasonOf(closing) }, 'a GPIO line cannot be closed')
     }
-    retry()
+    this.#retry()
   }
 
-  function notify(name: string): void {
-    for (const listener of watchers.get(name) ?? []) listener()
-  }
-
-  return {
-    read(name): Level | undefined {
-      try {
-        return open.get(name)?.read()
-      } catch (error) {
-        failed(name, 'read', error)
-        return undefined
-      }
-    },
-    write(name, level) {
-      const pin = open.get(name)
-      if (!pin) return false
-      try {
-        pin.write(level)
-        return true
-      } catch (error) {
-        failed(name, 'driven', error)
-        return false
-      }
-    },
-    watch(name, listener) {
-      watchers.set(name, [...(watchers.get(name) ?? []), listener])
-    },
-    problem: () => problem,
-    close() {
-      isClosed = true
-      cancelRetry?.()
-      for (const pin of open.values()) pin.close()
-      open.clear()
-    },
+  #notify(name: string): void {
+    for (const listener of this.#watchers.get(name) ?? []) listener()
   }
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { isPublic } from '../../../cloud/events/webhooks/public-address.ts'
-import { createPoster, type PosterOptions } from '../../../cloud/events/webhooks/post.ts'
+import { HttpPoster, type PosterOptions } from '../../../cloud/events/webhooks/post.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 
 const servers: Server[] = []
@@ -29,7 +29,7 @@ async function receiver(
 }
 
 const poster = (options: Partial<PosterOptions> = {}) =>
-  createPoster({ clock, timeoutMs: 300, allowHttp: true, allowPrivate: false, ...options })
+  new HttpPoster({ clock, timeoutMs: 300, allowHttp: true, allowPrivate: false, ...options })
 const local = [{ address: '127.0.0.1', family: 4 }]
 const elsewhere = [{ address: '93.184.216.34', family: 4 }]
 
@@ -65,9 +65,9 @@ test.each([
 
 test('a name that has a private address is refused, and nothing is asked of it', async () => {
   const { port, seen } = await receiver((_, response) => response.end())
-  const { post, refusal } = poster({ resolve: () => Promise.resolve([...elsewhere, ...local]) })
-  expect(await refusal(`http://rebind.example:${port}/`)).toContain('not a public address')
-  expect(await post(`http://rebind.example:${port}/`, {}, '{}')).toMatchObject({
+  const sender = poster({ resolve: () => Promise.resolve([...elsewhere, ...local]) })
+  expect(await sender.refusal(`http://rebind.example:${port}/`)).toContain('not a public address')
+  expect(await sender.post(`http://rebind.example:${port}/`, {}, '{}')).toMatchObject({
     error: expect.stringContaining('not a public address') as string,
   })
   expect(seen()).toBe(0)
@@ -76,9 +76,9 @@ test('a name that has a private address is refused, and nothing is asked of it',
 test('a name that is public when it is checked and private when it is connected to is not connected to', async () => {
   const { port, seen } = await receiver((_, response) => response.end())
   const answers = [elsewhere, local, local]
-  const { post, refusal } = poster({ resolve: () => Promise.resolve(answers.shift() ?? local) })
-  expect(await refusal(`http://rebind.example:${port}/`)).toBeUndefined()
-  expect(await post(`http://rebind.example:${port}/`, {}, '{}')).toMatchObject({
+  const sender = poster({ resolve: () => Promise.resolve(answers.shift() ?? local) })
+  expect(await sender.refusal(`http://rebind.example:${port}/`)).toBeUndefined()
+  expect(await sender.post(`http://rebind.example:${port}/`, {}, '{}')).toMatchObject({
     error: expect.stringContaining('not a public address') as string,
   })
   expect(seen()).toBe(0)
@@ -87,21 +87,21 @@ test('a name that is public when it is checked and private when it is connected 
 test('each connection resolves the name once, and goes to the address that was checked', async () => {
   const { port, seen } = await receiver((_, response) => response.end())
   let asked = 0
-  const { post, stop } = poster({
+  const sender = poster({
     allowPrivate: true,
     resolve: () => {
       asked += 1
       return Promise.resolve(asked === 1 ? local : elsewhere)
     },
   })
-  expect(await post(`http://once.example:${port}/`, {}, '{}')).toEqual({ status: 200 })
+  expect(await sender.post(`http://once.example:${port}/`, {}, '{}')).toEqual({ status: 200 })
   expect([asked, seen()]).toEqual([1, 1])
-  stop()
+  sender.stop()
 })
 
 test('literal addresses are judged like names', async () => {
   const { port, seen } = await receiver((_, response) => response.end())
-  const { post } = poster()
+  const sender = poster()
   for (const host of [
     '127.0.0.1',
     '[::1]',
@@ -111,7 +111,7 @@ test('literal addresses are judged like names', async () => {
     '[::ffff:127.0.0.1]',
     'localhost',
   ])
-    expect([host, await post(`http://${host}:${port}/`, {}, '{}')]).toEqual([
+    expect([host, await sender.post(`http://${host}:${port}/`, {}, '{}')]).toEqual([
       host,
       { error: expect.stringContaining('not a public address') as string },
     ])
@@ -132,15 +132,15 @@ test('redirects are answers and are not followed; silence ends in time; a long a
       more()
     }
   })
-  const { post, stop } = poster({ allowPrivate: true })
-  const at = (path: string) => post(`http://127.0.0.1:${port}${path}`, {}, '{}')
+  const sender = poster({ allowPrivate: true })
+  const at = (path: string) => sender.post(`http://127.0.0.1:${port}${path}`, {}, '{}')
   expect(await at('/redirect')).toEqual({ status: 307 })
   expect(target.seen()).toBe(0)
   expect(await at('/silent')).toEqual({ error: 'no answer within 300 ms' })
   expect(await at('/endless')).toEqual({ status: 200 })
-  const ended = post(`http://127.0.0.1:${port}/silent`, {}, '{}')
+  const ended = sender.post(`http://127.0.0.1:${port}/silent`, {}, '{}')
   await new Promise((resolve) => setTimeout(resolve, 50))
-  stop()
+  sender.stop()
   expect(await ended).toBe('stopped')
 })
 
@@ -160,9 +160,9 @@ test.each([
   'db.internal',
   'nas.home.arpa',
 ])('a webhook to the local name %s is refused at its creation, whatever a name server says', async (host) => {
-  const { refusal, post } = poster({ resolve: () => Promise.resolve(elsewhere) })
-  expect(await refusal(`http://${host}/`)).toContain('local name')
-  expect(await post(`http://${host}/`, {}, '{}')).toMatchObject({
+  const sender = poster({ resolve: () => Promise.resolve(elsewhere) })
+  expect(await sender.refusal(`http://${host}/`)).toContain('local name')
+  expect(await sender.post(`http://${host}/`, {}, '{}')).toMatchObject({
     error: expect.stringContaining('local name') as string,
   })
 })
@@ -170,8 +170,8 @@ test.each([
 test.each(['hooks.example', 'localhost.example.com', 'xn--bcher-kva.example'])(
   'a webhook to %s is accepted if it is public, and to any name if private addresses are allowed',
   async (host) => {
-    const { refusal } = poster({ resolve: () => Promise.resolve(elsewhere) })
-    expect(await refusal(`http://${host}/`)).toBeUndefined()
+    const sender = poster({ resolve: () => Promise.resolve(elsewhere) })
+    expect(await sender.refusal(`http://${host}/`)).toBeUndefined()
     const lenient = poster({ allowPrivate: true, resolve: () => Promise.resolve(local) })
     expect(await lenient.refusal('http://localhost./')).toBeUndefined()
   },

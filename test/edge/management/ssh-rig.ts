@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import ssh2, { type ClientChannel } from 'ssh2'
 import { parseAuthorizedKeys } from '../../../edge/management/authorized-keys.ts'
 import { defaultLimits, type Execute, type ManagementLimits } from '../../../edge/management/connection.ts'
-import { createSshServer } from '../../../edge/management/ssh-server.ts'
+import { SshServer } from '../../../edge/management/ssh-server.ts'
 import {
   type ManagementAnswer,
   MANAGEMENT_USER,
@@ -53,7 +53,7 @@ export async function openRig({ limits, execute, port = 0 }: RigOptions = {}): P
   const note = (level: string) => (fields: object, message: string) =>
     void logged.push({ level, message, fields: { ...fields } })
   const log: Log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') }
-  const server = createSshServer({
+  const server = new SshServer({
     hostKey: host.privateKey,
     authorizedKeys: () => parseAuthorizedKeys(authorized).keys,
     execute: (command, isWaiting) => {

@@ -6,8 +6,7 @@ import type { Outbox } from '../../../edge/journal/outbox.ts'
 import type { Inbox } from '../../../edge/journal/inbox.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { defaultSyncSettings } from '../../../edge/sync/settings.ts'
-import { createSync } from '../../../edge/sync/sync.ts'
-import type { Sync } from '../../../edge/sync/sync.ts'
+import { Sync } from '../../../edge/sync/sync.ts'
 import type { SyncCore } from '../../../edge/sync/session.ts'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
@@ -125,7 +124,7 @@ export function startHub(
     },
   }
   const openTransport: OpenTransport = line.transportFor(() => gate.alive)
-  const sync = createSync({
+  const sync = new Sync({
     runtime: mine,
     log,
     hubId: 1,

@@ -1,4 +1,4 @@
-import { createPoster, type Posted, type Poster } from '../../../../cloud/events/webhooks/post.ts'
+import { HttpPoster, type Posted, type Poster } from '../../../../cloud/events/webhooks/post.ts'
 import type { Clock } from '../../../../protocol/model/runtime.ts'
 
 export interface Sent {
@@ -14,7 +14,7 @@ export interface ScriptedPoster extends Poster {
 }
 
 export function scriptedPoster(clock: Clock): ScriptedPoster {
-  const judge = createPoster({
+  const judge = new HttpPoster({
     clock,
     timeoutMs: 15_000,
     allowHttp: false,
@@ -22,7 +22,9 @@ export function scriptedPoster(clock: Clock): ScriptedPoster {
     resolve: () => Promise.resolve([{ address: '93.184.216.34', family: 4 }]),
   })
   const scripted: ScriptedPoster = {
-    ...judge,
+    rules: judge.rules,
+    refusal: (url) => judge.refusal(url),
+    stop: () => judge.stop(),
     sent: [],
     answer: () => ({ status: 200 }),
     async post(url, headers, body) {

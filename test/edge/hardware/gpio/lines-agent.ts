@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { createOnoffLines } from '../../../../edge/hardware/gpio/onoff-lines.ts'
+import { OnoffLines } from '../../../../edge/hardware/gpio/onoff-lines.ts'
 import { HardwareDescription } from '../../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
@@ -10,7 +10,7 @@ export type LinesRequest =
   { do: 'read'; name: string } | { do: 'write'; name: string; level: 0 | 1 } | { do: 'stall'; ms: number }
 
 const hardware = HardwareDescription.parse(JSON.parse(readFileSync(process.argv[2]!, 'utf8')))
-const lines = createOnoffLines({ hardware: hardware.gpio, runtime: systemRuntime(), log: silentLog })
+const lines = new OnoffLines({ hardware: hardware.gpio, runtime: systemRuntime(), log: silentLog })
 const say = (message: object) => void process.stdout.write(`${JSON.stringify(message)}\n`)
 
 for (const { name } of hardware.gpio.lines)

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createOnoffLines, findChipBase } from '../../../../edge/hardware/gpio/onoff-lines.ts'
+import { OnoffLines, findChipBase } from '../../../../edge/hardware/gpio/onoff-lines.ts'
 import { createBench, type Bench, type Mounted } from '../../../simulator/mounts/gpio/mounted.ts'
 import type { GpioLines } from '../../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
@@ -43,7 +43,7 @@ test('a chip that is missing is told once, by its label, and nothing of its line
   const told: string[] = []
   const error = (_: object, message: string): void => void told.push(message)
   const line = { offset: 1, direction: 'out', activeLow: false } as const
-  const lines = createOnoffLines({
+  const lines = new OnoffLines({
     hardware: {
       chipLabel: 'no-such-chip',
       lines: ['main_lock', 'fridge_1_left_lock'].map((name) => ({ ...line, name })),
@@ -66,7 +66,7 @@ test('a chip that is missing is told once, by its label, and nothing of its line
 test('a kernel without GPIO in sysfs is reported at once, with what the hub needs', () => {
   const told: string[] = []
   const error = (_: object, message: string): void => void told.push(message)
-  const lines = createOnoffLines({
+  const lines = new OnoffLines({
     hardware: {
       chipLabel: 'pinctrl-rp1',
       lines: [{ name: 'main_lock', offset: 1, direction: 'out', activeLow: false }],
@@ -98,7 +98,7 @@ describe('a line that worked, and fails', () => {
     const broken = (): void => {
       if (pins.isBroken) throw new Error('EIO: i/o error')
     }
-    const lines = createOnoffLines({
+    const lines = new OnoffLines({
       hardware: {
         chipLabel: 'chip',
         lines: [
