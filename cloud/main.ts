@@ -266,7 +266,11 @@ async function main(): Promise<void> {
       commandMs: config.limits.rules.managementCommandMs,
       log,
     }),
-    poster: new HttpPoster({ clock, timeoutMs: config.limits.rules.webhookTimeoutMs, ...postRulesOf(config) }),
+    poster: new HttpPoster({
+      clock,
+      timeoutMs: config.limits.rules.webhookTimeoutMs,
+      ...postRulesOf(config),
+    }),
     ...(config.SMTP_URL !== undefined && {
       sendMail: smtpSender({
         url: config.SMTP_URL,
