@@ -187,6 +187,7 @@ async function main(): Promise<void> {
   const config = configure()
   const runtime = systemRuntime()
   const { clock, random } = runtime
+  const { rules } = config.limits
   const { log, logFolder } = programLog(config, clock)
   const say = (sentence: string): void => log.warn({}, sentence)
   inFolder('DATA_DIR', config.DATA_DIR, () => makeFolder(files, config.DATA_DIR))
@@ -197,12 +198,12 @@ async function main(): Promise<void> {
     runtime,
     log,
     checkpoint: noCheckpoint,
-    settings: config.limits.rules,
+    settings: rules,
     sealer: await openSealer(db, storeSecrets, random).catch(failInWords),
   }
 
   const refusals = cloudRefusals(context)
-  const budgets = openBudgets(config.limits.rules)
+  const budgets = openBudgets(rules)
   const pems = readPems(config)
   const known = new KnownCertificates({ ...pems, MQTT_KEY: undefined })
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
@@ -262,15 +263,11 @@ async function main(): Promise<void> {
     remote: createRemote({
       readKey: () => readClientKeys(managementKeyOf(config)),
       exec: (request) => sshExec(request, clock, log),
-      connectMs: config.limits.rules.managementConnectMs,
-      commandMs: config.limits.rules.managementCommandMs,
+      connectMs: rules.managementConnectMs,
+      commandMs: rules.managementCommandMs,
       log,
     }),
-    poster: new HttpPoster({
-      clock,
-      timeoutMs: config.limits.rules.webhookTimeoutMs,
-      ...postRulesOf(config),
-    }),
+    poster: new HttpPoster({ clock, timeoutMs: rules.webhookTimeoutMs, ...postRulesOf(config) }),
     ...(config.SMTP_URL !== undefined && {
       sendMail: smtpSender({
         url: config.SMTP_URL,
