@@ -15,7 +15,7 @@ import type { CloudContext } from './platform/context.ts'
 import { ListeningWatch } from './platform/listening.ts'
 import { configurationHandlers } from './operations/controls/configuration.ts'
 import type { ControlServices } from './operations/controls/control.ts'
-import { controlHandlers, fridgeHandlers } from './operations/controls/handlers.ts'
+import { controlHandlers } from './operations/controls/handlers.ts'
 import { operationHandlers } from './operations/controls/unknown-operations.ts'
 import { deliveryHandlers } from './operations/controls/open-delivery.ts'
 import type { VerifyIdentity } from './platform/credentials/identity-token.ts'
@@ -374,7 +374,6 @@ const operationsHandlers = (services: ControlServices, media: Media, remote: Rem
     ...temperatureHandlers(context),
     ...doorHandlers(services),
     ...controlHandlers(services),
-    ...fridgeHandlers(services),
     ...configurationHandlers(services),
     ...operationHandlers(services),
     ...deliveryHandlers(services),

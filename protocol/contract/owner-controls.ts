@@ -1,40 +1,21 @@
 import { z } from 'zod'
 import { ServiceAction } from '../management/command.ts'
-import type { ErrorCode } from '../model/error-codes.ts'
-import { DeviceStatus, DoorLock, DoorPosition, LiftPosition } from '../model/hub-health.ts'
-import { valuesIn, namedEnum } from '../model/named-enum.ts'
+import type { FridgeSide } from '../model/hardware.ts'
+import { DeviceStatus, DoorPosition, LiftPosition } from '../model/hub-health.ts'
+import { namedEnum } from '../model/named-enum.ts'
 import {
-  Id,
-  Timestamp,
-  HubId,
-  OrderId,
-  CommandId,
-  DurationMs,
-  ProcessingStatus,
-  BinNumber,
-} from './fields.ts'
+  commandAnswer,
+  commandErrors,
+  commandExample,
+  commandQuery,
+  commandRoutes,
+  control,
+  controlExample,
+  controlResult,
+  neverQueued,
+} from './command-route.ts'
+import { CommandId, HubId, Id, OrderId, ProcessingStatus, Timestamp } from './fields.ts'
 import { defineRoutes, type RouteEntry } from './route.ts'
-
-const StatusCode = z.literal([200, 202]).meta({
-  id: 'ControlStatusCode',
-  description: valuesIn('Progress of the command.', {
-    200: 'executed.',
-    202: 'accepted for delivery; the hub continues.',
-  }),
-})
-
-/** O §4.6, standard response. */
-const controlResult = <T extends z.ZodType>(data: T) =>
-  z.object({
-    status: z.literal('ok').describe('Always `ok`.'),
-    result: z
-      .object({
-        success: z.boolean().describe('True if the hub executed the command, or accepted it (202).'),
-        status_code: StatusCode,
-        response_data: data.describe('Data of the command.'),
-      })
-      .describe('Result of the command.'),
-  })
 
 const SshErrorType = namedEnum('SshErrorType', 'Cause of the failure.', {
   validation_error: 'the hub has no such bin, or the parameters are invalid.',
@@ -42,21 +23,6 @@ const SshErrorType = namedEnum('SshErrorType', 'Cause of the failure.', {
   authentication_error: 'the hub refuses the cloud’s key, or its host key is not the pinned one.',
   timeout: 'no answer in time; whether the change was made is unknown.',
   command_failed: 'the command failed at the hub.',
-})
-/** Data of a command: its id, the resulting position, and its duration. */
-const acted = <const Left extends z.ZodRawShape>(id: string, description: string, left: Left) =>
-  z.object({ command_id: CommandId, ...left, duration_ms: DurationMs }).meta({ id, description })
-const doorMoved = acted('BinDoorMoved', 'Result of a motion of a bin’s door.', {
-  door: DoorPosition.describe('Position of the door after the command.'),
-})
-const liftMoved = acted('BinLiftMoved', 'Result of a motion of a bin’s lift.', {
-  lift: LiftPosition.describe('Position of the lift after the command.'),
-})
-const lockMoved = acted('DoorLockMoved', 'Result of a command for a door’s lock.', {
-  door: DoorLock.describe('State of the door after the command.'),
-})
-const reconnected = acted('ControllerReconnected', 'Result of a reconnection of a controller.', {
-  connected: z.literal(true).describe('Always true: the controller answers again.'),
 })
 /** An integrator's payment was confirmed by opening the bin reserved for its order. */
 const confirmed = z
@@ -73,46 +39,13 @@ const intake = z
   .object({ accepting_orders: z.boolean().describe('True if the hub takes new orders now.') })
   .meta({ id: 'OrderIntake', description: 'Intake of orders after the command.' })
 
-const bin = z.object({ bin: BinNumber, hub: HubId })
-const fridge = z.object({ fridge: Id.describe('Number of the fridge.'), hub: HubId })
+const bin = commandQuery('open_bin')
+const fridge = commandQuery('close_fridge')
 const hubOnly = z.object({ hub: HubId })
 
-const COMMAND = '01990000-0000-7000-8000-000000000001'
-const example = (response_data: unknown, status_code: 200 | 202 = 200) => ({
-  response: { status: 'ok', result: { success: true, status_code, response_data } },
-})
-
-const control = <Q extends z.ZodObject, T extends z.ZodType, const E extends readonly ErrorCode[]>(
-  name: string,
-  query: Q,
-  data: T,
-  errors: E,
-  texts: { summary: string; description: string; example: unknown },
-) =>
-  ({
-    at: `POST /owners/controls/${name}`,
-    query,
-    response: controlResult(data),
-    errors,
-    idempotent: true,
-    summary: texts.summary,
-    description: texts.description,
-    examples: example(texts.example),
-  }) as const
-
-const ofBin = ['bin_not_found', 'hardware_error'] as const
-const ofFridge = ['fridge_not_found', 'hardware_error'] as const
-
-const neverQueued =
-  'If the hub is offline, the answer is `hardware_error` at once (502, `details.reason` `offline`). If the hub does not answer in time, it is 504 with `details.command_id`, and the outcome is unknown. Nothing is queued.'
 const desired =
   'Desired state: `status_code` is 200 if the hub has applied it, 202 if the hub is offline and gets it when it reconnects.'
 
-const doorExample = (door: string) => ({ command_id: COMMAND, door, duration_ms: 1204 })
-const liftExample = (lift: string) => ({ command_id: COMMAND, lift, duration_ms: 2503 })
-
-const binMotion = <T extends z.ZodType>(name: string, data: T, summary: string, moved: unknown) =>
-  control(name, bin, data, ofBin, { summary, description: neverQueued, example: moved })
 const binSetting = (name: string, summary: string, enabled: boolean) =>
   control(name, bin, configured, ['bin_not_found'], { summary, description: desired, example: { enabled } })
 const fridgeSetting = (name: string, summary: string, enabled: boolean, description: string) =>
@@ -121,11 +54,11 @@ const fridgeSetting = (name: string, summary: string, enabled: boolean, descript
     description: `${desired} ${description}`,
     example: { enabled },
   })
-const openFridge = (side: string) =>
-  control(`open_fridge_${side}`, fridge, lockMoved, ofFridge, {
+const openFridge = <const Side extends FridgeSide>(side: Side) =>
+  control(`open_fridge_${side}`, fridge, commandAnswer('open_fridge'), commandErrors('open_fridge'), {
     summary: `Unlock a fridge's ${side} door`,
     description: `${neverQueued} The door locks again by itself. While the cabinet behind it dispenses, the answer is \`hardware_error\` with reason \`interlock\`.`,
-    example: doorExample('unlocked'),
+    example: commandExample('open_fridge'),
   })
 
 /** O §4.6: the range of the bin is not stated; a bin that the hub does not have is a `validation_error`. */
@@ -239,6 +172,7 @@ const shared = {
 
 /** O §4.6. */
 export const ownerControlRoutes = defineRoutes(shared, {
+  ...commandRoutes,
   'owner.controls.open_bin': control(
     'open_bin',
     bin.extend({
@@ -247,35 +181,27 @@ export const ownerControlRoutes = defineRoutes(shared, {
       ),
       confirm: z.boolean().default(true).describe('False opens the door only and confirms no payment.'),
     }),
-    z.union([confirmed, doorMoved]),
-    [...ofBin, 'order_state_conflict'],
+    z.union([confirmed, commandAnswer('open_bin')]),
+    [...commandErrors('open_bin'), 'order_state_conflict'],
     {
       summary: "Open a bin's door; for a bin reserved for an integrator's order, confirm its payment",
       description: `${neverQueued} If \`pay\` with \`external\` has reserved the bin (\`reserved_for_order\`) and an API key calls, the call confirms the payment: it records the payment with the key, queues the order and answers with \`status_code\` 202. The bin opens by itself when the order is ready. With a Bearer token, with \`confirm=false\` or on any other bin the call only opens the door. If \`order_id\` is given and the bin is not reserved for that order, the answer is 409 \`order_state_conflict\` and nothing happens.`,
-      example: doorExample('open'),
+      example: commandExample('open_bin'),
     },
   ),
-  'owner.controls.close_bin': binMotion('close_bin', doorMoved, "Close a bin's door", doorExample('closed')),
-  'owner.controls.raise_bin': binMotion('raise_bin', liftMoved, "Raise a bin's lift", liftExample('up')),
-  'owner.controls.lower_bin': binMotion('lower_bin', liftMoved, "Lower a bin's lift", liftExample('down')),
   'owner.controls.cycle_bin': control(
     'cycle_bin',
     bin.extend({
       num_cycles: z.int().min(1).max(10).describe('Number of times that the door opens and closes, 1 to 10.'),
     }),
     z.object({ cycles_completed: z.int().describe('Number of completed cycles.') }),
-    ofBin,
+    commandErrors('cycle_bin'),
     {
       summary: "Open and close a bin's door several times",
       description: `${neverQueued} If it fails, \`details.cycles_completed\` is the number of completed cycles.`,
       example: { cycles_completed: 3 },
     },
   ),
-  'owner.controls.reconnect_bin': control('reconnect_bin', bin, reconnected, ofBin, {
-    summary: "Close the serial line of a bin's controller and open it again",
-    description: `The answer comes when the controller answers again. ${neverQueued}`,
-    example: { command_id: COMMAND, connected: true, duration_ms: 212 },
-  }),
   'owner.controls.enable_bin': binSetting('enable_bin', 'Let a bin serve customers', true),
   'owner.controls.disable_bin': binSetting(
     'disable_bin',
@@ -310,10 +236,10 @@ export const ownerControlRoutes = defineRoutes(shared, {
         ),
       }),
     ),
-    errors: ofBin,
+    errors: commandErrors('get_bin_status'),
     summary: "Read a bin's status",
     description: 'For an offline hub: its last report, with status `offline`.',
-    examples: example({
+    examples: controlExample({
       bin_number: 1,
       enabled: true,
       status: 'healthy',
@@ -328,16 +254,6 @@ export const ownerControlRoutes = defineRoutes(shared, {
   'owner.controls.open_fridge_left': openFridge('left'),
   'owner.controls.open_fridge_right': openFridge('right'),
   'owner.controls.open_fridge_middle': openFridge('middle'),
-  'owner.controls.close_fridge': control('close_fridge', fridge, lockMoved, ofFridge, {
-    summary: "Lock all of a fridge's doors",
-    description: `${neverQueued} While one of them is open, the answer is \`hardware_error\` with reason \`interlock\`.`,
-    example: doorExample('locked'),
-  }),
-  'owner.controls.reconnect_fridge': control('reconnect_fridge', fridge, reconnected, ofFridge, {
-    summary: "Close the serial line of a fridge's controller and open it again",
-    description: `The answer comes when the controller answers again. ${neverQueued}`,
-    example: { command_id: COMMAND, connected: true, duration_ms: 212 },
-  }),
   'owner.controls.enable_fridge': fridgeSetting(
     'enable_fridge',
     'Sell from a fridge again',

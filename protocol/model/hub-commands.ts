@@ -26,7 +26,10 @@ export interface HubCommand {
   deadlinePerCycle?: number
   /** Whether a caller without an answer can send it again: a second execution changes nothing more. */
   isRepeatable: boolean
-  /** Present: `POST /owners/controls/<name>` sends it. `note` is a sentence for that route's description. */
+  /**
+   * Present: `POST /owners/controls/<name>` sends it, with its parameters as the query. `note` is added to the route's
+   * description. A route with a path, a query or an answer of its own is declared in `contract/owner-controls.ts`.
+   */
   route?: { note?: string }
   /** The action in the audit log, if it differs from `controls.<name>`. */
   auditAction?: (parameters: never) => string
@@ -87,7 +90,7 @@ const reconnected = {
 
 /** A lift takes twice as long as a door. */
 const LIFT = 2
-const moves = { callers: { owner: 'controls:write' }, deadline: 1, isRepeatable: true, route: {} } as const
+const moves = { callers: { owner: 'controls:write' }, deadline: 1, isRepeatable: true } as const
 const reconnects = {
   ...moves,
   result: reconnected,
@@ -103,6 +106,7 @@ export const hubCommands = {
     parameters: { bin },
     result: doorMoved,
     example: { door: 'open', duration_ms: 1204 },
+    route: {},
     page: { path: 'bins/{bin}/open', button: 'Open', isSafe: true },
   },
   close_bin: {
@@ -111,6 +115,7 @@ export const hubCommands = {
     parameters: { bin },
     result: doorMoved,
     example: { door: 'closed', duration_ms: 1204 },
+    route: {},
     page: { path: 'bins/{bin}/close', button: 'Close', isSafe: true },
   },
   raise_bin: {
@@ -120,6 +125,7 @@ export const hubCommands = {
     result: liftMoved,
     example: { lift: 'up', duration_ms: 2503 },
     deadline: LIFT,
+    route: {},
     page: { path: 'bins/{bin}/raise', button: 'Raise', isSafe: true },
   },
   lower_bin: {
@@ -129,6 +135,7 @@ export const hubCommands = {
     result: liftMoved,
     example: { lift: 'down', duration_ms: 2503 },
     deadline: LIFT,
+    route: {},
     page: { path: 'bins/{bin}/lower', button: 'Lower', isSafe: true },
   },
   get_bin_status: {

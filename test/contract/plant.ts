@@ -1,5 +1,5 @@
 import { configurationHandlers } from '../../cloud/operations/controls/configuration.ts'
-import { controlHandlers, fridgeHandlers } from '../../cloud/operations/controls/handlers.ts'
+import { controlHandlers } from '../../cloud/operations/controls/handlers.ts'
 import { operationHandlers } from '../../cloud/operations/controls/unknown-operations.ts'
 import { alarmHandlers } from '../../cloud/operations/alarms/handlers.ts'
 import { facingHandlers } from '../../cloud/commerce/catalogue/facings.ts'
@@ -70,7 +70,6 @@ export class Plant {
         ...hubHandlers(context),
         ...doorHandlers(services),
         ...controlHandlers(services),
-        ...fridgeHandlers(services),
         ...configurationHandlers(services),
         ...operationHandlers(services),
         ...alarmHandlers(context),

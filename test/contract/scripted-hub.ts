@@ -1,3 +1,4 @@
+import { commandRow } from '../../protocol/model/hub-commands.ts'
 import { Command } from '../../protocol/mqtt/command.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import { downTopic, upTopic } from '../../protocol/mqtt/topics.ts'
@@ -11,25 +12,6 @@ export interface ScriptedHub {
   openTransport: OpenTransport
   /** Connects the broker and the hub. */
   connect(session: string, health: HubHealth): void
-}
-
-/** The data of an executed command, by its name (MQTT SPEC §6). */
-const data: Record<Command['body']['name'], Record<string, unknown> | null> = {
-  open_bin: { door: 'open', duration_ms: 1200 },
-  close_bin: { door: 'closed', duration_ms: 1200 },
-  raise_bin: { lift: 'up', duration_ms: 2500 },
-  lower_bin: { lift: 'down', duration_ms: 2500 },
-  get_bin_status: null,
-  open_delivery: null,
-  cancel_order: null,
-  reduce_order: null,
-  settle_operation: null,
-  cycle_bin: { door: 'closed', cycles_completed: 2, duration_ms: 4800 },
-  open_fridge: { door: 'unlocked' },
-  close_fridge: { door: 'locked' },
-  open_main_door: { door: 'unlocked' },
-  reconnect_bin: { connected: true, duration_ms: 200 },
-  reconnect_fridge: { connected: true, duration_ms: 200 },
 }
 
 export function scriptedHub(): ScriptedHub {
@@ -50,7 +32,7 @@ export function scriptedHub(): ScriptedHub {
       return known!.health.bins.find(({ bin_number }) => bin_number === body.bin)
     if (body.name === 'open_delivery')
       return { results: body.bins.map((bin_number) => ({ bin_number, success: true, error: null })) }
-    return data[body.name]
+    return commandRow(body.name).example
   }
 
   return {

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { deadlineOf } from '../../../protocol/model/hub-commands.ts'
+import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import type { BinHealth, HubHealth } from '../../../protocol/model/hub-health.ts'
 import type { CommandOutcome, CommandRequest, Commands } from '../../gateway/commands.ts'
 import { hubState, type HubState } from '../../gateway/hub-state.ts'
@@ -72,13 +73,10 @@ const reasons: Record<string, HardwareReason> = {
 type Unexecuted = Exclude<CommandOutcome, { kind: 'executed' }>
 
 /**
- * The error that a command which was not executed, or not as far as is known, is answered with. `absent`: the
- * code for a device that the hub says it does not have.
+ * The error for a command that was not executed, or of unknown outcome. `absent`: the code for a device that the hub does
+ * not have.
  */
-export function hardwareError(
-  outcome: Unexecuted,
-  absent: 'bin_not_found' | 'fridge_not_found' | 'hardware_error' = 'hardware_error',
-): ApiError {
+export function hardwareError(outcome: Unexecuted, absent: ErrorCode = 'hardware_error'): ApiError {
   switch (outcome.kind) {
     case 'offline':
       return new ApiError('hardware_error', 'The hub is offline. Nothing was sent.', { reason: 'offline' })

@@ -1,59 +1,51 @@
 import { z } from 'zod'
+import {
+  type AnsweringCommand,
+  type CommandAnswer,
+  commandErrors,
+  type RoutedCommand,
+  routedCommands,
+} from '../../../protocol/contract/command-route.ts'
 import type { FridgeSide } from '../../../protocol/model/hardware.ts'
+import { type CommandBody, commandRow } from '../../../protocol/model/hub-commands.ts'
+import { BinHealth } from '../../../protocol/model/hub-health.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
-import { BinHealth, DoorHealth } from '../../../protocol/model/hub-health.ts'
 import { readBinOrders } from '../../commerce/orders/bin-orders.ts'
 import { confirmExternal } from '../../commerce/payments/confirm.ts'
-import type { CommandRequest } from '../../gateway/commands.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
-import { shownState } from '../hubs/hub-health.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { requireHub } from '../../platform/credentials/hub-access.ts'
-import type { Queries } from '../../platform/store/database.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import { shownState } from '../hubs/hub-health.ts'
+import { requireFridge } from '../hubs/require-fridge.ts'
 import {
   binOf,
   type BinRequest,
   type ControlServices,
-  type FridgeRequest,
   hardwareError,
   ok,
   requireBin,
   sendAudited,
 } from './control.ts'
-import { requireFridge } from '../hubs/require-fridge.ts'
 
 type OpenRequest = BinRequest & { query: { order_id?: number | undefined; confirm: boolean } }
 
-/** O §4.6. */
+/** O §4.6: routes that send a command to the hub. Most of them follow from the command's row in the table. */
 export function controlHandlers(
   services: ControlServices,
 ): Handlers<
-  | 'owner.controls.open_bin'
-  | 'owner.controls.close_bin'
-  | 'owner.controls.raise_bin'
-  | 'owner.controls.lower_bin'
-  | 'owner.controls.get_bin_status'
+  | `owner.controls.${RoutedCommand | `open_fridge_${FridgeSide}`}`
   | 'owner.controls.cycle_bin'
-  | 'owner.controls.reconnect_bin'
+  | 'owner.controls.get_bin_status'
 > {
   const { context } = services
   const { runtime, db } = context
 
-  const send = ({ query, credential, requestName }: BinRequest, body: CommandBody) =>
-    execute(services, { hubId: query.hub, body, actor: credential.actor, requestName }, 'bin_not_found')
-
-  async function moveDoor(name: 'open_bin' | 'close_bin', request: BinRequest) {
-    const { data, ...rest } = await send(request, { name, bin: request.query.bin })
-    return ok(200, { ...rest, door: BinHealth.shape.door.catch('unknown').parse(data['door']) })
-  }
-
-  async function moveLift(name: 'raise_bin' | 'lower_bin', request: BinRequest) {
-    const { data, ...rest } = await send(request, { name, bin: request.query.bin })
-    return ok(200, { ...rest, lift: BinHealth.shape.lift.catch('unknown').parse(data['lift']) })
-  }
+  const unlock = (side: FridgeSide) => (request: ControlRequest) =>
+    sendCommand(services, 'open_fridge', request, { side })
 
   /**
    * The API key's holder has taken the money for the order that the bin is reserved for. Null if no order waits for that,
@@ -84,33 +76,25 @@ export function controlHandlers(
     return ok(202, { command_id, order_id: orderId, processing_status: OrderStatus.QUEUED })
   }
 
+  const routed = routedCommands.map((name) => [
+    `owner.controls.${name}`,
+    (request: ControlRequest) => sendCommand(services, name, request),
+  ])
+
   return {
+    ...(Object.fromEntries(routed) as Handlers<`owner.controls.${RoutedCommand}`>),
     async 'owner.controls.open_bin'(request) {
       await requireBin(context, request.query)
-      return (await confirm(request)) ?? moveDoor('open_bin', request)
+      return (await confirm(request)) ?? perform(services, 'open_bin', request)
     },
-    async 'owner.controls.close_bin'(request) {
-      await requireBin(context, request.query)
-      return moveDoor('close_bin', request)
-    },
-    async 'owner.controls.raise_bin'(request) {
-      await requireBin(context, request.query)
-      return moveLift('raise_bin', request)
-    },
-    async 'owner.controls.lower_bin'(request) {
-      await requireBin(context, request.query)
-      return moveLift('lower_bin', request)
-    },
+    'owner.controls.open_fridge_left': unlock('left'),
+    'owner.controls.open_fridge_middle': unlock('middle'),
+    'owner.controls.open_fridge_right': unlock('right'),
     async 'owner.controls.cycle_bin'(request) {
-      const { bin, num_cycles: cycles } = request.query
+      const { num_cycles: cycles } = request.query
       await requireBin(context, request.query)
-      const { data } = await send(request, { name: 'cycle_bin', bin, cycles })
+      const { data } = await execute(services, request, { name: 'cycle_bin', bin: request.query.bin, cycles })
       return ok(200, { cycles_completed: z.int().catch(cycles).parse(data['cycles_completed']) })
-    },
-    async 'owner.controls.reconnect_bin'(request) {
-      await requireBin(context, request.query)
-      const { data: _, ...rest } = await send(request, { name: 'reconnect_bin', bin: request.query.bin })
-      return ok(200, { ...rest, connected: true as const })
     },
     async 'owner.controls.get_bin_status'(request) {
       const state = await requireBin(context, request.query)
@@ -137,16 +121,71 @@ export function controlHandlers(
   }
 }
 
-/** Has a hub execute a command; throws what is answered where it did not. `absent`: where it has no such device. */
-async function execute(
+/** A request for a route of a command: its query has the command's parameters, a place as three fields. */
+interface ControlRequest {
+  requestName: string | undefined
+  query: { hub: number; bin?: number; fridge?: number; cabinet?: number; shelf?: number; row?: number }
+  credential: OwnerCredential
+}
+
+/** Has a hub execute a command if it has the devices that the query names. */
+async function sendCommand<N extends AnsweringCommand>(
   services: ControlServices,
-  request: CommandRequest,
-  absent: 'bin_not_found' | 'fridge_not_found',
-) {
-  const outcome = await sendAudited(services, request)
-  if (outcome.kind !== 'executed') throw hardwareError(outcome, absent)
+  name: N,
+  request: ControlRequest,
+  fixed?: Record<string, unknown>,
+): Promise<ControlAnswer<N>> {
+  const { hub, bin, fridge } = request.query
+  if (bin !== undefined) await requireBin(services.context, { hub, bin })
+  if (fridge !== undefined) await requireFridge(services.context, { hub, fridge })
+  return perform(services, name, request, fixed)
+}
+
+type ControlAnswer<N extends AnsweringCommand> = ReturnType<typeof ok<200, z.output<CommandAnswer<N>>>>
+
+/** Answers with the command's id, its result and its duration. `fixed`: parameters that the route names, not the query. */
+async function perform<N extends AnsweringCommand>(
+  services: ControlServices,
+  name: N,
+  request: ControlRequest,
+  fixed: Record<string, unknown> = {},
+): Promise<ControlAnswer<N>> {
+  const { hub: _, cabinet, shelf, row, ...others } = request.query
+  const known: Record<string, unknown> = {
+    ...others,
+    ...(row !== undefined && { location: { cabinet, shelf, row } }),
+    ...fixed,
+  }
+  const parameters = Object.keys(commandRow(name).parameters).map((key) => [key, known[key]])
+  const body = { name, ...Object.fromEntries(parameters) } as CommandBody
+  const { data, ...rest } = await execute(services, request, body)
+  const answer: unknown = { ...rest, ...readResult(name, data) }
+  return ok(200, answer as z.output<CommandAnswer<N>>)
+}
+
+async function execute(services: ControlServices, request: ControlRequest, body: CommandBody) {
+  const { query, credential, requestName } = request
+  const outcome = await sendAudited(services, {
+    hubId: query.hub,
+    body,
+    actor: credential.actor,
+    requestName,
+  })
+  if (outcome.kind !== 'executed') throw hardwareError(outcome, commandErrors(body.name)[0])
   const { commandId, durationMs, data } = outcome
   return { command_id: commandId, duration_ms: Math.round(durationMs), data }
+}
+
+/** The result as the row describes it. A value that the cloud cannot read is `unknown`, if the field has that value. */
+function readResult(name: AnsweringCommand, data: Record<string, unknown>): Record<string, unknown> {
+  const fields = Object.entries(commandRow(name).result!.shape).filter(([key]) => key !== 'duration_ms')
+  return Object.fromEntries(
+    fields.map(([key, schema]) => {
+      const read = [data[key], 'unknown'].find((value) => z.safeParse(schema, value).success)
+      if (read === undefined) throw new ApiError('hardware_error', undefined, { reason: 'fault' })
+      return [key, read]
+    }),
+  )
 }
 
 /** The order for which an integrator's claim reserves a bin. */
@@ -204,45 +243,5 @@ function unheard(bin_number: number, enabled: boolean): BinState {
     lift: 'unknown',
     fault_code: null,
     order_id: null,
-  }
-}
-
-/** O §4.6: what moves a fridge's locks, or its serial line. */
-export function fridgeHandlers(
-  services: ControlServices,
-): Handlers<
-  | 'owner.controls.open_fridge_left'
-  | 'owner.controls.open_fridge_right'
-  | 'owner.controls.open_fridge_middle'
-  | 'owner.controls.close_fridge'
-  | 'owner.controls.reconnect_fridge'
-> {
-  async function send({ query, credential, requestName }: FridgeRequest, body: CommandBody) {
-    await requireFridge(services.context, query)
-    const request = { hubId: query.hub, body, actor: credential.actor, requestName }
-    return execute(services, request, 'fridge_not_found')
-  }
-
-  async function moveLocks(request: FridgeRequest, body: CommandBody) {
-    const { data, ...rest } = await send(request, body)
-    return ok(200, { ...rest, door: DoorHealth.shape.status.catch('unknown').parse(data['door']) })
-  }
-
-  const open = (request: FridgeRequest, side: FridgeSide) =>
-    moveLocks(request, { name: 'open_fridge', fridge: request.query.fridge, side })
-
-  return {
-    'owner.controls.open_fridge_left': (request) => open(request, 'left'),
-    'owner.controls.open_fridge_right': (request) => open(request, 'right'),
-    'owner.controls.open_fridge_middle': (request) => open(request, 'middle'),
-    'owner.controls.close_fridge': (request) =>
-      moveLocks(request, { name: 'close_fridge', fridge: request.query.fridge }),
-    async 'owner.controls.reconnect_fridge'(request) {
-      const { data: _, ...rest } = await send(request, {
-        name: 'reconnect_fridge',
-        fridge: request.query.fridge,
-      })
-      return ok(200, { ...rest, connected: true as const })
-    },
   }
 }

@@ -1,4 +1,6 @@
 import { insertLayout } from '../../../cloud/demo/hub-data.ts'
+import { type RoutedCommand, routedCommands } from '../../../protocol/contract/command-route.ts'
+import { commandRow } from '../../../protocol/model/hub-commands.ts'
 import type { Call, RouteCases } from './call.ts'
 import type { World } from './world.ts'
 
@@ -41,6 +43,14 @@ const withoutBins =
     await world.shop.hear({ bins: [] })
     return { as: 'owner', query: { hub: 1, ...query } }
   }
+
+/** A call of each route that follows from its command's row. */
+const actuations = Object.fromEntries(
+  routedCommands.map((name) => {
+    const { bin, fridge } = commandRow(name).parameters
+    return [`owner.controls.${name}`, actuation({ ...(bin && { bin: 1 }), ...(fridge && { fridge: 1 }) })]
+  }),
+) as Record<`owner.controls.${RoutedCommand}`, RouteCases>
 
 const ofBin = { success: control({ bin: 1 }, false), errors: { bin_not_found: withoutBins({ bin: 1 }) } }
 const ofFridge = {
@@ -145,6 +155,7 @@ export const hubCases = {
       },
     },
   ),
+  ...actuations,
   'owner.controls.open_bin': {
     ...actuation({ bin: 1 }),
     errors: {
@@ -152,11 +163,7 @@ export const hubCases = {
       order_state_conflict: control({ bin: 1, order_id: 999 }, true),
     },
   },
-  'owner.controls.close_bin': actuation({ bin: 1 }),
-  'owner.controls.raise_bin': actuation({ bin: 1 }),
-  'owner.controls.lower_bin': actuation({ bin: 1 }),
   'owner.controls.cycle_bin': actuation({ bin: 1, num_cycles: 2 }),
-  'owner.controls.reconnect_bin': actuation({ bin: 1 }),
   'owner.controls.get_bin_status': {
     success: control({ bin: 1 }, true),
     errors: { bin_not_found: withoutBins({ bin: 1 }) },
@@ -168,8 +175,6 @@ export const hubCases = {
   'owner.controls.open_fridge_left': actuation({ fridge: 1 }),
   'owner.controls.open_fridge_right': actuation({ fridge: 1 }),
   'owner.controls.open_fridge_middle': actuation({ fridge: 1 }),
-  'owner.controls.close_fridge': actuation({ fridge: 1 }),
-  'owner.controls.reconnect_fridge': actuation({ fridge: 1 }),
   'owner.controls.enable_fridge': ofFridge,
   'owner.controls.disable_fridge': ofFridge,
   'owner.operations.list': {
