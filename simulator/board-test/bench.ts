@@ -34,7 +34,7 @@ export class Bench {
     >[]
   }
 
-  /** The first device of a kind; a rule that needs one is not asked where there is none. */
+  /** The first device of a kind. Throws `Unasked` if there is none. */
   device(kind: Kind): string {
     const [device] = this.devices(kind)
     if (!device) throw new Unasked(`this controller has no ${kind}`)
@@ -47,7 +47,7 @@ export class Bench {
     return ['bin-4', 'bin-3', 'cabinet-4', 'fridge-8', 'bin-1'].find((device) => !own.has(device))!
   }
 
-  /** Another place each time, so that no row runs empty before the others. */
+  /** A different place each time, so that no row runs empty early. */
   place(): Place {
     const [cabinet] = this.devices('cabinet')
     if (!cabinet) throw new Unasked('this controller has no cabinet')
@@ -58,7 +58,7 @@ export class Bench {
     return { ...rows[this.#next++ % rows.length]!, bin: bin?.number ?? 1 }
   }
 
-  /** A session, and every bin closed with its lift down. */
+  /** Opens a session, closes every bin and lowers its lift. */
   async fresh(): Promise<void> {
     if (!this.host.isOpen) await this.host.open()
     await this.host.greet()
@@ -88,7 +88,7 @@ export class Bench {
     return this.host.perform({ op: this.host.newOperation(), dev, act, ...more })
   }
 
-  /** A motion that must succeed: how long it took. */
+  /** A motion that must succeed. Returns its result. */
   async done(dev: string, act: Action): Promise<Result> {
     const outcome = await this.act(dev, act)
     expect(
@@ -99,7 +99,7 @@ export class Bench {
     return outcome
   }
 
-  /** Starts a motion that is not there already, and waits until it is seen or ended. */
+  /** Starts a motion from another position, and waits until it is seen or has ended. */
   async started(
     dev: string,
     act: Action,
@@ -113,7 +113,6 @@ export class Bench {
   }
 }
 
-/** An outcome in words. */
 export const told = (outcome: Outcome): string =>
   outcome.refused !== undefined
     ? `refused: ${outcome.refused}`

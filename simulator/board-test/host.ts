@@ -12,13 +12,13 @@ import {
 } from '../../protocol/serial/frames.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
 
-/** A rule does not hold: what was expected and what was seen, in a sentence. */
+/** A rule does not hold: a sentence with the expectation and the observation. */
 export class Broken extends Error {}
 
-/** A rule cannot be asked here, and why. */
+/** A rule cannot be tested here, with the reason. */
 export class Unasked extends Error {}
 
-/** Throws `Broken` where it does not hold. */
+/** Throws `Broken` if the condition does not hold. */
 export function expect(holds: unknown, expected: string): asserts holds {
   if (!holds) throw new Broken(expected)
 }
@@ -26,7 +26,7 @@ export function expect(holds: unknown, expected: string): asserts holds {
 /** A frame without its sequence number. */
 export type Body = { [T in FrameType]: { type: T } & FrameBody<T> }[FrameType]
 
-/** A line that came, and when. */
+/** A received line and its time. */
 export interface Heard {
   at: number
   line: string
@@ -34,7 +34,7 @@ export interface Heard {
 }
 
 export type Result = FrameBody<'RES'>
-/** What became of a command: its result, or why it was refused. */
+/** The result of a command, or its refusal. */
 export type Outcome = (Result & { refused?: undefined }) | { refused: Refusal }
 
 const ANSWER_MS = 2000
@@ -51,14 +51,16 @@ export interface HostOptions {
   runtime: Runtime
 }
 
-/** The host's end of the line, which does as each rule wants: it repeats, falls silent, keeps back acknowledgements, or makes noise. */
+/**
+ * The host's end of the line. It behaves as each rule needs: it repeats, falls silent, delays acknowledgements, or
+ * sends noise.
+ */
 export class Host {
-  /** Everything that came since the test began. */
+  /** Every line since the test began. */
   readonly heard: Heard[] = []
-  /** Which frames are acknowledged. */
+  /** Which frames the host acknowledges. */
   acknowledges: (frame: Frame) => boolean = () => true
   pings = true
-  /** The session's id. */
   session = ''
   readonly #options: HostOptions
   #port: LinePort | undefined
@@ -80,7 +82,7 @@ export class Host {
     return this.#isOpen
   }
 
-  /** Opens the port; tries again for a while, since a board on USB takes its port along when it loses its power. */
+  /** Opens the port. Retries for a while, because the port of a USB board disappears when the board loses power. */
   async open(): Promise<void> {
     this.close()
     const { openPort, path, baudRate } = this.#options
@@ -124,19 +126,19 @@ export class Host {
       this.send({ type: 'ACK', s: frame.seq })
   }
 
-  /** A line as it is, without its line feed. */
+  /** Sends a line without its line feed. */
   sendLine(line: string): void {
     this.#port?.write(line)
   }
 
-  /** Encodes a frame under the next number and sends it. */
+  /** Encodes a frame with the next number and sends it. */
   send(body: Body): { seq: number; line: string } {
     const made = this.frame(body)
     this.sendLine(made.line)
     return made
   }
 
-  /** A frame under the next number, not sent. */
+  /** Encodes a frame with the next number. */
   frame(body: Body): { seq: number; line: string } {
     const seq = this.#seq
     this.#seq = (seq + 1) % 0x10000
@@ -147,7 +149,7 @@ export class Host {
     return sleep(this.#options.runtime.clock, ms)
   }
 
-  /** Whether it holds within `ms`; looks every few milliseconds. */
+  /** Whether the condition holds within `ms`; polls every few milliseconds. */
   async until(holds: () => boolean, ms: number): Promise<boolean> {
     const end = this.now + ms
     while (!holds()) {
@@ -157,17 +159,17 @@ export class Host {
     return true
   }
 
-  /** Frames of a type that came after the first `from` lines. */
+  /** Frames of a type after the first `from` lines. */
   of<T extends FrameType>(type: T, from = 0): FrameOf<T>[] {
     return this.heard.slice(from).flatMap(({ frame }) => (frame?.type === type ? [frame as FrameOf<T>] : []))
   }
 
-  /** The answer to the frame with this number, if it came after the first `from` lines. */
+  /** The answer to the frame with this number after the first `from` lines. */
   answerTo(seq: number, from = 0): FrameOf<'ACK'> | FrameOf<'NAK'> | undefined {
     return [...this.of('ACK', from), ...this.of('NAK', from)].find(({ s }) => s === seq)
   }
 
-  /** Sends a frame, repeats it as a host does, and returns `ok` or the refusal. */
+  /** Sends and repeats a frame as a host does, and returns `ok` or the refusal. */
   async ask(body: Body): Promise<'ok' | Refusal> {
     const from = this.heard.length
     const { seq, line } = this.send(body)
@@ -188,7 +190,7 @@ export class Host {
     return randomHex(this.#options.runtime.random, 4)
   }
 
-  /** Begins a session; returns its WELCOME, acknowledged. */
+  /** Begins a session; returns its acknowledged WELCOME. */
   async greet(session = this.newId()): Promise<FrameOf<'WELCOME'>> {
     this.acknowledges = () => true
     this.pings = true
@@ -211,7 +213,7 @@ export class Host {
     return { type: 'CMD', host: this.session, max: MOTION_MS, ...fields }
   }
 
-  /** The last that was said of an operation since `from`. */
+  /** The last RES of an operation since `from`. */
   resultOf(op: string, from = 0): FrameOf<'RES'> | undefined {
     return this.of('RES', from).findLast((result) => result.op === op)
   }
@@ -235,7 +237,7 @@ export class Host {
     return answer === 'ok' ? this.ended(fields.op, from) : { refused: answer }
   }
 
-  /** What QRY says of an operation. */
+  /** Sends QRY for an operation. */
   async query(op: string): Promise<Result> {
     const from = this.heard.length
     const answer = await this.ask({ type: 'QRY', op })
@@ -246,7 +248,6 @@ export class Host {
     return result
   }
 
-  /** The newest operations in memory. */
   async list(n: number): Promise<{ operations: FrameOf<'OPS'>[]; end: number }> {
     const from = this.heard.length
     const answer = await this.ask({ type: 'LST', n })
@@ -258,7 +259,7 @@ export class Host {
     return { operations: [...operations.values()], end: end()!.n }
   }
 
-  /** A device as its events tell of it, since the first `from` lines. */
+  /** The state of a device by its events after the first `from` lines. */
   sensed(dev: string, from = 0): Partial<FrameOf<'EVT'>> {
     return Object.assign({}, ...this.of('EVT', from).filter((event) => event.dev === dev)) as Partial<
       FrameOf<'EVT'>

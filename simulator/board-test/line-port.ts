@@ -4,7 +4,10 @@ import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
 import { createLineSplitter, type OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { tcpAddress } from '../mounts/tcp.ts'
 
-/** The line to a board: a serial port, a pseudo-terminal, or `tcp:HOST:PORT`. What is read beyond a line's cap is dropped. */
+/**
+ * The line to a board: a serial port, a pseudo-terminal, or `tcp:HOST:PORT`. The part of a line above the limit is
+ * dropped.
+ */
 export const openBoardLine: OpenLinePort = ({ path, baudRate }, handlers) => {
   let hasEnded = false
   const split = createLineSplitter(MAX_LINE_BYTES + 2, (line) => {

@@ -33,7 +33,7 @@ Its doors, lifts and rows move: keep hands away. Its memory of operations is emp
 
 Exit status: 0 every rule that was asked holds, 1 a rule is broken, 2 the test could not be made.`
 
-/** What cannot be done as it was asked. */
+/** A wrong command line. */
 class UsageError extends Error {}
 
 await main()

@@ -2,17 +2,17 @@ import { spawn } from 'node:child_process'
 import { createInterface, type Interface } from 'node:readline/promises'
 import { Unasked } from './host.ts'
 
-/** How the board's power is switched. */
+/** A switch for the board's power. */
 export interface Power {
-  /** Called before a motion in which the power is to be cut; what will be seen. */
+  /** Called before a motion in which the power will be cut, with a description of the motion. */
   prepare(what: string): Promise<void>
-  /** The power is off when it resolves. */
+  /** Resolves when the power is off. */
   off(): Promise<void>
   on(): Promise<void>
   close(): void
 }
 
-/** A relay that a command switches: it is run by a shell, with `off` or `on` in its place of `{}`, or at its end. */
+/** A relay that a shell command switches. The state (`off` or `on`) replaces `{}` in the command, or is appended. */
 export function relayPower(command: string): Power {
   const run = (state: 'on' | 'off'): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -26,7 +26,7 @@ export function relayPower(command: string): Power {
   return { prepare: async () => {}, off: () => run('off'), on: () => run('on'), close() {} }
 }
 
-/** Somebody who pulls the plug. */
+/** A person who pulls the plug. */
 export function operatorPower(input: NodeJS.ReadableStream, output: NodeJS.WritableStream): Power {
   let lines: Interface | undefined
   const ask = async (text: string): Promise<void> => {

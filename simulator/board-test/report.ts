@@ -3,7 +3,6 @@ import type { Finding } from './run.ts'
 
 const marks: Record<Finding['state'], string> = { holds: '✓', broken: '✗', 'not asked': '–' }
 
-/** One rule, for people. */
 export function findingLine({ rule, state, because, ms }: Finding): string {
   const line = `${marks[state]} ${String(rule.number).padStart(2)}  ${rule.title}  (${(ms / 1000).toFixed(1)} s)`
   return because === undefined

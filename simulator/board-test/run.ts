@@ -2,16 +2,16 @@ import type { Bench } from './bench.ts'
 import { Broken, Unasked } from './host.ts'
 import type { Rule } from './rules/rule.ts'
 
-/** What came of one rule. */
+/** The result of one rule. */
 export interface Finding {
   rule: Rule
   state: 'holds' | 'broken' | 'not asked'
-  /** What was expected and seen, or why it could not be asked. */
+  /** The expectation and the observation, or the reason why the rule could not be tested. */
   because?: string
   ms: number
 }
 
-/** Asks every rule, one after the other; a rule that is broken keeps none from being asked. */
+/** Tests every rule, one after another, also after a broken one. */
 export async function proveRules(
   bench: Bench,
   rules: readonly Rule[],

@@ -23,13 +23,12 @@ export interface ControllerOptions extends TerminalsOptions {
 }
 
 /** A microcontroller on its board: power, flash, pins, and the program that runs while there is power. */
-/** A microcontroller on its board: power, flash, pins, and the program that runs while there is power. */
 export class Controller {
   readonly id: string
   readonly description: ControllerDescription
   /** Its firmware is an external program; false: the built-in firmware. */
   readonly isOpen: boolean
-  /** For the program that runs. */
+  /** The requests of the running program. */
   readonly ask: AskBoard
   readonly #options: ControllerOptions
   readonly #terminals: Terminals
@@ -79,7 +78,7 @@ export class Controller {
     former?.cut()
   }
 
-  /** Replaces the board by one whose flash has these contents; empty: a new board. Only while it has no power. */
+  /** Replaces the board with one that has these flash contents; empty: a new board. Only while it has no power. */
   replaceMemory(contents: readonly object[]): void {
     this.#options.memory.replace(contents)
   }
@@ -91,7 +90,7 @@ export class Controller {
 
   /** Runs a program instead of the firmware, when there is power. Returns the function that removes it. */
   plug(next: Program): () => void {
-    // The latest program has the board, as the latest opener of a port has the line.
+    // The latest program has the board, like the latest program that opened a port.
     if (this.#program) {
       const former = this.#program
       this.#halt()

@@ -2,17 +2,17 @@ import { z } from 'zod'
 import type { DeviceDescription } from '../../protocol/model/hardware.ts'
 import { actions } from '../../protocol/serial/frames.ts'
 
-/** What a board and the firmware on it say to one another; SPEC.md says what each means. */
+/** The messages between a board and its firmware; SPEC.md defines their meaning. */
 
 export const BOARD_PROTOCOL_VERSION = 1
-/** Longest line in characters: a board's whole flash fits into one. */
+/** Longest line in characters: the whole flash of a board fits into one line. */
 export const BOARD_MAX_LINE = 1_048_576
 
 const device = z.string().max(40)
-/** What stands in the flash, entry by entry; the board does not look into it. */
+/** An entry of the flash; the board does not interpret it. */
 const Entry = z.record(z.string(), z.unknown())
 
-/** What the firmware asks of its board. */
+/** The requests of the firmware. */
 export const BoardRequest = z.discriminatedUnion('do', [
   z.strictObject({ do: z.literal('read'), device, pin: z.enum(['door', 'lift', 'occ', 'temp']) }),
   z.strictObject({
@@ -34,7 +34,7 @@ export const BoardRequest = z.discriminatedUnion('do', [
 ])
 export type BoardRequest = z.infer<typeof BoardRequest>
 
-/** What the board answers, by request. */
+/** The replies of the board, by request. */
 export interface BoardReplies {
   read: { value: string | number | boolean | null }
   run: object
@@ -47,14 +47,14 @@ export interface BoardReplies {
   lamp: object
 }
 
-/** What the board tells its firmware by itself. `power` comes first. */
+/** The events of the board. `power` comes first. */
 export type BoardEvent =
   | {
       on: 'power'
       protocol: number
       controller: string
       devices: readonly DeviceDescription[]
-      /** How long a fall is waited for after a turn (serial SPEC §6), in milliseconds of this world. */
+      /** How long the firmware waits for a fall after a turn (serial SPEC §6), in milliseconds of this world. */
       drop_window_ms: number
       flash: readonly object[]
     }
@@ -63,17 +63,17 @@ export type BoardEvent =
   | { on: 'end'; device: string; end: 'arrived' | 'stalled' | 'obstructed'; moved: boolean }
   | { on: 'drop'; device: string; units: number }
 
-/** What the firmware asked makes no sense: nothing was done. */
+/** An invalid request: nothing was done. */
 export class BoardError extends Error {}
 
-/** The board as its firmware reaches it: every answer comes at once. Throws `BoardError`. */
+/** The board as its firmware reaches it: every reply is immediate. Throws `BoardError`. */
 export type AskBoard = <K extends BoardRequest['do']>(
   request: Extract<BoardRequest, { do: K }>,
 ) => BoardReplies[K]
 
-/** A firmware that runs: it lives from one start to the next loss of power. */
+/** A running firmware: it lives from one start to the next loss of power. */
 export interface Program {
   event(event: BoardEvent): void
-  /** The power is gone. */
+  /** The power failed. */
   cut(): void
 }

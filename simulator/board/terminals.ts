@@ -13,14 +13,14 @@ export interface TerminalsOptions {
   strikes: (type: FaultType, target: string) => boolean
 }
 
-/** The devices at a board's terminals, as its firmware reaches them: their sensors and their motors. */
+/** The devices at a board's terminals as its firmware reaches them: sensors and motors. */
 export class Terminals {
   readonly #world: World
   readonly #strikes: TerminalsOptions['strikes']
   readonly #tell: (event: BoardEvent) => void
   readonly #devices: ReadonlySet<string>
   readonly #bins: readonly string[]
-  /** By device: the motor that is switched on. */
+  /** The running motors, by device. */
   readonly #motions = new Map<string, Motion>()
 
   constructor({ description, world, strikes }: TerminalsOptions, tell: (event: BoardEvent) => void) {
@@ -37,7 +37,7 @@ export class Terminals {
     return { value: pin === 'door' ? bin.door() : pin === 'lift' ? bin.lift() : bin.occupied() }
   }
 
-  /** Switches a device's motor on; what it was at before ends. */
+  /** Switches a device's motor on; its former motion stops. */
   run(request: Extract<BoardRequest, { do: 'run' }>): void {
     const { device } = request
     this.stop(device)
@@ -61,7 +61,7 @@ export class Terminals {
     return this.#known(this.#binAt(device), device).run(action, uuidOfOp(op), onEnd)
   }
 
-  /** Whether it had moved. */
+  /** Stops a motor. Returns whether it had moved. */
   stop(device: string): boolean {
     const motion = this.#motions.get(device)
     this.#motions.delete(device)
@@ -73,7 +73,7 @@ export class Terminals {
     for (const device of this.#motions.keys()) this.stop(device)
   }
 
-  /** Tells what sensors notice by themselves, until it is told to end. */
+  /** Reports the events of sensors. Returns a function that ends this. */
   listen(): () => void {
     const removals = [...this.#devices].flatMap((device) => [
       this.#world.bins
@@ -86,7 +86,7 @@ export class Terminals {
     }
   }
 
-  /** The bins at the board's terminals, in their order: a cable may be in another's place. */
+  /** The bins in the order of the board's terminals: cables may be swapped. */
   #binsInOrder(): string[] {
     return crossed(
       this.#bins,

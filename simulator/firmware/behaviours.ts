@@ -6,34 +6,34 @@ import type { BinAction } from '../physics/bin.ts'
 import type { BinPins, CabinetPins, FridgePins } from './pins.ts'
 
 export type Command = FrameBody<'CMD'>
-/** What a device senses, as fields of its EVT. */
+/** The sensor values of a device, as fields of its EVT. */
 export type Sensed = Omit<FrameBody<'EVT'>, 'ev' | 'dev' | 'drop' | 'op'>
 
-/** An operation under way, as the device that carries it out sees it. */
+/** A running operation, as its device sees it. */
 export interface Run {
   readonly command: Command
-  /** Falls that the sensor has seen since the operation began. */
+  /** Falls that the sensor has seen since the operation started. */
   drops(): number
-  /** The motor is off: its time is measured, and the maximum duration no longer counts. */
+  /** The motor is off: its duration is measured, and the maximum no longer counts. */
   motorOff(): void
   /** Ends the operation. Later calls do nothing. */
   finish(outcome: { why?: Failure; moved: boolean }): void
 }
 
-/** What one kind of device can do. The controller knows nothing else of it. */
+/** The capabilities of one kind of device. The controller knows nothing else about it. */
 export interface Behaviour {
   readonly device: string
   readonly actions: readonly Action[]
-  /** Why the command cannot be carried out now. */
+  /** Why the command is refused now; undefined if it can run. */
   refusal(command: Command): Refusal | undefined
-  /** The device stands already where the command would bring it. */
+  /** The device is already in the position that the command asks for. */
   isThere(command: Command): boolean
-  /** Switches the motor on. Returns what takes its power away. */
+  /** Switches the motor on. Returns a function that switches it off. */
   start(run: Run): () => void
   sensed(): Sensed
-  /** A value is reported each time that the device notifies, also an unchanged one (SPEC §9). */
+  /** The controller reports a value each time the device notifies, even if it has not changed (SPEC §9). */
   repeats?: true
-  /** Calls `listener` when `sensed` may have changed; returns its removal. */
+  /** Calls `listener` when `sensed` may have changed; returns a function that removes it. */
   onSense(listener: () => void): () => void
 }
 
@@ -89,11 +89,11 @@ export interface CabinetContext {
   /** A bin on the same controller. */
   binOf(number: number): BinPins | undefined
   isRunning(device: string): boolean
-  /** How long a fall is waited for after the turn (SPEC §6). */
+  /** How long the controller waits for a fall after the turn (SPEC §6). */
   dropWindowMs: number
 }
 
-/** A cabinet of vending rows: one turn of a row, and a fall seen or not. */
+/** A cabinet of vending rows: one turn of a row, with or without a seen fall. */
 export function cabinetBehaviour(
   cabinet: CabinetPins,
   description: CabinetDescription,
@@ -142,14 +142,14 @@ export function cabinetBehaviour(
 }
 
 const READ_EVERY_MS = 5000
-/** A steady value is repeated after this; the SPEC (§9) demands once a minute. */
+/** A steady value is repeated after this time; the SPEC (§9) requires once a minute. */
 const REPEAT_MS = 10_000
 /** Hundredths of a degree. */
 const WORTH_REPORTING = 10
 
 /**
- * A fridge: a probe, read now and then; its doors are on GPIO lines. `onlyChanges`: as firmware of version 2, which neither
- * repeats a steady value nor reports that there is none.
+ * A fridge with a probe that is read at intervals; its doors are on GPIO lines. `onlyChanges`: like firmware of version
+ * 2, which neither repeats a steady value nor reports a missing reading.
  */
 export function fridgeBehaviour(fridge: FridgePins, clock: Clock, onlyChanges: boolean): Behaviour {
   const read = (): number | 'none' => {

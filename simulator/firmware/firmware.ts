@@ -17,29 +17,29 @@ import type { CabinetPins } from './pins.ts'
 
 export const FIRMWARE_VERSION = 'larder-sim-1'
 const NO_HOST = '00000000'
-/** A host that is silent for so long is gone. SPEC §5. */
+/** After this silence the session of a host ends. SPEC §5. */
 const HOST_SILENT_MS = 5000
 const REFUSALS_KEPT = 32
-/** A later fall is no longer taken for the cabinet's last operation. SPEC §8. */
+/** A later fall is not attributed to the cabinet's last operation. SPEC §8. */
 const LATE_DROP_MS = 60_000
 
 export interface FirmwareOptions {
   clock: Clock
   random: Runtime['random']
-  /** The newest version of the serial protocol that it speaks. */
+  /** The newest supported version of the serial protocol. */
   version: number
   memory: OperationMemory
-  /** `isRunning` tells a device that depends on another whether that one is moving. */
+  /** `isRunning` reports to a dependent device whether another device moves. */
   behaviours: (isRunning: (device: string) => boolean) => ReadonlyMap<string, Behaviour>
   cabinets: readonly CabinetPins[]
   isMemoryFaulty: () => boolean
   isSupplyWeak: (device: string) => boolean
   transmit: (line: string) => void
-  /** A host has begun a session, has been welcomed, or is gone. */
+  /** A host has begun a session, was welcomed, or is gone. */
   onSession: (state: 'begun' | 'on' | 'off') => void
 }
 
-/** A controller's program, from one start to the next loss of power. What it holds, it holds in RAM. */
+/** A controller's program, from one start to the next loss of power. All its fields are RAM. */
 export class Firmware {
   readonly boot: string
   #options: FirmwareOptions
@@ -48,9 +48,9 @@ export class Firmware {
   #operations: Operations
   #reporter: Reporter
   #release: () => void
-  /** The host session; undefined: none. */
+  /** The host session; undefined if there is none. */
   #host: string | undefined
-  /** The version that this session speaks. */
+  /** The protocol version of this session. */
   #spoken: number
   #welcomed = false
   #heardAt = 0
@@ -85,7 +85,7 @@ export class Firmware {
     this.#queue.sendOnce(this.#welcome(NO_HOST))
   }
 
-  /** The power is gone. */
+  /** The power failed. */
   cut(): void {
     this.#release()
     this.#operations.cut()
@@ -132,7 +132,7 @@ export class Firmware {
       case 'OPS':
       case 'END':
       case 'EVT':
-        // An echo of our own.
+        // An echo of the controller's own frame.
         return
     }
   }
@@ -166,7 +166,7 @@ export class Firmware {
     return { type: 'WELCOME', proto, host, ...version, mem: id, last, count, hub, ctl, store }
   }
 
-  /** Learns whose it is. SPEC §8. */
+  /** Stores the owner. SPEC §8. */
   #own({ seq, hub, ctl, store, wipe }: FrameOf<'OWN'>): void {
     const { owner } = this.#memory
     const isKnown = owner?.hub === hub && owner.ctl === ctl && owner.store === store
@@ -177,7 +177,7 @@ export class Firmware {
     this.#queue.send({ type: 'ACK', s: seq })
   }
 
-  /** Version 2 has no word for a probe without a reading. */
+  /** Version 2 cannot express a probe without a reading. */
   #forHost({ temp, ...sensed }: Sensed): Sensed {
     if (temp === undefined || (temp === 'none' && this.#spoken < 3)) return sensed
     return { ...sensed, temp }
@@ -202,7 +202,7 @@ export class Firmware {
     })
   }
 
-  /** Acknowledges a question of the session there is. */
+  /** Acknowledges a request of the present session. */
   #accept(seq: number): boolean {
     if (this.#host === undefined) this.#refuse(seq, 'stale_host')
     else this.#queue.send({ type: 'ACK', s: seq })

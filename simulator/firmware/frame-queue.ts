@@ -34,7 +34,7 @@ export class FrameQueue {
     this.#transmit = transmit
   }
 
-  /** Sends a frame; one that is acknowledged may have to wait for its turn. */
+  /** Sends a frame. A frame that needs an acknowledgement may have to wait. */
   send(body: Outgoing, onAcknowledged?: () => void): void {
     if (!acknowledged.has(body.type)) {
       this.sendOnce(body)
@@ -44,12 +44,12 @@ export class FrameQueue {
     this.#pump()
   }
 
-  /** Sends a frame that nobody has to acknowledge. */
+  /** Sends a frame that needs no acknowledgement. */
   sendOnce(body: Outgoing): void {
     this.#transmit(this.#encode(body).line)
   }
 
-  /** An ACK or NAK came. */
+  /** An ACK or NAK arrived. */
   answered(seq: number): void {
     const frame = this.#underWay.get(seq)
     if (!frame) return
@@ -59,7 +59,7 @@ export class FrameQueue {
     this.#pump()
   }
 
-  /** The session ended: forgets everything, repetitions included. */
+  /** The session ended: drops all frames, repetitions included. */
   clear(): void {
     for (const { cancel } of this.#underWay.values()) cancel()
     this.#underWay.clear()
@@ -84,7 +84,7 @@ export class FrameQueue {
     }
   }
 
-  /** Events keep their order; END waits for every OPS before it; nothing overtakes WELCOME. */
+  /** Events stay in order; END waits for every OPS before it; no frame overtakes WELCOME. */
   #mustWait(type: FrameType, index: number): boolean {
     const ahead = [...this.#underWay.values(), ...this.#waiting.slice(0, index)]
     return ahead.some(

@@ -20,7 +20,7 @@ interface Running {
   ended: boolean
 }
 
-/** Carries out one operation for each device at a time, and writes down what became of it. */
+/** Executes one operation at a time for each device, and stores its result. */
 export class Operations {
   #options: OperationsOptions
   #running = new Map<string, Running>()
@@ -37,7 +37,7 @@ export class Operations {
     return this.#running.size > 0
   }
 
-  /** Why the command must be refused; its operation is not in memory. SPEC §6, steps 4 to 7. */
+  /** The refusal of a command; its operation is not in memory. SPEC §6, steps 4 to 7. */
   refusal(command: Command): Refusal | undefined {
     const behaviour = this.#options.behaviours.get(command.dev)
     if (!behaviour) return 'unknown_device'
@@ -53,7 +53,7 @@ export class Operations {
     this.#options.memory.begin({ op, ...result, dev, act, shelf, row, bin, ref })
   }
 
-  /** Starts the motor of an operation that was begun. */
+  /** Starts the motor of an operation with a record. */
   start(command: Command): void {
     const { clock, memory, behaviours, isSupplyWeak } = this.#options
     const behaviour = behaviours.get(command.dev)!
@@ -82,7 +82,7 @@ export class Operations {
       },
     }
     this.#running.set(command.dev, entry)
-    // I7: by the controller alone, whatever the host does meanwhile.
+    // I7: only the controller enforces this, whatever the host does.
     cancelMaximum = clock.after(command.max, () => {
       entry.stop()
       entry.run.finish({ why: 'timeout', moved: true })
@@ -90,7 +90,7 @@ export class Operations {
     entry.stop = behaviour.start(entry.run)
   }
 
-  /** The cabinet's sensor saw units fall. True where they were counted for the running operation. */
+  /** The cabinet's sensor saw units fall. Returns true if they count for the running operation. */
   fell(device: string, units: number): boolean {
     const { memory } = this.#options
     const op = this.#running.get(device)?.run.command.op
@@ -100,7 +100,7 @@ export class Operations {
     return true
   }
 
-  /** The power is gone: motors stop, nothing is written. */
+  /** The power failed: motors stop, nothing is written. */
   cut(): void {
     for (const entry of this.#running.values()) {
       entry.ended = true

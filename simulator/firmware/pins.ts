@@ -12,12 +12,12 @@ export type CabinetPins = Pick<Cabinet, 'device' | 'turn' | 'onDrop'>
 
 export type FridgePins = Pick<Fridge, 'device' | 'probe'>
 
-/** The mechanisms as the firmware reaches them: by its board alone. */
+/** The mechanisms as the firmware reaches them: only through its board. */
 export interface Pins {
   readonly bins: ReadonlyMap<string, BinPins>
   readonly cabinets: ReadonlyMap<string, CabinetPins>
   readonly fridges: ReadonlyMap<string, FridgePins>
-  /** What the board has told. */
+  /** An event of the board. */
   event(event: Extract<BoardEvent, { on: 'sense' | 'end' | 'drop' }>): void
 }
 

@@ -9,8 +9,8 @@ import { OperationMemory, type MemoryEntry } from './operation-memory.ts'
 import { createPins, type Pins } from './pins.ts'
 
 /**
- * The firmware that is built in, started on a board; it knows nothing of the world but what the board says. `version`: of the
- * serial protocol; 2 reports only changes of temperature.
+ * The built-in firmware, started on a board; it knows the world only through the board. `version`: of the serial
+ * protocol; version 2 reports only changes of temperature.
  */
 export function startProgram(
   ask: AskBoard,
@@ -20,7 +20,7 @@ export function startProgram(
   let firmware: Firmware | undefined
   let pins: Pins
   let isAlive = true
-  /** Timers end with this life. */
+  /** Timers end with this life of the processor. */
   const clock: Clock = {
     now: () => runtime.clock.now(),
     monotonic: () => runtime.clock.monotonic(),
@@ -81,7 +81,7 @@ function behavioursOf(
   )
 }
 
-/** The board's flash as the memory of operations is kept in it. */
+/** The board's flash as storage of the memory of operations. */
 function flashOf(ask: AskBoard, entries: readonly object[]): AppendLog<MemoryEntry> {
   return {
     read: () => [...entries] as MemoryEntry[],

@@ -2,13 +2,16 @@ import type { FrameBody } from '../../protocol/serial/frames.ts'
 import type { Behaviour, Sensed } from './behaviours.ts'
 import type { FrameQueue } from './frame-queue.ts'
 
-/** Reports to the host what is sensed: one EVT under way at a time, state merged meanwhile, drops never (SPEC §9). */
+/**
+ * Reports sensor values to the host: one unacknowledged EVT at a time. State changes merge in the meantime, drops never
+ * do (SPEC §9).
+ */
 export class Reporter {
   #behaviours: ReadonlyMap<string, Behaviour>
   #queue: FrameQueue
   #isListening: () => boolean
   #forHost: (sensed: Sensed) => Sensed
-  /** What the host knows of each device. */
+  /** The last reported values of each device. */
   #reported = new Map<string, string>()
   #stale = new Set<string>()
   #drops: FrameBody<'EVT'>[] = []
@@ -16,7 +19,7 @@ export class Reporter {
   #isUnderWay = false
   #removals: (() => void)[]
 
-  /** `forHost`: what is sensed, as the host's version of the protocol can express it. */
+  /** `forHost` converts the values for the host's version of the protocol. */
   constructor(
     behaviours: ReadonlyMap<string, Behaviour>,
     queue: FrameQueue,
@@ -34,14 +37,14 @@ export class Reporter {
     )
   }
 
-  /** A session has begun: reports everything. */
+  /** A session has begun: reports all values. */
   reportAll(): void {
     this.#reported.clear()
     for (const device of this.#behaviours.keys()) this.#stale.add(device)
     this.#pump()
   }
 
-  /** The session ended: an event under way will not be acknowledged. */
+  /** The session ended: a sent event will not be acknowledged. */
   pause(): void {
     this.#isUnderWay = false
   }
@@ -51,7 +54,7 @@ export class Reporter {
     this.#pump()
   }
 
-  /** Listens to the devices no longer. */
+  /** Removes the listeners from the devices. */
   stop(): void {
     for (const remove of this.#removals) remove()
   }
@@ -65,7 +68,7 @@ export class Reporter {
       const behaviour = this.#behaviours.get(device)!
       const sensed = this.#forHost(behaviour.sensed())
       const text = JSON.stringify(sensed)
-      // It went and came back while another event was under way.
+      // The value changed and changed back while another event was unacknowledged.
       if (!behaviour.repeats && this.#reported.get(device) === text) continue
       this.#reported.set(device, text)
       return this.#report({ ev: ++this.#number, dev: device, ...sensed })

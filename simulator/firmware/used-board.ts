@@ -9,7 +9,7 @@ import { opOfUuid } from '../../protocol/serial/codec.ts'
 import type { Action } from '../../protocol/serial/frames.ts'
 import type { MemoryEntry } from './operation-memory.ts'
 
-/** What a board remembers that has served another hub: its owner, and what it did there. */
+/** The memory of a board that has served another hub: its owner, and its operations there. */
 export function usedMemory(
   { id, devices }: ControllerDescription,
   hubId: number,

@@ -4,7 +4,7 @@ import { isPlainBody } from '../../protocol/model/http-refusals.ts'
 import { Refusal } from './refusal.ts'
 import { complaint } from './requests.ts'
 
-/** The JSON body, whatever its content type is said to be. Throws `Refusal`. */
+/** The JSON body, whatever the content type is. Throws `Refusal`. */
 export async function bodyOf<T extends z.ZodType>(c: Context, schema: T): Promise<z.output<T>> {
   if (!isPlainBody(c.req.header('content-encoding')))
     throw new Refusal(415, 'unsupported_media_type', 'the body must be sent without a Content-Encoding')

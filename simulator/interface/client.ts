@@ -1,10 +1,10 @@
-/** How a request is sent: `fetch`, or a program's own answer to it without a connection. */
+/** Sends a request: `fetch`, or a program that answers it without a connection. */
 export type Fetch = (
   url: string,
   init: Omit<RequestInit, 'headers'> & { headers: Record<string, string> },
 ) => Response | Promise<Response>
 
-/** An answer that is an error, in its own words. */
+/** An error answer, with its own message. */
 export class AnswerError extends Error {
   readonly status: number
   readonly code: string
@@ -15,7 +15,7 @@ export class AnswerError extends Error {
   }
 }
 
-/** Nobody answers, in words. */
+/** The program does not answer. */
 export class Unreachable extends Error {}
 
 export interface JsonInterface {
@@ -25,12 +25,12 @@ export interface JsonInterface {
 
 const TIMEOUT_MS = 30_000
 
-/** Calls an interface that takes and gives JSON: the simulator's, or a hub's own. */
+/** Calls an HTTP interface with JSON: the simulator's, or a hub's. */
 export function jsonInterface(options: {
   url: string
   fetch?: Fetch
   headers?: Readonly<Record<string, string>>
-  /** What it is, for who reads that it does not answer. */
+  /** The name of the program, for the message that it does not answer. */
   name: string
 }): JsonInterface {
   const { url, headers = {}, name, fetch: send = globalThis.fetch } = options
@@ -62,7 +62,6 @@ export function jsonInterface(options: {
   }
 }
 
-/** The simulator's interface. */
 export type Simulator = JsonInterface
 export const simulatorAt = (url: string, fetch?: Fetch): Simulator =>
   jsonInterface({ url, name: 'the simulator', ...(fetch && { fetch }) })

@@ -1,4 +1,4 @@
-/** An answer that is an error, thrown to where it is written. */
+/** Thrown by a handler to answer with an error. */
 export class Refusal extends Error {
   readonly status: 400 | 403 | 404 | 409 | 413 | 415 | 422
   readonly code: string

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { faultTypes } from '../faults/fault-types.ts'
 
-/** What the simulator's HTTP interface accepts. Bounded, and nothing unknown. */
+/** The requests of the simulator's HTTP interface. All values are bounded, and unknown fields are refused. */
 
 const DAY_MS = 86_400_000
 const name = z
@@ -36,7 +36,6 @@ export const ActBody = z.discriminatedUnion('action', [
 
 export const PowerBody = z.strictObject({
   state: z.enum(['on', 'off']),
-  /** One controller only. */
   controller: name.optional(),
   /** With `off`: it comes back by itself. */
   for_ms: duration.optional(),

@@ -2,9 +2,9 @@ import { rmSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { formatGpioAddress, type GpioAddress } from '../../protocol/gpio/socket.ts'
 
-/** Listens; resolves to the address that was given where the port was 0. Rejects where it cannot be had. */
+/** Listens; resolves to the address, with the assigned port if it was 0. Rejects if the address cannot be used. */
 export async function listenAt(server: Server, address: GpioAddress): Promise<GpioAddress> {
-  // A socket file outlives a killed server: it is in the way only if somebody answers there.
+  // A socket file outlives a killed server. It is in use only if a server answers there.
   if ('path' in address) {
     if (await answers(address)) throw new Error(`${formatGpioAddress(address)} is in use`)
     rmSync(address.path, { force: true })

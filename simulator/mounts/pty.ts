@@ -7,18 +7,18 @@ import type { Mount } from './tcp.ts'
 import { linesFrom, type Wire } from './wire.ts'
 
 interface NodePty {
-  /** Undocumented in node-pty's types: a pseudo-terminal without a program. Both descriptors do not block. */
+  /** Not in node-pty's types: a pseudo-terminal without a program. Both descriptors are non-blocking. */
   native: { open(columns: number, rows: number): { master: number; slave: number; pty: string } }
 }
 
 /**
- * A serial line as a pseudo-terminal, with a link to it at `link`. The slave's own descriptor is kept open: without it
- * the master reads EIO whenever the hub has the port closed, and the pair would be lost.
+ * A serial line as a pseudo-terminal, with a link to it at `link`. The slave's descriptor stays open. Otherwise the
+ * master would read EIO whenever the hub closes the port, and the pair would be lost.
  */
 export function mountPty(wire: Wire, link: string, log: Log): Mount & { path: string } {
   const { native } = createRequire(import.meta.url)('node-pty') as NodePty
   const { master, slave, pty } = native.open(80, 24)
-  // Raw before anybody opens it: a terminal that echoes would send our own lines back to us.
+  // Set to raw before any program opens it: a terminal that echoes would return the simulator's own lines.
   const ours = new ReadStream(slave)
   ours.setRawMode(true)
   const stream = new ReadStream(master)
@@ -43,7 +43,7 @@ export function mountPty(wire: Wire, link: string, log: Log): Mount & { path: st
   }
 }
 
-/** A full buffer loses the line, as a UART without flow control does: nobody reads at the other end. */
+/** A full buffer loses the line, like a UART without flow control: no program reads at the other end. */
 function transmit(descriptor: number, text: string, fail: (error: Error) => void): void {
   try {
     writeSync(descriptor, text)
@@ -52,7 +52,7 @@ function transmit(descriptor: number, text: string, fail: (error: Error) => void
   }
 }
 
-/** Puts the link in place at one instant; what is there and is no link is somebody else's. */
+/** Places the link at one instant. If the path exists and is not a link, it belongs to another program. */
 function linkTo(target: string, link: string): void {
   mkdirSync(dirname(link), { recursive: true })
   if (lstatSync(link, { throwIfNoEntry: false })?.isSymbolicLink() === false)

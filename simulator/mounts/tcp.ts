@@ -7,13 +7,13 @@ export interface Mount {
   close(): Promise<void>
 }
 
-/** Splits `tcp:host:port` or `tcp://host:port`, an IPv6 address in brackets; undefined where it is something else. */
+/** Splits `tcp:host:port` or `tcp://host:port`, with an IPv6 address in brackets; undefined for other texts. */
 export function tcpAddress(port: string): { host: string; port: number } | undefined {
   const match = /^tcp:(?:\/\/)?(\[[^\]]+\]|[^:/]+):(\d{1,5})$/.exec(port)
   return match ? { host: bareHost(match[1]!), port: Number(match[2]) } : undefined
 }
 
-/** A serial line as a TCP server. The latest connection has the line, as the latest opener of a port does. */
+/** A serial line as a TCP server. The latest connection has the line, like the latest program that opened a port. */
 export async function mountTcp(
   wire: Wire,
   address: { host: string; port: number },

@@ -5,36 +5,38 @@ import { createLineSplitter, type LinePort, type OpenLinePort } from '../../prot
 import type { LineFilter } from '../faults/line-faults.ts'
 import type { Controller } from '../board/controller.ts'
 
-/** The end of a controller's serial line that a mount holds. */
+/** The end of a controller's serial line that a mount uses. */
 export interface Wire {
   readonly controllerId: string
   /** `port` of the hardware description. */
   readonly port: string
   /** A line from the host. */
   toController(line: string): void
-  /** Calls `listener` with each line from the controller; returns its removal. Lines that nobody takes are lost. */
+  /**
+   * Calls `listener` with each line from the controller; returns a function that removes it. Without listeners lines
+   * are lost.
+   */
   onLine(listener: (line: string) => void): () => void
 }
 
-/** A line that can be looked at besides, and on which somebody can speak in the controller's place. */
+/** A line that can be watched, and on which a caller can send in the controller's place. */
 export interface WatchedWire extends Wire {
-  /** A line that the controller seems to have sent, past what faults do to lines. */
+  /** Sends a line as if from the controller; line faults do not affect it. */
   toHub(line: string): void
-  /** Calls `listener` with each line that either end puts on the wire; returns its removal. */
+  /** Calls `listener` with each line that either end sends; returns a function that removes it. */
   readonly onTraffic: (listener: (passed: Passed) => void) => () => void
 }
 
 export interface Passed {
   direction: 'to_hub' | 'to_controller'
-  /** As it was sent. */
   line: string
-  /** As it came out at the other end: other lines or none where a fault struck. */
+  /** The lines at the other end: changed or missing if a fault struck. */
   arrived: readonly string[]
 }
 
 export interface WireEnds {
   wire: WatchedWire
-  /** Given to the controller as its `transmit`. */
+  /** The controller's `transmit`. */
   fromController: (line: string) => void
 }
 
@@ -82,7 +84,7 @@ export function createWire(
   }
 }
 
-/** Passes on the host's lines from a stream of bytes. One byte beyond the cap is for a carriage return (SPEC §1). */
+/** Passes on the host's lines from a stream of bytes. One byte above the limit is for a carriage return (SPEC §1). */
 export function linesFrom(stream: Readable, wire: Wire): void {
   stream.setEncoding('latin1')
   stream.on(
@@ -93,13 +95,13 @@ export function linesFrom(stream: Readable, wire: Wire): void {
 
 export interface InProcessOptions {
   clock: Clock
-  /** How long a line takes, in milliseconds; asked for each. Lines of one direction never overtake one another. */
+  /** Latency of a line in milliseconds, computed for each line. Lines of one direction never overtake each other. */
   latencyMs: () => number
 }
 
 /**
- * The serial lines of a simulated hub within one process. What was written before a port was closed arrives all the
- * same, as bytes in an adapter's buffer do.
+ * The serial lines of a simulated hub within one process. Lines written before a port was closed still arrive, like
+ * bytes in an adapter's buffer.
  */
 export function mountInProcess(wires: readonly Wire[], { clock, latencyMs }: InProcessOptions): OpenLinePort {
   return ({ path }, handlers) => {

@@ -13,7 +13,7 @@ export interface MechanismOptions {
   clock: Clock
   timing: Timing
   strikes: (type: FaultType, device: string) => boolean
-  /** A motor was switched on, for about this long. */
+  /** Called when a motor was switched on, with its approximate duration. */
   onMotion: (device: string, durationMs: number) => void
 }
 
@@ -23,14 +23,13 @@ const BOUNCES = 6
 const BOUNCE_MS = 33
 
 /** A delivery bin as its controller sees it: switches to read, motors to switch on. */
-/** A delivery bin as its controller sees it: switches to read, motors to switch on. */
 export class Bin {
   readonly device: string
   readonly #state: BinState
   readonly #options: MechanismOptions
   readonly #listeners = new Set<() => void>()
   #moving: 'door' | 'lift' | undefined
-  /** The switch that bounces and shows the wrong side now. */
+  /** The switch that bounces and shows the wrong side at present. */
   #bouncing: Switch | undefined
 
   constructor(device: string, state: BinState, options: MechanismOptions) {
@@ -47,7 +46,6 @@ export class Bin {
     return this.#reading('lift')
   }
 
-  /** Whether it contains something. */
   occupied(): boolean {
     return this.#bouncing === 'occupied' ? this.#state.contents.length === 0 : this.#state.contents.length > 0
   }
@@ -70,7 +68,7 @@ export class Bin {
     chronicle.began({ device, action, operation_id: operationId, detail })
     this.#moving = part
     const end = (outcome: ActDetail): void => {
-      // The other door or lift switch as it is now: proof for the interlocks.
+      // The present reading of the other switch, as evidence for the interlocks.
       const other = part === 'door' ? { lift: this.#state.lift } : { door: this.#state.door }
       chronicle.happened({ device, action, operation_id: operationId, detail: { ...outcome, ...other } })
       this.#moving = undefined
@@ -104,18 +102,17 @@ export class Bin {
     this.#changed('door')
   }
 
-  /** Its light barrier shows the wrong side, or the correct side again. */
+  /** The light barrier begins or stops to show the wrong side. */
   flicker(isWrong: boolean): void {
     this.#bouncing = isWrong ? 'occupied' : undefined
     this.rewired()
   }
 
-  /** Its contents changed. */
   touched(): void {
     this.#changed('occupied')
   }
 
-  /** Reads the switches again: they may be wired to others now. */
+  /** Reads the switches again, because faults may have changed the wiring. */
   rewired(): void {
     for (const listener of this.#listeners) listener()
   }
@@ -147,7 +144,7 @@ export class Bin {
   }
 }
 
-/** A motor that has power and does not move. */
+/** A motor that has power but does not move. */
 export function standstill(clock: Clock, timing: Timing, onEnd: OnMotionEnd): Motion {
   const cancel = clock.after(timing.stallMs, () => onEnd('stalled'))
   return { stop: cancel, moved: () => false }

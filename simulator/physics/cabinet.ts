@@ -7,7 +7,7 @@ import { standstill, type Bin, type MechanismOptions } from './bin.ts'
 import { cut } from './chronicle.ts'
 import type { Motion, OnMotionEnd } from './motion.ts'
 
-/** A facing, and the bin that its chute is switched to. */
+/** A facing, and the bin that the chute leads to. */
 export interface DispensePlace {
   shelf: number
   row: number
@@ -26,7 +26,6 @@ const FALL_AT = 0.7
 const HANG_MS = { least: 2000, most: 15_000 }
 
 /** A cabinet of vending rows as its controller sees it: a motor for each row, one drop sensor in the chute. */
-/** A cabinet of vending rows as its controller sees it: a motor for each row, one drop sensor in the chute. */
 export class Cabinet {
   readonly device: string
   readonly #number: number
@@ -43,7 +42,6 @@ export class Cabinet {
     this.#options = options
   }
 
-  /** Turns a row once. */
   turn(meant: DispensePlace, operationId: string, onEnd: OnMotionEnd): Motion {
     const place = this.#wiredTo(meant)
     const { device } = this
@@ -75,7 +73,7 @@ export class Cabinet {
     }
     const cancelFall = clock.after(turnMs * FALL_AT, letFall)
     const cancelEnd = clock.after(durationMs, () => {
-      // In a process that was suspended the later timer may fire first.
+      // In a process that was suspended, the later timer may fire first.
       letFall()
       conclude({
         ...this.#around(place),
@@ -98,13 +96,13 @@ export class Cabinet {
     }
   }
 
-  /** Calls `listener` with the units that the drop sensor just saw. */
+  /** Calls `listener` with the units that the drop sensor saw. */
   onDrop(listener: (units: number) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  /** Whether a fault strikes a row: raised for the row, for its cabinet or for all. */
+  /** Whether a fault strikes a row: it may be raised for the row, for its cabinet or for all. */
   #strikesRow(type: FaultType, { shelf, row }: DispensePlace): boolean {
     return this.#options.strikes(type, rowSubject({ cabinet: this.#number, shelf, row }))
   }
@@ -124,13 +122,13 @@ export class Cabinet {
     return rows.get(locationKey({ cabinet: this.#number, shelf, row }))?.units ?? 0
   }
 
-  /** The bin's position at that instant: proof for the interlocks. */
+  /** The bin's present position, as evidence for the interlocks. */
   #around(place: DispensePlace): ActDetail {
     const bin = this.#options.chronicle.state.bins.get(`bin-${place.bin}`)
     return { ...place, bin_door: bin?.door ?? null, bin_lift: bin?.lift ?? null }
   }
 
-  /** The row whose motor is wired where this one's should be. */
+  /** The row with the motor that is wired in place of this row's motor. */
   #wiredTo(place: DispensePlace): DispensePlace {
     const other = place.row === 1 ? 2 : place.row === 2 ? 1 : place.row
     const { chronicle, strikes } = this.#options

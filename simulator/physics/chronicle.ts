@@ -12,21 +12,21 @@ import {
   type WorldState,
 } from './world-state.ts'
 
-/** The world's log and the state that it folds to. */
+/** The world's log, and the state that follows from it. */
 export interface Chronicle {
   readonly state: WorldState
   /** Acts with `n` greater than `after`. */
   acts(after?: number): Act[]
   began(motion: Beginning): void
-  /** Calls `listener` with each record from now on; returns its removal. */
+  /** Calls `listener` with each new record; returns a function that removes it. */
   onRecord(listener: (record: WorldRecord) => void): () => void
-  /** Writes down what has happened; only then is it so. */
+  /** Records an event. This changes the state. */
   happened(act: { device: string; action: string; operation_id?: string | undefined; detail: ActDetail }): Act
 }
 
 /**
- * Opens the log. `load` fills the shelves of a world that has no history yet. Motions that were under way when the
- * process died are concluded where they were cut.
+ * Opens the log. `load` fills the shelves of a new world. Motions that ran when the process died are concluded at the
+ * point where they stopped.
  */
 export function openChronicle(
   log: AppendLog<WorldRecord>,
@@ -82,7 +82,7 @@ function unfinished(records: readonly WorldRecord[]): Beginning[] {
   return [...open.values()]
 }
 
-/** What is left of a motion that was cut on its way. */
+/** The result of a motion that was cut on its way. */
 export function cut({ action, detail }: Pick<Beginning, 'action' | 'detail'>): ActDetail {
   const outcome = action === 'dispense' ? { fallen: 0 } : { to: 'between' }
   return { ...detail, ...outcome, completed: false }

@@ -3,15 +3,18 @@ import type { FaultType } from '../faults/fault-types.ts'
 import type { Chronicle } from './chronicle.ts'
 import type { GpioBank } from './gpio-bank.ts'
 
-/** The doors on GPIO lines: a lock that the hub energises, a sensor that it reads, and a hand that opens the door. */
+/**
+ * The doors on GPIO lines. Each has a lock that the hub energises, a sensor that the hub reads, and a hand that opens
+ * it.
+ */
 export interface Doors {
   readonly names: readonly string[]
   isOpen(name: string): boolean
   /** A door without a lock line is never locked. */
   isLocked(name: string): boolean
-  /** Its contact shows the wrong side, or the right one again. */
+  /** The contact begins or stops to show the wrong side. */
   flicker(name: string, isWrong: boolean): void
-  /** Sensors may be wired otherwise now: they show what they are wired to. */
+  /** Reads the sensors again, because faults may have changed the wiring. */
   rewired(): void
   move(name: string, to: 'open' | 'closed', action: 'open_door' | 'close_door' | 'force_open'): void
 }

@@ -3,16 +3,18 @@ import type { FaultType } from '../faults/fault-types.ts'
 import type { Timing } from './motion.ts'
 
 export const ROOM_CELSIUS = 21
-/** A compressor switches on and off: the air swings around its target, and a sound probe never repeats itself for hours. */
+/**
+ * A compressor switches on and off, so the air swings around its target. A working probe thus never repeats one value
+ * for hours.
+ */
 const SWING_CELSIUS = 0.2
 const SWING_MS = 15 * 60_000
-/** What a damaged probe reads now and then: the power-on value of a common sensor, its end of scale, a jump. */
+/** The occasional readings of a damaged probe: the power-on value of a common sensor, its end of scale, a jump. */
 const OUTLIERS = [85, -55, 30] as const
 
 /** A fridge: its air, and the probe in it. */
 export interface Fridge {
   readonly device: string
-  /** The temperature of the air. */
   celsius(): number
   /** The reading of the probe; null if it gives none. */
   probe(): number | null
@@ -22,12 +24,12 @@ export interface FridgeOptions {
   targetCelsius: number
   timing: Pick<Timing, 'coolingMs' | 'warmingMs'>
   clock: Clock
-  /** The compressor is off, or a door stands open. */
+  /** The compressor is off, or a door is open. */
   warms: () => boolean
   strikes: (type: FaultType, device: string) => boolean
 }
 
-/** Newton's law of cooling, evaluated when somebody reads. */
+/** Newton's law of cooling, evaluated at each reading. */
 export function createFridge(device: string, options: FridgeOptions): Fridge {
   const { targetCelsius, timing, clock, warms, strikes } = options
   const { coolingMs, warmingMs } = timing
@@ -53,7 +55,7 @@ export function createFridge(device: string, options: FridgeOptions): Fridge {
       if (strikes('broken_probe', device)) return null
       if (strikes('frozen_probe', device)) return (frozen ??= celsius())
       frozen = undefined
-      // The last of a round is what a fridge should have, whatever it has.
+      // The last value of a round is the target, whatever the temperature is.
       if (strikes('probe_outliers', device))
         return [...OUTLIERS, targetCelsius][outliers++ % (OUTLIERS.length + 1)]!
       return celsius()

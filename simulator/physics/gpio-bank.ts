@@ -1,6 +1,6 @@
 import type { GpioLines, Level, GpioLine } from '../../protocol/model/hardware.ts'
 
-/** Who moved a line: the hub drives outputs; the world moves sensors, and takes outputs' power away. */
+/** Who moved a line. The hub drives outputs; the world moves sensors and removes outputs' power. */
 export type GpioCause = 'hub' | 'world'
 export type GpioListener = (name: string, level: Level, cause: GpioCause) => void
 
@@ -10,19 +10,18 @@ export type GpioListener = (name: string, level: Level, cause: GpioCause) => voi
  */
 export interface GpioBank {
   readonly lines: readonly GpioLine[]
-  /** The level now; throws for a name that the hardware does not describe. */
+  /** The present level. Throws for a name that the hardware does not describe. */
   get(name: string): Level
-  /** Every line's level, by name. */
   levels(): Record<string, Level>
-  /** The hub's side. False where there is no such output. */
+  /** For the hub: drives an output. Returns false if there is no such output. */
   drive(name: string, level: Level): boolean
-  /** The world's side: moves a sensor, or an output whose power went. Throws for an unknown name. */
+  /** For the world: moves a sensor, or an output that lost power. Throws for an unknown name. */
   set(name: string, level: Level): void
-  /** Calls `listener` after each change of level; returns its removal. */
+  /** Calls `listener` after each change of level; returns a function that removes it. */
   onChange(listener: GpioListener): () => void
   /**
-   * The lines in-process, for a hub in the same program. `deliver` runs the calls of watchers; give it a clock's
-   * `after(0, …)` where a watcher must not run within the physics that moved the line.
+   * The lines for a hub in the same process. `deliver` runs the calls of watchers. Pass a clock's `after(0, …)` if a
+   * watcher must not run within the physics that moved the line.
    */
   asLines(deliver?: (task: () => void) => void): GpioLines
 }

@@ -1,18 +1,18 @@
-/** How a motor's run ended by itself. */
+/** How a motor stopped without `stop`. */
 export type MotionEnd = 'arrived' | 'stalled' | 'obstructed'
 
 /** A motor that is switched on. */
 export interface Motion {
-  /** Takes its power away. After the end, nothing. */
+  /** Switches the motor off. After the motion's end it does nothing. */
   stop(): void
-  /** Whether the encoder has counted anything. */
+  /** Whether the encoder has counted. */
   moved(): boolean
 }
 
-/** `onEnd` is called at most once, later than the call that started the motor, and not after `stop`. */
+/** `onEnd` is called at most once, after the call that started the motor has returned, and not after `stop`. */
 export type OnMotionEnd = (end: MotionEnd) => void
 
-/** How long the mechanisms take, in milliseconds. */
+/** The durations of the mechanisms, in milliseconds. */
 export interface Timing {
   doorMs: number
   liftMs: number
@@ -20,7 +20,7 @@ export interface Timing {
   turnMs: number
   /** From the shelf past the chute's sensor. */
   fallMs: number
-  /** Until a motor that cannot move is noticed. */
+  /** Time until a blocked motor is noticed. */
   stallMs: number
   /** Time constants of a fridge: how fast it cools, and how fast it warms. */
   coolingMs: number
@@ -37,7 +37,7 @@ export const defaultTiming: Timing = {
   warmingMs: 20 * 60_000,
 }
 
-/** The same mechanisms `speed` times as fast. */
+/** The same mechanisms, `speed` times faster. */
 export function scaledTiming(speed: number, timing: Timing = defaultTiming): Timing {
   return Object.fromEntries(
     Object.entries(timing).map(([name, ms]) => [name, (ms as number) / speed]),

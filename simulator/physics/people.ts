@@ -1,10 +1,10 @@
 import { locationKey } from '../../protocol/model/location.ts'
 import type { World } from './world.ts'
 
-/** What somebody in the room does. */
+/** The action of a person in the room. */
 export type Deed =
   | { action: 'take_items'; target: string; units?: number | undefined }
-  /** Somebody lays something into an open bin. */
+  /** A person puts something into an open bin. */
   | { action: 'put_items'; target: string; units?: number | undefined }
   | { action: 'open_door' | 'close_door'; target: string }
   | {
@@ -21,7 +21,7 @@ export type DeedResult = { ok: true; detail: Record<string, unknown> } | { ok: f
 
 const refuse = (reason: string): DeedResult => ({ ok: false, reason })
 
-/** Does it, where the world lets them; otherwise says what stands in the way. */
+/** Executes the action if the world allows it; otherwise returns the obstacle. */
 export function act(world: World, deed: Deed): DeedResult {
   switch (deed.action) {
     case 'take_items':

@@ -4,7 +4,7 @@ import { type Location, locationKey } from '../../protocol/model/location.ts'
 export interface BinState {
   door: DoorPosition
   lift: LiftPosition
-  /** Product ids of what lies in it; null where the row's product is not known. */
+  /** Product ids of the contents; null for a unit of unknown product. */
   contents: (number | null)[]
 }
 
@@ -19,11 +19,11 @@ export interface WorldState {
   bins: Map<string, BinState>
   /** By `locationKey`. */
   rows: Map<string, RowState>
-  /** Doors on GPIO lines, by name (`main`, `fridge_1_left`): open? */
+  /** Doors on GPIO lines, by name (`main`, `fridge_1_left`): true if open. */
   doors: Map<string, boolean>
 }
 
-/** The doors whose lock or sensor the hardware names. */
+/** The doors that have a lock or a sensor in the hardware description. */
 export function doorNames(hardware: HardwareDescription): string[] {
   const names = hardware.gpio.lines.map((line) => line.name.replace(/_(lock|door)$/, ''))
   return [...new Set(names)]
@@ -47,7 +47,7 @@ export function builtState(hardware: HardwareDescription): WorldState {
   return state
 }
 
-/** Every row as full as it can be, of no known product. */
+/** Every row full, with units of unknown product. */
 export function fullRows(hardware: HardwareDescription): LoadedRow[] {
   return [...builtState(hardware).rows.values()].map(({ cabinet, shelf, row, depth }) => ({
     cabinet,
@@ -58,7 +58,7 @@ export function fullRows(hardware: HardwareDescription): LoadedRow[] {
   }))
 }
 
-/** Takes one record into the state. Records of mechanisms that the hardware no longer has are passed over. */
+/** Applies one record to the state. Ignores records of mechanisms that the hardware no longer has. */
 export function applyRecord(state: WorldState, record: WorldRecord): void {
   switch (record.kind) {
     case 'loaded':
@@ -123,13 +123,15 @@ export function foldRecords(hardware: HardwareDescription, records: readonly Wor
   return state
 }
 
-/** What the world writes down: the witness of every test of I1. Its state is the fold of these records, nothing else. */
+/**
+ * The records of the world: the independent observer of every test of I1. The state follows only from these records.
+ */
 
-/** Where a mechanism stands. `between`: neither end (stopped or jammed on the way). */
+/** Position of a mechanism. `between`: at neither end (stopped or jammed on the way). */
 export type DoorPosition = 'closed' | 'open' | 'between'
 export type LiftPosition = 'up' | 'down' | 'between'
 
-/** Units of one facing, as they are loaded at the beginning. */
+/** The initial units of one facing. */
 export interface LoadedRow {
   cabinet: number
   shelf: number
@@ -141,8 +143,8 @@ export interface LoadedRow {
 export type ActDetail = Record<string, string | number | boolean | null>
 
 /**
- * One motion that really happened, by a motor, a falling unit, or a hand. Written when its effect takes place; `n` counts
- * from 1 without a gap. At most one act bears a given `operation_id`.
+ * One real motion, by a motor, a falling unit, or a hand. Recorded when its effect takes place. `n` counts from 1
+ * without a gap. At most one act has a given `operation_id`.
  */
 export interface Act {
   n: number
@@ -155,7 +157,7 @@ export interface Act {
   detail: ActDetail
 }
 
-/** A motor was switched on. Where no act follows before the process dies, the motion was cut there. */
+/** A motor was switched on. If no act follows before the process dies, the motion was cut there. */
 export interface Beginning {
   device: string
   action: string

@@ -11,7 +11,7 @@ import { createFridge, type Fridge } from './fridge.ts'
 import type { GpioBank } from './gpio-bank.ts'
 import type { Timing } from './motion.ts'
 
-/** The physical hub: what is there and moves, whether or not its electronics have power. */
+/** The physical hub: everything that moves, whether or not its electronics have power. */
 export interface World {
   readonly chronicle: Chronicle
   /** By device id. */
@@ -19,7 +19,7 @@ export interface World {
   readonly cabinets: ReadonlyMap<string, Cabinet>
   readonly fridges: ReadonlyMap<string, Fridge>
   readonly doors: Doors
-  /** Cables were exchanged, or put right: every sensor is read again. */
+  /** Cables were swapped or corrected: reads every sensor again. */
   rewired(): void
 }
 
@@ -29,7 +29,7 @@ export interface WorldOptions {
   log: AppendLog<WorldRecord>
   gpio: GpioBank
   timing: Timing
-  /** What a world without history has on its shelves; none = every row full. */
+  /** The shelves of a new world; by default every row is full. */
   loaded?: LoadedRow[] | undefined
   strikes: (type: FaultType, target: string) => boolean
   onMotion: (device: string, durationMs: number) => void

@@ -8,10 +8,10 @@ import { type JsonInterface, jsonInterface, type Simulator } from '../interface/
 import type { HubState } from '../hub-state.ts'
 import type { Act } from '../physics/world-state.ts'
 
-/** Something that a scenario asks for and that cannot be had here, or failed, in words. */
+/** A step that failed or is impossible here, with the reason. */
 export class StepError extends Error {}
 
-/** One hub and what stands around it: what scenarios act upon and look at. */
+/** One hub and its surroundings: everything that scenarios act on and observe. */
 export interface Bench {
   hubId: number
   clock: Clock
@@ -22,9 +22,9 @@ export interface Bench {
   cloud(): Cloud
   /** The hub's own interface, with its token. */
   hub(): JsonInterface
-  /** What the demo can do with its programs and lines. */
+  /** The demo's control over its programs and lines. */
   demo(): DemoControl
-  /** Whether there is more than hardware. */
+  /** True if there is a demo, not only hardware. */
   hasDemo: boolean
 }
 
@@ -34,7 +34,7 @@ export interface Cloud {
 }
 
 export interface DemoControl {
-  /** Resolves when the program is as asked. */
+  /** Resolves when the program is in the requested state. */
   program(name: 'cloud' | 'edge', verb: 'stop' | 'start' | 'kill' | 'copy' | 'restore'): Promise<void>
   network(hub: 'away' | 'back'): Promise<void>
 }
@@ -51,12 +51,12 @@ export interface BenchOptions {
   clock: Clock
   random: Random
   simulator: Simulator
-  /** `demo.json` of the demo that the simulator is part of. */
+  /** `demo.json` of the demo that this simulator belongs to. */
   demoFile: string | undefined
 }
 
 export function createBench({ hubId, clock, random, simulator, demoFile }: BenchOptions): Bench {
-  /** Read each time: a demo that was started anew has other keys. */
+  /** Read each time, because a restarted demo has other keys. */
   function demo() {
     if (demoFile === undefined || !existsSync(demoFile))
       throw new StepError('this needs a cloud and a hub: start the simulator with the demo (npm start)')
@@ -100,7 +100,7 @@ export function createBench({ hubId, clock, random, simulator, demoFile }: Bench
 
 const PROGRAM_TIMEOUT_MS = 60_000
 
-/** Asks the demo's launcher (`demo/bench-interface.ts`). */
+/** Calls the demo's launcher (`demo/bench-interface.ts`). */
 function askSocket(socketPath: string, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(PROGRAM_TIMEOUT_MS)

@@ -34,7 +34,6 @@ interface File {
   scenario: Scenario
 }
 
-/** The command `scenario`. */
 export async function scenarioCommand(argv: readonly string[], runtime: Runtime): Promise<void> {
   try {
     process.exitCode = await command(argv, runtime, (text) => void process.stdout.write(`${text}\n`))
@@ -124,7 +123,7 @@ function settingOf(word: string): [string, string | number] {
   return [word.slice(0, at), text !== '' && Number.isFinite(Number(text)) ? Number(text) : text]
 }
 
-/** Parameters that a file does not have are another file's. */
+/** A parameter that this file does not have may belong to another file. */
 function readFile(path: string, given: Parameters): File {
   try {
     const text = readFileSync(path, 'utf8')
@@ -149,7 +148,7 @@ const caseOf = ({ name, state, durationMs = 0, problem, steps }: Run): JunitCase
     .join('\n'),
 })
 
-/** Scenarios that want the same settings share a demo. */
+/** Scenarios with the same settings share a demo. */
 function bySettings(files: readonly File[]): File[][] {
   const groups = new Map<string, File[]>()
   for (const file of files) {
@@ -161,7 +160,7 @@ function bySettings(files: readonly File[]): File[][] {
   return [...groups.values()]
 }
 
-/** How many times faster than real ones the mechanisms of a demo move that is started for scenarios. */
+/** The speed of the mechanisms in a demo that is started for scenarios, relative to real ones. */
 const SPEED = 20
 
 async function ownDemo(

@@ -7,13 +7,13 @@ import type { Answer, Customers } from './customers.ts'
 import { differenceOf, show } from './partial.ts'
 import type { Condition } from './schema.ts'
 
-/** What a scenario has seen so far, besides what can be looked at. */
+/** The observations of a scenario so far. */
 export interface Seen {
   bench: Bench
   customers: Customers
-  /** The number of the last physical act before it began. */
+  /** The number of the last physical act before the scenario began. */
   begunAfter: number
-  /** When it began: an alarm that was over before is none of its own. */
+  /** When the scenario began: alarms that ended before do not count. */
   begunAt: number
   answer: Answer | undefined
 }
@@ -21,7 +21,7 @@ export interface Seen {
 type Part = keyof Condition
 type Judge<K extends Part> = (wanted: NonNullable<Condition[K]>, seen: Seen) => Promise<string | undefined>
 
-/** How each part of a condition is judged: what is otherwise, in a sentence, or nothing. */
+/** The checks of a condition's parts. Each returns a sentence about a difference, or undefined. */
 const judges: { [K in Part]-?: Judge<K> } = {
   async device({ name, is }, { bench }) {
     const found = deviceOf(await bench.state(), name)
@@ -95,7 +95,10 @@ const judges: { [K in Part]-?: Judge<K> } = {
   },
 }
 
-/** What is not as the condition has it; undefined where all is. What cannot be looked at now is not as it should be. */
+/**
+ * The difference between a condition and the present state; undefined if it holds. A state that cannot be read now
+ * counts as a difference.
+ */
 export async function judge(condition: Condition, seen: Seen): Promise<string | undefined> {
   for (const [part, wanted] of Object.entries(condition)) {
     if (wanted === undefined) continue

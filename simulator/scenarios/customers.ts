@@ -6,7 +6,7 @@ import { jsonInterface } from '../interface/client.ts'
 import { type Bench, StepError } from './bench.ts'
 import type { Place, Step } from './schema.ts'
 
-/** What a call came to, as `expect: { answer: … }` sees it. */
+/** The result of a call, as `expect: { answer: … }` checks it. */
 export type Answer = { status: number; code?: string; message?: string; data?: unknown }
 
 type CustomerStep = Extract<Step, { kind: 'cart' | 'pay' | 'open' | 'take' | 'cancel' }>
@@ -23,11 +23,11 @@ export const answerOf = (result: Result<unknown>): Answer =>
 
 const failed = ({ status, code, message }: Failure): Answer => ({ status, code, message })
 
-/** The customers of a bench: guests of the cloud, by the names that scenarios give them. */
+/** The customers of a bench: guests of the cloud, by their names in scenarios. */
 export class Customers {
   readonly #bench: Bench
   readonly #named = new Map<string, Customer>()
-  /** Of this scenario and earlier ones. */
+  /** The customers of this scenario and earlier ones. */
   #known: Customer[] = []
 
   constructor(bench: Bench) {
@@ -71,7 +71,7 @@ export class Customers {
     return this.#orderOf(this.#customerOf(name))
   }
 
-  /** Those whose orders are not over take or leave what is theirs: the next scenario begins without them. */
+  /** Customers with open orders take their goods or cancel, so that the next scenario begins without them. */
   async leave(): Promise<void> {
     const stay: Customer[] = []
     for (const customer of this.#known) {
@@ -81,7 +81,7 @@ export class Customers {
       if (status < OrderStatus.PREPARING) await this.#cancel(customer)
       else if (status >= OrderStatus.READY) {
         await this.#open(customer)
-        // What stands in the way is seen at the next look.
+        // The next round reports a failure.
         await this.#take(customer).catch(() => 0)
       }
     }
@@ -89,7 +89,7 @@ export class Customers {
     if (stay.length > 0) throw new StepError(`${stay[0]!.name}'s order of an earlier scenario is not over`)
   }
 
-  /** A scenario's names mean nobody yet. */
+  /** Removes the names, so that a scenario begins with new customers. */
   forget(): void {
     this.#named.clear()
   }
@@ -158,7 +158,7 @@ export class Customers {
     })
   }
 
-  /** Takes what lies in the order's bins; how many units that were. */
+  /** Takes the contents of the order's bins; returns the number of units. */
   async #take(customer: Customer): Promise<number> {
     let units = 0
     for (const bin of (await this.#orderOf(customer)).bins) {

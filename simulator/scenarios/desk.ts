@@ -11,23 +11,23 @@ import { filled, newRun, runScenario } from './run.ts'
 import type { Parameters, StepKind } from './schema.ts'
 import { readScenario, readStep } from './text.ts'
 
-/** What runs and is recorded at one simulator. */
+/** The runs and the recording of one simulator. */
 export interface Desk {
   runs(): readonly Run[]
-  /** Throws `ScenarioError` where the text cannot be run, `DeskError` where something else is under way at the hub. */
+  /** Throws `ScenarioError` for an invalid text, `DeskError` if the hub is busy with another run. */
   start(hubId: number, text: string, given: Parameters): Run
-  /** False where there is no such run under way. It ends before its next step. */
+  /** Ends a run before its next step. Returns false if it does not run. */
   stop(id: number): boolean
-  /** Does one step at once, as somebody at the console. */
+  /** Executes one step at once, as a person at the console. */
   doNow(hubId: number, step: Record<string, Json>): Promise<unknown>
   recording(): { hub_id: number; steps: number } | null
   record(hubId: number): Promise<void>
-  /** Something was done at the console. */
+  /** Records an action of a person at the console. */
   note(hubId: number, kind: StepKind, what: Json): void
   finish(name: string): Promise<string>
 }
 
-/** What cannot be done at this moment. */
+/** An action that is impossible at this moment. */
 export class DeskError extends Error {}
 
 export interface DeskOptions {
@@ -37,7 +37,7 @@ export interface DeskOptions {
   demoFile: string | undefined
 }
 
-/** Runs of which the results are kept. */
+/** Number of runs with stored results. */
 const KEPT_RUNS = 50
 
 export function createDesk(options: DeskOptions): Desk {
@@ -90,7 +90,7 @@ export function createDesk(options: DeskOptions): Desk {
       const { now } = placeOf(hubId)
       now.answer = undefined
       await doStep(await filled(read, now), now)
-      // What goes through the simulator's own interface is written down there.
+      // Steps that use the simulator's own interface are recorded there.
       if (!throughConsole.has(read.kind) && recorder?.hubId === hubId) recorder.note(read.kind, read.what)
       return now.answer ?? { status: 200 }
     },
@@ -99,7 +99,7 @@ export function createDesk(options: DeskOptions): Desk {
       if (recorder) throw new DeskError(`hub ${recorder.hubId} is being recorded`)
       if (isBusy(hubId)) throw new DeskError(`a scenario runs at hub ${hubId}`)
       const { bench, customers } = placeOf(hubId)
-      // Its customers begin with their first cart.
+      // The customers of a run begin with their first cart.
       customers.forget()
       const { last_actuation: begunAfter } = await bench.state()
       recorder = { ...createRecorder(hubId, clock), begunAfter }
@@ -117,5 +117,5 @@ export function createDesk(options: DeskOptions): Desk {
   }
 }
 
-/** Steps that the console's own calls carry out. */
+/** Steps that the routes of the console execute. */
 const throughConsole: ReadonlySet<StepKind> = new Set(['act', 'fault', 'power', 'line', 'clear'])

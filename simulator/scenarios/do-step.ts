@@ -8,7 +8,7 @@ import { type Answer, answerOf } from './customers.ts'
 import type { Json } from './placeholders.ts'
 import type { Step } from './schema.ts'
 
-/** Carries out a step. Throws `StepError` where it cannot be done, or what should be so is not. */
+/** Executes a step. Throws `StepError` if it fails or its expectation does not hold. */
 export async function doStep(step: Step, seen: Seen): Promise<void> {
   const { bench, customers } = seen
   const ofHub = `/api/hubs/${bench.hubId}`
@@ -83,7 +83,7 @@ function callOwner(
   bench: Bench,
 ): Promise<Answer> {
   const { baseUrl, apiKey } = bench.cloud()
-  // What a file says is any endpoint; the service judges it.
+  // A file may name any endpoint; the service checks it.
   const client = createClient({ baseUrl, apiKey }) as {
     call: (endpoint: string, input: object) => ReturnType<Client['call']>
   }
@@ -104,7 +104,7 @@ async function callHub(
   }
 }
 
-/** What stands for a name in `${…}` that is no parameter (`text.ts` lists them). */
+/** The value of a name in `${…}` that is not a parameter (`text.ts` lists them). */
 export async function valueOf(name: string, { bench, customers }: Seen): Promise<Json> {
   const [source = ''] = name.split('.')
   const about = name.slice(source.length + 1)

@@ -1,8 +1,9 @@
 import type { Json } from './placeholders.ts'
 
 /**
- * Where something is not as it is to be, in a sentence; undefined where it is. Only what is expected is compared: an object may
- * have more keys, and a list must hold something that fits for each thing that is expected of it; none of an empty one.
+ * A sentence about the first difference from the expected value; undefined if there is none. Only expected parts are
+ * compared. An object may have more keys. A list must contain a fitting item for each expected item; an expected empty
+ * list must be empty.
  */
 export function differenceOf(expected: Json, seen: unknown, path = ''): string | undefined {
   if (Array.isArray(expected)) {
@@ -28,7 +29,7 @@ export function differenceOf(expected: Json, seen: unknown, path = ''): string |
 const sentence = (path: string, expected: Json, seen: unknown): string =>
   `${path || 'it'} is ${show(seen)}, not ${show(expected)}`
 
-/** What comes next to it: the one of the same name or number, or all. */
+/** The closest candidates: the item with the same name or number, or all. */
 function closest(wanted: Json, seen: readonly unknown[]): string {
   if (seen.length === 0) return ': it is empty'
   if (wanted === null || typeof wanted !== 'object' || Array.isArray(wanted)) return `; it has ${show(seen)}`

@@ -1,11 +1,14 @@
-/** `${name}` in the texts of a step. A text that is nothing else becomes the value itself: a number stays a number. */
+/**
+ * `${name}` in the texts of a step. If the text is only the name, the value replaces it unchanged: a number stays a
+ * number.
+ */
 
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
 
 const WHOLE = /^\$\{([^}]*)\}$/
 const PART = /\$\{([^}]*)\}/g
 
-/** The names in a value, each once. */
+/** The distinct names in a value. */
 export function namesIn(value: Json): string[] {
   const names = new Set<string>()
   map(value, (text) => {

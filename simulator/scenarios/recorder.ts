@@ -6,21 +6,21 @@ import { writeScenario } from './text.ts'
 
 export interface Recorder {
   readonly hubId: number
-  /** Somebody has just done this. */
+  /** Records an action that a person has just done. */
   note(kind: StepKind, what: Json): void
-  /** How many things were done. */
+  /** The number of recorded actions. */
   count(): number
   /**
-   * The scenario as a file: what was done, the pauses between, and at the end that all of `acts` has moved again, as often and
-   * no oftener.
+   * The scenario as a file: the actions, the pauses between them, and a final check that each of `acts` happened
+   * exactly as often again.
    */
   finish(name: string, acts: readonly Act[]): string
 }
 
-/** Shorter pauses are people's haste. */
+/** Shorter pauses are not recorded. */
 const LEAST_PAUSE_MS = 300
 
-/** What must be so before something can be done again: a replay may be faster or slower than what was recorded. */
+/** The condition for repeating an action, because a replay may be faster or slower than the recording. */
 function neededFor(kind: StepKind, what: Json): Json | undefined {
   if (what === null || typeof what !== 'object' || Array.isArray(what)) return undefined
   const { action, target, customer } = what
@@ -42,7 +42,7 @@ export function createRecorder(hubId: number, clock: Clock): Recorder {
     note(kind, what) {
       const pauseMs = clock.monotonic() - lastAt
       const needed = neededFor(kind, what)
-      // What is waited for takes its own time; what happens by itself meanwhile needs the pause.
+      // A wait for a condition takes its own time. Without a condition the pause is needed.
       if (needed !== undefined) steps.push({ wait_until: needed })
       else if (pauseMs >= LEAST_PAUSE_MS && count > 0)
         steps.push({ wait: `${Math.round(pauseMs / 100) / 10} s` })

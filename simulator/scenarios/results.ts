@@ -1,18 +1,17 @@
-/** What callers and the page read of scenarios and their runs. */
+/** The results of scenarios for callers and the page. */
 
 export interface StepResult {
-  /** In words, as the file has it. */
+  /** The step in words. */
   text: string
   note?: string
   line: number
   state: 'waiting' | 'running' | 'passed' | 'failed'
-  /** Since the run began, when it ended. */
+  /** Milliseconds from the start of the run to the end of the step. */
   endedAtMs?: number
-  /** Why it failed. */
   problem?: string
 }
 
-/** A run, as it stands. It is changed in place while it goes on. */
+/** A run. It is changed in place while it continues. */
 export interface Run {
   id: number
   hub_id: number
@@ -20,18 +19,18 @@ export interface Run {
   state: 'running' | 'passed' | 'failed' | 'stopped'
   started_at: string
   durationMs?: number
-  /** What went wrong before the first step, or at one. */
+  /** The problem before the first step or at a step. */
   problem?: string
   steps: StepResult[]
 }
 
-/** A scenario that is there, for a list. */
+/** A scenario in a list. */
 export interface Listed {
   name: string
-  /** Of the library that comes with the simulator, or made here. */
+  /** The library of the simulator, or the user's own. */
   source: 'library' | 'own'
   description: string
   parameters: Record<string, string | number | boolean>
-  /** Why it cannot be run. */
+  /** The reasons why it cannot be run. */
   problems?: readonly string[]
 }

@@ -13,7 +13,7 @@ export interface ScenarioRoutesOptions {
   isHub: (hubId: number) => boolean
 }
 
-/** Scenarios: kept, run, recorded, and single steps of them done at once. */
+/** Routes of scenarios: storage, runs, recording, and single steps. */
 export function scenarioRoutes(app: Hono, { desk, scenarios, isHub }: ScenarioRoutesOptions): void {
   function nameOf(c: Context): string {
     const name = ScenarioName.safeParse(c.req.param('name'))
@@ -80,7 +80,7 @@ export function scenarioRoutes(app: Hono, { desk, scenarios, isHub }: ScenarioRo
     return c.json(desk.recording(), 201)
   })
   app.get('/api/recording', (c) => c.json(desk.recording()))
-  /** Ends the recording; the answer is the scenario, which is not saved by that. */
+  /** Ends the recording. The answer contains the scenario, which is not saved. */
   app.delete('/api/recording', async (c) => {
     const name = c.req.query('name') ?? 'recorded'
     if (!ScenarioName.safeParse(name).success)

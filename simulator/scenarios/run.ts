@@ -7,7 +7,7 @@ import type { Run } from './results.ts'
 import { filledStep, type Scenario, type WrittenStep } from './text.ts'
 import { tidy } from './tidy.ts'
 
-/** Runs a scenario to its end, or to its first step that fails. */
+/** Runs a scenario to its end, or to the first step that fails. */
 export async function runScenario(
   scenario: Scenario,
   run: Run,
@@ -37,13 +37,13 @@ export async function runScenario(
   end(state, problem)
 }
 
-/** What a scenario took away is there again, however it ended. */
+/** Restores the lines and programs that a scenario stopped, however it ended. */
 async function restore({ steps }: Scenario, bench: Bench): Promise<void> {
   const attempt = async (work: () => Promise<void>): Promise<void> => {
     try {
       await work()
     } catch {
-      // The next scenario tries again, and tells.
+      // The next scenario tries again and reports the problem.
     }
   }
   if (steps.some(({ kind }) => kind === 'network')) await attempt(() => bench.demo().network('back'))
@@ -80,7 +80,6 @@ export async function filled(step: Pick<WrittenStep, 'kind' | 'what'>, seen: See
   return filledStep(step, values)
 }
 
-/** A run that has not begun. */
 export const newRun = (scenario: Scenario, about: { id: number; hubId: number; startedAt: string }): Run => ({
   id: about.id,
   hub_id: about.hubId,

@@ -5,12 +5,14 @@ import { schemaProblems } from '../../protocol/model/schema-problems.ts'
 import { faultTypes } from '../faults/fault-types.ts'
 import { ActBody, FaultBody, LineBody, PowerBody } from '../interface/requests.ts'
 
-/** What a scenario may say. `README.md` beside this file explains it; `npm run simulator -- scenario schema` prints it. */
+/**
+ * The schema of scenarios. `README.md` in this folder explains it; `npm run simulator -- scenario schema` prints it.
+ */
 
 const UNITS_MS = { ms: 1, s: 1000, min: 60_000, h: 3_600_000 } as const
 const LONGEST_MS = 86_400_000
 
-/** A time in words, read as milliseconds: `300 ms`, `2.5 s`, `10 min`, `1 h`. */
+/** A duration as text, parsed to milliseconds: `300 ms`, `2.5 s`, `10 min`, `1 h`. */
 export const Duration = z
   .string()
   .regex(/^\d+(\.\d+)? ?(ms|s|min|h)$/, 'must be a time such as 300 ms, 2.5 s, 10 min or 1 h')
@@ -32,7 +34,7 @@ const Place = z
 export type Place = z.output<typeof Place>
 
 const Values = z.record(z.string(), z.json())
-/** The error code that a call is to be answered with; without it the call is to succeed. */
+/** The expected error code of a call; without it the call must succeed. */
 const answers = { answers: z.string().min(1).max(60).optional() }
 const Query = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
 const Call = z
@@ -44,10 +46,13 @@ const Call = z
 
 const statusNames = Object.keys(OrderStatus) as [OrderStatusName, ...OrderStatusName[]]
 
-/** What is to be so. Everything that is named must hold. */
+/** A condition: every named part must hold. */
 export const Condition = z
   .strictObject({
-    /** What a device of the simulated hub really is: `bin-1`, `fridge-1`, `main`, a controller's name, or a row `1/2/3`. */
+    /**
+     * The true state of a device of the simulated hub: `bin-1`, `fridge-1`, `main`, a controller's name, or a row
+     * `1/2/3`.
+     */
     device: z.strictObject({ name: z.string().max(60), is: Values }).optional(),
     /** How often something has really moved since the scenario began. Without `times`: at least once. */
     motion: z
@@ -63,30 +68,30 @@ export const Condition = z
         customer: CustomerName,
         status: z.union([z.enum(statusNames), z.array(z.enum(statusNames)).min(1)]).optional(),
         payment_status: z.string().max(40).optional(),
-        /** Units that are in bins or taken, over all lines. */
+        /** Units in bins or taken, over all lines. */
         dropped: z.int().min(0).optional(),
-        /** Units whose money went back. */
+        /** Refunded units. */
         refunded: z.int().min(0).optional(),
         bins: z.int().min(0).max(4).optional(),
       })
       .optional(),
-    /** An alarm as the owner reads it, or as the hub shows it. */
+    /** An alarm as the owner or the hub's page shows it. */
     alarm: z
       .strictObject({
         kind: z.enum(alarmKindNames),
         subject: z.string().max(60).optional(),
-        /** `none`: there is no open one. */
+        /** `none`: no alarm is open. */
         state: z.enum(['open', 'cleared', 'none']).default('open'),
         at: z.enum(['cloud', 'hub']).default('cloud'),
       })
       .optional(),
     /** A part of `GET /owners/hubs/get_hub_health/`. */
     health: Values.optional(),
-    /** A part of what the hub's own page shows (`GET /api/state`). */
+    /** A part of the hub's page state (`GET /api/state`). */
     hub: Values.optional(),
-    /** A row as the cloud sells from it (`GET /owners/hubs/facings`). */
+    /** A row in the cloud's stock (`GET /owners/hubs/facings`). */
     facing: z.strictObject({ row: Place, is: Values }).optional(),
-    /** A part of what the last call was answered. */
+    /** A part of the answer to the last call. */
     answer: Values.optional(),
   })
   .refine((condition) => Object.keys(condition).length > 0, 'must name something that is to be so')
@@ -94,18 +99,18 @@ export type Condition = z.output<typeof Condition>
 
 const WAIT_MS = 30_000
 
-/** Every kind of step: what stands behind its word. */
+/** The content of every kind of step. */
 export const stepKinds = {
-  /** What people's hands do, as `POST /api/hubs/{id}/act` takes it. */
+  /** An action of people's hands, as in `POST /api/hubs/{id}/act`. */
   act: ActBody,
-  /** As `POST /api/hubs/{id}/faults` takes it. */
+  /** As in `POST /api/hubs/{id}/faults`. */
   fault: FaultBody,
   /** Ends the active faults of a type, or all. */
   clear: z.enum(['all', ...faultTypes]),
   power: PowerBody,
-  /** A line of text put on a serial line. */
+  /** Sends a line of text on a serial line. */
   line: LineBody,
-  /** A customer comes and fills a cart: products by the row where they stand. */
+  /** A customer fills a cart with products, named by their rows. */
   cart: z.strictObject({
     customer: CustomerName,
     items: z
@@ -119,18 +124,18 @@ export const stepKinds = {
     method: z.string().max(60).default('pm_card_visa'),
     ...answers,
   }),
-  /** The customer stands before the hub and asks for the bins. */
+  /** The customer at the hub requests the bins. */
   open: z.strictObject({ customer: CustomerName, ...answers }),
-  /** Takes what is in the order's open bins. */
+  /** Takes the contents of the order's open bins. */
   take: z.strictObject({ customer: CustomerName }),
   cancel: z.strictObject({ customer: CustomerName, ...answers }),
   /** A call of the owner's API, with the owner's key. */
   owner: z.strictObject({ call: Call, query: Query.optional(), body: Values.optional(), ...answers }),
-  /** A call of the hub's own interface, below `/api`, as a technician who stands before it. */
+  /** A call of the hub's own interface, below `/api`, as a technician at the hub. */
   at_hub: z.strictObject({ call: Call, body: Values.optional(), ...answers }),
   /** The hub's line to the internet. */
   network: z.enum(['away', 'back']),
-  /** A program of the demo. `copy` and `restore`: the cloud's database is copied, and that copy put back. */
+  /** A program of the demo. `copy` copies the cloud's database, `restore` restores that copy. */
   program: z.discriminatedUnion('do', [
     z.strictObject({ name: z.enum(['cloud', 'edge']), do: z.enum(['stop', 'start', 'kill']) }),
     z.strictObject({ name: z.literal('cloud'), do: z.enum(['copy', 'restore']) }),
@@ -151,7 +156,7 @@ export const stepKinds = {
 
 export type StepKind = keyof typeof stepKinds
 export const stepNames = Object.keys(stepKinds) as StepKind[]
-/** A step whose parameters are filled in. */
+/** A step with its parameters filled in. */
 export type Step = { [K in StepKind]: { kind: K; what: z.output<(typeof stepKinds)[K]> } }[StepKind]
 
 export const ScenarioName = z
@@ -160,13 +165,13 @@ export const ScenarioName = z
 const Parameter = z.union([z.string().max(200), z.number(), z.boolean()])
 export type Parameters = Record<string, z.output<typeof Parameter>>
 
-/** A scenario as its file has it; steps are looked into by `text.ts`. */
+/** The file of a scenario; `text.ts` checks the steps. */
 export const ScenarioFile = z.strictObject({
   name: ScenarioName,
   description: z.string().min(1).max(4000),
-  /** Makes the faults' chance the same each time. */
+  /** Makes the random effects of faults reproducible. */
   seed: z.int().min(0).max(4_294_967_295).optional(),
-  /** Settings that the programs must run with; programs that are started for the scenario are. */
+  /** Settings that the programs must have; a demo that is started for the scenario gets them. */
   settings: z.record(z.string().regex(/^[A-Z][A-Z0-9_]*$/), z.union([z.string(), z.number()])).default({}),
   parameters: z.record(z.string().regex(/^[a-z][a-z0-9_]*$/), Parameter).default({}),
   steps: z.array(z.record(z.string(), z.json())).min(1).max(500),

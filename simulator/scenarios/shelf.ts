@@ -6,15 +6,15 @@ import { readScenario, ScenarioError } from './text.ts'
 export interface ScenarioShelf {
   list(): Listed[]
   read(name: string): string | undefined
-  /** Own ones alone. Throws `ScenarioError`: a name of the library is taken. */
+  /** Writes one of the user's own. Throws `ScenarioError` if the library has the name. */
   write(name: string, text: string): void
-  /** False where there is none of that name that is one's own. */
+  /** Removes one of the user's own. Returns false if there is none with this name. */
   remove(name: string): boolean
 }
 
 const ENDING = '.yaml'
 
-/** Scenarios as files: the library's, which stay as they are, and one's own beside the worlds. Names are checked by callers. */
+/** Scenarios as files: the read-only library, and the user's own in another folder. Callers check the names. */
 export function folderScenarios(library: string, own: string): ScenarioShelf {
   const namesOf = (folder: string): string[] =>
     readdirSync(folder)

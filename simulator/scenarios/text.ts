@@ -4,22 +4,22 @@ import { problemText, schemaProblems } from '../../protocol/model/schema-problem
 import { fill, type Json, namesIn } from './placeholders.ts'
 import { type Parameters, ScenarioFile, type Step, type StepKind, stepKinds, stepNames } from './schema.ts'
 
-/** A step with its place in the file: what stands in `${…}` is filled in when its turn comes. */
+/** A step with its place in the file. `${…}` is replaced when the step runs. */
 export interface WrittenStep {
   kind: StepKind
-  /** What stands behind the kind. */
+  /** The content of the step. */
   what: Json
-  /** For people: why this is done. */
+  /** An explanation for people. */
   note?: string
   line: number
 }
 
-/** A scenario that can be run: all of it has been looked into. */
+/** A checked scenario that can be run. */
 export interface Scenario extends Omit<ScenarioFile, 'steps'> {
   steps: WrittenStep[]
 }
 
-/** A scenario that cannot be used, in sentences. */
+/** A scenario that cannot be used, with its problems in sentences. */
 export class ScenarioError extends Error {
   readonly problems: readonly string[]
   constructor(problems: readonly string[]) {
@@ -31,7 +31,7 @@ export class ScenarioError extends Error {
 const MAX_CHARACTERS = 200_000
 const MAX_PROBLEMS = 20
 
-/** What a step may say besides parameters; the values are examples of what stands there when it runs. */
+/** The names in `${…}` that are not parameters, each with an example value for checks. */
 const sources: readonly (readonly [pattern: RegExp, example: Json])[] = [
   [/^hub$/, 1],
   [/^(order|bin)\.[a-z][a-z0-9_]*$/, 1],
@@ -40,7 +40,7 @@ const sources: readonly (readonly [pattern: RegExp, example: Json])[] = [
 ]
 const sourceNames = 'hub, order.CUSTOMER, bin.CUSTOMER, product.ROW, units.ROW, unknown_operation'
 
-/** Reads a scenario. `given`: other values for its parameters. Throws `ScenarioError`. */
+/** Parses a scenario. `given`: other values for its parameters. Throws `ScenarioError`. */
 export function readScenario(text: string, given: Parameters = {}): Scenario {
   if (text.length > MAX_CHARACTERS)
     throw new ScenarioError([`a scenario has at most ${MAX_CHARACTERS} characters`])
@@ -65,7 +65,7 @@ export function readScenario(text: string, given: Parameters = {}): Scenario {
       const line = lineAt(problem.path)
       problems.push({ line, text: `line ${line}: ${problemText(problem)}` })
     }
-  // Steps are looked into whatever is wrong above them.
+  // Steps are checked even if the head of the file has problems.
   const { steps, parameters } = read.success ? read.data : partsOf(plain)
   const values = { ...parameters, ...given }
   const written = steps.flatMap((step, index) => {
@@ -90,12 +90,12 @@ const Parts = z.object({
   parameters: ScenarioFile.shape.parameters.catch({}),
 })
 
-/** What can be looked into of a file that has problems: its steps, those that are none left out. */
+/** The parts of an invalid file that can still be checked: its steps and parameters. */
 function partsOf(plain: unknown): z.output<typeof Parts> {
   return Parts.safeParse(plain).data ?? { steps: [], parameters: {} }
 }
 
-/** A step that is done at once, without a file. Throws `ScenarioError`. */
+/** Parses a step that runs at once, without a file. Throws `ScenarioError`. */
 export function readStep(step: Record<string, Json>): Pick<WrittenStep, 'kind' | 'what'> {
   const result = writtenStep(step, {})
   if ('step' in result) return result.step
@@ -128,7 +128,7 @@ function writtenStep(
   return { step: { kind: kind as StepKind, what, ...(note !== undefined && { note }) } }
 }
 
-/** A step with its values. Throws `ScenarioError` where one of them does not fit. */
+/** A step with its values. Throws `ScenarioError` if a value does not fit. */
 export function filledStep(
   { kind, what }: Pick<WrittenStep, 'kind' | 'what'>,
   values: ReadonlyMap<string, Json>,

@@ -5,7 +5,7 @@ import { type Bench, StepError } from './bench.ts'
 import type { Customers } from './customers.ts'
 import { differenceOf } from './partial.ts'
 
-/** What `GET /api/state` of the hub tells of what is not as it should be. */
+/** The problems in `GET /api/state` of the hub. */
 interface HubPage {
   held: { orders: boolean; bins: number[] }
   health: {
@@ -29,8 +29,8 @@ const TIDY_MS = 120_000
 const FEW_UNITS = 4
 
 /**
- * Puts the hub to rights before a scenario, as people would: faults end, doors are closed, bins emptied, boards taken over,
- * rows filled and counted, what is in doubt settled. Throws `StepError` with what cannot be put right.
+ * Prepares the hub before a scenario, as people would: clears faults, closes doors, empties bins, takes boards over,
+ * fills and counts rows, settles unknown operations. Throws `StepError` with the problems that remain.
  */
 export async function tidy(bench: Bench, customers: Customers): Promise<void> {
   const { simulator, hubId, clock } = bench
@@ -70,12 +70,12 @@ async function tidyCustomers(customers: Customers): Promise<string | undefined> 
   }
 }
 
-/** One round; tells what is not in order yet. */
+/** One round; returns a remaining problem. */
 async function tidyHub(bench: Bench): Promise<string | undefined> {
   const hub = bench.hub()
   const page = await hub.ask<HubPage>('GET', '/state')
   const attempt = (path: string, body: object = {}): Promise<unknown> =>
-    // What cannot be done yet is tried again in the next round.
+    // The next round retries failed requests.
     hub.ask('POST', path, body).catch(() => undefined)
   for (const board of page.foreign_controllers) await attempt(`/controllers/${board}/take-over`)
   if (page.held.orders) await attempt('/hold/orders', { held: false })
@@ -102,7 +102,7 @@ async function tidyHub(bench: Bench): Promise<string | undefined> {
 
 type Attempt = (path: string, body?: object) => Promise<unknown>
 
-/** What the hub does not know the witness does. */
+/** Settles operations that are unknown to the hub by the chronicle of the simulator. */
 async function settle(
   bench: Bench,
   { unknown_operations: unknown }: HubPage,
@@ -117,7 +117,7 @@ async function settle(
   }
 }
 
-/** Bins in which something was left, and those that do not work: a motion that succeeds ends a fault. */
+/** Empties bins with left goods, and moves faulty bins: a successful motion ends a fault. */
 async function emptyBins(
   bench: Bench,
   state: HubState,
@@ -158,7 +158,7 @@ async function fillRows(bench: Bench, state: HubState, { stock }: HubPage, attem
   }
 }
 
-/** What keeps the cloud from selling everything. */
+/** Why the cloud does not sell everything; undefined if it does. */
 async function cloudProblem(bench: Bench): Promise<string | undefined> {
   const { baseUrl, apiKey } = bench.cloud()
   const client = createClient({ baseUrl, apiKey })

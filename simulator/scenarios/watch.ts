@@ -4,7 +4,7 @@ import type { Run, StepResult } from './results.ts'
 
 const LOOK_MS = 100
 
-/** Starts a scenario at a simulator and follows it to its end; `onStep` is told of each step that is over. */
+/** Starts a scenario at a simulator and follows it to its end. Calls `onStep` after each step. */
 export async function runAndWatch(
   { simulator, clock, isStopped }: { simulator: Simulator; clock: Clock; isStopped: () => boolean },
   request: {

@@ -10,26 +10,25 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Entries that are only ever added. One append is one write, so that a killed process leaves whole entries behind. */
+/** Entries that are only added. One append is one write, so a killed process leaves only whole entries. */
 export interface AppendLog<Entry> {
-  /** Everything appended so far, oldest first. */
+  /** All entries, oldest first. */
   read(): Entry[]
-  /** Throws where it could not be written. */
+  /** Throws if it could not be written. */
   append(entry: Entry): void
   /** Replaces the whole log at one instant. */
   replace(entries: readonly Entry[]): void
   close(): void
 }
 
-/** Where a simulated hub keeps what outlives its power: the controllers' memories and the world's log. */
+/** The storage that survives a loss of power: the controllers' memories and the world's log. */
 export interface SimulatorStorage {
-  /** `name`: letters, digits and dashes. The same name yields the same log again. */
+  /** `name`: letters, digits and dashes. The same name returns the same log again. */
   open<Entry>(name: string): AppendLog<Entry>
-  /** Closes all that was opened. */
   close(): void
 }
 
-/** Storage of the simulation tests: it outlives a simulated hub that was made with it. */
+/** Storage for simulation tests: it outlives the simulated hub that uses it. */
 export function memoryStorage(): SimulatorStorage {
   const logs = new Map<string, unknown[]>()
   return {
@@ -50,7 +49,7 @@ export function memoryStorage(): SimulatorStorage {
   }
 }
 
-/** One JSON line an entry, in `<folder>/<name>.jsonl`. */
+/** One JSON line for each entry, in `<folder>/<name>.jsonl`. */
 export function folderStorage(folder: string): SimulatorStorage {
   const opened = new Map<string, AppendLog<unknown>>()
   return {
@@ -73,7 +72,7 @@ function fileAppendLog<Entry>(path: string): AppendLog<Entry> {
     read() {
       const text = readFileSync(path, 'utf8')
       const whole = text.slice(0, text.lastIndexOf('\n') + 1)
-      // What a kill left half written never happened; cut off, or the next entry would be glued to it.
+      // A half-written entry does not count. It is cut off, because the next entry would otherwise join it.
       if (whole.length < text.length) truncateSync(path, Buffer.byteLength(whole))
       return whole
         .split('\n')

@@ -2,10 +2,10 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 
 import { join } from 'node:path'
 import { z } from 'zod'
 
-/** A world as it is kept by name: each log of a hub's storage with its entries. */
+/** A saved world: each log of a hub's storage with its entries. */
 export type SavedWorld = Record<string, readonly unknown[]>
 
-/** Where worlds are kept by name. */
+/** Saved worlds by name. */
 export interface WorldShelf {
   names(): string[]
   read(name: string): SavedWorld | undefined
@@ -14,7 +14,7 @@ export interface WorldShelf {
 
 const World = z.record(z.string(), z.array(z.unknown()))
 
-/** Worlds as files `<folder>/<name>.json`; names are checked by whoever takes them from outside. */
+/** Worlds as files `<folder>/<name>.json`. The caller must check names from outside. */
 export function folderShelf(folder: string): WorldShelf {
   const pathOf = (name: string): string => join(folder, `${name}.json`)
   function names(): string[] {

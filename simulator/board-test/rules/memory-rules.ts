@@ -19,7 +19,7 @@ function powerOf({ power }: Bench): Power {
   return power
 }
 
-/** Power is back: waits for the board, and greets it. Returns its WELCOMEs at boot. */
+/** After the power is on again: waits for the board and begins a session. */
 async function comesBack(bench: Bench): Promise<void> {
   const { host } = bench
   const from = host.heard.length
@@ -36,7 +36,7 @@ async function comesBack(bench: Bench): Promise<void> {
   else await host.open()
 }
 
-/** Cuts the power in the midst of a motion, and lets it come back; tries again where it had ended before. */
+/** Cuts the power during a motion and switches it on again. Tries again if the motion had already ended. */
 async function cutIn(
   bench: Bench,
   motion: () => Promise<{ op: string; from: number }>,
@@ -52,7 +52,7 @@ async function cutIn(
     await host.pass(waitMs)
     const called = host.now
     await power.off()
-    // A relay's command takes its time: the next one is called as much earlier.
+    // A relay's command takes time: the next one is called earlier by that time.
     waitMs = Math.max(0, waitMs - (host.now - called))
     await host.pass(200)
     const ended = host.of('RES', from).some((result) => result.op === op && result.state !== 'running')

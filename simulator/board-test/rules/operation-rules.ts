@@ -6,7 +6,7 @@ import type { Rule } from './rule.ts'
 const REPETITIONS = 100
 const SETTLE_MS = 1500
 
-/** The bins of the board; a rule that needs `count` of them is not asked where there are fewer. */
+/** The bins of the board. Throws `Unasked` if there are fewer than `count`. */
 function bins(bench: Bench, count: number): string[] {
   const found = bench.devices('bin').map(deviceId)
   if (found.length < count)
@@ -72,7 +72,7 @@ export const operationRules: readonly Rule[] = [
         `a known operation must be answered with what is stored, ${told(first)}; the answer was ${told(second)}`,
       )
       const { door } = host.sensed(dev, from)
-      // An event of before may come late: a fridge's report was under way.
+      // An earlier event may arrive late: the report of a fridge was unacknowledged.
       expect(
         door === undefined || door === 'closed',
         `a known operation must move nothing; the door of ${dev} is ${door}`,
@@ -269,7 +269,7 @@ export const operationRules: readonly Rule[] = [
       if (max < 10)
         throw new Unasked(`the door of ${dev} opens in ${whole.ms} ms: there is no time to stop it`)
       const { op, from } = await bench.started(dev, 'open_door', { max })
-      // The host begins anew meanwhile: that neither stops nor prolongs it.
+      // The host begins a new session meanwhile, which must neither stop nor prolong the motion.
       await host.greet()
       await host.until(() => host.resultOf(op, from) !== undefined, whole.ms + 3000)
       const result = await host.query(op)

@@ -1,12 +1,12 @@
 import type { Bench } from '../bench.ts'
 
-/** A rule of the serial SPEC §11, and how it is proved. */
+/** A rule of the serial SPEC §11, with its test. */
 export interface Rule {
-  /** As SPEC §11 numbers it. */
+  /** The number in SPEC §11. */
   number: number
   title: string
-  /** Its proof cuts the power. */
+  /** The test cuts the power. */
   power?: true
-  /** Throws `Broken` with what was expected and seen, `Unasked` where it cannot be asked. */
+  /** Throws `Broken` with the expectation and the observation, or `Unasked` if the rule cannot be tested here. */
   prove(bench: Bench): Promise<void>
 }

@@ -4,5 +4,5 @@ import type { Rule } from './rule.ts'
 import { sensorRules } from './sensor-rules.ts'
 import { sessionRules } from './session-rules.ts'
 
-/** Every rule, in the order of the serial SPEC §11, in which they are proved. */
+/** Every rule in the order of the serial SPEC §11, which is the order of the tests. */
 export const rules: readonly Rule[] = [...sessionRules, ...operationRules, ...memoryRules, ...sensorRules]

@@ -3,7 +3,7 @@ import { expect } from '../host.ts'
 import type { Rule } from './rule.ts'
 
 const REPEAT_MS = 60_000
-/** A line that is loaded delivers a little later. */
+/** Under load a line delivers slightly later. */
 const MARGIN_MS = 3000
 
 export const sensorRules: readonly Rule[] = [

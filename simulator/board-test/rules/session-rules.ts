@@ -8,10 +8,10 @@ import type { Rule } from './rule.ts'
 const QUIET_MS = 700
 const SILENT_MS = 5000
 
-/** A whole line with any words in it. */
+/** A line with a valid checksum around any text. */
 const lineOf = (text: string): string => `${text}*${crc16(text).toString(16).padStart(4, '0')}`
 
-/** That a PING is answered: whatever was before it has been read, and the line is in step again. */
+/** Checks that a PING is answered: the board has read everything before it, and reads lines correctly again. */
 async function answersPing(host: Host, after: string): Promise<void> {
   const from = host.heard.length
   const t = Math.floor(host.now * 7) % 1e9
@@ -22,7 +22,7 @@ async function answersPing(host: Host, after: string): Promise<void> {
   expect(false, `PING must be answered with PONG and the same t ${after}; it was not`)
 }
 
-/** A motion that could be commanded: of a bin's door, or a turn. */
+/** A possible motion: of a bin's door, or a turn. */
 async function someMotion(bench: Bench) {
   const { host } = bench
   await bench.fresh()
@@ -196,7 +196,7 @@ export const sessionRules: readonly Rule[] = [
     async prove(bench) {
       const { host } = bench
       await bench.fresh()
-      // Operations that move nothing where there is a bin, refused ones do not stay in memory.
+      // Operations that move nothing, if there is a bin: refused operations do not stay in memory.
       const [bin] = bench.devices('bin')
       if (bin) for (let n = 0; n < 12; n++) await bench.done(deviceId(bin), 'close_door')
       const few = Math.min(3, (await host.list(3)).operations.length)
@@ -221,7 +221,7 @@ export const sessionRules: readonly Rule[] = [
       expect(seqs.size <= 8, `at most eight frames may be under way; ${seqs.size} OPS came unacknowledged`)
       const events = new Set(host.of('EVT', from).map(({ seq }) => seq))
       expect(events.size <= 1, `at most one EVT may be under way; ${events.size} came unacknowledged`)
-      // All at once: the greeting's events wait for one another.
+      // All at once: the events of the session wait for each other.
       const before = host.heard.length
       host.session = host.newId()
       host.acknowledges = ({ type }) => type === 'WELCOME'

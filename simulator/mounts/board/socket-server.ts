@@ -8,17 +8,17 @@ import { BOARD_MAX_LINE, BoardError, BoardRequest, type Program } from '../../bo
 import { listenAt } from '../listen.ts'
 
 export interface BoardServer {
-  /** Where it listens; with port 0 asked for, the port that was given. */
+  /** The listening address, with the assigned port if it was 0. */
   readonly address: GpioAddress
   close(): Promise<void>
 }
 
-/** A request may bear a number, which its reply bears too. */
+/** A request may have a number, which its reply repeats. */
 const Numbered = z.object({ id: z.int().min(0).max(1e9).optional() })
 
 /**
- * Serves a board to the program that is its firmware (`board/SPEC.md`). A connection is one life: it ends with the board's
- * power, and motors stop when it does. The latest connection has the board.
+ * Serves a board to its firmware, another program (`board/SPEC.md`). A connection is one life of the processor: it ends
+ * with the board's power, and motors stop when it ends. The latest connection has the board.
  */
 export async function serveBoard(
   controller: Controller,
@@ -59,7 +59,7 @@ export async function serveBoard(
   }
 }
 
-/** Every line is answered, with the number of its request; what makes no sense with an error in words. */
+/** Answers every line, with the number of its request; an invalid request gets an error text. */
 function answer(controller: Controller, line: string): object {
   let json: unknown
   try {

@@ -1,8 +1,8 @@
-/** The kernel's FUSE interface, version 7.31, as far as a tree of small text files needs it. See fuse(4). */
+/** The part of the kernel's FUSE interface, version 7.31, that a tree of small text files needs. See fuse(4). */
 const FUSE_MAJOR = 7
 const FUSE_MINOR = 31
 
-/** The requests that are known here, by the numbers that the kernel gives them. */
+/** The supported requests, by the kernel's numbers. */
 export const Opcode = {
   lookup: 1,
   forget: 2,
@@ -26,14 +26,14 @@ export const Opcode = {
 type Kind = keyof typeof Opcode
 const kindOf = new Map<number, Kind>(Object.entries(Opcode).map(([kind, opcode]) => [opcode, kind as Kind]))
 
-/** An unsolicited message to the kernel: `unique` 0, and this where a reply has its error. */
+/** An unsolicited message to the kernel: `unique` is 0, and this value is in the error field. */
 const NOTIFY_POLL = 1
-/** Reads and writes come to the server, past the page cache: a level is never stale. */
+/** Reads and writes bypass the page cache, so that a level is never stale. */
 export const FOPEN_DIRECT_IO = 1
-/** A POLL that wants to be notified when its answer changes. */
+/** A POLL that requests a notification when its answer changes. */
 const POLL_SCHEDULE_NOTIFY = 1
 
-/** Bytes before a request's arguments, and before a reply's. */
+/** Sizes of the headers of requests and replies in bytes. */
 export const IN_HEADER_SIZE = 40
 export const OUT_HEADER_SIZE = 16
 
@@ -49,8 +49,8 @@ export const Errno = {
 export type Errno = (typeof Errno)[keyof typeof Errno]
 
 /**
- * A request of the kernel, decoded. File handles and poll handles are opaque 64-bit numbers; nodes are ours, small.
- * Requests that need no more than refusal are `other`.
+ * A decoded request of the kernel. File handles and poll handles are opaque 64-bit numbers; node numbers are chosen
+ * here and are small. Requests that are only refused are `other`.
  */
 export type FuseRequest = { unique: bigint; node: number } & (
   | { kind: 'init'; maxReadahead: number }
@@ -59,15 +59,15 @@ export type FuseRequest = { unique: bigint; node: number } & (
   | { kind: 'write'; handle: bigint; offset: number; data: Buffer }
   | { kind: 'release' | 'releasedir'; handle: bigint }
   | { kind: 'poll'; handle: bigint; pollHandle: bigint; notify: boolean }
-  /** Nothing is answered to these. */
+  /** These have no answer. */
   | { kind: 'forget' | 'batch_forget' | 'interrupt' }
   | { kind: 'getattr' | 'setattr' | 'open' | 'opendir' | 'statfs' | 'flush' | 'destroy' }
   | { kind: 'other'; opcode: number }
 )
 
 /**
- * Decodes one request as read from `/dev/fuse`. Little-endian, as every machine that runs this is.
- * Throws a `RangeError` where the bytes are too few.
+ * Decodes one request from `/dev/fuse`. Little-endian, like every machine that runs it. Throws a `RangeError` if bytes
+ * are missing.
  */
 export function decodeRequest(bytes: Buffer): FuseRequest {
   const length = bytes.readUInt32LE(0)
@@ -115,7 +115,7 @@ export function decodeRequest(bytes: Buffer): FuseRequest {
   }
 }
 
-/** What a node is: a folder, or a file of at most a page that is as large as sysfs says. */
+/** The attributes of a node: a folder, or a file with the size that sysfs reports. */
 export interface NodeAttributes {
   node: number
   kind: 'folder' | 'file'
@@ -125,9 +125,9 @@ export interface NodeAttributes {
 
 const FOLDER_MODE = 0o040000
 const FILE_MODE = 0o100000
-/** As sysfs: every attribute file says one page, whatever it holds. */
+/** Like in sysfs, every attribute file reports the size of a page. */
 const FILE_SIZE = 4096
-/** The largest write that the kernel may send at once. Every file here takes a word. */
+/** The largest write that the kernel may send at once. A word fits into every file here. */
 const MAX_WRITE = 4096
 
 /** A reply's header and its arguments, as one write to `/dev/fuse`. */
@@ -139,10 +139,10 @@ function frame(unique: bigint, error: number, body: Buffer): Buffer {
   return Buffer.concat([head, body])
 }
 
-/** Words by their offsets: a number has 32 bits, a bigint 64. */
+/** Values by their offsets: a number has 32 bits, a bigint 64. */
 type Words = Readonly<Record<number, number | bigint>>
 
-/** Arguments of `size` bytes; what no word says is 0. */
+/** Arguments of `size` bytes; all other bytes are 0. */
 function words(size: number, at: Words): Buffer {
   const body = Buffer.alloc(size)
   for (const [offset, value] of Object.entries(at))
@@ -155,7 +155,7 @@ export const replyError = (unique: bigint, errno: number): Buffer => frame(uniqu
 
 export const replyData = (unique: bigint, data: Buffer): Buffer => frame(unique, 0, data)
 
-/** No flags are set: above all not ATOMIC_O_TRUNC, so that truncation comes as a SETATTR of its own. */
+/** No flags are set. Without ATOMIC_O_TRUNC, truncation arrives as a separate SETATTR. */
 export function replyInit(unique: bigint, maxReadahead: number): Buffer {
   const [maxBackground, congestionThreshold, timeGranularity] = [16, 12, 1]
   const background = maxBackground | (congestionThreshold << 16)
@@ -175,7 +175,7 @@ function attributeWords(at: number, { node, kind, permissions }: NodeAttributes)
   }
 }
 
-/** The answer to LOOKUP. Neither the entry nor its attributes may be cached: pins come and go. */
+/** The answer to LOOKUP. The kernel must not cache it, because pins appear and disappear. */
 export const replyEntry = (unique: bigint, attributes: NodeAttributes): Buffer =>
   frame(unique, 0, words(128, { 0: BigInt(attributes.node), ...attributeWords(40, attributes) }))
 
@@ -187,12 +187,12 @@ export const replyOpen = (unique: bigint, handle: bigint, kind: NodeAttributes['
 
 export const replyWritten = (unique: bigint, size: number): Buffer => frame(unique, 0, words(8, { 0: size }))
 
-/** The block size, and the longest name. */
+/** The block size and the longest name. */
 export const replyStatfs = (unique: bigint): Buffer => frame(unique, 0, words(80, { 40: FILE_SIZE, 44: 255 }))
 
 export const replyPoll = (unique: bigint, events: number): Buffer => frame(unique, 0, words(8, { 0: events }))
 
-/** Has the kernel poll again whoever waits with this handle. */
+/** The kernel then polls again for the process that waits with this handle. */
 export const notifyPoll = (pollHandle: bigint): Buffer => frame(0n, NOTIFY_POLL, words(8, { 0: pollHandle }))
 
 export interface DirectoryEntry {
@@ -201,7 +201,7 @@ export interface DirectoryEntry {
   name: string
 }
 
-/** The entries from `offset` (an index) on that fit into `size` bytes. An empty answer ends the listing. */
+/** The entries from index `offset` on that fit into `size` bytes. An empty answer ends the listing. */
 export function encodeDirectory(entries: readonly DirectoryEntry[], offset: number, size: number): Buffer {
   const parts: Buffer[] = []
   let room = size

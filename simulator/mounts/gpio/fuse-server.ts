@@ -1,20 +1,23 @@
 import * as fuse from './fuse-messages.ts'
 
-/** A tree of small text files, whose root is node 1. Failures are error numbers, as the kernel's interface has them. */
+/** A tree of small text files with root node 1. Failures are error numbers of the kernel's interface. */
 export interface FileTree {
   attributes(node: number): fuse.NodeAttributes | fuse.Errno
   lookup(folder: number, name: string): fuse.NodeAttributes | fuse.Errno
   list(folder: number): fuse.DirectoryEntry[]
   read(node: number): string | fuse.Errno
   write(node: number, text: string): fuse.Errno | undefined
-  /** Counts what a poller of the node must notice: as it differs from what it last read, POLLPRI stands. 0: never. */
+  /**
+   * A counter of events that a poller must notice. POLLPRI is set while it differs from the value at the last read. 0:
+   * never.
+   */
   events(node: number): number
 }
 
 export interface FuseServer {
-  /** The answer to one request as read from the kernel; `undefined` where none is due. */
+  /** The answer to one request of the kernel; `undefined` if it has none. */
   answer(request: Buffer): Buffer | undefined
-  /** The messages that wake those who wait for events of `node`. */
+  /** The messages that wake the pollers of `node`. */
   wake(node: number): Buffer[]
 }
 
@@ -27,7 +30,7 @@ interface Handle {
 const POLLIN_OUT = 0x1 | 0x4 | 0x40 | 0x100
 const POLLPRI_ERR = 0x2 | 0x8
 
-/** Speaks the kernel's protocol for `tree`. No I/O: bytes in, bytes out. */
+/** Implements the kernel's protocol for `tree`. No I/O: bytes in, bytes out. */
 export function createFuseServer(tree: FileTree): FuseServer {
   const handles = new Map<bigint, Handle>()
   let lastHandle = 0n
@@ -36,7 +39,7 @@ export function createFuseServer(tree: FileTree): FuseServer {
     const attributes = tree.attributes(request.node)
     if (typeof attributes === 'number') return fuse.replyError(request.unique, attributes)
     lastHandle += 1n
-    // As in the kernel, one that has read nothing yet has something to read.
+    // As in the kernel, a new handle is readable at once.
     handles.set(lastHandle, { node: request.node, seen: 0, waiting: undefined })
     return fuse.replyOpen(request.unique, lastHandle, attributes.kind)
   }

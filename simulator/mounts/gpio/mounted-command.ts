@@ -2,9 +2,9 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import type { Readable } from 'node:stream'
 
 /**
- * Starts a command in a mount namespace of its own in which `/sys/class/gpio` is served by whoever reads `descriptor`.
- * Every program before it replaces itself, so that the child's process id is the command's. `onMounted` is called when
- * the tree can be served, before the command itself begins. The command is killed when this process dies.
+ * Starts a command in its own mount namespace, in which the reader of `descriptor` serves `/sys/class/gpio`. Each
+ * program before the command replaces itself, so that the child's process id is the command's. `onMounted` is called
+ * when the tree can be served, before the command begins. The command is killed when this process dies.
  */
 export function startMountedCommand(options: {
   command: readonly string[]
@@ -15,7 +15,7 @@ export function startMountedCommand(options: {
   const args = ['--mount', 'sh', '-c', script, 'sh', ...dyingWithParent(), ...options.command]
   const child = spawn('unshare', args, {
     stdio: ['inherit', 'inherit', 'inherit', options.descriptor, 'pipe'],
-    // A terminal's Ctrl-C comes once, by way of this process.
+    // A terminal's Ctrl-C then reaches the command only once, through this process.
     detached: true,
   })
   const mounted = child.stdio[4] as Readable
@@ -24,7 +24,7 @@ export function startMountedCommand(options: {
   return child
 }
 
-/** Makes `/sys/class/gpio` a FUSE mount on descriptor 3 within the mount namespace that it runs in. */
+/** Makes `/sys/class/gpio` a FUSE mount on descriptor 3 within its mount namespace. */
 export const mountScript = [
   'mount -t tmpfs tmpfs /sys/class',
   'mkdir /sys/class/gpio',
@@ -32,15 +32,15 @@ export const mountScript = [
 ].join(' && ')
 
 /**
- * How a sysfs tree can be mounted here: as this user, in a user namespace of its own, or not at all. The prefix goes
- * before the command that runs `sysfs-main`.
+ * How this machine can mount a sysfs tree: as this user, in a user namespace, or not at all. The prefix goes before the
+ * command that runs `sysfs-main`.
  */
 export type SysfsAvailability = { available: true; prefix: string[] } | { available: false; reason: string }
 
-/** Tries a mount, in a namespace that is gone again at once. Takes about 20 ms. */
+/** Tries a mount in a temporary namespace. Takes about 20 ms. */
 export function sysfsAvailability(): SysfsAvailability {
   let reason = ''
-  // The kernel wants the device opened in the user namespace that mounts it.
+  // The kernel requires that the mounting user namespace opens the device.
   for (const prefix of [[], ['unshare', '--user', '--map-root-user']]) {
     const command = [...prefix, 'unshare', '--mount', 'sh', '-c', `exec 3<>/dev/fuse && ${mountScript}`]
     const { status, error, stderr } = spawnSync(command[0]!, command.slice(1), { encoding: 'utf8' })
@@ -51,8 +51,8 @@ export function sysfsAvailability(): SysfsAvailability {
 }
 
 /**
- * What to put before a command so that it is killed when this process dies, even by SIGKILL: `setpriv` of util-linux
- * 2.33 on Linux. Elsewhere nothing; then a closed IPC channel is all that a program can notice.
+ * The prefix of a command that is killed when this process dies, even by SIGKILL: `setpriv` of util-linux 2.33 on
+ * Linux. On other systems it is empty, and a program notices only the closed IPC channel.
  */
 export function dyingWithParent(): string[] {
   const prefix = ['setpriv', '--pdeathsig', 'KILL']

@@ -3,13 +3,13 @@ import { Errno } from './fuse-messages.ts'
 
 const edges = ['none', 'rising', 'falling', 'both'] as const
 
-/** What the pins are wired to. Levels are logical. */
+/** The connection of the pins to the lines. Levels are logical. */
 export interface Wiring {
-  /** The line's level; `undefined` while nobody can say. */
+  /** The line's level; `undefined` if it is not known. */
   level(name: string): Level | undefined
-  /** Whether some process has driven the output since the chip had power. */
+  /** Whether a process has driven the output since the chip had power. */
   isDriven(name: string): boolean
-  /** False where the line cannot be driven now. */
+  /** Returns false if the line cannot be driven now. */
   drive(name: string, level: Level): boolean
 }
 
@@ -17,7 +17,7 @@ export interface ChipDescription {
   label: string
   /** The number of the chip's first pin. */
   base: number
-  /** How many pins it has. */
+  /** The number of pins. */
   count: number
   lines: readonly GpioLine[]
 }
@@ -28,9 +28,9 @@ interface Pin {
   direction: 'in' | 'out'
   edge: (typeof edges)[number]
   activeLow: boolean
-  /** The voltage, as last known. */
+  /** The last known voltage. */
   voltage: Level
-  /** Grows with each edge that is watched for; 1 when nothing has happened yet. */
+  /** Number of watched edges, plus 1. */
   events: number
 }
 
@@ -38,25 +38,25 @@ interface Pin {
 export const registers = ['value', 'direction', 'edge', 'active_low'] as const
 export type Register = (typeof registers)[number]
 
-/** Pins by their numbers, which begin at the chip's base. ENOENT where one is not exported. */
+/** Pins by number, beginning at the chip's base. ENOENT if a pin is not exported. */
 export interface Pins {
   chip: ChipDescription
-  /** Those exported. */
+  /** The exported pins. */
   numbers: () => number[]
   isExported: (pin: number) => boolean
   export: (pin: number) => Errno | undefined
   unexport: (pin: number) => Errno | undefined
   read: (pin: number, register: Register) => string | Errno
   write: (pin: number, register: Register, text: string) => Errno | undefined
-  /** Grows with each edge that was watched for; 0 where the pin is not exported. */
+  /** Grows with each watched edge; 0 if the pin is not exported. */
   events: (pin: number) => number
-  /** Takes up what the lines say now, and reports the edges that are watched for. */
+  /** Reads the present levels of the lines, and reports watched edges. */
   refresh: () => void
 }
 
 const inverted = (level: Level, invert: boolean): Level => ((level ^ (invert ? 1 : 0)) === 1 ? 1 : 0)
 
-/** The registers of a GPIO chip as the kernel keeps them for sysfs users (SPEC §2). */
+/** The registers of a GPIO chip as the kernel presents them in sysfs (SPEC §2). */
 export function createPins(chip: ChipDescription, wiring: Wiring, onEdge: (pin: number) => void): Pins {
   const pins = new Map<number, Pin>()
   for (let offset = 0; offset < chip.count; offset++) {
@@ -125,7 +125,7 @@ interface Access {
   write: (pin: Pin, text: string) => Errno | undefined
 }
 
-/** How each register of an exported pin is read and written. */
+/** The access functions of each register of an exported pin. */
 function registerAccess(wiring: Wiring): Record<Register, Access> {
   function drive(pin: Pin, voltage: Level): Errno | undefined {
     if (pin.line && !wiring.drive(pin.line.name, inverted(voltage, pin.line.activeLow))) return Errno.EIO
@@ -139,7 +139,7 @@ function registerAccess(wiring: Wiring): Record<Register, Access> {
     if (direction === 'in' && pin.direction === 'in') return undefined
     if (direction === 'out' && pin.edge !== 'none') return Errno.EIO
     if (direction === 'out' && pin.line?.direction === 'in') return Errno.EPERM
-    // Of an input nothing drives the line any more: it falls back to its resting level.
+    // An input is not driven, so its line falls back to its resting level.
     const resting = inverted(0, pin.line?.activeLow ?? false)
     const failure = drive(pin, direction === 'in' ? resting : text === 'high' ? 1 : 0)
     if (failure === undefined) pin.direction = direction

@@ -21,12 +21,12 @@ export interface GpioSocketServerOptions {
 }
 
 export interface GpioSocketServer {
-  /** Where it listens; with port 0 asked for, the port that was given. */
+  /** The listening address, with the assigned port if it was 0. */
   address: GpioAddress
   close(): Promise<void>
 }
 
-/** Serves a bank's lines to any number of users (SPEC.md). Rejects where the address cannot be had. */
+/** Serves a bank's lines to any number of users (SPEC.md). Rejects if the address cannot be used. */
 export async function startGpioSocketServer(options: GpioSocketServerOptions): Promise<GpioSocketServer> {
   const { bank, clock, log } = options
   const users = new Set<LinePort>()

@@ -17,7 +17,7 @@ import { startMountedCommand } from './mounted-command.ts'
 import { createPins } from './pins.ts'
 import { createSysfsTree, valueNode } from './sysfs-tree.ts'
 
-/** As many pins as a Raspberry Pi's chip has. */
+/** A Raspberry Pi's chip has this number of pins. */
 const LEAST_PINS = 54
 const CONNECT_TIMEOUT_MS = 15_000
 const KILL_AFTER_MS = 5000
@@ -47,7 +47,7 @@ const log = pino(
 )
 const runtime = systemRuntime()
 
-// A read of /dev/fuse is always under way, and an ordinary exit would wait for it for ever.
+// A read of /dev/fuse is always pending, and a normal exit would wait for it without end.
 process.on('uncaughtException', (error) => {
   log.fatal(error)
   process.kill(process.pid, 'SIGKILL')
@@ -130,8 +130,8 @@ function run({ socket, hardwareFile, base, pidFile, command }: SysfsOptions): vo
 }
 
 /**
- * Ends as the command ended. Its namespace goes with it, and so the mount and the read of it, unless the command left
- * processes behind; then only a kill ends this one.
+ * Exits with the command's exit code. The namespace, the mount and the pending read end too, unless the command left
+ * processes behind. In that case only a kill ends this process.
  */
 async function end(
   code: number | null,
@@ -148,7 +148,7 @@ async function end(
   process.exit(code ?? 1)
 }
 
-/** Reads the command line; a string says what is wrong with it. */
+/** Parses the command line; a string is the description of an error. */
 function parseSysfsOptions(argv: readonly string[]): SysfsOptions | string {
   const end = argv.indexOf('--')
   const command = end < 0 ? [] : argv.slice(end + 1)

@@ -14,10 +14,12 @@ interface Attribute {
   write?: (pin: number, text: string) => Errno | undefined
 }
 
-/** The node that changes with the pin's level, the one that can be polled. */
+/** The node that changes with the pin's level; only this node can be polled. */
 export const valueNode = (pin: number): number => PINS + pin * 8 + 1
 
-/** `/sys/class/gpio` over `pins` (SPEC §2). Nodes are numbered by what they are, so that none need be remembered. */
+/**
+ * `/sys/class/gpio` over `pins` (SPEC §2). Node numbers are computed from their meaning, so that none must be stored.
+ */
 export function createSysfsTree(pins: Pins): FileTree {
   const { base, label, count } = pins.chip
   const pinNumber = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : -1)
@@ -37,7 +39,7 @@ export function createSysfsTree(pins: Pins): FileTree {
     write: (pin, text) => pins.write(pin, name, text),
   }))
 
-  /** The folder that a node is or stands in, with its files; `undefined` for an unexported pin's. */
+  /** The folder of a node, or the node itself if it is a folder, with its files; `undefined` for an unexported pin. */
   function folderOf(node: number): { node: number; pin: number; files: Attribute[] } | undefined {
     if (node < CHIP) return { node: ROOT, pin: -1, files: rootFiles }
     if (node < PINS) return { node: CHIP, pin: -1, files: chipFiles }
@@ -91,7 +93,7 @@ export function createSysfsTree(pins: Pins): FileTree {
       const found = file(node)
       if (!found) return Errno.ENOENT
       const { write } = found.attribute
-      // One line feed at the end is of no consequence, as the kernel has it.
+      // As in the kernel, one line feed at the end is ignored.
       return write ? write(found.pin, text.replace(/\n$/, '')) : Errno.EACCES
     },
     events(node) {
