@@ -14,7 +14,7 @@ import { viewOrders } from './orders/order-view.ts'
 import { collectOrder, dispenseUnit, endOrder, prepareOrder, readyOrder } from './orders/orders.ts'
 import { recoverOrder } from './recovery/orders.ts'
 import { noteFridgeDoors, watchFridges } from './fridges.ts'
-import { tellStates } from './states.ts'
+import { reportStates } from './states.ts'
 import { watchHardware } from './watches.ts'
 import { firstOf, type Step, type Wait } from './step.ts'
 import { blockedRows, type BlockedRows } from './withheld.ts'
@@ -107,7 +107,7 @@ function takeSteps(context: Context): number | undefined {
       const fridges = watchFridges(context)
       const ajar = noteFridgeDoors(context)
       const hardware = watchHardware(context)
-      const told = tellStates(context, bins, blocks)
+      const reported = reportStates(context, bins, blocks)
       const waits = [
         step.ms,
         askOverdue(context),
@@ -115,7 +115,7 @@ function takeSteps(context: Context): number | undefined {
         fridges,
         ajar,
         hardware,
-        told,
+        reported,
       ]
       const known = waits.filter((ms) => ms !== undefined)
       return known.length > 0 ? Math.min(...known) : undefined
@@ -132,8 +132,8 @@ function takeSteps(context: Context): number | undefined {
 
 /** Cabinets have been met since the ledger's epoch had to begin without a snapshot: what the hub holds is known now. */
 function reportOwedSnapshot(context: Context): void {
-  const { journal, ledger } = context
-  if (!journal.meta.owesSnapshot() || !journal.meta.isLive()) return
+  const { state, ledger } = context
+  if (!state.facts.get('owes_snapshot') || !state.facts.get('live')) return
   if (startUpGraceMs(context) === 0 && !isWithoutCabinets(context)) ledger.reportSnapshot()
 }
 
@@ -154,7 +154,7 @@ function tryStep(context: Context, step: Step): string | undefined {
  */
 function setAside(context: Context, steps: readonly Step[], why: string): boolean {
   const ids = [...new Set(steps.flatMap((step) => ('orderId' in step ? step.orderId : [])))]
-  const orders = ids.filter((id) => context.journal.orders.find(id)?.ended_at === null)
+  const orders = ids.filter((id) => context.state.orders.find(id)?.ended_at === null)
   context.log.error({ orders, steps, why }, 'the hub cannot go on with these')
   for (const id of orders) endOrder(context, id, 'failed', 'undecided')
   return orders.length > 0
@@ -176,17 +176,17 @@ function nextStep(context: Context, bins: readonly BinView[], blocks: BlockedRow
 
 /** Carries out one step: rows, ledger entries and intents, in the transaction under way. */
 function carryOut(context: Context, step: Step): void {
-  const { bins, orders } = context.journal
+  const { bins, orders } = context.state
   switch (step.kind) {
     case 'prepare':
       return prepareOrder(context, step.orderId, step.bins)
     case 'hold':
       return bins.hold(step.bin, step.orderId)
     case 'release':
-      return void bins.release(step.bin)
+      return bins.release(step.bin)
     case 'move': {
       const { bin, action, commandId, isTrial } = step
-      if (isTrial) bins.setTrial(bin, true)
+      if (isTrial) bins.change(bin, { on_trial: true })
       return intend(context, {
         device: binDevice(bin),
         action,
@@ -197,16 +197,16 @@ function carryOut(context: Context, step: Step): void {
       return dispenseUnit(context, step)
     case 'elsewhere': {
       const { orderId: order_id, lineId: line_id, unit } = step
-      return void orders.setUnit({ order_id, line_id, unit }, 'waiting', null)
+      return orders.setUnit({ order_id, line_id, unit }, 'waiting', null)
     }
     case 'short': {
       const { orderId: order_id, lineId: line_id, unit } = step
-      return void orders.setUnit({ order_id, line_id, unit }, 'short', null)
+      return orders.setUnit({ order_id, line_id, unit }, 'short', null)
     }
     case 'ready':
       return readyOrder(context, step.orderId, step.bins)
     case 'opened':
-      return bins.setOpened(step.bin)
+      return void bins.change(step.bin, { opened: true })
     case 'collecting':
       return collectOrder(context, step.orderId)
     case 'give_up':

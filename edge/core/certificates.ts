@@ -7,7 +7,7 @@ const CODE = 'certificate_expiring'
 
 /** Raises an alarm for each certificate that expires soon, and clears it after the renewal. */
 export function checkCertificates(context: Context): void {
-  const { journal, cloud, settings, certificates } = context
+  const { state, cloud, settings, certificates } = context
   if (!certificates) return
   const known = certificates()
   const ending = known
@@ -20,6 +20,6 @@ export function checkCertificates(context: Context): void {
   const subjects = new Set(ending.map(({ subject }) => subject))
   // After a start the broker's own is unknown until the hub has reached the broker.
   if (!known.some(({ name }) => name === BROKER)) subjects.add(certificateSubject(BROKER))
-  for (const { code, subject } of journal.alarms.all())
+  for (const { code, subject } of state.alarms.all())
     if (code === CODE && !subjects.has(subject)) setAlarm(context, CODE, subject, false, '')
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { TimeCorrection } from '../journal/correct-times.ts'
-import type { Meta } from '../journal/meta.ts'
+import type { Facts } from '../journal/facts.ts'
 
 /**
  * The cloud's time at a hub whose own clock may have no battery. Once the cloud has spoken since this start it is the
@@ -31,10 +31,10 @@ export interface CloudClock {
 }
 
 /** `latest`: the latest instant in the journal. This life is later, whatever its clock says. */
-export function createCloudClock(clock: Clock, meta: Meta, latest: number): CloudClock {
+export function createCloudClock(clock: Clock, facts: Facts, latest: number): CloudClock {
   let offset: number | undefined
   const started = clock.monotonic()
-  const mark = meta.clockMark()
+  const mark = facts.get('clock')
   const estimate = mark ? mark.cloud + Math.max(0, clock.now() - mark.wall) : clock.now()
   const bound = Math.max(Math.floor(estimate), Math.floor(latest) + 1)
   // No later than the cloud's time at this start, whatever clocks have said since the cloud last spoke.
@@ -47,7 +47,7 @@ export function createCloudClock(clock: Clock, meta: Meta, latest: number): Clou
     certain() {
       if (offset !== undefined) return now()
       // Before the first welcome `least` is this board's own word.
-      return meta.isLive() ? Math.floor(least + clock.monotonic() - started) : undefined
+      return facts.get('live') ? Math.floor(least + clock.monotonic() - started) : undefined
     },
     isKnown: () => offset !== undefined,
     begun: (at) => (offset === undefined ? Math.max(at, bound) : at),
@@ -68,7 +68,7 @@ export function createCloudClock(clock: Clock, meta: Meta, latest: number): Clou
     },
     persist() {
       const cloud = now()
-      meta.setClockMark({
+      facts.set('clock', {
         cloud,
         least: offset === undefined ? cloud - bound + least : cloud,
         wall: clock.now(),

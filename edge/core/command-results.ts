@@ -1,8 +1,8 @@
 import type { CommandReason } from '../../protocol/mqtt/command.ts'
 import { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { binSubject, fridgeSubject, HUB_SUBJECT, rowSubject } from '../../protocol/model/subject.ts'
-import type { CommandEnd, CommandRow } from '../journal/commands.ts'
-import type { OperationRow } from '../journal/operations.ts'
+import type { CommandEnd } from '../journal/state.ts'
+import type { CommandRow, OperationRow } from '../journal/tables.ts'
 import type { Context } from './context.ts'
 import { cyclesEnd } from './bins/cycles.ts'
 import { numberOf } from './layout.ts'
@@ -12,11 +12,11 @@ import { goals } from './bins/motions.ts'
 
 /** Ends the operation's command, if it belongs to one and was the last that it waited for. */
 export function finishCommandOf(context: Context, operation: OperationRow): void {
-  const { journal } = context
+  const { state } = context
   if (operation.command_id === null) return
-  const command = journal.commands.find(operation.command_id)
+  const command = state.commands.find(operation.command_id)
   if (!command || command.outcome !== null) return
-  const operations = journal.operations.ofCommand(command.id)
+  const operations = state.operations.ofCommand(command.id)
   if (operations.some((each) => each.state === 'open')) return
   const end = endOf(context, command, operations)
   if (end) finishCommand(context, command.id, end)
@@ -24,24 +24,24 @@ export function finishCommandOf(context: Context, operation: OperationRow): void
 
 /** Ends commands that an earlier life of the hub began without any operation; controllers report the end of the others. */
 export function endInterrupted(context: Context): void {
-  const { journal } = context
-  for (const command of journal.commands.open())
-    if (journal.operations.ofCommand(command.id).length === 0) finishCommand(context, command.id, interrupted)
+  const { state } = context
+  for (const command of state.commands.open())
+    if (state.operations.ofCommand(command.id).length === 0) finishCommand(context, command.id, interrupted)
 }
 
 /** Ends every command that is open: the store is not the one that began it, or forgets what it has begun. */
 export function abandonCommands(context: Context): void {
-  for (const { id } of context.journal.commands.open()) finishCommand(context, id, interrupted)
+  for (const { id } of context.state.commands.open()) finishCommand(context, id, interrupted)
 }
 
 const interrupted: CommandEnd = { outcome: 'unknown', reason: 'interrupted', data: null }
 
 /** Journals the outcome and reports it, once; everybody who waits is answered after the commit. */
 export function finishCommand(context: Context, id: string, end: CommandEnd): void {
-  const { journal, ledger, store, checkpoint, cycling, waiters } = context
-  const command = journal.commands.find(id)
+  const { state, ledger, store, checkpoint, cycling, waiters } = context
+  const command = state.commands.find(id)
   if (!command || command.outcome !== null) return
-  journal.commands.finish(id, end)
+  state.commands.change(id, end)
   cycling.delete(id)
   // Before the ledger's announcement: somebody waits for the answer, and nobody for the entry.
   store.afterCommit(() => {
@@ -50,9 +50,9 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
     waiters.delete(id)
     for (const { session, reply } of waiting) reply({ command_id: id, session, ...end })
   })
-  if (command.is_local === 0) return ledger.report({ kind: 'command.finished', command_id: id, ...end })
+  if (!command.is_local) return ledger.report({ kind: 'command.finished', command_id: id, ...end })
   const body = bodyOf(command)
-  const { data: by } = LocalActor.safeParse(JSON.parse(command.local_actor ?? 'null'))
+  const { data: by } = LocalActor.safeParse(command.local_actor)
   reportLocal(context, body?.name ?? 'unknown', body ? subjectOf(body) : HUB_SUBJECT, {
     by,
     outcome: end.outcome,
@@ -60,7 +60,7 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
 }
 
 /** Nothing where another version of the service took the command on, and this one knows none of that kind. */
-const bodyOf = ({ body }: CommandRow): HubCommand | undefined => HubCommand.safeParse(JSON.parse(body)).data
+const bodyOf = ({ body }: CommandRow): HubCommand | undefined => HubCommand.safeParse(body).data
 
 function subjectOf(body: HubCommand): string {
   if ('location' in body) return rowSubject(body.location)
@@ -143,7 +143,7 @@ const refusalReasons: Partial<Record<string, CommandReason>> = {
 
 /** Of several bins: executed when at least one opened; each has a result of its own. */
 function deliveryEnd(command: CommandRow, operations: readonly OperationRow[]): CommandEnd {
-  const immediate = JSON.parse(command.data ?? '[]') as BinResult[]
+  const immediate = (command.data ?? []) as BinResult[]
   const moved = operations.map((operation): BinResult => {
     const bin_number = numberOf('bin', operation.device) ?? 0
     if (operation.state === 'done') return { bin_number, success: true, error: null }

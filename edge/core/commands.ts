@@ -1,8 +1,8 @@
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Command, CommandReason } from '../../protocol/mqtt/command.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
-import type { CommandEnd, CommandRow } from '../journal/commands.ts'
-import type { OrderPhase } from '../journal/orders.ts'
+import type { CommandEnd } from '../journal/state.ts'
+import type { CommandRow, OrderPhase } from '../journal/tables.ts'
 import { beginTestDispense } from './test-dispense.ts'
 import { hindrance, viewBins, type BinView } from './bins/bin.ts'
 import type { BinAction } from './step.ts'
@@ -37,8 +37,8 @@ interface Taken {
 }
 
 function take(context: Context, { id, body, session, isLocal, by }: Taken, reply: Reply): void {
-  const { journal, waiters } = context
-  const known = journal.commands.find(id)
+  const { state, waiters } = context
+  const known = state.commands.find(id)
   if (known && known.outcome !== null) {
     // Answered from the journal: whatever it asked for is not done again.
     reply({ command_id: id, session, outcome: known.outcome, reason: known.reason, data: dataOf(known) })
@@ -47,11 +47,11 @@ function take(context: Context, { id, body, session, isLocal, by }: Taken, reply
   waiters.set(id, [...(waiters.get(id) ?? []), { session, reply }])
   if (known) return
   const isTaken = context.handle(() => {
-    journal.commands.insert({
+    state.commands.add({
       id,
-      body: JSON.stringify(body),
-      is_local: isLocal ? 1 : 0,
-      local_actor: by === undefined ? null : JSON.stringify(by),
+      body,
+      is_local: isLocal,
+      local_actor: by ?? null,
     })
     const end = begin(context, id, body)
     if (end) finishCommand(context, id, end)
@@ -62,8 +62,7 @@ function take(context: Context, { id, body, session, isLocal, by }: Taken, reply
   reply({ command_id: id, session, ...refused('fault') })
 }
 
-const dataOf = ({ data }: CommandRow): CommandEnd['data'] =>
-  data === null ? null : (JSON.parse(data) as Record<string, unknown>)
+const dataOf = ({ data }: CommandRow) => data as CommandEnd['data']
 
 /**
  * Begins a command within the transaction that journals it. Returns its end if nothing has to be waited for, the reason if
@@ -127,7 +126,7 @@ function openDelivery(
   orderId: string,
   numbers: readonly number[],
 ): CommandEnd | CommandReason | undefined {
-  const order = context.journal.orders.find(orderId)
+  const order = context.state.orders.find(orderId)
   if (!order) return 'not_found'
   if (order.phase === 'queued' || order.phase === 'recovering' || order.phase === 'preparing')
     return 'interlock'
@@ -145,14 +144,14 @@ function openDelivery(
     } else immediate.push({ bin_number: number, ...result })
   }
   if (begun === 0) return deliveryOutcome(immediate)
-  context.journal.commands.setInterim(id, immediate)
+  context.state.commands.change(id, { data: immediate })
   return undefined
 }
 
 const opens = { success: true, error: null } as const
 
-const isOpening = ({ journal }: Context, bin: number): boolean =>
-  journal.operations.open().some(({ device, action }) => device === binDevice(bin) && action === 'open_door')
+const isOpening = ({ state }: Context, bin: number): boolean =>
+  state.operations.open().some(({ device, action }) => device === binDevice(bin) && action === 'open_door')
 
 function deliverBin(bin: BinView | undefined): 'move' | Omit<BinResult, 'bin_number'> {
   if (!bin) return { success: false, error: 'not_found' }

@@ -6,7 +6,7 @@ import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
 import type { ControllerEvents, Controllers } from '../hardware/controllers.ts'
 import type { Doors } from '../hardware/doors.ts'
-import type { Journal } from '../journal/journal.ts'
+import type { State } from '../journal/state.ts'
 import type { Outbox } from '../journal/outbox.ts'
 import type { Store } from '../journal/store.ts'
 import type { CloudClock } from './cloud-clock.ts'
@@ -61,7 +61,7 @@ export type CycleCommand = Extract<CommandBody, { name: 'cycle_bin' }>
 /** What the parts of the core share. */
 export interface Context extends Omit<CoreOptions, 'openControllers'> {
   controllers: Controllers
-  journal: Journal
+  state: State
   layout: Layout
   devices: Devices
   doors: Doors
@@ -101,8 +101,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
 export const isUsable = (context: Context, device: string): boolean =>
   isControllerUsable(context, context.layout.controllerOf(device) ?? '')
 
-export const isControllerUsable = ({ devices, journal }: Context, controller: string): boolean =>
-  devices.isUp(controller) && journal.controllers.find(controller)?.reconciled === 1
+export const isControllerUsable = ({ devices, state }: Context, controller: string): boolean =>
+  devices.isUp(controller) && state.controllers.find(controller)?.reconciled === true
 
 /**
  * The start-up grace: how long the hub still waits for cabinets that it has not met since its start. This store may be a

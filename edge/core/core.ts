@@ -2,7 +2,7 @@ import { randomHex } from '../../protocol/model/ids.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
 import { Doors } from '../hardware/doors.ts'
 import { correctTimes, latestTime } from '../journal/correct-times.ts'
-import { createJournal, type Journal } from '../journal/journal.ts'
+import { loadState, type State } from '../journal/state.ts'
 import type { Store } from '../journal/store.ts'
 import { createAcceptance } from './acceptance/acceptance.ts'
 import { createActor } from './actor.ts'
@@ -23,7 +23,7 @@ import { createLedger } from './ledger.ts'
 import * as local from './local.ts'
 import { reportAgain } from './recovery/report-again.ts'
 import { noteEnd, noteStart } from './starts.ts'
-import { tellAbsent } from './states.ts'
+import { reportAbsent } from './states.ts'
 
 /**
  * The hub's core. Every event (a controller's word, the cloud's, a timer) is handled in one transaction that takes it into
@@ -60,7 +60,7 @@ export function createCore(options: CoreOptions): HubCore {
         askForConfig(context)
         endInterrupted(context)
         endAlarmsOfAbsent(context)
-        tellAbsent(context)
+        reportAbsent(context)
       })
       controllers.start()
     },
@@ -101,7 +101,7 @@ export function createCore(options: CoreOptions): HubCore {
     confirmFridge: (fridge, by) => local.confirmFridgeByPerson(context, fridge, by),
     hold: (what, isHeld, by) => local.holdByPerson(context, what, isHeld, by),
     noteRestart: (by) => local.noteRestart(context, by),
-    held: () => context.journal.meta.held(),
+    held: () => context.state.facts.get('held'),
     alarms: () => local.alarmsOf(context),
     takeOverController: (controller, by) => local.takeOverByPerson(context, controller, by),
     foreignControllers: () => local.foreignControllers(context),
@@ -118,8 +118,8 @@ export function createCore(options: CoreOptions): HubCore {
 }
 
 /** What another version has kept of the cloud's configuration, and this one cannot read, comes again with a snapshot. */
-function askForConfig({ journal, log, resetInbox }: Context): void {
-  if (journal.meta.isConfigWhole()) return
+function askForConfig({ state, log, resetInbox }: Context): void {
+  if (state.facts.isConfigWhole()) return
   log.warn(
     {},
     'the configuration was kept by another version: nothing is sold before the cloud has said it again',
@@ -131,22 +131,22 @@ function askForConfig({ journal, log, resetInbox }: Context): void {
 function partsOf(options: CoreOptions) {
   const { runtime, store, outbox, hardware } = options
   const layout = createLayout(hardware)
-  const journal = createJournal(
+  const state = loadState(
     store,
     layout.bins.map((bin) => bin.number),
   )
-  const cloud = createCloudClock(runtime.clock, journal.meta, latestTime(store))
+  const cloud = createCloudClock(runtime.clock, state.facts, latestTime(store))
   return {
     ...options,
     layout,
-    journal,
+    state,
     cloud,
     devices: createDevices(layout, runtime.clock, options.settings),
-    ledger: createLedger(journal, outbox, { now: cloud.now, againMs: options.settings.reportAgainMs }),
-    storeId: storeIdOf(store, journal, runtime.random),
+    ledger: createLedger(state, outbox, { now: cloud.now, againMs: options.settings.reportAgainMs }),
+    storeId: storeIdOf(store, state, runtime.random),
     strangers: new Map(),
     ownBoots: new Map(),
-    knownMemories: new Map(journal.controllers.all().map((known) => [known.id, known.memory_id])),
+    knownMemories: new Map(state.controllers.all().map((known) => [known.id, known.memory_id])),
     startedAt: runtime.clock.monotonic(),
     failingSince: undefined,
     waiters: new Map(),
@@ -159,11 +159,11 @@ function partsOf(options: CoreOptions) {
 }
 
 /** A store says which it is from its first start on. */
-function storeIdOf(store: Store, { meta }: Journal, random: Random): string {
-  const known = meta.storeId()
+function storeIdOf(store: Store, { facts }: State, random: Random): string {
+  const known = facts.get('store_id')
   if (known !== null) return known
   const id = randomHex(random, 4)
-  store.transact(() => meta.setStoreId(id))
+  store.transact(() => facts.set('store_id', id))
   return id
 }
 
@@ -189,7 +189,7 @@ function doorsOf(
 
 /** Goes by the cloud's time from now on; what was dated by another belief is put right. */
 function followCloudClock(
-  { cloud, store, log, handle, journal, outbox }: Context,
+  { cloud, store, log, handle, state, outbox }: Context,
   offsetMs: number,
   how: { passing: boolean },
 ): void {
@@ -199,7 +199,7 @@ function followCloudClock(
   const correction = cloud.setOffset(offsetMs)
   const { byMs } = correction
   // A store that never heard the cloud has been dated by the board's clock alone, in every life.
-  const since = isFirst && !journal.meta.isLive() ? -Infinity : correction.since
+  const since = isFirst && !state.facts.get('live') ? -Infinity : correction.since
   const isRight = handle(() => {
     if (isFirst || judged !== 'same') {
       correctTimes(store, cloud.now(), { since, byMs })
@@ -213,7 +213,7 @@ function followCloudClock(
 }
 
 function restartLedger(context: Context, reason: string, cloud?: 'ahead'): boolean {
-  const { log, outbox, journal, ledger, handle } = context
+  const { log, outbox, state, ledger, handle } = context
   // What it says that it holds would replace what the cloud knows better.
   if (cloud === 'ahead' && startUpGraceMs(context) > 0) {
     log.warn(
@@ -223,14 +223,14 @@ function restartLedger(context: Context, reason: string, cloud?: 'ahead'): boole
     return false
   }
   log.warn({ reason }, 'a new epoch of the ledger')
-  const { meta } = journal
-  const isHearsay = (cloud === 'ahead' || meta.owesSnapshot()) && isWithoutCabinets(context)
+  const { facts } = state
+  const isHearsay = (cloud === 'ahead' || facts.get('owes_snapshot')) && isWithoutCabinets(context)
   return handle(() => {
-    const isAccount = meta.isLive() && !isHearsay
+    const isAccount = facts.get('live') && !isHearsay
     outbox.newEpoch('ledger', isAccount ? ledger.dropsAgain() : [])
-    if (!meta.isLive()) return
+    if (!facts.get('live')) return
     if (isAccount) ledger.reportSnapshot()
-    else meta.setOwesSnapshot(true)
+    else facts.set('owes_snapshot', true)
     reportAgain(context)
   })
 }

@@ -10,16 +10,16 @@ const MAX_DETAIL = 500
 
 /** The alarm stands as long as there is a dead letter: somebody has to look at what the cloud wanted. */
 export function watchDeadLetters(context: Context): void {
-  const { deadLetters } = context.journal
+  const { deadLetters } = context.state
   const [newest] = deadLetters.list(1)
   const detail = newest ? `${deadLetters.count()} entries of the cloud, the last: ${newest.error}` : ''
   setAlarm(context, 'dead_letter', HUB_SUBJECT, newest !== undefined, detail.slice(0, MAX_DETAIL))
 }
 
-export function deadLettersOf({ journal }: Context): DeadLetterSummary[] {
-  return journal.deadLetters
+export function deadLettersOf({ state }: Context): DeadLetterSummary[] {
+  return state.deadLetters
     .list(SHOWN)
-    .map(({ id, body, error, at }) => ({ id, kind: kindOf(body), error, body, at }))
+    .map(({ number: id, body, error, at }) => ({ id, kind: kindOf(body), error, body, at }))
 }
 
 function kindOf(body: string): string | null {
@@ -29,7 +29,7 @@ function kindOf(body: string): string | null {
 
 /** What an old entry said may hold no longer, so that none is applied late: the cloud says how things are now. */
 export function replayByPerson(context: Context, by?: LocalActor): LocalOutcome {
-  if (context.journal.deadLetters.count() === 0) return { ok: false, reason: 'not_found' }
+  if (context.state.deadLetters.count() === 0) return { ok: false, reason: 'not_found' }
   const isTaken = context.handle(() => {
     context.resetInbox()
     reportLocal(context, 'replay_dead_letters', HUB_SUBJECT, { by })
@@ -38,9 +38,9 @@ export function replayByPerson(context: Context, by?: LocalActor): LocalOutcome 
 }
 
 export function dropByPerson(context: Context, id: number, by?: LocalActor): LocalOutcome {
-  if (!context.journal.deadLetters.find(id)) return { ok: false, reason: 'not_found' }
+  if (!context.state.deadLetters.find(id)) return { ok: false, reason: 'not_found' }
   const isTaken = context.handle(() => {
-    context.journal.deadLetters.drop(id)
+    context.state.deadLetters.remove('WHERE number = ?', id)
     watchDeadLetters(context)
     reportLocal(context, 'drop_dead_letter', HUB_SUBJECT, { by })
   })

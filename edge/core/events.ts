@@ -46,13 +46,13 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
       }),
     onResult: (_, outcome) =>
       handle((context) => {
-        const operation = context.journal.operations.find(outcome.operationId)
+        const operation = context.state.operations.find(outcome.operationId)
         if (operation) applyOutcome(context, operation, outcome)
       }),
     // Where it cannot be journaled its operation stays open, and the controller is asked for it later.
     onRefused: (_, operationId, why) =>
       void context().handle(() => {
-        const operation = context().journal.operations.find(operationId)
+        const operation = context().state.operations.find(operationId)
         if (operation) applyRefusal(context(), operation, why)
       }),
     onListed: (controller, operations) => handle((context) => importListed(context, controller, operations)),
@@ -79,7 +79,7 @@ function applyDeviceEvent(context: Context, controller: string, event: DeviceEve
   const stranger = context.strangers.get(controller)
   if (stranger) return hearStranger(context, controller, stranger, event.device)
   const bin = numberOf('bin', event.device)
-  const isMoved = context.journal.operations
+  const isMoved = context.state.operations
     .open()
     .some((operation) => operation.device === event.device || (bin !== undefined && operation.bin === bin))
   context.devices.note(event, isMoved)
@@ -94,13 +94,13 @@ function applyDeviceEvent(context: Context, controller: string, event: DeviceEve
  * unit still hangs: one sensor watches all rows.
  */
 function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): void {
-  const { journal, store, controllers } = context
-  const operation = operationId === undefined ? undefined : journal.operations.find(operationId)
+  const { state, store, controllers } = context
+  const operation = operationId === undefined ? undefined : state.operations.find(operationId)
   if (!operation) {
     setAlarm(context, 'unexpected_drop', deviceSubject(device), true, operationId ?? 'a unit fell by itself')
     return
   }
-  const mayHang = journal.operations
+  const mayHang = state.operations
     .unknown()
     .some((other) => other.device === device && other.id !== operation.id)
   if (operation.state === 'done' && mayHang) {
@@ -108,7 +108,7 @@ function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): v
     setAlarm(context, 'unexpected_drop', deviceSubject(device), true, detail)
     return
   }
-  journal.operations.markRecheck(operation.id, true)
+  state.operations.change(operation.id, { recheck: true })
   store.afterCommit(() => void controllers.query(device, operation.id))
 }
 
@@ -134,12 +134,12 @@ export function applyCloudEntry(context: Context, body: unknown, leaveOut: Leave
       applyPlanogram(context, entry.facings, entry.products)
       return
     case 'config':
-      context.journal.meta.setConfig(entry.config)
+      context.state.facts.setConfig(entry.config)
       confirmByCloud(context, entry.config)
       return
     case 'snapshot':
       // It stands for all that came before it.
-      context.journal.deadLetters.deleteAll()
+      context.state.deadLetters.remove()
       applySnapshot(context, entry, leaveOut)
       endRecovery(context)
       return

@@ -1,7 +1,7 @@
 import { fridgeDoor, fridgeSides } from '../../protocol/model/hardware.ts'
 import { fridgeSubject } from '../../protocol/model/subject.ts'
 import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
-import type { FridgeRow } from '../journal/states.ts'
+import type { FridgeRow } from '../journal/tables.ts'
 import { isUsable, type Context } from './context.ts'
 import type { FridgeState } from './devices.ts'
 import type { FridgeReading } from './hub-core.ts'
@@ -71,11 +71,11 @@ export function watchFridges(context: Context): number | undefined {
 }
 
 function watchFridge(context: Context, number: number): number | undefined {
-  const { journal, devices, cloud, settings, runtime, log } = context
+  const { state, devices, cloud, settings, runtime, log } = context
   const memory = devices.fridge(number)
   const nowMs = runtime.clock.monotonic()
   memory.watchedSince ??= nowMs
-  const row = journal.fridges.find(number)
+  const row = state.fridges.find(number)
   // Written by an earlier life of the hub.
   if (memory.noted === 'never') memory.isInherited = row !== undefined
   const unread = unreadOf(context, number)
@@ -109,7 +109,7 @@ function watchFridge(context: Context, number: number): number | undefined {
   if (memory.noted !== 'lately' || row?.warm_since !== warm_since || row.shutoff_at !== shutoff_at) {
     memory.noted = 'lately'
     const next = { number, warm_since, read_at: coldAt, shutoff_at } satisfies FridgeRow
-    if (JSON.stringify(next) !== JSON.stringify(row)) journal.fridges.put(next)
+    if (JSON.stringify(next) !== JSON.stringify(row)) state.fridges.put(next)
   }
   if (shutoff_at !== null && row?.shutoff_at !== shutoff_at)
     log.warn(
@@ -227,8 +227,8 @@ export function readingsOfFridges(context: Context): FridgeReading[] {
 }
 
 /** The fridges from which nothing is sold before a person has looked. */
-export const shutFridges = ({ journal }: Pick<Context, 'journal'>): number[] =>
-  journal.fridges
+export const shutFridges = ({ state }: Pick<Context, 'state'>): number[] =>
+  state.fridges
     .all()
     .filter(({ shutoff_at }) => shutoff_at !== null)
     .map(({ number }) => number)
@@ -238,15 +238,15 @@ export const unprovenFridges = ({ layout, devices }: Pick<Context, 'layout' | 'd
   layout.fridges.flatMap(({ number }) => (devices.fridge(number).isUnproven ? [number] : []))
 
 /** A person has looked at what is in a fridge: it is sold again. False where it was not shut off. */
-export function confirmFridge({ journal, devices, cloud, runtime }: Context, number: number): boolean {
-  const row = journal.fridges.find(number)
+export function confirmFridge({ state, devices, cloud, runtime }: Context, number: number): boolean {
+  const row = state.fridges.find(number)
   if (row === undefined || row.shutoff_at === null) return false
   const memory = devices.fridge(number)
   memory.isInherited = false
   memory.provenAt = runtime.clock.monotonic()
   // Earlier readings prove nothing from now on.
   memory.meter = { ...newThermometer, last: memory.meter.last, same: memory.meter.same }
-  journal.fridges.put({
+  state.fridges.put({
     number,
     warm_since: null,
     read_at: cloud.now(),
@@ -258,7 +258,7 @@ export function confirmFridge({ journal, devices, cloud, runtime }: Context, num
 /** People have confirmed fridges in the cloud: what was shut off before that is sold again. */
 export function confirmByCloud(context: Context, { confirmed_fridges }: HubConfig): void {
   for (const { fridge_number, at } of confirmed_fridges) {
-    const shutoffAt = context.journal.fridges.find(fridge_number)?.shutoff_at ?? null
+    const shutoffAt = context.state.fridges.find(fridge_number)?.shutoff_at ?? null
     if (shutoffAt !== null && shutoffAt <= at) confirmFridge(context, fridge_number)
   }
 }

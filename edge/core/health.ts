@@ -6,16 +6,17 @@ import { viewBins, type BinView } from './bins/bin.ts'
 import { isUsable, type Context } from './context.ts'
 import { readingOf, shutFridges } from './fridges.ts'
 import { binDevice } from './layout.ts'
+import { isAlarmRaised } from './ledger.ts'
 
 /** What the hub says of itself in its heartbeat. */
 export function healthOf(context: Context): HubHealth {
-  const { journal, layout, outbox, doors, store } = context
+  const { state, layout, outbox, doors, store } = context
   const storage = store.failure()
-  const config = journal.meta.config()
+  const config = state.facts.config()
   const bins = viewBins(context)
   const shut = shutFridges(context)
   const isIntakeOpen =
-    journal.meta.isLive() && config?.accepting_orders === true && !journal.meta.held().orders
+    state.facts.get('live') && config?.accepting_orders === true && !state.facts.get('held').orders
   return {
     // Independent of any bin: whether one is free for an order is judged for that order.
     accepting_orders: isIntakeOpen && !outbox.isLedgerFull() && context.isStalled?.() !== true,
@@ -30,7 +31,7 @@ export function healthOf(context: Context): HubHealth {
         status: statusOf({
           enabled,
           up,
-          faulty: shut.includes(number) || journal.alarms.isRaised('fridge_warm', fridgeSubject(number)),
+          faulty: shut.includes(number) || isAlarmRaised(state, 'fridge_warm', fridgeSubject(number)),
           known: celsius !== undefined,
         }),
         shutoff: shut.includes(number),
@@ -38,7 +39,7 @@ export function healthOf(context: Context): HubHealth {
       }
     }),
     doors: doors.health(),
-    unknown_operations: journal.operations.unknown().length,
+    unknown_operations: state.operations.unknown().length,
     ...(storage && { storage }),
   }
 }

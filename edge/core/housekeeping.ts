@@ -8,7 +8,6 @@ import {
   fridgeSubject,
   HUB_SUBJECT,
 } from '../../protocol/model/subject.ts'
-import { pruneJournal } from '../journal/journal.ts'
 import { checkCertificates } from './certificates.ts'
 import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
@@ -21,13 +20,14 @@ const PRUNE_EVERY = 60
 
 /** What recurs, whatever happens: alarms that only time raises, the clock's estimate, the ballast, old rows. */
 export function startHousekeeping(context: Context): Cancel {
-  const { runtime, settings, store, journal, outbox, cloud, doors } = context
+  const { runtime, settings, store, state, outbox, cloud, doors } = context
   let round = 0
   return every(runtime.clock, settings.housekeepingMs, () => {
     round++
     store.relieve()
     doors.reread()
     context.handle(() => {
+      state.shrink()
       reportTemperatures(context)
       takeOverNew(context)
       checkClock(context)
@@ -35,7 +35,7 @@ export function startHousekeeping(context: Context): Cancel {
       checkRestarts(context)
       checkCertificates(context)
       if (round % CLOCK_EVERY === 0) cloud.persist()
-      if (round % PRUNE_EVERY === 0) pruneJournal(journal, settings.keptRows)
+      if (round % PRUNE_EVERY === 0) state.prune(settings.keptRows)
       // On a full disk apart from what else is due: it may fail alone.
       if (store.failure() === undefined) outbox.flush()
     })
@@ -45,7 +45,7 @@ export function startHousekeeping(context: Context): Cancel {
 
 /** What was taken out of the hub's hardware is nobody's concern any more. Rows end theirs when nothing blocks them. */
 export function endAlarmsOfAbsent(context: Context): void {
-  const { journal, layout, doors } = context
+  const { state, layout, doors } = context
   const there = new Set([
     HUB_SUBJECT,
     controllerSubject('gpio'),
@@ -55,7 +55,7 @@ export function endAlarmsOfAbsent(context: Context): void {
     ...layout.fridges.map(({ number }) => fridgeSubject(number)),
     ...doors.health().map(({ door }) => doorSubject(door)),
   ])
-  for (const { code, subject } of journal.alarms.all())
+  for (const { code, subject } of state.alarms.all())
     // Certificates end theirs when they are looked at next.
     if (code !== 'row_blocked' && code !== 'certificate_expiring' && !there.has(subject))
       setAlarm(context, code as HubAlarmCode, subject, false, '')

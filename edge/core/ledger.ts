@@ -2,10 +2,10 @@ import type { HubAlarmCode } from '../../protocol/model/alarms.ts'
 import { locationKey } from '../../protocol/model/location.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { HubEntry, SnapshotEntry } from '../../protocol/mqtt/hub-entries.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { OperationEnd, OperationRow, Settler } from '../journal/operations.ts'
-import type { Outbox } from '../journal/outbox.ts'
+import type { OperationEnd, State } from '../journal/state.ts'
 import type { DropRow } from '../journal/stock.ts'
+import type { OperationRow, Settler } from '../journal/tables.ts'
+import type { Outbox } from '../journal/outbox.ts'
 import { placeOf } from './layout.ts'
 
 /** An entry without its time. */
@@ -25,35 +25,35 @@ export interface Ledger {
 
 /** `now`: cloud time, milliseconds. `againMs`: what fell in this time is told once more to a cloud that may have lost it. */
 export function createLedger(
-  journal: Journal,
+  state: State,
   outbox: Outbox,
   { now, againMs }: { now: () => number; againMs: number },
 ): Ledger {
   const append = (entry: HubEntry): void => outbox.append('ledger', entry)
   const dropsAgain = (): HubEntry[] => {
     const waiting = outbox.waitingDrops()
-    return toldAgain(journal, now() - againMs).filter((drop) => !waiting.has(drop.operation_id))
+    return toldAgain(state, now() - againMs).filter((drop) => !waiting.has(drop.operation_id))
   }
   return {
     dropsAgain,
     report(entry) {
-      const timed: HubEntry = { ...entry, ...numberOf(journal, entry), at: now() }
+      const timed: HubEntry = { ...entry, ...numberOf(state, entry), at: now() }
       // A hub without stock of its own says nothing before its snapshot (MQTT SPEC §4).
-      if (journal.meta.isLive()) append(timed)
-      else journal.held.hold(timed)
+      if (state.facts.get('live')) append(timed)
+      else state.held.hold(timed)
     },
     reportSnapshot(isNew) {
       for (const drop of dropsAgain()) append(drop)
-      const unknown = isNew ? {} : { unknown_operations: journal.operations.unknown().map(({ id }) => id) }
-      append({ ...snapshotOf(journal, now()), ...unknown })
-      if (journal.meta.owesSnapshot()) journal.meta.setOwesSnapshot(false)
-      for (const entry of journal.held.take()) append(entry)
+      const unknown = isNew ? {} : { unknown_operations: state.operations.unknown().map(({ id }) => id) }
+      append({ ...snapshotOf(state, now()), ...unknown })
+      if (state.facts.get('owes_snapshot')) state.facts.set('owes_snapshot', false)
+      for (const entry of state.held.take()) append(entry)
     },
   }
 }
 
 /** The number that people read, of an entry about an order. */
-function numberOf({ orders }: Journal, entry: Untimed): { number?: number } {
+function numberOf({ orders }: State, entry: Untimed): { number?: number } {
   if (!entry.kind.startsWith('order.') || !('order_id' in entry) || entry.order_id === null) return {}
   const number = orders.find(entry.order_id)?.order_number
   return number === undefined ? {} : { number }
@@ -67,7 +67,7 @@ type DropEntry = Extract<HubEntry, { kind: 'stock.dropped' }>
  * hub that is lost in the midst of telling. They are of no order here: the first time they were told whose they are, and to a
  * cloud that has lost that, where the order stands says it.
  */
-function toldAgain({ stock, operations }: Journal, since: number): DropEntry[] {
+function toldAgain({ stock, operations }: State, since: number): DropEntry[] {
   const known = operations.knownSince(since).flatMap((operation): DropRow[] => {
     const { id: cause_id, product_id, drops, ended_at: at } = operation
     const place = placeOf(operation)
@@ -77,7 +77,7 @@ function toldAgain({ stock, operations }: Journal, since: number): DropEntry[] {
   })
   const behind = new Map<string, number>()
   const tell = ({ cause_id, product_id, delta, at, ...location }: DropRow): DropEntry => {
-    const facing = stock.facing(location)
+    const facing = stock.facings.find(location)
     const key = locationKey(location)
     const left =
       facing?.product_id === product_id
@@ -90,16 +90,16 @@ function toldAgain({ stock, operations }: Journal, since: number): DropEntry[] {
   return [...known, ...stock.droppedSince(since)].toReversed().map(tell).toReversed()
 }
 
-function snapshotOf({ stock, told, alarms }: Journal, at: number): SnapshotEntry {
+function snapshotOf({ stock, reported, alarms }: State, at: number): SnapshotEntry {
   return {
     kind: 'snapshot',
     at,
-    stock: stock.facings().map(({ product_id, cabinet, shelf, row, quantity }) => ({
+    stock: stock.facings.all().map(({ product_id, cabinet, shelf, row, quantity }) => ({
       product_id,
       location: { cabinet, shelf, row },
       quantity,
     })),
-    states: told.states(),
+    states: reported.all().map(({ state, since }) => ({ ...state, since })),
     alarms: alarms
       .all()
       .map(({ code, subject, detail, raised_at }) => ({ code, subject, detail, since: raised_at })),
@@ -108,23 +108,25 @@ function snapshotOf({ stock, told, alarms }: Journal, at: number): SnapshotEntry
 
 /** The journal and the ledger: what is written to one is reported in the other. */
 interface Books {
-  journal: Journal
+  state: State
   ledger: Ledger
 }
 
+export const isAlarmRaised = ({ alarms }: State, code: HubAlarmCode, subject: string): boolean =>
+  alarms.find({ code, subject }) !== undefined
+
 /** Raises or lowers an alarm; it is reported when it changes, and not again after a restart. */
 export function setAlarm(
-  { journal, ledger, log, cloud }: Books & { log: Log; cloud: { now: () => number } },
+  { state, ledger, log, cloud }: Books & { log: Log; cloud: { now: () => number } },
   code: HubAlarmCode,
   subject: string,
   raised: boolean,
   detail: string,
 ): void {
-  const { alarms } = journal
-  if (
-    !(raised ? alarms.raise({ code, subject, detail, raised_at: cloud.now() }) : alarms.lower(code, subject))
-  )
-    return
+  const { alarms } = state
+  if (isAlarmRaised(state, code, subject) === raised) return
+  if (raised) alarms.put({ code, subject, detail, raised_at: cloud.now() })
+  else alarms.delete({ code, subject })
   if (raised) log.warn({ code, subject, detail }, 'alarm')
   else log.info({ code, subject }, 'alarm over')
   ledger.report({ kind: 'alarm', code, subject, raised, detail })
@@ -166,11 +168,11 @@ export function reportUnknown(
 
 /** Settles an operation of unknown outcome: it is known now whether it happened, by what or whom. */
 export function settleOperation(
-  { journal, ledger }: Books,
+  { state, ledger }: Books,
   operation: OperationRow,
   { end, by, happened }: { end: OperationEnd; by: Settler; happened: boolean },
 ): void {
-  journal.operations.end(operation.id, end)
-  journal.operations.settle(operation.id, by, happened)
+  state.operations.end(operation.id, end)
+  state.operations.change(operation.id, { settled_by: by, happened })
   ledger.report({ kind: 'operation.settled', operation_id: operation.id, by, happened })
 }

@@ -40,7 +40,7 @@ export function settleByPerson(
   happened: boolean,
   by?: LocalActor,
 ): LocalOutcome {
-  const operation = context.journal.operations.find(operationId)
+  const operation = context.state.operations.find(operationId)
   if (!operation) return no('not_found')
   if (operation.state !== 'unknown') return no('not_unknown')
   const isTaken = context.handle(() => {
@@ -56,10 +56,10 @@ export function restockByPerson(
   units: number,
   { by, id }: Entered = {},
 ): LocalOutcome {
-  const { journal, layout } = context
-  const facing = journal.stock.facing(location)
+  const { state, layout } = context
+  const facing = state.stock.facings.find(location)
   if (!facing) return no('not_found')
-  if (id !== undefined && journal.stock.isBooked(id)) return { ok: true }
+  if (id !== undefined && state.stock.isBooked(id)) return { ok: true }
   const before = facing.quantity
   const problem = restockProblem(units, { quantity: before, capacity: layout.depthOf(location) })
   if (problem !== undefined) return invalidQuantity(problem)
@@ -80,16 +80,16 @@ export function countByPerson(
   units: number,
   { by, id, ageMs = 0 }: Entered = {},
 ): LocalOutcome {
-  const { journal, layout, cloud } = context
-  const facing = journal.stock.facing(location)
+  const { state, layout, cloud } = context
+  const facing = state.stock.facings.find(location)
   if (!facing) return no('not_found')
-  if (id !== undefined && journal.stock.isBooked(id)) return { ok: true }
+  if (id !== undefined && state.stock.isBooked(id)) return { ok: true }
   const problem = countProblem(units, layout.depthOf(location))
   if (problem !== undefined) return invalidQuantity(problem)
   const countedAt = cloud.now() - ageMs
-  if (ageMs > 0 && journal.stock.isCountedAfter(location, countedAt))
+  if (ageMs > 0 && state.stock.isCountedAfter(location, countedAt))
     return { ok: false, reason: 'not_now', why: 'Somebody has counted this row since then. Count it again.' }
-  const moved = ageMs > 0 ? journal.stock.movedSince(facing.product_id, countedAt, location) : 0
+  const moved = ageMs > 0 ? state.stock.movedSince(facing.product_id, countedAt, location) : 0
   const [before, after] = [facing.quantity, Math.max(0, units + moved)]
   const isTaken = context.handle(() => {
     countFacing(context, facing, after, id)
@@ -122,12 +122,13 @@ export function holdByPerson(
   isHeld: boolean,
   by?: LocalActor,
 ): LocalOutcome {
-  const { journal, layout } = context
+  const { state, layout } = context
   if (what !== 'orders' && !layout.bins.some(({ number }) => number === what)) return no('not_found')
   const isTaken = context.handle(() => {
-    const held = journal.meta.held()
+    const held = state.facts.get('held')
     const others = held.bins.filter((bin) => bin !== what)
-    journal.meta.setHeld(
+    state.facts.set(
+      'held',
       what === 'orders'
         ? { ...held, orders: isHeld }
         : { ...held, bins: isHeld ? [...others, what] : others },
@@ -158,10 +159,10 @@ export const noteRestart = (context: Context, by?: LocalActor): void =>
 
 /** What is wrong and not over, a failure of the storage among it: that cannot be in the journal. */
 export function alarmsOf(context: Context): ReturnType<HubCore['alarms']> {
-  const { journal, store, cloud } = context
+  const { state, store, cloud } = context
   const fault = store.failure()
   context.failingSince = fault && (context.failingSince ?? cloud.now())
-  return [...journal.alarms.all(), ...(fault ? [storageAlarm(fault, context.failingSince!)] : [])]
+  return [...state.alarms.all(), ...(fault ? [storageAlarm(fault, context.failingSince!)] : [])]
 }
 
 /** A failure of the storage as the hub's page shows it. `at`: milliseconds since the Unix epoch. */
@@ -175,38 +176,38 @@ export const storageAlarm = (fault: StorageFault, at: number): ReturnType<HubCor
 export const foreignControllers = ({ strangers }: Context): string[] =>
   [...strangers].flatMap(([controller, { isForeign }]) => (isForeign ? [controller] : []))
 
-export function unknownOperations({ journal }: Context): UnknownOperation[] {
-  return journal.operations.unknown().map((operation) => ({
+export function unknownOperations({ state }: Context): UnknownOperation[] {
+  return state.operations.unknown().map((operation) => ({
     operation_id: operation.id,
     device: operation.device,
     action: operation.action,
     location: placeOf(operation) ?? null,
     product_id: operation.product_id,
     order_id: operation.order_id,
-    order_number: numberOf(journal, operation.order_id),
+    order_number: numberOf(state, operation.order_id),
     line_id: operation.line_id,
     at: operation.intent_at,
   }))
 }
 
-const numberOf = ({ orders }: Context['journal'], orderId: string | null): number | null =>
+const numberOf = ({ orders }: Context['state'], orderId: string | null): number | null =>
   (orderId === null ? undefined : orders.find(orderId)?.order_number) ?? null
 
 const SHOWN_ORDERS = 50
 
 /** Unfinished orders and the last finished ones, newest first. */
-export function orderSummaries({ journal }: Context): OrderSummary[] {
-  return journal.orders.newest(SHOWN_ORDERS).map((order) => {
-    const progress = new Map(progressOf(journal, order.id).map((line) => [line.line_id, line]))
+export function orderSummaries({ state }: Context): OrderSummary[] {
+  return state.orders.newest(SHOWN_ORDERS).map((order) => {
+    const progress = new Map(progressOf(state, order.id).map((line) => [line.line_id, line]))
     return {
       order_id: order.id,
       order_number: order.order_number,
       phase: order.phase,
-      bins: JSON.parse(order.bins) as number[],
-      lines: journal.orders.lines(order.id).map(({ line_id, product_id, quantity }) => ({
+      bins: [...order.bins],
+      lines: (state.orders.find(order.id)?.lines ?? []).map(({ line_id, product_id, units }) => ({
         line_id,
         product_id,
-        quantity,
+        quantity: units.length,
         dropped: progress.get(line_id)?.dropped ?? 0,
         doubtful: progress.get(line_id)?.doubtful ?? 0,
       })),
@@ -217,15 +218,16 @@ export function orderSummaries({ journal }: Context): OrderSummary[] {
 export function stockOf(context: Context): FacingStock[] {
   const blocks = blockedRows(context)
   const closed = closedCabinets(context)
-  const products = new Map(context.journal.stock.products().map((one) => [one.product_id, one]))
-  return context.journal.stock.facings().map(({ product_id, cabinet, shelf, row, is_primary, quantity }) => ({
-    product_id,
-    name: products.get(product_id)?.name ?? null,
-    upc: products.get(product_id)?.upc ?? null,
-    location: { cabinet, shelf, row },
-    primary: is_primary === 1,
-    quantity,
-    capacity: context.layout.depthOf({ cabinet, shelf, row }),
-    blocked: blocks.get(locationKey({ cabinet, shelf, row }))?.why ?? closed.get(cabinet) ?? null,
-  }))
+  return context.state.stock.facings
+    .all()
+    .map(({ product_id, cabinet, shelf, row, is_primary, quantity }) => ({
+      product_id,
+      name: context.state.stock.product(product_id)?.name ?? null,
+      upc: context.state.stock.product(product_id)?.upc ?? null,
+      location: { cabinet, shelf, row },
+      primary: is_primary,
+      quantity,
+      capacity: context.layout.depthOf({ cabinet, shelf, row }),
+      blocked: blocks.get(locationKey({ cabinet, shelf, row }))?.why ?? closed.get(cabinet) ?? null,
+    }))
 }

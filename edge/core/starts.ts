@@ -10,11 +10,11 @@ const MAX_WORDS = 300
  * supervisor restarts the hub within a second, so nobody notices a crash otherwise.
  */
 export function noteStart(context: Context): void {
-  const { journal, cloud, lastWords, isStart = true } = context
-  const { isOpen, crashes, words } = journal.meta.life()
+  const { state, cloud, lastWords, isStart = true } = context
+  const { isOpen, crashes, words } = state.facts.get('life')
   const isCrash = isOpen && isStart
   const latest = lastWords?.slice(0, MAX_WORDS) ?? null
-  journal.meta.setLife({
+  state.facts.set('life', {
     isOpen: true,
     crashes: isCrash ? [...recent(context, crashes), cloud.now()] : recent(context, crashes),
     words: isCrash ? (latest ?? words) : words,
@@ -23,9 +23,9 @@ export function noteStart(context: Context): void {
 }
 
 /** The service ends in good order. */
-export function noteEnd({ journal, store, log }: Context): void {
+export function noteEnd({ state, store, log }: Context): void {
   try {
-    store.transact(() => journal.meta.setLife({ ...journal.meta.life(), isOpen: false }))
+    store.transact(() => state.facts.set('life', { ...state.facts.get('life'), isOpen: false }))
   } catch (error) {
     // On a full disk this end counts as a crash; it must not keep the service from ending.
     log.warn({ error: String(error) }, 'the orderly end of the service cannot be noted')
@@ -34,8 +34,8 @@ export function noteEnd({ journal, store, log }: Context): void {
 
 /** Raises the alarm of a hub that starts again and again, and ends it when it has run for a while. */
 export function checkRestarts(context: Context): void {
-  const { journal, settings } = context
-  const { crashes, words } = journal.meta.life()
+  const { state, settings } = context
+  const { crashes, words } = state.facts.get('life')
   const count = recent(context, crashes).length
   const minutes = Math.round(settings.restartsWithinMs / 60_000)
   const last = words === null ? 'killed, or without power: there is no last error' : `last error: ${words}`

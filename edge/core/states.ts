@@ -1,6 +1,6 @@
 import type { HubAlarmCode } from '../../protocol/model/alarms.ts'
 import { binSubject, cabinetSubject, fridgeSubject, rowSubject } from '../../protocol/model/subject.ts'
-import type { Standing } from '../journal/states.ts'
+import type { Standing } from '../journal/tables.ts'
 import type { BinView } from './bins/bin.ts'
 import { isUsable, type Context } from './context.ts'
 import { binDevice, cabinetDevice, fridgeDevice, type Layout } from './layout.ts'
@@ -9,21 +9,20 @@ import { readingOf, shutFridges, unprovenFridges } from './fridges.ts'
 import { cabinetsOf, type BlockedRows } from './withheld.ts'
 
 /**
- * Tells the cloud how rows, bins, cabinets and fridges stand as far as selling is concerned: by change, in the transaction
- * of the event that changed it, so that nothing is sold that the hub will not dispense. Returns until when time alone may
- * change it, in milliseconds.
+ * Reports to the cloud which rows, bins, cabinets and fridges can be used: each change, in the transaction of the event that
+ * caused it, so that nothing is sold that the hub will not dispense. Returns in how many milliseconds time alone may change it.
  */
-export function tellStates(
+export function reportStates(
   context: Context,
   bins: readonly BinView[],
   blockedNow: BlockedRows,
 ): number | undefined {
-  const { told } = context.journal
-  const before = told.all()
+  const { reported } = context.state
   const waits: number[] = []
   const look = (subject: string, standing: Standing | Pause): void => {
     if (standing.of === 'pause') waits.push(standing.ms)
-    else if (before.get(subject) !== JSON.stringify(standing)) tell(context, subject, standing)
+    else if (JSON.stringify(reported.find(subject)?.state) !== JSON.stringify(standing))
+      report(context, subject, standing)
   }
   for (const bin of bins) {
     look(binSubject(bin.number), binStanding(context, bin))
@@ -37,23 +36,22 @@ export function tellStates(
   for (const { location, why } of blocks)
     look(rowSubject(location), { of: 'row', location, blocked: why.slice(0, 32) })
   const blocked = new Set(blocks.map(({ location }) => rowSubject(location)))
-  for (const [subject, json] of before) {
-    const standing = JSON.parse(json) as Standing
-    if (standing.of !== 'row' || blocked.has(subject)) continue
-    tell(context, subject, { ...standing, blocked: null })
-    told.remove(subject)
+  for (const { subject, state } of reported.all()) {
+    if (state.of !== 'row' || blocked.has(subject)) continue
+    report(context, subject, { ...state, blocked: null })
+    reported.delete(subject)
   }
   return waits.length > 0 ? Math.min(...waits) : undefined
 }
 
-/** What was taken out of the hub's hardware is told as out of use, once: the cloud would go on selling by what was told last. */
-export function tellAbsent(context: Context): void {
-  const { told } = context.journal
-  for (const [subject, json] of told.all()) {
-    const last = lastStanding(context.layout, JSON.parse(json) as Standing)
+/** Reports parts that the hub's hardware no longer has as out of use, once: the cloud would go on selling by the last report. */
+export function reportAbsent(context: Context): void {
+  const { reported } = context.state
+  for (const { subject, state } of reported.all()) {
+    const last = lastStanding(context.layout, state)
     if (!last) continue
-    tell(context, subject, last)
-    told.remove(subject)
+    report(context, subject, last)
+    reported.delete(subject)
   }
 }
 
@@ -79,10 +77,10 @@ interface Pause {
   ms: number
 }
 
-function tell(context: Context, subject: string, standing: Standing): void {
-  const { journal, ledger, cloud } = context
+function report(context: Context, subject: string, standing: Standing): void {
+  const { state, ledger, cloud } = context
   const since = cloud.now()
-  journal.told.put(subject, standing, since)
+  state.reported.put({ subject, state: standing, since })
   ledger.report({ kind: 'state', state: { ...standing, since } })
   const alarm = alarmOf(context, standing)
   if (alarm) setAlarm(context, alarm.code, subject, alarm.raised, alarm.detail)
@@ -196,7 +194,7 @@ function cabinetStanding(context: Context, cabinet: number): Standing | Pause {
 }
 
 function fridgeStanding(context: Context, fridge: number): Standing | Pause {
-  const known = context.journal.fridges.find(fridge)
+  const known = context.state.fridges.find(fridge)
   if (known && known.shutoff_at !== null) return { of: 'fridge', fridge, state: 'shutoff' }
   const device = fridgeDevice(fridge)
   const isHeard = isUsable(context, device) && readingOf(context, fridge) !== undefined

@@ -1,6 +1,6 @@
 import type { Action } from '../../protocol/serial/frames.ts'
 import type { Location } from '../../protocol/model/location.ts'
-import type { EndedPhase } from '../journal/orders.ts'
+import type { EndedPhase } from '../journal/tables.ts'
 
 export type BinAction = Exclude<Action, 'dispense'>
 

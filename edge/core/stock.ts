@@ -3,8 +3,8 @@ import { locationKey, type Location } from '../../protocol/model/location.ts'
 import { cabinetSubject, deviceSubject } from '../../protocol/model/subject.ts'
 import type { Facing, NamedProduct, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
 import { ApplyError } from '../journal/inbox.ts'
-import type { OperationRow } from '../journal/operations.ts'
-import type { FacingRow, StockChange } from '../journal/stock.ts'
+import type { StockChange } from '../journal/stock.ts'
+import type { FacingRow, OperationRow } from '../journal/tables.ts'
 import { setAlarm, settleOperation } from './ledger.ts'
 import type { Context } from './context.ts'
 import { clearRow } from './withheld.ts'
@@ -14,13 +14,13 @@ const locationOf = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, 
 
 /** Books a change of a facing's stock; returns what all reports of such a change say. */
 function change(
-  { journal, cloud }: Context,
+  { state, cloud }: Context,
   facing: FacingRow,
   change: Pick<StockChange, 'kind' | 'delta' | 'causeId'>,
 ) {
   const { delta } = change
   const location = locationOf(facing)
-  const after = journal.stock.change({ ...change, location, at: cloud.now() })
+  const after = state.stock.change({ ...change, location, at: cloud.now() })
   return { product_id: facing.product_id, location, delta, quantity: after?.quantity ?? 0 }
 }
 
@@ -29,9 +29,9 @@ function change(
  * double drop, a unit whose money has gone back) belong to none.
  */
 export function bookDrop(context: Context, operation: OperationRow, units: number, delivered: 0 | 1): void {
-  const { journal, ledger } = context
+  const { state, ledger } = context
   const location = placeOf(operation)
-  const there = location && journal.stock.facing(location)
+  const there = location && state.stock.facings.find(location)
   const product = operation.product_id ?? there?.product_id
   if (location === undefined || product === undefined) {
     // A technician has tried a row in which nothing of the planogram stands: there are no books of it.
@@ -42,7 +42,7 @@ export function bookDrop(context: Context, operation: OperationRow, units: numbe
   }
   const causeId = operation.drops === 0 ? operation.id : laterDropId(operation.id, operation.drops + units)
   const drop = { kind: 'dropped', delta: -units, causeId } as const
-  const facing = there?.product_id === product ? there : journal.stock.ofProduct(product)[0]
+  const facing = there?.product_id === product ? there : state.stock.ofProduct(product)[0]
   ledger.report({
     kind: 'stock.dropped',
     // The planogram has moved its product meanwhile, and its units with it; or has written them off, this one too.
@@ -65,30 +65,30 @@ export function laterDropId(operationId: string, drops: number): string {
 }
 
 /** What a count is of: the facings of its product, or the one that was counted. None where it stands there no longer. */
-export const countedFacings = ({ journal }: Context, { product_id, location }: StockCount): FacingRow[] =>
-  journal.stock
+export const countedFacings = ({ state }: Context, { product_id, location }: StockCount): FacingRow[] =>
+  state.stock
     .ofProduct(product_id)
     .filter((facing) => location === null || locationKey(facing) === locationKey(location))
 
 /** A count of a product, of one row or wherever it stands: its stock becomes the count and what has moved since. */
 export function applyCount(context: Context, count: StockCount): void {
-  const { journal } = context
+  const { state } = context
   const { product_id, location } = count
   const facings = countedFacings(context, count)
-  if (journal.stock.isCounted(count.count_id)) return confirmCount(context, count, facings)
+  if (state.stock.isCounted(count.count_id)) return confirmCount(context, count, facings)
   if (facings.length === 0)
     throw new ApplyError(
       'unknown_product',
       `no facing that was counted holds product ${product_id}: the count cannot be applied`,
     )
   const before = sumOf(facings)
-  const moved = journal.stock.movedSince(product_id, count.counted_at, location)
+  const moved = state.stock.movedSince(product_id, count.counted_at, location)
   const target = Math.max(0, count.quantity + moved)
   const mine = (operation: OperationRow): boolean =>
     operation.action === 'dispense' &&
     (location === null ? operation.product_id === product_id : isAt(operation, location)) &&
     operation.intent_at <= count.counted_at
-  settleByCount(context, journal.operations.unknown().filter(mine), before - target)
+  settleByCount(context, state.operations.unknown().filter(mine), before - target)
   const held = facings.map((facing) => ({ ...facing, capacity: context.layout.depthOf(facing) }))
   for (const { facing, delta } of spread(held, target - before))
     bookCount(context, facing, delta, count.count_id)
@@ -111,7 +111,7 @@ export function countFacing(
   units: number,
   id = uuidv7(context.runtime),
 ): void {
-  const unknown = context.journal.operations.unknown().filter((operation) => isAt(operation, facing))
+  const unknown = context.state.operations.unknown().filter((operation) => isAt(operation, facing))
   settleByCount(context, unknown, facing.quantity - units)
   bookCount(context, facing, units - facing.quantity, id)
   endDoubtOf(context, facing)
@@ -186,24 +186,24 @@ export function applyPlanogram(
   facings: readonly Facing[],
   products: readonly NamedProduct[] | undefined,
 ): void {
-  const { journal } = context
-  if (products) journal.stock.setProducts(products)
+  const { state } = context
+  if (products) state.stock.setProducts(products)
   const wanted = (old: FacingRow): boolean =>
     facings.some(
       ({ product_id, location }) =>
         product_id === old.product_id && locationKey(location) === locationKey(old),
     )
   const homeless = new Map<number, number>()
-  for (const old of journal.stock.facings()) {
+  for (const old of state.stock.facings.all()) {
     if (wanted(old)) continue
     if (old.quantity !== 0) bookCount(context, old, -old.quantity, uuidv7(context.runtime))
     homeless.set(old.product_id, (homeless.get(old.product_id) ?? 0) + old.quantity)
-    journal.stock.removeFacing(locationOf(old))
+    state.stock.facings.delete(locationOf(old))
   }
   for (const { location, product_id, primary } of facings)
-    journal.stock.putFacing(location, product_id, primary)
+    state.stock.putFacing(location, product_id, primary)
   for (const [productId, units] of homeless) {
-    const home = journal.stock.ofProduct(productId)[0]
+    const home = state.stock.ofProduct(productId)[0]
     if (home && units !== 0) bookCount(context, home, units, uuidv7(context.runtime))
   }
 }

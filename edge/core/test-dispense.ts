@@ -12,7 +12,7 @@ export function beginTestDispense(
   id: string,
   { location, bin: number, onto = false }: TestDispense,
 ): CommandReason | undefined {
-  const { journal, layout } = context
+  const { state, layout } = context
   const bin = viewBins(context).find((view) => view.number === number)
   if (!bin || layout.depthOf(location) === 0) return 'not_found'
   const device = cabinetDevice(location.cabinet)
@@ -21,14 +21,14 @@ export function beginTestDispense(
   const isHindered =
     !isAvailable({ ...bin, enabled: true, ...(onto && { occupied: false }) }) ||
     !isPrepared(bin) ||
-    journal.orders.unfinished().length > 0 ||
+    state.orders.unfinished().length > 0 ||
     startUpGraceMs(context) > 0 ||
     isAjar(context, location.cabinet) ||
-    journal.operations.open().some((operation) => operation.device === device) ||
+    state.operations.open().some((operation) => operation.device === device) ||
     // Of a unit of which nobody knows whether it hangs, a turn would make two.
-    journal.operations.unknown().some((operation) => isAt(operation, location))
+    state.operations.unknown().some((operation) => isAt(operation, location))
   if (isHindered) return 'interlock'
-  const productId = journal.stock.facing(location)?.product_id ?? null
+  const productId = state.stock.facings.find(location)?.product_id ?? null
   intend(context, {
     device,
     action: 'dispense',

@@ -1,6 +1,6 @@
 import { fridgeSides } from '../../protocol/model/hardware.ts'
 import { locationKey, type Location } from '../../protocol/model/location.ts'
-import type { OperationRow } from '../journal/operations.ts'
+import type { OperationRow } from '../journal/tables.ts'
 import type { Context } from './context.ts'
 import { shutFridges } from './fridges.ts'
 import { placeOf } from './layout.ts'
@@ -28,17 +28,17 @@ export type BlockedRows = ReadonlyMap<string, Block>
  * The rows that the hub sells nothing from, by location: of a dispense there nobody knows the outcome (I1), or it has
  * failed and none has succeeded since. A count or a person ends both.
  */
-export function blockedRows({ journal, layout }: Pick<Context, 'journal' | 'layout'>): BlockedRows {
+export function blockedRows({ state, layout }: Pick<Context, 'state' | 'layout'>): BlockedRows {
   const blocks = new Map<string, Block>()
   // The planogram may name rows that this hub's hardware does not have: nothing can come from there.
-  for (const { cabinet, shelf, row } of journal.stock.facings()) {
+  for (const { cabinet, shelf, row } of state.stock.facings.all()) {
     const location = { cabinet, shelf, row }
     if (layout.depthOf(location) > 0) continue
     blocks.set(locationKey(location), { location, why: NO_ROW, failures: undefined, failedAt: 0 })
   }
-  for (const { why, failures, failed_at: failedAt, ...location } of journal.rowFaults.all())
+  for (const { why, failures, failed_at: failedAt, ...location } of state.rowFaults.all())
     blocks.set(locationKey(location), { location, why, failures, failedAt })
-  for (const operation of journal.operations.unknown()) {
+  for (const operation of state.operations.unknown()) {
     const location = placeOf(operation)
     if (!location) continue
     const failedAt = operation.ended_at ?? operation.intent_at
@@ -60,9 +60,9 @@ export function cabinetsOf({ layout }: Pick<Context, 'layout'>, fridges: readonl
 
 /** The cabinets from which nothing is dispensed, and why: the fridge around them was too warm, or is disabled. */
 export function closedCabinets(
-  context: Pick<Context, 'layout' | 'journal'>,
+  context: Pick<Context, 'layout' | 'state'>,
 ): ReadonlyMap<number, 'shutoff' | 'disabled'> {
-  const disabled = cabinetsOf(context, context.journal.meta.config()?.disabled_fridges ?? [])
+  const disabled = cabinetsOf(context, context.state.facts.config()?.disabled_fridges ?? [])
   const shut = cabinetsOf(context, shutFridges(context))
   return new Map([
     ...[...disabled].map((cabinet) => [cabinet, 'disabled'] as const),
@@ -71,12 +71,14 @@ export function closedCabinets(
 }
 
 /** A dispense of a row has failed, and provably moved nothing. */
-export function noteRowFailed({ journal, cloud }: Context, operation: OperationRow, why: string): void {
+export function noteRowFailed({ state, cloud }: Context, operation: OperationRow, why: string): void {
   const location = placeOf(operation)
-  if (location) journal.rowFaults.add(location, why, cloud.now())
+  if (!location) return
+  const failures = (state.rowFaults.find(location)?.failures ?? 0) + 1
+  state.rowFaults.put({ ...location, failures, why, failed_at: cloud.now() })
 }
 
 /** A unit has fallen from the row, or a person has looked at it. */
-export function clearRow({ journal }: Pick<Context, 'journal'>, location: Location): void {
-  journal.rowFaults.remove(location)
+export function clearRow({ state }: Pick<Context, 'state'>, location: Location): void {
+  state.rowFaults.delete(location)
 }

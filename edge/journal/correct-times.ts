@@ -1,4 +1,6 @@
 import type { Store } from './store.ts'
+import type { Table } from './table.ts'
+import { businessTables } from './tables.ts'
 
 /** What this life of the hub believed of the time until the cloud said otherwise. */
 export interface TimeCorrection {
@@ -11,58 +13,44 @@ export interface TimeCorrection {
   byMs: number
 }
 
+/** The columns of each table that contain instants. */
+const instantsOf = ({ columns }: Table): string[] =>
+  Object.keys(columns).filter((name) => columns[name]!.isInstant)
+const dated = businessTables.filter((table) => instantsOf(table).length > 0)
+
 /** The latest instant in the journal. Of entries that wait for the cloud the newest counts: a life dates them in order. */
 export function latestTime({ db }: Store): number {
-  const newest = (table: string, order: string): string =>
-    `SELECT * FROM (SELECT body ->> '$.at' FROM ${table} ORDER BY ${order} DESC LIMIT 1)`
-  const small = dated.flatMap(([table, columns]) =>
-    columns.map((column) => `SELECT max(${column}) FROM ${table}`),
+  const columns = dated.flatMap((table) =>
+    instantsOf(table).map((column) => `SELECT max(${column}) AS at FROM ${table.name}`),
   )
-  return (
-    db
-      .prepare<[], number | null>(
-        `SELECT max(at) FROM (
-           SELECT max(at) AS at FROM stock_ledger
-           UNION ALL SELECT max(intent_at) FROM operations
-           UNION ALL SELECT max(ended_at) FROM operations
-           UNION ALL SELECT max(max(coalesce(preparing_at, 0), coalesce(ready_at, 0), coalesce(collecting_at, 0)))
-             FROM orders WHERE ended_at IS NULL
-           UNION ALL ${newest('outbox_ledger', 'seq')}
-           UNION ALL ${newest('outbox_telemetry', 'seq')}
-           UNION ALL ${newest('held_entries', 'number')}
-           ${small.map((query) => `UNION ALL ${query}`).join(' ')})`,
-      )
-      .pluck()
-      .get() ?? 0
+  const newest = entries.map(
+    (table) => `SELECT * FROM (SELECT body ->> '$.at' FROM ${table} ORDER BY rowid DESC LIMIT 1)`,
   )
+  const all = [...columns, ...newest].join(' UNION ALL ')
+  return db.prepare<[], number | null>(`SELECT max(at) FROM (${all})`).pluck().get() ?? 0
 }
 
 /**
- * Puts right what the journal has dated by a clock that was wrong: until the cloud's first word the hub has only its own
- * (`cloud-clock.ts`), and later the cloud's may be put right. What this life has dated moves by as much as its clock was wrong; of what earlier lives have,
- * only that is known: it lies in the past. A count would otherwise take what fell after it for something before it, or the
- * other way round, and deadlines would pass at once, or wait for years.
+ * Corrects the instants in the journal that were dated by a wrong clock: until the cloud's first message the hub has only its own
+ * (`cloud-clock.ts`), and the cloud's may be corrected later. The instants of this life move by the error of its clock. Of those
+ * of earlier lives only one thing is known: they lie in the past. Without this a count would be compared with drops on the
+ * wrong side of it, and deadlines would pass at once, or wait for years.
  */
-export function correctTimes({ db, reread }: Store, now: number, { since, byMs }: TimeCorrection): void {
-  const corrected = (column: string): string =>
-    `${column} = min(${column} + CASE WHEN ${column} >= @since THEN @byMs ELSE 0 END, @now)`
-  const columns = (...names: string[]): string => names.map(corrected).join(', ')
-  const times = { now, since, byMs }
-  const from = Math.min(since, now)
-  db.prepare<typeof times & { from: number }>(
-    `UPDATE stock_ledger SET ${columns('at')} WHERE at >= @from`,
-  ).run({ ...times, from })
-  db.prepare<typeof times & { from: number }>(
-    `UPDATE operations SET ${columns('intent_at', 'ended_at')} WHERE intent_at >= @from OR ended_at >= @from`,
-  ).run({ ...times, from })
-  db.prepare<typeof times>(
-    `UPDATE orders SET ${columns('preparing_at', 'ready_at', 'collecting_at')} WHERE ended_at IS NULL`,
-  ).run(times)
-  for (const [table, columns_] of dated)
-    db.prepare<typeof times>(`UPDATE ${table} SET ${columns(...columns_)}`).run(times)
+export function correctTimes(store: Store, now: number, { since, byMs }: TimeCorrection): void {
+  const { db } = store
+  store.save()
+  const times = { now, since, byMs, from: Math.min(since, now) }
+  for (const table of dated) {
+    const columns = instantsOf(table)
+    const corrected = columns.map(
+      (column) => `${column} = min(${column} + CASE WHEN ${column} >= @since THEN @byMs ELSE 0 END, @now)`,
+    )
+    const isLate = columns.map((column) => `${column} >= @from`).join(' OR ')
+    db.prepare<typeof times>(`UPDATE ${table.name} SET ${corrected.join(', ')} WHERE ${isLate}`).run(times)
+  }
   const correct = (at: number): number => Math.min(at + (at >= since ? byMs : 0), now)
   for (const table of entries) correctEntries(db, table, correct)
-  reread()
+  store.reread()
 }
 
 /** Entries that the cloud has not acknowledged. Their sequence numbers and tags stay: a cloud that has one already keeps it. */
@@ -94,14 +82,3 @@ export function withTimes(value: unknown, correct: (at: number) => number): unkn
     ]),
   )
 }
-
-/** Small tables, of which every row is looked at. */
-const dated = [
-  ['fridges', ['warm_since', 'read_at', 'shutoff_at']],
-  ['row_faults', ['failed_at']],
-  ['told_states', ['since']],
-  ['alarms', ['raised_at']],
-  ['acceptances', ['begun_at', 'ended_at']],
-  ['acceptance_attempts', ['at']],
-  ['dead_letters', ['at']],
-] as const

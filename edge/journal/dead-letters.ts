@@ -1,55 +1,38 @@
-import { all, one, run } from './statements.ts'
+import { DiskTable } from './rows.ts'
 import type { Store } from './store.ts'
+import { deadLetters, type DeadLetter } from './tables.ts'
 
-/** An entry from the cloud that could not be applied (I8). */
-export interface DeadLetter {
-  id: number
-  epoch: string
-  seq: number
-  /** As it came, JSON text. */
-  body: string
-  error: string
-  /** The hub's wall clock, milliseconds since the Unix epoch. */
-  at: number
-  /** Which version of the hub's service could not apply it. */
-  software: string
-}
+/** The entries of the cloud that the hub could not apply. */
+export class DeadLetters extends DiskTable<typeof deadLetters> {
+  constructor(store: Store) {
+    super(store, deadLetters)
+  }
 
-export type DeadLetters = ReturnType<typeof createDeadLetters>
+  /** The newest first. */
+  list(limit: number): DeadLetter[] {
+    return this.select('ORDER BY number DESC LIMIT ?', limit)
+  }
 
-/** What the cloud sent and the hub could not apply, on table `dead_letters`. */
-export function createDeadLetters({ db }: Store) {
-  const count = one(db.prepare<[], { count: number }>('SELECT count(*) AS count FROM dead_letters'))
-  const drop = run(db.prepare<[id: number]>('DELETE FROM dead_letters WHERE id = ?'))
-  const find = one(db.prepare<[id: number], DeadLetter>('SELECT * FROM dead_letters WHERE id = ?'))
-  const claim = run(db.prepare<[software: string]>('UPDATE dead_letters SET software = ?'))
-  const ofOthers = one(
-    db.prepare<[software: string], object>('SELECT 1 FROM dead_letters WHERE software <> ? LIMIT 1'),
-  )
-  return {
-    add: run(
-      db.prepare<[Omit<DeadLetter, 'id'>]>(
-        `INSERT INTO dead_letters (epoch, seq, body, error, at, software)
-         VALUES (@epoch, @seq, @body, @error, @at, @software)`,
-      ),
-    ),
-    /** The newest first. */
-    list: all(db.prepare<[limit: number], DeadLetter>('SELECT * FROM dead_letters ORDER BY id DESC LIMIT ?')),
-    find,
-    count: () => count()?.count ?? 0,
-    drop,
-    deleteAll: run(db.prepare<[]>('DELETE FROM dead_letters')),
-    /** Whether another version of the service has left some; from now on they are this one's. */
-    takeOver(software: string): boolean {
-      if (!ofOthers(software)) return false
-      claim(software)
-      return true
-    },
-    /** Deletes all but the newest. */
-    prune: run(
-      db.prepare<[kept: number]>(
-        'DELETE FROM dead_letters WHERE id <= (SELECT id FROM dead_letters ORDER BY id DESC LIMIT 1 OFFSET ?)',
-      ),
-    ),
+  find(number: number): DeadLetter | undefined {
+    return this.select('WHERE number = ?', number)[0]
+  }
+
+  count(): number {
+    return this.value('count(*)', '') ?? 0
+  }
+
+  /** Whether another version of the service has left some; from now on they are this one's. */
+  takeOver(software: string): boolean {
+    if (this.value('1', 'WHERE software <> ? LIMIT 1', software) === null) return false
+    this.update('software = ?', '', software)
+    return true
+  }
+
+  /** Deletes all but the newest. */
+  prune(kept: number): void {
+    this.remove(
+      'WHERE number <= (SELECT number FROM dead_letters ORDER BY number DESC LIMIT 1 OFFSET ?)',
+      kept,
+    )
   }
 }

@@ -4,8 +4,7 @@ import { judgeBatch, judgeEpoch } from '../../protocol/stream/receiver.ts'
 import type { Verdict } from '../../protocol/stream/receiver.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { createDeadLetters } from './dead-letters.ts'
-import { one, run } from './statements.ts'
+import { DeadLetters } from './dead-letters.ts'
 import { StorageError } from './storage-error.ts'
 import { isMachineFault, type Store } from './store.ts'
 
@@ -47,16 +46,14 @@ export function createInbox(
   { software = '', now = () => runtime.clock.now(), onDeadLetter = () => {} }: InboxOptions = {},
 ) {
   const { db } = store
-  const deadLetters = createDeadLetters(store)
-  const read = one(db.prepare<[], ReceiverPosition>('SELECT epoch, cursor, tag FROM inbox_position'))
-  const move = run(
-    db.prepare<[epoch: string | null, cursor: number, tag: number]>(
-      'UPDATE inbox_position SET epoch = ?, cursor = ?, tag = ?',
-    ),
+  const deadLetters = new DeadLetters(store)
+  const read = db.prepare<[], ReceiverPosition>('SELECT epoch, cursor, tag FROM inbox_position')
+  const move = db.prepare<[epoch: string | null, cursor: number, tag: number]>(
+    'UPDATE inbox_position SET epoch = ?, cursor = ?, tag = ?',
   )
-  const leave = run(db.prepare<[epoch: string]>('INSERT INTO inbox_left_epochs (epoch) VALUES (?)'))
-  const hasLeft = one(db.prepare<[epoch: string], object>('SELECT 1 FROM inbox_left_epochs WHERE epoch = ?'))
-  const position = (): ReceiverPosition => read()!
+  const leave = db.prepare<[epoch: string]>('INSERT INTO inbox_left_epochs (epoch) VALUES (?)')
+  const hasLeft = db.prepare<[epoch: string]>('SELECT 1 FROM inbox_left_epochs WHERE epoch = ?')
+  const position = (): ReceiverPosition => read.get()!
 
   function apply(seq: number, epoch: string, body: unknown, applyEntry: ApplyEntry): void {
     const leaveOut: LeaveOut = (part, error) => {
@@ -82,8 +79,8 @@ export function createInbox(
   function reset(): void {
     store.transact(() => {
       const { epoch } = position()
-      if (epoch !== null) leave(epoch)
-      move(null, 0, 0)
+      if (epoch !== null) leave.run(epoch)
+      move.run(null, 0, 0)
     })
   }
 
@@ -100,7 +97,7 @@ export function createInbox(
         if (verdict.kind !== 'apply') return verdict.kind
         for (const [index, entry] of batch.entries.entries())
           if (index >= verdict.skip) apply(batch.first + index, batch.epoch, entry.body, applyEntry)
-        move(batch.epoch, verdict.next.cursor, verdict.next.tag)
+        move.run(batch.epoch, verdict.next.cursor, verdict.next.tag)
         return verdict.kind
       })
     },
@@ -108,10 +105,10 @@ export function createInbox(
     takeUp(epoch: string): 'same' | 'new' | 'left' {
       return store.transact(() => {
         const current = position().epoch
-        const judged = judgeEpoch(current, epoch, (left) => hasLeft(left) !== undefined)
+        const judged = judgeEpoch(current, epoch, (left) => hasLeft.get(left) !== undefined)
         if (judged !== 'new') return judged
-        if (current !== null) leave(current)
-        move(epoch, 0, 0)
+        if (current !== null) leave.run(current)
+        move.run(epoch, 0, 0)
         return judged
       })
     },
@@ -131,6 +128,6 @@ export function createInbox(
       }
     },
     /** The newest first. */
-    deadLetters: deadLetters.list,
+    deadLetters: (limit: number) => deadLetters.list(limit),
   }
 }

@@ -110,8 +110,7 @@ export function createOutbox(
         if (stream === 'ledger') statements.learnEpoch.run(epoch)
       }
   })
-  /** As the journal has them. */
-  const positions = store.keep(() => ({ ledger: load('ledger'), telemetry: load('telemetry') }))
+  const positions = { ledger: load('ledger'), telemetry: load('telemetry') }
 
   /** Through which entry the ledger may have been sent. Nobody knows what an earlier life has sent. */
   let sentThrough = position('ledger').last
@@ -122,20 +121,26 @@ export function createOutbox(
   }
 
   function position(stream: OutboxStream): SenderPosition {
-    return { ...positions.get()[stream] }
+    return positions[stream]
+  }
+
+  /** Changes a position in memory, in the transaction under way. */
+  function move(stream: OutboxStream, values: Partial<SenderPosition>): void {
+    const before = positions[stream]
+    store.note({ undo: () => void (positions[stream] = before), again: () => {} })
+    positions[stream] = { ...before, ...values }
   }
 
   /** Removes the entry that this one replaces, and closes the gap. */
   function replace(body: HubEntry): void {
     if (mergeKey(body) === undefined) return
-    const at = positions.get().ledger
     const tail = statements.tail.all(sentThrough, MERGED_ENTRIES)
     const replaced = replacedBy(tail.map(parsedRow), body)
     if (!replaced) return
     statements.removeOne.run(replaced.seq)
     const behind = tail.filter(({ seq }) => seq > replaced.seq).toReversed()
     for (const { seq } of behind) statements.moveUp.run(seq)
-    at.last -= 1
+    move('ledger', { last: positions.ledger.last - 1 })
   }
 
   const announce = (stream: OutboxStream): void =>
@@ -144,25 +149,24 @@ export function createOutbox(
     })
 
   function tagAt(stream: OutboxStream, seq: number): number | undefined {
-    const { base, baseTag } = positions.get()[stream]
+    const { base, baseTag } = positions[stream]
     if (seq <= base) return seq === base ? baseTag : undefined
     return tables[stream].tag.get(seq)
   }
 
   function insert(stream: OutboxStream, body: HubEntry | TelemetryEntry): void {
-    const at = positions.get()[stream]
-    tables[stream].insert.run(at.last + 1, mintTag(), JSON.stringify(body))
-    at.last += 1
+    const last = positions[stream].last + 1
+    tables[stream].insert.run(last, mintTag(), JSON.stringify(body))
+    move(stream, { last })
   }
 
   /** In the transaction under way. */
   function removeThrough(stream: OutboxStream, through: number): void {
-    const at = positions.get()[stream]
-    const tag = through > at.base ? tagAt(stream, through) : undefined
+    const tag = through > positions[stream].base ? tagAt(stream, through) : undefined
     if (tag === undefined) return
     tables[stream].remove.run(through)
     statements.rebase.run(through, tag, stream)
-    Object.assign(at, { base: through, baseTag: tag })
+    move(stream, { base: through, baseTag: tag })
   }
 
   /** False if the storage fails: it will be done with what comes next. */
@@ -215,7 +219,7 @@ export function createOutbox(
           tables[stream].insert.run(index + 1, mintTag(), JSON.stringify(body))
         statements.restart.run(epoch, stream)
         if (stream === 'ledger') statements.learnEpoch.run(epoch)
-        positions.forget()
+        move(stream, load(stream))
         if (stream === 'telemetry') telemetryTaken = 0
         else sentThrough = 0
         announce(stream)
@@ -230,7 +234,7 @@ export function createOutbox(
       })
     },
     isLedgerFull() {
-      const { base, last } = positions.get().ledger
+      const { base, last } = positions.ledger
       return store.isFull() || store.failure() !== undefined || last - base >= settings.ledgerEntries
     },
     onAppended(listener) {
@@ -244,10 +248,10 @@ export function createOutbox(
     flush() {
       // A full disk leaves its last room to what must not be lost.
       const count = store.isFull() ? 0 : telemetry.length
-      if (count === 0 && telemetryTaken <= positions.get().telemetry.base) return
+      if (count === 0 && telemetryTaken <= positions.telemetry.base) return
       ifRoom(() => {
         for (const entry of telemetry.slice(0, count)) insert('telemetry', entry)
-        const { last } = positions.get().telemetry
+        const { last } = positions.telemetry
         removeThrough('telemetry', Math.max(telemetryTaken, last - settings.telemetryEntries))
         store.afterCommit(() => telemetry.splice(0, count))
         if (count > 0) announce('telemetry')

@@ -40,12 +40,14 @@ export interface Store {
   isWritable(): boolean
   /** Runs `effect` after the present transaction's commit; at once where there is none. */
   afterCommit(effect: () => void): void
-  /** Keeps in memory what `read` finds, for what is asked many times in one event. */
-  keep<T>(read: () => T): Kept<[], T>
-  /** The same by a key: what was asked for since it was last forgotten. */
-  keepBy<Key, T>(read: (key: Key) => T): Kept<[key: Key], T>
-  /** Forgets all that is kept: tables were written past those who keep what they hold. */
-  reread: () => void
+  /** Notes a change in memory that belongs to the present transaction. */
+  note(change: Change): void
+  /** Registers rows in memory that each commit writes. */
+  onSave(rows: Saved): void
+  /** Writes the changed rows now, in the present transaction, so that a query finds them. */
+  save(): void
+  /** Reads the rows in memory again: statements of the present transaction have changed their tables. */
+  reread(): void
   /** True from the first "disk full" until the ballast could be laid again: the hub stops selling. */
   isFull(): boolean
   /** Why the storage cannot be used now; undefined while it works. */
@@ -65,13 +67,21 @@ export interface Store {
   close(): void
 }
 
-/**
- * What a query found, kept until `forget`: of one key, or all. Whoever writes to its tables calls that in the same breath; the
- * store calls it where a transaction, or a part of one, is undone: what was read in it never was.
- */
-export interface Kept<Key extends unknown[], T> {
-  get: (...key: Key) => T
-  forget: (...key: Key | []) => void
+/** A change in memory. */
+export interface Change {
+  /** Takes it back: the transaction, or the part of it, is undone. */
+  undo(): void
+  /** The rows of the change must be written again: a part of the transaction is undone in which they were written. */
+  again(): void
+}
+
+/** Rows in memory. */
+export interface Saved {
+  /** Writes the rows that have changed since they were last written. */
+  save(): void
+  /** The transaction is undone: no row has changed. */
+  forget(): void
+  reread(): void
 }
 
 export interface StoreOptions {
@@ -204,7 +214,12 @@ interface StoreParts {
 function createStore(db: Database.Database, { watch, checkpoint, log, owned }: StoreParts): Store {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
-  const kept: (() => void)[] = []
+  const savepoints = {
+    begin: db.prepare('SAVEPOINT part'),
+    release: db.prepare('RELEASE part'),
+  }
+  const saved: Saved[] = []
+  const changes: Change[] = []
   let effects: (() => void)[] = []
   let open = false
   let running = false
@@ -220,21 +235,34 @@ function createStore(db: Database.Database, { watch, checkpoint, log, owned }: S
       checkpoint('journal.begin')
       begin.run()
       result = work()
+      save()
       checkpoint('journal.before-commit')
       commit.run()
       commits += 1
     } catch (error) {
       effects = earlier
+      undoChanges(0)
+      for (const rows of saved) rows.forget()
       open = false
       undo('ROLLBACK')
       throw watch.failureOf(error)
     }
     open = false
+    changes.length = 0
     watch.worked()
     effects = [...earlier, ...effects]
     checkpoint('journal.after-commit')
     runEffects()
     return result
+  }
+
+  function save(): void {
+    for (const rows of saved) rows.save()
+  }
+
+  /** Takes back the changes in memory behind the first `count`, the last one first. */
+  function undoChanges(count: number): void {
+    for (const change of changes.splice(count).toReversed()) change.undo()
   }
 
   /** An effect may itself transact: what that announces runs after the effects that are already due. */
@@ -252,15 +280,17 @@ function createStore(db: Database.Database, { watch, checkpoint, log, owned }: S
   }
 
   function savepoint<T>(work: () => Synchronous<T>): T {
-    const before = effects.length
-    db.exec('SAVEPOINT part')
+    const before = { effects: effects.length, changes: changes.length }
+    savepoints.begin.run()
     try {
       const result = work()
-      db.exec('RELEASE part')
+      savepoints.release.run()
       return result
     } catch (error) {
-      effects.length = before
+      effects.length = before.effects
+      undoChanges(before.changes)
       undo('ROLLBACK TO part; RELEASE part')
+      for (const change of changes) change.again()
       throw error
     }
   }
@@ -273,11 +303,6 @@ function createStore(db: Database.Database, { watch, checkpoint, log, owned }: S
       if (storageReasonOf(error) === undefined) throw error
       log.debug({ error: String(error) }, 'a transaction could not be undone')
     }
-    reread()
-  }
-
-  function reread(): void {
-    for (const forget of kept) forget()
   }
 
   return {
@@ -300,29 +325,15 @@ function createStore(db: Database.Database, { watch, checkpoint, log, owned }: S
       if (open || running) effects.push(effect)
       else effect()
     },
-    keep<T>(read: () => T): Kept<[], T> {
-      let found: { value: T } | undefined
-      const forget = (): void => {
-        found = undefined
-      }
-      kept.push(forget)
-      return { get: () => (found ??= { value: read() }).value, forget }
+    note(change) {
+      if (!open) throw new Error('the state in memory changes within transactions only')
+      changes.push(change)
     },
-    keepBy<Key, T>(read: (key: Key) => T): Kept<[key: Key], T> {
-      const found = new Map<Key, T>()
-      kept.push(() => found.clear())
-      return {
-        get(key) {
-          if (!found.has(key)) found.set(key, read(key))
-          return found.get(key)!
-        },
-        forget(...keys) {
-          if (keys.length === 0) found.clear()
-          else found.delete(keys[0])
-        },
-      }
+    onSave: (rows) => void saved.push(rows),
+    save,
+    reread() {
+      for (const rows of saved) rows.reread()
     },
-    reread,
     isFull: () => watch.isFull,
     failure: () => watch.fault,
     onLost: (listener) => watch.onLost(listener),

@@ -40,14 +40,14 @@ export function createAcceptance(context: () => Context): Acceptance {
   }
 
   const begin: Acceptance['begin'] = (name, parts, { by, withUnassignedRows = false } = {}) => {
-    const { journal, hardware } = context()
+    const { state, hardware } = context()
     const known = new Set(stepsOf(hardware).map(({ part }) => part))
     if (
       normalName(name) === '' ||
       (parts !== null && (parts.length === 0 || parts.some((part) => !known.has(part))))
     )
       return no('invalid')
-    if (journal.acceptances.open())
+    if (state.acceptances.open())
       return no('not_now', 'An acceptance is under way: go on with it, or end it.')
     const leftOut = withUnassignedRows ? [] : unassignedRows(context())
     return changed(beginProtocol(context(), { name: normalName(name), parts, leftOut }, by))
@@ -55,7 +55,7 @@ export function createAcceptance(context: () => Context): Acceptance {
 
   /** Begins a step, or several one after another. The protocol has the result of each when it is over. */
   function beginSteps(ids: readonly string[], by?: LocalActor): LocalOutcome {
-    const row = context().journal.acceptances.open()
+    const row = context().state.acceptances.open()
     const known = row ? stepsNow(context(), row) : []
     const steps = ids.map((id) => known.find((one) => one.id === id))
     if (steps.length === 0 || steps.includes(undefined)) return no('not_found')
@@ -87,7 +87,7 @@ export function createAcceptance(context: () => Context): Acceptance {
   /** Begins the next step of a chain. A step that the hub did not see as expected ends the chain. */
   function followOn(agrees: boolean, by: LocalActor | undefined, pile: Pile | undefined): void {
     const id = following.shift()
-    const row = context().journal.acceptances.open()
+    const row = context().state.acceptances.open()
     const step = row && stepsNow(context(), row).find((one) => one.id === id)
     if (agrees && step && (!step.moves || hindrance(context()) === null)) start(step, by, pile)
     else following = []
@@ -103,34 +103,34 @@ export function createAcceptance(context: () => Context): Acceptance {
 
   /** The technician's verdict on the last attempt of each step. A pass that the hub did not see needs a remark. */
   function decide(ids: readonly string[], verdict: 'passed' | 'failed', remark: string): LocalOutcome {
-    const { journal, handle } = context()
-    const row = journal.acceptances.open()
-    const attempts = row ? journal.acceptances.attempts(row.id) : []
+    const { state, handle } = context()
+    const row = state.acceptances.open()
+    const attempts = row ? state.acceptances.attemptsOf(row.id) : []
     const last = ids.map((id) => attempts.findLast(({ step }) => step === id))
     if (last.length === 0 || last.includes(undefined)) return no('not_found')
     if (run && ids.includes(run.step.id)) return no('not_now', 'The step is being carried out.')
-    if (verdict === 'passed' && remark.trim() === '' && last.some((attempt) => attempt!.agrees === 0))
+    if (verdict === 'passed' && remark.trim() === '' && last.some((attempt) => !attempt!.agrees))
       return no(
         'not_now',
         'The hub did not see what was expected: say in a remark why it is passed all the same.',
       )
     return changed(
       handle(() => {
-        for (const attempt of last) journal.acceptances.decide(verdict, remark.trim(), attempt!.number)
+        for (const attempt of last) state.acceptances.decide(attempt!.number, verdict, remark.trim())
       }),
     )
   }
 
   /** Ends it: the report goes to the cloud with everything else, once, whenever the cloud is there. */
   function end(by?: LocalActor): LocalOutcome {
-    const row = context().journal.acceptances.open()
+    const row = context().state.acceptances.open()
     if (!row) return no('not_found')
     if (run) return no('not_now', 'A step is being carried out.')
     return changed(endProtocol(context(), row, by))
   }
 
   function state(): AcceptanceState {
-    const row = context().journal.acceptances.open()
+    const row = context().state.acceptances.open()
     return {
       id: row?.id ?? null,
       revision,
@@ -157,7 +157,7 @@ export function createAcceptance(context: () => Context): Acceptance {
     parts: () => [...new Set(stepsOf(context().hardware).map(({ part }) => part))],
     kept: () =>
       context()
-        .journal.acceptances.list()
+        .state.acceptances.list()
         .flatMap(({ id, by, begun_at, ended_at, result }) =>
           ended_at === null || result === null ? [] : [{ id, by, begun_at, ended_at, result }],
         ),
@@ -170,7 +170,7 @@ export function createAcceptance(context: () => Context): Acceptance {
 }
 
 /** Why nothing may move for an acceptance now. */
-function hindrance({ journal }: Context): string | null {
-  if (!journal.meta.held().orders) return 'The hub takes orders: stop them first.'
-  return journal.orders.unfinished().length > 0 ? 'An order is under way: let it end first.' : null
+function hindrance({ state }: Context): string | null {
+  if (!state.facts.get('held').orders) return 'The hub takes orders: stop them first.'
+  return state.orders.unfinished().length > 0 ? 'An order is under way: let it end first.' : null
 }

@@ -2,7 +2,7 @@ import type { AcceptanceProtocol, AcceptanceStepWords } from '../../../protocol/
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { locationKey } from '../../../protocol/model/location.ts'
 import { HUB_SUBJECT } from '../../../protocol/model/subject.ts'
-import type { AcceptanceRow, AttemptRow } from '../../journal/acceptances.ts'
+import type { AcceptanceRow, AttemptRow } from '../../journal/tables.ts'
 import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Context } from '../context.ts'
 import { reportLocal } from '../local-report.ts'
@@ -10,21 +10,15 @@ import { judge, observedWords, type Observation } from './observation.ts'
 import { NOT_DONE, reportText, resultOf, type Firmware } from './report.ts'
 import { stepsOf, type AcceptanceStep } from './steps.ts'
 
-const partsOf = ({ parts }: AcceptanceRow): string[] | null =>
-  parts === null ? null : (JSON.parse(parts) as string[])
-
 /** The steps of an acceptance that has not ended. */
 export function stepsNow({ hardware }: Context, row: AcceptanceRow): AcceptanceStep[] {
-  const parts = partsOf(row)
-  const leftOut = leftOutOf(row)
-  return stepsOf(hardware).filter(({ id, part }) => (parts?.includes(part) ?? true) && !leftOut.includes(id))
+  const { parts, left_out } = row
+  return stepsOf(hardware).filter(({ id, part }) => (parts?.includes(part) ?? true) && !left_out.includes(id))
 }
 
-const leftOutOf = ({ left_out }: AcceptanceRow): string[] => JSON.parse(left_out) as string[]
-
 /** The steps of rows without a product. A hub whose planogram is empty has none: its rows are all to be tested. */
-export function unassignedRows({ hardware, journal }: Context): string[] {
-  const assigned = new Set(journal.stock.facings().map((facing) => locationKey(facing)))
+export function unassignedRows({ hardware, state }: Context): string[] {
+  const assigned = new Set(state.stock.facings.all().map((facing) => locationKey(facing)))
   if (assigned.size === 0) return []
   return stepsOf(hardware).flatMap(({ id, check }) =>
     check.of === 'row' && !assigned.has(locationKey(check.location)) ? [id] : [],
@@ -36,28 +30,22 @@ const firmwareNow = ({ controllers }: Context): Firmware =>
 
 /** The protocol of an acceptance; without an id of the open one, or else of the last. */
 export function protocolOf(context: Context, id?: string): AcceptanceProtocol | null {
-  const { acceptances } = context.journal
+  const { acceptances } = context.state
   const row = id === undefined ? (acceptances.open() ?? acceptances.list()[0]) : acceptances.find(id)
   if (!row) return null
-  const attempts = acceptances.attempts(row.id)
+  const attempts = acceptances.attemptsOf(row.id)
   const attemptsOf = (step: string) =>
     attempts
       .filter((attempt) => attempt.step === step)
-      .map(({ observed, agrees, verdict, remark, at }) => ({
-        observed,
-        agrees: agrees === 1,
-        verdict,
-        remark,
-        at,
-      }))
+      .map(({ observed, agrees, verdict, remark, at }) => ({ observed, agrees, verdict, remark, at }))
   const steps = row.ended_at === null ? stepsNow(context, row) : stepsOfEnded(attempts)
-  const firmware = row.firmware === null ? firmwareNow(context) : (JSON.parse(row.firmware) as Firmware)
+  const firmware = row.firmware ?? firmwareNow(context)
   const { by, software, begun_at, ended_at, result } = row
   return {
     id: row.id,
     by,
-    parts: partsOf(row),
-    left_out: leftOutOf(row).length,
+    parts: row.parts && [...row.parts],
+    left_out: row.left_out.length,
     software,
     firmware: [...firmware],
     begun_at,
@@ -98,13 +86,13 @@ export function beginProtocol(
   { name, parts, leftOut }: { name: string; parts: readonly string[] | null; leftOut: readonly string[] },
   by?: LocalActor,
 ): boolean {
-  const { journal, runtime, cloud, software, handle } = context
+  const { state, runtime, cloud, software, handle } = context
   return handle(() => {
-    journal.acceptances.begin({
+    state.acceptances.add({
       id: uuidv7(runtime),
       by: name,
-      parts: parts && JSON.stringify(parts),
-      left_out: JSON.stringify(leftOut),
+      parts,
+      left_out: leftOut,
       software,
       begun_at: cloud.now(),
     })
@@ -114,15 +102,15 @@ export function beginProtocol(
 
 /** Writes down what was seen of a step. */
 export function addAttempt(context: Context, step: AcceptanceStep, observation: Observation): void {
-  const { journal, cloud, log, handle } = context
-  const row = journal.acceptances.open()
+  const { state, cloud, log, handle } = context
+  const row = state.acceptances.open()
   if (!row) return
   const isTaken = handle(() =>
-    journal.acceptances.add({
+    state.acceptances.attempts.add({
       acceptance_id: row.id,
       ...placeOf(context, row, step),
       observed: observedWords(step.check, observation),
-      agrees: judge(step.check, observation).agrees ? 1 : 0,
+      agrees: judge(step.check, observation).agrees,
       at: cloud.now(),
     }),
   )
@@ -136,33 +124,33 @@ function placeOf(context: Context, row: AcceptanceRow, { id, part, title, expect
 
 /** Ends the acceptance: a step that was left out is written down as not done. False where the disk is full. */
 export function endProtocol(context: Context, row: AcceptanceRow, by?: LocalActor): boolean {
-  const { journal, cloud, handle } = context
+  const { state, cloud, handle } = context
   const firmware = firmwareNow(context)
   return handle(() => {
     const at = cloud.now()
-    const tried = new Set(journal.acceptances.attempts(row.id).map(({ step }) => step))
+    const tried = new Set(state.acceptances.attemptsOf(row.id).map(({ step }) => step))
     for (const step of stepsNow(context, row))
       if (!tried.has(step.id))
-        journal.acceptances.add({
+        state.acceptances.attempts.add({
           acceptance_id: row.id,
           ...placeOf(context, row, step),
           observed: NOT_DONE,
-          agrees: 0,
+          agrees: false,
           at,
         })
-    const result = resultOf(journal.acceptances.attempts(row.id))
-    journal.acceptances.end({ id: row.id, result, firmware: JSON.stringify(firmware), ended_at: at })
+    const result = resultOf(state.acceptances.attemptsOf(row.id))
+    state.acceptances.change(row.id, { result, firmware, ended_at: at })
     reportAcceptance(context, row.id)
     reportLocal(context, 'end_acceptance', HUB_SUBJECT, { by })
   })
 }
 
 /** Reports an acceptance that has ended, in the transaction under way. The cloud takes it once, by its id. */
-export function reportAcceptance({ journal, hardware, ledger }: Context, id: string): void {
-  const row = journal.acceptances.find(id)
+export function reportAcceptance({ state, hardware, ledger }: Context, id: string): void {
+  const row = state.acceptances.find(id)
   if (!row || row.ended_at === null || row.result === null) return
-  const attempts = journal.acceptances.attempts(id)
-  const firmware = JSON.parse(row.firmware ?? '[]') as Firmware
+  const attempts = state.acceptances.attemptsOf(id)
+  const firmware = row.firmware ?? []
   ledger.report({
     kind: 'maintenance.report',
     report_id: id,

@@ -1,5 +1,5 @@
 import type { AcceptanceResult } from '../../../protocol/model/acceptance.ts'
-import type { AcceptanceRow, AttemptRow } from '../../journal/acceptances.ts'
+import type { AcceptanceRow, AttemptRow } from '../../journal/tables.ts'
 
 /** Of what was never done. */
 export const NOT_DONE = 'Not done.'
@@ -48,8 +48,7 @@ export function reportText(
     `Result: ${resultOf(attempts)}. ${count('passed')} steps passed, ${count('failed')} failed, ${count(null)} not done.`,
     `By ${by}. Software ${software}. Firmware: ${versions}.`,
   ]
-  const leftOut = (JSON.parse(left_out) as string[]).length
-  if (leftOut > 0) lines.push(`${leftOut} rows without a product were left out.`)
+  if (left_out.length > 0) lines.push(`${left_out.length} rows without a product were left out.`)
   const steps = bySteps(attempts)
   for (const kind of new Set(attempts.toSorted((a, b) => a.position - b.position).map(kindOf))) {
     const alike = steps.filter(([first]) => kindOf(first!) === kind)

@@ -1,4 +1,4 @@
-import type { OrderPhase } from '../../journal/orders.ts'
+import type { OrderPhase } from '../../journal/tables.ts'
 import { doorToClose, isBusy, isFaulty, type BinView } from './bin.ts'
 import { partOf } from './motions.ts'
 import { wait, type BinAction, type Step, type Wait } from '../step.ts'

@@ -1,4 +1,4 @@
-import type { OrderPhase } from '../../journal/orders.ts'
+import type { OrderPhase } from '../../journal/tables.ts'
 import { isControllerUsable, type Context } from '../context.ts'
 import type { BinState, Door, Lift } from '../devices.ts'
 import { binDevice } from '../layout.ts'
@@ -129,39 +129,39 @@ function steadyOf({ steady }: BinState, now: number): Pick<BinView, 'reported' |
 
 /** The bins as decisions see them. */
 export function viewBins(context: Context): BinView[] {
-  const { journal, layout, devices, runtime } = context
-  const disabled = [...(journal.meta.config()?.disabled_bins ?? []), ...journal.meta.held().bins]
-  const open = journal.operations.open()
+  const { state, layout, devices, runtime } = context
+  const disabled = [...(state.facts.config()?.disabled_bins ?? []), ...state.facts.get('held').bins]
+  const open = state.operations.open()
   const controllerOf = (bin: number): string => layout.controllerOf(binDevice(bin)) ?? ''
   const controllers = new Set(layout.bins.map((bin) => controllerOf(bin.number)))
   const usable = [...controllers].filter((controller) => isControllerUsable(context, controller))
   // One that was left without an end keeps nothing from the customers of orders that are taken again.
-  const attended = journal.meta.held().orders && journal.acceptances.open() !== undefined
+  const attended = state.facts.get('held').orders && state.acceptances.open() !== undefined
   const since = (at: number | undefined) => (at === undefined ? undefined : runtime.clock.monotonic() - at)
-  return journal.bins.all().map((row) => {
+  return state.bins.all().map((row) => {
     const device = binDevice(row.number)
-    const state = devices.bin(row.number)
-    const order = row.order_id === null ? undefined : journal.orders.find(row.order_id)
-    const units = order ? journal.orders.units(order.id).filter((unit) => unit.bin === row.number) : []
+    const reported = devices.bin(row.number)
+    const order = row.order_id === null ? undefined : state.orders.find(row.order_id)
+    const units = order ? state.orders.units(order.id).filter((unit) => unit.bin === row.number) : []
     return {
       number: row.number,
       capacity: layout.bins.find((bin) => bin.number === row.number)?.capacity ?? 1,
       enabled: !disabled.includes(row.number),
-      up: usable.includes(controllerOf(row.number)) && state.hasReported,
-      door: state.door,
-      lift: state.lift,
-      ...steadyOf(state, runtime.clock.monotonic()),
-      unsureForMs: since(state.unsureSince),
-      occupied: state.occupied,
-      emptyForMs: since(state.emptySince),
+      up: usable.includes(controllerOf(row.number)) && reported.hasReported,
+      door: reported.door,
+      lift: reported.lift,
+      ...steadyOf(reported, runtime.clock.monotonic()),
+      unsureForMs: since(reported.unsureSince),
+      occupied: reported.occupied,
+      emptyForMs: since(reported.emptySince),
       moving: open.some((operation) => operation.device === device),
       receiving: open.some((operation) => operation.action === 'dispense' && operation.bin === row.number),
       orderId: row.order_id,
       phase: order?.phase,
-      opened: row.opened === 1,
+      opened: row.opened,
       failures: row.failures,
       fault: row.fault,
-      onTrial: row.on_trial === 1,
+      onTrial: row.on_trial,
       attended,
       restMs: devices.restMs(device),
       filled: units.filter((unit) => unit.state === 'dropped').length,

@@ -1,6 +1,6 @@
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
-import type { CommandEnd } from '../../journal/commands.ts'
-import type { OperationRow } from '../../journal/operations.ts'
+import type { CommandEnd } from '../../journal/state.ts'
+import type { OperationRow } from '../../journal/tables.ts'
 import type { Context, CycleCommand } from '../context.ts'
 import type { BinAction, Step } from '../step.ts'
 import { hindrance, viewBins } from './bin.ts'
@@ -16,14 +16,14 @@ export function beginCycles(context: Context, id: string, body: CycleCommand): C
 
 /** The next motion of a cycle command, before anything else: no order takes the bin between two. */
 export function cyclesStep(context: Context): Step | undefined {
-  const { journal, cycling } = context
+  const { state, cycling } = context
   for (const [id, body] of cycling) {
     // One that began in a transaction that was undone (a full disk) never began.
-    if (journal.commands.find(id)?.outcome !== null) {
+    if (state.commands.find(id)?.outcome !== null) {
       cycling.delete(id)
       continue
     }
-    const operations = journal.operations.ofCommand(id)
+    const operations = state.operations.ofCommand(id)
     if (operations.some(({ state }) => state === 'open')) continue
     return { kind: 'move', bin: body.bin, action: nextAction(operations), commandId: id }
   }

@@ -1,5 +1,5 @@
 import { deviceSubject } from '../../../protocol/model/subject.ts'
-import type { OperationRow } from '../../journal/operations.ts'
+import type { OperationRow } from '../../journal/tables.ts'
 import type { Context } from '../context.ts'
 import type { Door, Lift } from '../devices.ts'
 import { numberOf } from '../layout.ts'
@@ -14,15 +14,15 @@ export const goals: Record<BinAction, { door: Door } | { lift: Lift }> = {
   lower_lift: { lift: 'down' },
 }
 
-const rowOf = ({ journal }: Context, { device }: OperationRow) =>
-  journal.bins.all().find((row) => row.number === numberOf('bin', device))
+const rowOf = ({ state }: Context, { device }: OperationRow) =>
+  state.bins.all().find((row) => row.number === numberOf('bin', device))
 
 /**
  * The door or lift stands where it was sent, until its sensors say otherwise. A motion of an earlier connection is older than
  * what they have said on this one: somebody may have closed the door since.
  */
 export function noteMotionSucceeded(context: Context, operation: OperationRow): void {
-  const { journal, devices } = context
+  const { state, devices } = context
   const number = numberOf('bin', operation.device)
   if (number === undefined || operation.action === 'dispense') return
   if (devices.bin(number).sent === operation.id)
@@ -31,10 +31,10 @@ export function noteMotionSucceeded(context: Context, operation: OperationRow): 
   const bin = rowOf(context, operation)
   if (!bin) return
   if (operation.action === 'close_door' || operation.action === 'lower_lift')
-    journal.bins.setTrial(bin.number, false)
+    state.bins.change(bin.number, { on_trial: false })
   // One that stood there already shows nothing.
-  if (operation.moved === 0 || bin.fault === null || partOf(bin.fault) !== partOf(operation.action)) return
-  journal.bins.setFault({ number: bin.number, failures: 0, fault: null })
+  if (!operation.moved || bin.fault === null || partOf(bin.fault) !== partOf(operation.action)) return
+  state.bins.change(bin.number, { failures: 0, fault: null })
   setAlarm(context, 'bin_fault', deviceSubject(operation.device), false, '')
 }
 
@@ -46,7 +46,7 @@ export const partOf = (motion: string): 'door' | 'lift' => (motion.includes('doo
  * met a hand or a bag is not broken: it only rests, longer each time.
  */
 export function noteMotionFailed(context: Context, operation: OperationRow, why: string): void {
-  const { journal, devices, settings } = context
+  const { state, devices, settings } = context
   devices.rest(operation.device, settings.retryMs, settings.maxRetryMs)
   const bin = rowOf(context, operation)
   if (!bin || why === 'obstructed') return
@@ -54,21 +54,20 @@ export function noteMotionFailed(context: Context, operation: OperationRow, why:
   // A fault that stands is not hidden behind one of the other part, nor behind what the hub tries to end it.
   const isFirst = bin.fault === null
   const isSame = isFirst || partOf(bin.fault!) === partOf(fault)
-  if (isSame)
-    journal.bins.setFault({ number: bin.number, failures: bin.failures + 1, fault: bin.fault ?? fault })
+  if (isSame) state.bins.change(bin.number, { failures: bin.failures + 1, fault: bin.fault ?? fault })
   setAlarm(context, 'bin_fault', deviceSubject(operation.device), true, `${operation.action} ${why}`)
 }
 
 /** Settles motions of unknown outcome by where the door or lift stands, once its sensors say so. */
 export function settleMotionBySensor(context: Context, device: string): void {
-  const { journal, devices, cloud } = context
+  const { state, devices, cloud } = context
   const number = numberOf('bin', device)
   if (number === undefined) return
-  const state = devices.bin(number)
-  for (const operation of journal.operations.unknown()) {
+  const bin = devices.bin(number)
+  for (const operation of state.operations.unknown()) {
     if (operation.device !== device || operation.action === 'dispense') continue
     const goal = goals[operation.action]
-    const stands = 'door' in goal ? state.door : state.lift
+    const stands = 'door' in goal ? bin.door : bin.lift
     if (stands === 'unknown' || stands === 'moving') continue
     const happened = stands === ('door' in goal ? goal.door : goal.lift)
     const end = { ...operation, state: 'settled', ended_at: cloud.now() } as const

@@ -1,7 +1,7 @@
 import { fridgeDoor, fridgeSides, MAIN_DOOR } from '../../../protocol/model/hardware.ts'
 import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
-import type { CommandEnd } from '../../journal/commands.ts'
+import type { CommandEnd } from '../../journal/state.ts'
 import { finishCommand } from '../command-results.ts'
 import type { Context } from '../context.ts'
 import type { DoorEvents, DoorStatus } from '../../hardware/doors.ts'
@@ -60,16 +60,16 @@ function doorsOf({ doors }: Context, body: DoorCommand): string[] {
 }
 
 function hindranceOf(context: Context, body: DoorCommand): CommandReason | undefined {
-  const { journal, layout, doors } = context
+  const { state, layout, doors } = context
   switch (body.name) {
     case 'open_main_door':
       // A customer who has ordered must be alone with the goods.
-      return journal.orders.unfinished().length > 0 ? 'interlock' : undefined
+      return state.orders.unfinished().length > 0 ? 'interlock' : undefined
     case 'open_fridge': {
       const cabinet = layout.fridgeDoors.find(({ fridge }) => fridge === body.fridge)?.[body.side]
       const isDispensing =
         cabinet !== undefined &&
-        journal.operations.open().some(({ device }) => device === cabinetDevice(cabinet))
+        state.operations.open().some(({ device }) => device === cabinetDevice(cabinet))
       return isDispensing ? 'interlock' : undefined
     }
     case 'close_fridge': {
@@ -93,11 +93,12 @@ export function noteDoorMoved(
   { isOpen, isLocked }: Parameters<DoorEvents['onMoved']>[1],
 ): void {
   if (isOpen === undefined) return
-  const { meta } = context.journal
-  const others = meta.openDoors().filter((each) => each !== door)
-  const wasOpen = others.length < meta.openDoors().length
+  const { facts } = context.state
+  const known = facts.get('open_doors')
+  const others = known.filter((each) => each !== door)
+  const wasOpen = others.length < known.length
   if (isOpen && !wasOpen && isLocked)
     setAlarm(context, 'door_forced', doorSubject(door), true, 'open while locked')
   if (!isOpen) setAlarm(context, 'door_forced', doorSubject(door), false, '')
-  if (isOpen !== wasOpen) meta.setOpenDoors(isOpen ? [...others, door] : others)
+  if (isOpen !== wasOpen) facts.set('open_doors', isOpen ? [...others, door] : others)
 }

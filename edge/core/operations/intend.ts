@@ -1,8 +1,8 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { Action } from '../../../protocol/serial/frames.ts'
 import type { ActuationRequest } from '../../hardware/controllers.ts'
-import type { OperationRow } from '../../journal/operations.ts'
-import type { UnitKey } from '../../journal/orders.ts'
+import type { UnitKey } from '../../journal/state.ts'
+import type { OperationRow } from '../../journal/tables.ts'
 import type { Context } from '../context.ts'
 import { applyNotSent } from './outcomes.ts'
 
@@ -48,7 +48,7 @@ export interface Intent {
 
 /** Journals the intent, in the transaction under way; the command goes out after its commit and not before (I1). */
 export function intend(context: Context, { device, action, dispense, commandId }: Intent): void {
-  const { journal, runtime, settings, layout, devices, cloud, store } = context
+  const { state, runtime, settings, layout, devices, cloud, store } = context
   const id = uuidv7(runtime)
   const controller = layout.controllerOf(device) ?? ''
   const maxMs = settings.maxMs[action]
@@ -58,7 +58,7 @@ export function intend(context: Context, { device, action, dispense, commandId }
     bin: dispense.bin,
     ...(dispense.unit && { ref: refOf(dispense.unit) }),
   }
-  journal.operations.insert({
+  state.operations.add({
     id,
     controller,
     device,
@@ -77,7 +77,7 @@ export function intend(context: Context, { device, action, dispense, commandId }
 }
 
 function send(context: Context, request: ActuationRequest): void {
-  const { controllers, checkpoint, runtime, settings, askAt, journal, devices } = context
+  const { controllers, checkpoint, runtime, settings, askAt, state, devices } = context
   askAt.set(request.operationId, runtime.clock.monotonic() + request.maxMs + settings.queryAfterMs)
   devices.sent(request.device, request.operationId)
   checkpoint('core.before-perform')
@@ -85,7 +85,7 @@ function send(context: Context, request: ActuationRequest): void {
   checkpoint('core.after-perform')
   if (sent) return
   context.handle(() => {
-    const operation = journal.operations.find(request.operationId)
+    const operation = state.operations.find(request.operationId)
     if (operation) applyNotSent(context, operation)
   })
 }
@@ -100,10 +100,10 @@ export function ask(context: Context, operation: OperationRow): void {
 
 /** Asks for results that should have come by now. Returns how long until the next is due, where one will be. */
 export function askOverdue(context: Context): number | undefined {
-  const { journal, devices, runtime, askAt } = context
+  const { state, devices, runtime, askAt } = context
   const now = runtime.clock.monotonic()
   const waits: number[] = []
-  const open = journal.operations.open()
+  const open = state.operations.open()
   for (const id of askAt.keys()) if (!open.some((operation) => operation.id === id)) askAt.delete(id)
   for (const operation of open) {
     if (!devices.isUp(operation.controller)) continue

@@ -1,7 +1,7 @@
 import type { Refusal } from '../../../protocol/serial/frames.ts'
 import type { OperationOutcome } from '../../hardware/controllers.ts'
-import { NEVER_SENT, type OperationEnd, type OperationRow } from '../../journal/operations.ts'
-import type { UnitRow } from '../../journal/orders.ts'
+import type { OperationEnd, UnitRow } from '../../journal/state.ts'
+import { NEVER_SENT, type OperationRow } from '../../journal/tables.ts'
 import { noteMotionFailed, noteMotionSucceeded, settleMotionBySensor } from '../bins/motions.ts'
 import { finishCommandOf } from '../command-results.ts'
 import type { Context } from '../context.ts'
@@ -13,16 +13,16 @@ import { judge, resolve } from './reconciliation.ts'
 
 /** Takes a controller's word on an operation into the books. Hearing it again changes nothing. */
 export function applyOutcome(context: Context, operation: OperationRow, outcome: OperationOutcome): void {
-  const { journal, devices, cloud } = context
+  const { state, devices, cloud } = context
   const sameMemory =
     operation.memory_id !== null && operation.memory_id === devices.memoryOf(operation.controller)
   const verdict = judge(operation.action, outcome, sameMemory)
   if (verdict === 'open') return
-  if (operation.recheck === 1) journal.operations.markRecheck(operation.id, false)
+  if (operation.recheck) state.operations.change(operation.id, { recheck: false })
   const end: OperationEnd = {
     state: verdict,
     why: outcome.state === 'none' ? (sameMemory ? NEVER_SENT : 'memory_lost') : whyOf(outcome),
-    moved: outcome.moved ? 1 : 0,
+    moved: outcome.moved,
     drops: outcome.drops,
     ms: outcome.ms,
     ended_at: cloud.now(),
@@ -67,10 +67,10 @@ export function applyNotSent(context: Context, operation: OperationRow): void {
 }
 
 function endAsNothing(context: Context, operation: OperationRow, why: string): void {
-  const end = { state: 'nothing', why, moved: 0, drops: 0, ms: 0, ended_at: context.cloud.now() } as const
-  context.journal.operations.end(operation.id, end)
+  const end = { state: 'nothing', why, moved: false, drops: 0, ms: 0, ended_at: context.cloud.now() } as const
+  context.state.operations.end(operation.id, end)
   const unit = unitOf(context, operation)
-  if (unit?.state === 'running') context.journal.orders.setUnit(unit, 'waiting', null)
+  if (unit?.state === 'running') context.state.orders.setUnit(unit, 'waiting', null)
   finishCommandOf(context, operation)
 }
 
@@ -79,35 +79,35 @@ const rest = ({ devices, settings }: Context, { device }: OperationRow): void =>
 
 /** Books the units that were seen to fall; one of them is its order's, where that still waits for it. */
 function book(context: Context, operation: OperationRow, end: OperationEnd): void {
-  const { journal, devices } = context
+  const { state, devices } = context
   const units = end.drops - operation.drops
   if (units <= 0 && operation.state === 'done') return
   const unit = unitOf(context, operation)
   const delivers = unit !== undefined && isDelivering(context, operation, unit)
   if (operation.state === 'unknown')
     settleOperation(context, operation, { end, by: 'sensor', happened: true })
-  else journal.operations.end(operation.id, end)
+  else state.operations.end(operation.id, end)
   devices.endRest(operation.device)
   const location = placeOf(operation)
   if (location) clearRow(context, location)
   if (delivers) {
-    journal.orders.setUnit(unit, 'dropped', operation.bin)
-    journal.orders.addKnownDropped(unit.order_id, unit.line_id)
+    state.orders.setUnit(unit, 'dropped', operation.bin)
+    state.orders.addKnownDropped(unit.order_id, unit.line_id)
   }
   bookDrop(context, operation, units, delivers ? 1 : 0)
   finishCommandOf(context, operation)
 }
 
 /** Whether a unit that fell still reaches the customer for whom it fell: its order has not been reported READY yet. */
-function isDelivering({ journal }: Context, operation: OperationRow, unit: UnitRow): boolean {
-  const phase = journal.orders.find(unit.order_id)?.phase
+function isDelivering({ state }: Context, operation: OperationRow, unit: UnitRow): boolean {
+  const phase = state.orders.find(unit.order_id)?.phase
   if (phase !== 'preparing' && phase !== 'recovering') return false
   const isAwaited = operation.state === 'unknown' && (unit.state === 'doubtful' || unit.state === 'waiting')
   return unit.state === 'running' || isAwaited
 }
 
 function endMotion(context: Context, operation: OperationRow, end: OperationEnd): void {
-  context.journal.operations.end(operation.id, end)
+  context.state.operations.end(operation.id, end)
   if (end.state === 'done') noteMotionSucceeded(context, { ...operation, moved: end.moved })
   else noteMotionFailed(context, operation, end.why ?? 'failed')
   finishCommandOf(context, operation)
@@ -115,23 +115,23 @@ function endMotion(context: Context, operation: OperationRow, end: OperationEnd)
 
 /** Its outcome is unknown (I1): the hub never tries it again, and its facing gives nothing until it is settled. */
 function becomeUnknown(context: Context, operation: OperationRow, end: OperationEnd): void {
-  const { journal } = context
-  journal.operations.end(operation.id, { ...end, state: 'unknown' })
+  const { state } = context
+  state.operations.end(operation.id, { ...end, state: 'unknown' })
   const unit = unitOf(context, operation)
-  if (unit?.state === 'running') journal.orders.setUnit(unit, 'doubtful', operation.bin)
+  if (unit?.state === 'running') state.orders.setUnit(unit, 'doubtful', operation.bin)
   reportUnknown(context, { ...operation, why: end.why })
 }
 
 /** Stops waiting for what still runs for an order that ends: it is unknown until its controller reports. */
 export function giveUpRunning(context: Context, orderId: string): void {
-  for (const operation of context.journal.operations.open())
+  for (const operation of context.state.operations.open())
     if (operation.order_id === orderId)
       becomeUnknown(context, operation, { ...operation, why: 'gave_up', ended_at: context.cloud.now() })
 }
 
-function unitOf({ journal }: Context, operation: OperationRow): UnitRow | undefined {
+function unitOf({ state }: Context, operation: OperationRow): UnitRow | undefined {
   if (operation.order_id === null) return undefined
-  return journal.orders
+  return state.orders
     .units(operation.order_id)
     .find((unit) => unit.line_id === operation.line_id && unit.unit === operation.unit)
 }

@@ -1,5 +1,5 @@
 import type { OperationOutcome } from '../../hardware/controllers.ts'
-import type { OperationPhase } from '../../journal/operations.ts'
+import type { OperationPhase } from '../../journal/tables.ts'
 import type { Action, OperationState } from '../../../protocol/serial/frames.ts'
 
 /**

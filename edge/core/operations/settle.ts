@@ -1,4 +1,4 @@
-import type { OperationRow } from '../../journal/operations.ts'
+import type { OperationRow } from '../../journal/tables.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { Context } from '../context.ts'
 import { placeOf } from '../layout.ts'
@@ -27,9 +27,9 @@ export function settleByCommand(
   operationId: string,
   happened: boolean,
 ): CommandReason | undefined {
-  const operation = context.journal.operations.find(operationId)
+  const operation = context.state.operations.find(operationId)
   if (!operation) return 'not_found'
   if (operation.state === 'unknown') settleByWord(context, operation, happened)
-  else if (operation.happened !== (happened ? 1 : 0)) return 'too_late'
+  else if (operation.happened !== happened) return 'too_late'
   return undefined
 }

@@ -1,7 +1,13 @@
 import { fridgeDoor, fridgeSides } from '../../../protocol/model/hardware.ts'
 import { locationKey } from '../../../protocol/model/location.ts'
-import { NEVER_SENT, type OperationRow } from '../../journal/operations.ts'
-import type { OrderPhase, OrderRow, UnitRow, UnitState } from '../../journal/orders.ts'
+import type { UnitRow } from '../../journal/state.ts'
+import {
+  NEVER_SENT,
+  type OperationRow,
+  type OrderPhase,
+  type OrderRow,
+  type UnitState,
+} from '../../journal/tables.ts'
 import type { BinView } from '../bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from '../context.ts'
 import { cabinetDevice, placeOf } from '../layout.ts'
@@ -58,25 +64,25 @@ export interface OrderWorld {
 
 /** Everything that decisions about orders look at. */
 export function viewOrders(context: Context, bins: readonly BinView[], blocks: BlockedRows): OrderWorld {
-  const { journal, cloud, settings, layout } = context
-  const config = journal.meta.config()
+  const { state, cloud, settings, layout } = context
+  const config = state.facts.config()
   const accounted = layout.cabinets.every((cabinet) => {
     const controller = layout.controllerOf(cabinetDevice(cabinet))
-    return controller !== undefined && journal.controllers.find(controller)?.reconciled === 1
+    return controller !== undefined && state.controllers.find(controller)?.reconciled === true
   })
   const now: Now = {
-    open: journal.operations.open(),
-    unknown: journal.operations.unknown(),
+    open: state.operations.open(),
+    unknown: state.operations.unknown(),
     blocks,
     accounted,
     products: new Map(),
   }
   return {
     now: cloud.now(),
-    live: journal.meta.isLive(),
+    live: state.facts.get('live'),
     startUpGraceMs: startUpGraceMs(context),
     bins,
-    orders: journal.orders.unfinished().map((order) => viewOrder(context, order, now)),
+    orders: state.orders.unfinished().map((order) => viewOrder(context, order, now)),
     times: {
       prepareTimeoutMs: config?.prepare_timeout_ms ?? Number.MAX_SAFE_INTEGER,
       prepareGraceMs: settings.prepareGraceMs,
@@ -100,8 +106,10 @@ interface Now {
 }
 
 function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
-  const { journal, cloud } = context
-  const productOf = new Map(journal.orders.lines(order.id).map((line) => [line.line_id, line.product_id]))
+  const { state, cloud } = context
+  const productOf = new Map(
+    (state.orders.find(order.id)?.lines ?? []).map((line) => [line.line_id, line.product_id]),
+  )
   const viewUnit = (unit: UnitRow): UnitView => {
     const product = productOf.get(unit.line_id)
     let choice: FacingChoice | undefined
@@ -117,12 +125,12 @@ function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
     id: order.id,
     phase: order.phase,
     reservedBin: order.reserved_bin,
-    openWhenReady: order.open_when_ready === 1,
+    openWhenReady: order.open_when_ready,
     startBy: cloud.due(order.start_by),
     preparingAt: cloud.begun(order.preparing_at ?? 0),
     readyAt: cloud.begun(order.ready_at ?? 0),
     collectingAt: cloud.begun(order.collecting_at ?? 0),
-    units: journal.orders.units(order.id).map(viewUnit),
+    units: state.orders.units(order.id).map(viewUnit),
     settlingMs: Math.max(
       0,
       ...now.unknown
@@ -147,12 +155,12 @@ function viewFacings(context: Context, productId: number, { open, unknown, block
   const closed = closedCabinets(context)
   const ajar = cabinetsAjar(context)
   const unproven = cabinetsOf(context, unprovenFridges(context))
-  return context.journal.stock.ofProduct(productId).map((facing) => {
+  return context.state.stock.ofProduct(productId).map((facing) => {
     const device = cabinetDevice(facing.cabinet)
     const block = blocks.get(locationKey(facing))
     return {
       location: { cabinet: facing.cabinet, shelf: facing.shelf, row: facing.row },
-      primary: facing.is_primary === 1,
+      primary: facing.is_primary,
       quantity: facing.quantity,
       blocked: closed.has(facing.cabinet) || (block !== undefined && isFinal(context, block)),
       failing: block !== undefined,
@@ -195,8 +203,8 @@ function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: 
 const refused = new Set(['busy', 'interlock'])
 
 /** What was tried for a unit, and provably moved nothing. */
-function attemptsOf({ journal }: Context, unit: UnitRow): Attempt[] {
-  return journal.operations.ofUnit(unit).flatMap((operation) => {
+function attemptsOf({ state }: Context, unit: UnitRow): Attempt[] {
+  return state.operations.ofUnit(unit).flatMap((operation) => {
     const location = placeOf(operation)
     if (operation.state !== 'nothing' || operation.why === NEVER_SENT || !location) return []
     return { location, kind: refused.has(operation.why ?? '') ? 'refused' : 'nothing' }

@@ -2,9 +2,9 @@ import type { WantedLine } from '../../../protocol/model/hub-commands.ts'
 import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { LineProgress } from '../../../protocol/mqtt/hub-entries.ts'
-import type { Journal } from '../../journal/journal.ts'
+import type { State } from '../../journal/state.ts'
+import type { EndedPhase, OrderPhase } from '../../journal/tables.ts'
 import { ApplyError } from '../../journal/inbox.ts'
-import type { EndedPhase, OrderPhase } from '../../journal/orders.ts'
 import type { Context } from '../context.ts'
 import { cabinetDevice } from '../layout.ts'
 import { intend, isNotable } from '../operations/intend.ts'
@@ -21,37 +21,36 @@ const MAX_UNITS = 1000
  * an `ApplyError` where it has too many units, or one that no command could be written for.
  */
 export function acceptOrder(
-  { journal, cloud }: Context,
+  { state, cloud }: Context,
   order: QueuedOrder,
   phase: OrderPhase,
   known?: { bins: number[]; dropped: ReadonlyMap<number, number> },
 ): void {
-  if (journal.orders.find(order.order_id)) return
+  if (state.orders.find(order.order_id)) return
   const units = order.lines.reduce((sum, line) => sum + line.quantity, 0)
   if (units > MAX_UNITS) throw new ApplyError('invalid', `an order of ${units} units cannot be taken`)
   const { order_id } = order
+  if (new Set(order.lines.map(({ line_id }) => line_id)).size < order.lines.length)
+    throw new ApplyError('invalid', 'an order that names a line twice cannot be taken')
   for (const { line_id, quantity } of order.lines)
     if (!isNotable({ order_id, line_id, unit: quantity - 1 }))
       throw new ApplyError('invalid', `an order with a line ${line_id} cannot be taken`)
-  journal.orders.insert(
-    {
-      id: order.order_id,
-      order_number: order.number,
-      phase,
-      reserved_bin: order.bin,
-      open_when_ready: order.open_when_ready ? 1 : 0,
-      start_by: order.start_by,
-      bins: JSON.stringify(known?.bins ?? []),
-      received_at: cloud.now(),
-    },
-    order.lines.map((line) => ({
-      order_id: order.order_id,
-      line_id: line.line_id,
-      product_id: line.product_id,
-      quantity: line.quantity,
-      known_dropped: Math.min(line.quantity, known?.dropped.get(line.line_id) ?? 0),
+  state.orders.add({
+    id: order.order_id,
+    order_number: order.number,
+    phase,
+    reserved_bin: order.bin,
+    open_when_ready: order.open_when_ready,
+    start_by: order.start_by,
+    bins: known?.bins ?? [],
+    lines: order.lines.map(({ line_id, product_id, quantity }) => ({
+      line_id,
+      product_id,
+      known_dropped: Math.min(quantity, known?.dropped.get(line_id) ?? 0),
+      units: Array.from({ length: quantity }, () => ({ state: 'waiting', bin: null }) as const),
     })),
-  )
+    received_at: cloud.now(),
+  })
 }
 
 /** Whether this store's own history includes the epoch under which the order was queued. */
@@ -60,11 +59,11 @@ export const isOwn = ({ outbox }: Context, order: QueuedOrder): boolean =>
 
 /** Cancels an order that has not begun. Returns why not, where it cannot be cancelled. */
 export function cancelOrder(context: Context, orderId: string): CommandReason | undefined {
-  const order = context.journal.orders.find(orderId)
+  const order = context.state.orders.find(orderId)
   if (order?.phase === 'cancelled') return undefined
   if (!order) return 'not_found'
   if (order.phase !== 'queued') return 'too_late'
-  context.journal.orders.end(orderId, 'cancelled', context.cloud.now(), null)
+  context.state.orders.change(orderId, { phase: 'cancelled', ended_at: context.cloud.now() })
   context.ledger.report({ kind: 'order.cancelled', order_id: orderId })
   return undefined
 }
@@ -74,7 +73,7 @@ export function cancelOrder(context: Context, orderId: string): CommandReason | 
  * absolute: to hear them again changes nothing. False where the order is not known.
  */
 export function reduceOrder(
-  { journal: { orders } }: Context,
+  { state: { orders } }: Context,
   orderId: string,
   lines: readonly WantedLine[],
 ): boolean {
@@ -97,23 +96,24 @@ export function reduceOrder(
  */
 export function withdrawOrder(context: Context, orderId: string): void {
   if (cancelOrder(context, orderId) !== 'too_late') return
-  const lines = context.journal.orders.lines(orderId).map(({ line_id }) => ({ line_id, wanted: 0 }))
+  const lines = context.state.orders.find(orderId)!.lines.map(({ line_id }) => ({ line_id, wanted: 0 }))
   reduceOrder(context, orderId, lines)
-  context.journal.orders.keepShut(orderId)
+  context.state.orders.change(orderId, { open_when_ready: false })
 }
 
 /** Begins to prepare an order in these bins. */
-export function prepareOrder({ journal, cloud, ledger }: Context, orderId: string, bins: number[]): void {
-  journal.orders.prepare(orderId, cloud.now(), bins)
-  for (const bin of bins) journal.bins.hold(bin, orderId)
+export function prepareOrder({ state, cloud, ledger }: Context, orderId: string, bins: number[]): void {
+  state.orders.change(orderId, { phase: 'preparing', preparing_at: cloud.now(), bins })
+  // The hub's hardware may have changed since an earlier life named the bins.
+  for (const bin of bins) if (state.bins.find(bin)) state.bins.hold(bin, orderId)
   ledger.report({ kind: 'order.preparing', order_id: orderId, bins })
 }
 
 /** Begins to dispense one unit. */
 export function dispenseUnit(context: Context, step: Extract<Step, { kind: 'dispense' }>): void {
   const { orderId, lineId, unit, location, bin } = step
-  const { orders } = context.journal
-  const line = orders.lines(orderId).find((each) => each.line_id === lineId)
+  const { orders } = context.state
+  const line = orders.find(orderId)?.lines.find((each) => each.line_id === lineId)
   if (!line) return
   orders.setUnit({ order_id: orderId, line_id: lineId, unit }, 'running', bin)
   const { shelf, row } = location
@@ -131,30 +131,29 @@ export function dispenseUnit(context: Context, step: Extract<Step, { kind: 'disp
 }
 
 /** The order lies ready for its customer in these bins. */
-export function readyOrder({ journal, cloud, ledger }: Context, orderId: string, bins: number[]): void {
-  journal.orders.setReady(orderId, cloud.now(), bins)
+export function readyOrder({ state, cloud, ledger }: Context, orderId: string, bins: number[]): void {
+  state.orders.change(orderId, { phase: 'ready', ready_at: cloud.now(), bins })
   // One that it does not lie in, and that still moved until now: nobody would ever open it for its customer.
-  for (const { number } of journal.bins.ofOrder(orderId))
-    if (!bins.includes(number)) journal.bins.release(number)
-  ledger.report({ kind: 'order.ready', order_id: orderId, bins, lines: progressOf(journal, orderId) })
+  for (const { number } of state.bins.ofOrder(orderId)) if (!bins.includes(number)) state.bins.release(number)
+  ledger.report({ kind: 'order.ready', order_id: orderId, bins, lines: progressOf(state, orderId) })
 }
 
-export function collectOrder({ journal, cloud, ledger }: Context, orderId: string): void {
-  journal.orders.setCollecting(orderId, cloud.now())
+export function collectOrder({ state, cloud, ledger }: Context, orderId: string): void {
+  state.orders.change(orderId, { phase: 'collecting', collecting_at: cloud.now() })
   ledger.report({ kind: 'order.collecting', order_id: orderId })
 }
 
 /** Ends an order. What still runs for it is given up as unknown, what waits is not dispensed any more. */
 export function endOrder(context: Context, orderId: string, phase: EndedPhase, reason: string | null): void {
-  const { journal, cloud, ledger } = context
-  if (!journal.orders.find(orderId)) return
+  const { state, cloud, ledger } = context
+  if (!state.orders.find(orderId)) return
   giveUpRunning(context, orderId)
-  for (const unit of journal.orders.units(orderId))
-    if (unit.state === 'waiting') journal.orders.setUnit(unit, 'short', null)
-  journal.orders.end(orderId, phase, cloud.now(), reason)
+  for (const unit of state.orders.units(orderId))
+    if (unit.state === 'waiting') state.orders.setUnit(unit, 'short', null)
+  state.orders.change(orderId, { phase, ended_at: cloud.now(), reason })
   const order_id = orderId
-  const bins = journal.bins.ofOrder(orderId).map((bin) => bin.number)
-  const lines = progressOf(journal, orderId)
+  const bins = state.bins.ofOrder(orderId).map((bin) => bin.number)
+  const lines = progressOf(state, orderId)
   switch (phase) {
     case 'completed':
     case 'cancelled':
@@ -168,11 +167,10 @@ export function endOrder(context: Context, orderId: string, phase: EndedPhase, r
 }
 
 /** Where each line of an order stands, in absolute counts. */
-export function progressOf({ orders }: Journal, orderId: string): LineProgress[] {
-  const units = orders.units(orderId)
-  return orders.lines(orderId).map(({ line_id }) => {
-    const mine = units.filter((unit) => unit.line_id === line_id)
-    const fell = mine.filter((unit) => unit.state === 'dropped' || unit.state === 'doubtful')
+export function progressOf({ orders }: State, orderId: string): LineProgress[] {
+  const lines = orders.find(orderId)?.lines ?? []
+  return lines.map(({ line_id, units }) => {
+    const fell = units.filter((unit) => unit.state === 'dropped' || unit.state === 'doubtful')
     return {
       line_id,
       dropped: fell.filter((unit) => unit.state === 'dropped').length,

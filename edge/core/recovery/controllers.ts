@@ -1,9 +1,9 @@
 import { controllerSubject, HUB_SUBJECT } from '../../../protocol/model/subject.ts'
 import type { ControllerIdentity, StoredOperation } from '../../hardware/controllers.ts'
-import type { ControllerRow } from '../../journal/controllers.ts'
+import type { ControllerRow } from '../../journal/tables.ts'
 import { abandonCommands } from '../command-results.ts'
 import type { Context } from '../context.ts'
-import { reportIncident, setAlarm } from '../ledger.ts'
+import { isAlarmRaised, reportIncident, setAlarm } from '../ledger.ts'
 import { ask } from '../operations/intend.ts'
 import {
   handshakes,
@@ -24,11 +24,11 @@ const LISTED = 256
  * the better witness.
  */
 export function meetController(context: Context, controller: string, identity: ControllerIdentity): void {
-  const { journal, devices, strangers } = context
+  const { state, devices, strangers } = context
   const { memoryId, lastOperation } = identity
   // What it says of itself and of its devices now shows whether it still is.
   setAlarm(context, 'controller_foreign', controllerSubject(controller), false, '')
-  const known = journal.controllers.find(controller)
+  const known = state.controllers.find(controller)
   const board = boardOf(context, controller, identity, known)
   const handshake = handshakes[board][standingOf(known)][newestOf(context, lastOperation)]
   if (handshake === 'refuse' || handshake === 'take_over')
@@ -60,7 +60,7 @@ function boardOf(
 
 /** A controller has served this hub, and this store knows nothing of it: there was another journal. */
 function noteLost(context: Context): void {
-  if (context.journal.alarms.isRaised('journal_lost', HUB_SUBJECT)) return
+  if (isAlarmRaised(context.state, 'journal_lost', HUB_SUBJECT)) return
   const detail = 'what was not reported to the cloud is known by the controllers alone'
   context.log.warn({}, `the journal of this hub was lost and a new one is begun: ${detail}`)
   setAlarm(context, 'journal_lost', HUB_SUBJECT, true, detail)
@@ -68,9 +68,9 @@ function noteLost(context: Context): void {
 
 /** Every controller has reported, and the cloud's snapshot is there: what was lost with a journal is made up for. */
 export function endRecovery(context: Context): void {
-  const { journal, layout } = context
-  const isWhole = layout.controllers.every((each) => journal.controllers.find(each)?.reconciled === 1)
-  if (!isWhole || !journal.meta.isLive()) return
+  const { state, layout } = context
+  const isWhole = layout.controllers.every((each) => state.controllers.find(each)?.reconciled)
+  if (!isWhole || !state.facts.get('live')) return
   for (const code of ['journal_lost', 'journal_restored'] as const)
     setAlarm(context, code, HUB_SUBJECT, false, '')
 }
@@ -84,26 +84,26 @@ function noteReplaced(context: Context, controller: string, memoryId: string, kn
 }
 
 const standingOf = (known: ControllerRow | undefined): Standing =>
-  known === undefined ? 'new' : known.reconciled === 1 ? 'reconciled' : 'unreconciled'
+  known === undefined ? 'new' : known.reconciled ? 'reconciled' : 'unreconciled'
 
-const newestOf = ({ journal }: Context, id: string | null): NewestOperation =>
-  id === null ? 'none' : journal.operations.find(id) ? 'known' : 'foreign'
+const newestOf = ({ state }: Context, id: string | null): NewestOperation =>
+  id === null ? 'none' : state.operations.find(id) ? 'known' : 'foreign'
 
-function setReconciled({ journal }: Context, id: string, memory_id: string, isReconciled: boolean): void {
-  const known = journal.controllers.find(id)
-  const continuous = known?.memory_id === memory_id ? known.continuous : 0
-  journal.controllers.put({ id, memory_id, reconciled: isReconciled ? 1 : 0, continuous })
+function setReconciled({ state }: Context, id: string, memory_id: string, isReconciled: boolean): void {
+  const known = state.controllers.find(id)
+  const continuous = known?.memory_id === memory_id ? known.continuous : false
+  state.controllers.put({ id, memory_id, reconciled: isReconciled, continuous })
 }
 
 /** Asks a controller for the outcome of everything of it that is not known (SPEC §5). */
 function askAll(context: Context, controller: string): void {
-  for (const operation of context.journal.operations.questionsFor(controller)) ask(context, operation)
+  for (const operation of context.state.operations.questionsFor(controller)) ask(context, operation)
 }
 
 /** Asks every connected controller that is not reconciled for what it remembers. */
-function listUnreconciled({ journal, devices, layout, store, controllers }: Context): void {
+function listUnreconciled({ state, devices, layout, store, controllers }: Context): void {
   for (const each of layout.controllers)
-    if (devices.isUp(each) && journal.controllers.find(each)?.reconciled !== 1)
+    if (devices.isUp(each) && state.controllers.find(each)?.reconciled !== true)
       store.afterCommit(() => void controllers.list(each, LISTED))
 }
 
@@ -113,26 +113,26 @@ function listUnreconciled({ journal, devices, layout, store, controllers }: Cont
  * what the controllers remember.
  */
 function startOver(context: Context, controller: string): void {
-  const { journal, outbox, log, askAt, knownMemories, resetInbox } = context
+  const { state, outbox, log, askAt, knownMemories, resetInbox } = context
   const { base, last } = outbox.position('ledger')
-  const orders = journal.orders.unfinished().map(({ id }) => id)
+  const orders = state.orders.unfinished().map(({ id }) => id)
   log.warn(
     { controller, entries: last - base, orders },
     'the journal is an older copy: stock, orders and what was not reported are forgotten, and begun anew from the cloud',
   )
-  journal.orders.deleteAll()
-  journal.bins.releaseAll()
-  journal.stock.deleteAll()
-  journal.operations.deleteAll()
+  state.orders.clear()
+  state.bins.releaseAll()
+  state.stock.clear()
+  state.operations.clear()
   // Whoever waits is answered; the report goes with the rest of the ledger.
   abandonCommands(context)
-  journal.held.take()
-  journal.meta.setLive(false)
+  state.held.take()
+  state.facts.set('live', false)
   askAt.clear()
-  for (const known of journal.controllers.all()) {
+  for (const known of state.controllers.all()) {
     // A memory that the copy knew already, and that is still the same, holds all that happened since the copy was made.
-    const continuous = knownMemories.get(known.id) === known.memory_id ? 1 : 0
-    journal.controllers.put({ ...known, reconciled: 0, continuous })
+    const continuous = knownMemories.get(known.id) === known.memory_id
+    state.controllers.put({ ...known, reconciled: false, continuous })
   }
   outbox.disown()
   outbox.newEpoch('ledger')
@@ -143,23 +143,23 @@ function startOver(context: Context, controller: string): void {
 
 /** Takes over what a controller remembers: its memory is reconciled then. */
 export function importListed(context: Context, controller: string, listed: readonly StoredOperation[]): void {
-  const { journal, devices } = context
-  const known = journal.controllers.find(controller)
-  if (!devices.isUp(controller) || !known || known.reconciled === 1) return
+  const { state, devices } = context
+  const known = state.controllers.find(controller)
+  if (!devices.isUp(controller) || !known || known.reconciled) return
   for (const operation of listed) importOperation(context, known, operation)
   const isWhole = listed.length < LISTED
-  journal.controllers.put({ ...known, reconciled: 1, continuous: isWhole ? known.continuous : 0 })
-  if (journal.meta.isLive()) accountImported(context)
+  state.controllers.put({ ...known, reconciled: true, continuous: isWhole && known.continuous })
+  if (state.facts.get('live')) accountImported(context)
   endRecovery(context)
   own(context, controller, false)
 }
 
 function importOperation(context: Context, from: ControllerRow, operation: StoredOperation): void {
-  const { journal, cloud, settings } = context
-  const { operationId, device, action, state, why, moved, drops, ms, shelf, row, bin, ref } = operation
-  if (journal.operations.find(operationId)) return
+  const { state, cloud, settings } = context
+  const { operationId, device, action, state: phase, why, moved, drops, ms, shelf, row, bin, ref } = operation
+  if (state.operations.find(operationId)) return
   const verdict = judge(action, operation, true)
-  journal.operations.insert({
+  state.operations.add({
     id: operationId,
     controller: from.id,
     device,
@@ -171,11 +171,11 @@ function importOperation(context: Context, from: ControllerRow, operation: Store
     ref: ref ?? null,
     memory_id: from.memory_id,
     state: verdict,
-    why: why ?? (state === 'interrupted' ? state : null),
-    moved: moved ? 1 : 0,
+    why: why ?? (phase === 'interrupted' ? phase : null),
+    moved,
     drops: verdict === 'open' ? 0 : drops,
     ms,
-    imported: 1,
+    imported: true,
     intent_at: cloud.now(),
     ended_at: verdict === 'open' ? null : cloud.now(),
   })

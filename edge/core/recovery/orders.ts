@@ -2,9 +2,8 @@ import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry, QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { LeaveOut } from '../../journal/inbox.ts'
-import type { OperationRow } from '../../journal/operations.ts'
-import type { UnitRow } from '../../journal/orders.ts'
-import type { FacingRow } from '../../journal/stock.ts'
+import type { UnitRow } from '../../journal/state.ts'
+import type { FacingRow, OperationRow } from '../../journal/tables.ts'
 import type { Context } from '../context.ts'
 import { confirmByCloud } from '../fridges.ts'
 import { cabinetDevice, isAt, placeOf } from '../layout.ts'
@@ -24,10 +23,10 @@ export type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
  * cloud decides. A hub without takes everything, and corrects it by what its controllers remember.
  */
 export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: LeaveOut): void {
-  const { journal, ledger } = context
-  journal.meta.setConfig(snapshot.config)
+  const { state, ledger } = context
+  state.facts.setConfig(snapshot.config)
   confirmByCloud(context, snapshot.config)
-  if (journal.meta.isLive()) {
+  if (state.facts.get('live')) {
     applyPlanogram(context, snapshot.facings, snapshot.products)
     for (const entry of snapshot.orders) takeOrder(context, entry, leaveOut)
     withdrawUnnamed(context, snapshot)
@@ -35,8 +34,9 @@ export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: Le
     return
   }
   takeStock(context, snapshot)
-  journal.controllers.setKnownOperations(snapshot.known_operations)
-  journal.meta.setLive(true)
+  state.knownOperations.remove()
+  for (const id of new Set(snapshot.known_operations)) state.knownOperations.add({ id })
+  state.facts.set('live', true)
   ledger.reportSnapshot('new')
   for (const entry of snapshot.orders) takeOrder(context, entry, leaveOut)
   accountImported(context)
@@ -49,7 +49,7 @@ export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: Le
  */
 function withdrawUnnamed(context: Context, snapshot: Snapshot): void {
   const named = new Set(snapshot.orders.map(({ order }) => order.order_id))
-  for (const { id, order_number, phase } of context.journal.orders.unfinished()) {
+  for (const { id, order_number, phase } of context.state.orders.unfinished()) {
     if (phase !== 'queued' || named.has(id)) continue
     context.log.warn(
       { order: id, number: order_number },
@@ -67,14 +67,14 @@ function takeCounts(context: Context, { counts = [] }: Snapshot): void {
   for (const count of counts) if (countedFacings(context, count).length > 0) applyCount(context, count)
 }
 
-function takeStock({ journal, cloud }: Context, snapshot: Snapshot): void {
-  journal.stock.deleteAll()
-  if (snapshot.products) journal.stock.setProducts(snapshot.products)
+function takeStock({ state, cloud }: Context, snapshot: Snapshot): void {
+  state.stock.clear()
+  if (snapshot.products) state.stock.setProducts(snapshot.products)
   for (const { location, product_id, primary } of snapshot.facings)
-    journal.stock.putFacing(location, product_id, primary)
+    state.stock.putFacing(location, product_id, primary)
   for (const { location, product_id, quantity } of snapshot.stock) {
-    if (!journal.stock.facing(location)) journal.stock.putFacing(location, product_id, false)
-    journal.stock.change({
+    if (!state.stock.facings.find(location)) state.stock.putFacing(location, product_id, false)
+    state.stock.change({
       kind: 'snapshot',
       location,
       delta: quantity,
@@ -105,8 +105,8 @@ function takeOrder(context: Context, entry: Snapshot['orders'][number], leaveOut
  * have been worked on in an earlier life.
  */
 function takeUpOrder(context: Context, { order, status, lines }: Snapshot['orders'][number]): void {
-  const { journal, cloud } = context
-  if (journal.orders.find(order.order_id)) return
+  const { state, cloud } = context
+  if (state.orders.find(order.order_id)) return
   if (isOwn(context, order) && status === OrderStatus.QUEUED) {
     acceptOrder(context, order, 'queued')
     return
@@ -117,11 +117,12 @@ function takeUpOrder(context: Context, { order, status, lines }: Snapshot['order
   if (status < OrderStatus.READY) return
   // What is in its bins was reported: only the customer has yet to come.
   completeUnits(context, order.order_id, 'short')
-  for (const bin of bins) journal.bins.hold(bin, order.order_id)
-  journal.orders.setReady(order.order_id, cloud.now(), bins)
+  const present = bins.filter((bin) => state.bins.find(bin) !== undefined)
+  for (const bin of present) state.bins.hold(bin, order.order_id)
+  state.orders.change(order.order_id, { phase: 'ready', ready_at: cloud.now(), bins })
   if (status < OrderStatus.COLLECTING) return
-  journal.orders.setCollecting(order.order_id, cloud.now())
-  for (const bin of bins) journal.bins.setOpened(bin)
+  state.orders.change(order.order_id, { phase: 'collecting', collecting_at: cloud.now() })
+  for (const bin of present) state.bins.change(bin, { opened: true })
 }
 
 /**
@@ -133,51 +134,51 @@ export function acceptRecovering(
   order: QueuedOrder,
   known: { bins: number[]; dropped: ReadonlyMap<number, number> },
 ): void {
-  const { journal } = context
-  if (journal.orders.find(order.order_id)) return
+  const { state } = context
+  if (state.orders.find(order.order_id)) return
   acceptOrder(context, order, 'recovering', known)
-  for (const unit of journal.orders.units(order.order_id))
-    for (const operation of journal.operations.ofNote(refOf(unit))) {
+  for (const unit of state.orders.units(order.order_id))
+    for (const operation of state.operations.ofNote(refOf(unit))) {
       const { order_id, line_id, unit: number } = unit
-      journal.operations.account({ ...operation, order_id, line_id, unit: number })
+      state.operations.change(operation.id, { order_id, line_id, unit: number })
       claimUnit(context, unit, operation)
     }
 }
 
 /** What became of a recovering order's unit, by the operation that was for it. */
-function claimUnit({ journal: { orders } }: Context, unit: UnitRow, { state, bin }: OperationRow): void {
-  if (state === 'done') orders.setUnit(unit, 'dropped', bin)
-  if (state === 'unknown') orders.setUnit(unit, 'doubtful', bin)
-  if (state === 'open') orders.setUnit(unit, 'running', bin)
+function claimUnit({ state: { orders } }: Context, unit: UnitRow, operation: OperationRow): void {
+  const { state: phase, bin } = operation
+  if (phase === 'done') orders.setUnit(unit, 'dropped', bin)
+  if (phase === 'unknown') orders.setUnit(unit, 'doubtful', bin)
+  if (phase === 'open') orders.setUnit(unit, 'running', bin)
 }
 
 /** Brings what controllers remember, and the cloud's stock does not include yet, into the books. */
 export function accountImported(context: Context): void {
-  for (const operation of context.journal.operations.imported()) account(context, operation)
+  for (const operation of context.state.operations.imported()) account(context, operation)
 }
 
 function account(context: Context, imported: OperationRow): void {
-  const { journal } = context
-  const isKnown = journal.controllers.isKnownOperation(imported.id)
+  const { state } = context
+  const isKnown = state.knownOperations.value('1', 'WHERE id = ?', imported.id) !== null
   const unit = recoveringUnit(context, imported)
   const place = placeOf(imported)
-  const operation: OperationRow = {
-    ...imported,
+  const operation = state.operations.change(imported.id, {
+    imported: false,
     // What the cloud counts as settled is not asked for again.
     state: imported.state === 'unknown' && isKnown ? 'settled' : imported.state,
     order_id: unit?.order_id ?? null,
     line_id: unit?.line_id ?? null,
     unit: unit?.unit ?? null,
-    product_id: (place && journal.stock.facing(place)?.product_id) ?? null,
-  }
-  journal.operations.account(operation)
+    product_id: (place && state.stock.facings.find(place)?.product_id) ?? null,
+  })
   if (!isKnown) tellOutcome(context, operation)
   if (operation.action !== 'dispense') return
   if (unit) claimUnit(context, unit, operation)
   switch (operation.state) {
     case 'done':
       if (isKnown) return
-      if (unit) journal.orders.addKnownDropped(unit.order_id, unit.line_id)
+      if (unit) state.orders.addKnownDropped(unit.order_id, unit.line_id)
       bookDrop(context, { ...operation, drops: 0 }, operation.drops, unit ? 1 : 0)
       return
     case 'unknown':
@@ -203,10 +204,10 @@ function tellOutcome({ ledger }: Context, { id, state }: OperationRow): void {
 }
 
 /** The unit that an operation was for, where its order is one of those that this hub recovers. */
-function recoveringUnit({ journal }: Context, { ref, action }: OperationRow): UnitRow | undefined {
+function recoveringUnit({ state }: Context, { ref, action }: OperationRow): UnitRow | undefined {
   const key = action === 'dispense' ? unitOfRef(ref ?? '') : undefined
-  if (!key || journal.orders.find(key.order_id)?.phase !== 'recovering') return undefined
-  return journal.orders
+  if (!key || state.orders.find(key.order_id)?.phase !== 'recovering') return undefined
+  return state.orders
     .units(key.order_id)
     .find((each) => each.line_id === key.line_id && each.unit === key.unit)
 }
@@ -216,18 +217,15 @@ function recoveringUnit({ journal }: Context, { ref, action }: OperationRow): Un
  * knows, and its money goes back.
  */
 export function recoverOrder(context: Context, orderId: string): void {
-  const { journal } = context
-  const order = journal.orders.find(orderId)
+  const { state } = context
+  const order = state.orders.find(orderId)
   if (!order) return
   giveUpRunning(context, orderId)
   completeUnits(context, orderId, 'doubtful')
   doubtUnits(context, orderId)
-  const dropped = journal.orders.units(orderId).filter((unit) => unit.state === 'dropped')
+  const dropped = state.orders.units(orderId).filter((unit) => unit.state === 'dropped')
   if (dropped.length === 0) return endOrder(context, orderId, 'failed', REPLACED)
-  const bins = new Set([
-    ...dropped.flatMap((unit) => unit.bin ?? []),
-    ...(JSON.parse(order.bins) as number[]),
-  ])
+  const bins = new Set([...dropped.flatMap((unit) => unit.bin ?? []), ...order.bins])
   prepareOrder(
     context,
     orderId,
@@ -236,15 +234,18 @@ export function recoverOrder(context: Context, orderId: string): void {
 }
 
 /** Counts the units as dropped that the cloud knows of and no operation in memory explains; `rest` are the others. */
-function completeUnits({ journal }: Context, orderId: string, rest: 'doubtful' | 'short'): void {
-  const [firstBin] = JSON.parse(journal.orders.find(orderId)?.bins ?? '[]') as number[]
-  for (const line of journal.orders.lines(orderId)) {
-    const mine = journal.orders.units(orderId).filter((unit) => unit.line_id === line.line_id)
+function completeUnits({ state }: Context, orderId: string, rest: 'doubtful' | 'short'): void {
+  const {
+    bins: [firstBin],
+    lines,
+  } = state.orders.find(orderId)!
+  for (const line of lines) {
+    const mine = state.orders.units(orderId).filter((unit) => unit.line_id === line.line_id)
     let known = line.known_dropped - mine.filter((unit) => unit.state === 'dropped').length
     for (const unit of mine) {
       if (unit.state !== 'waiting') continue
-      if (known-- > 0) journal.orders.setUnit(unit, 'dropped', firstBin ?? null)
-      else journal.orders.setUnit(unit, rest, null)
+      if (known-- > 0) state.orders.setUnit(unit, 'dropped', firstBin ?? null)
+      else state.orders.setUnit(unit, rest, null)
     }
   }
 }
@@ -255,29 +256,31 @@ function completeUnits({ journal }: Context, orderId: string, rest: 'doubtful' |
  * unknown outcome stands for that at each, until a count settles it (I1, I5).
  */
 function doubtUnits(context: Context, orderId: string): void {
-  const { journal } = context
-  const products = new Map(journal.orders.lines(orderId).map((line) => [line.line_id, line.product_id]))
-  for (const unit of journal.orders.units(orderId)) {
+  const { state } = context
+  const products = new Map(
+    (state.orders.find(orderId)?.lines ?? []).map((line) => [line.line_id, line.product_id]),
+  )
+  for (const unit of state.orders.units(orderId)) {
     if (unit.state !== 'doubtful' || isExplained(context, unit)) continue
-    const facings = journal.stock.ofProduct(products.get(unit.line_id) ?? 0)
+    const facings = state.stock.ofProduct(products.get(unit.line_id) ?? 0)
     const silent = facings.filter((facing) => facing.quantity > 0 && !remembersAll(context, facing))
-    if (silent.length === 0) journal.orders.setUnit(unit, 'short', null)
+    if (silent.length === 0) state.orders.setUnit(unit, 'short', null)
     for (const facing of silent) doubtFacing(context, facing, unit)
   }
 }
 
-const isExplained = ({ journal }: Context, unit: UnitRow): boolean =>
-  journal.operations.ofUnit(unit).some((operation) => operation.state === 'unknown')
+const isExplained = ({ state }: Context, unit: UnitRow): boolean =>
+  state.operations.ofUnit(unit).some((operation) => operation.state === 'unknown')
 
-function remembersAll({ journal, layout }: Context, facing: FacingRow): boolean {
+function remembersAll({ state, layout }: Context, facing: FacingRow): boolean {
   const controller = layout.controllerOf(cabinetDevice(facing.cabinet))
-  const known = controller === undefined ? undefined : journal.controllers.find(controller)
-  return known?.reconciled === 1 && known.continuous === 1
+  const known = controller === undefined ? undefined : state.controllers.find(controller)
+  return known?.reconciled === true && known.continuous
 }
 
 function doubtFacing(context: Context, facing: FacingRow, unit: UnitRow): void {
-  const { journal, runtime, layout, settings, cloud } = context
-  const doubted = journal.operations.unknown().filter((operation) => isAt(operation, facing)).length
+  const { state, runtime, layout, settings, cloud } = context
+  const doubted = state.operations.unknown().filter((operation) => isAt(operation, facing)).length
   if (doubted >= facing.quantity) return
   const device = cabinetDevice(facing.cabinet)
   const operation = {
@@ -293,7 +296,7 @@ function doubtFacing(context: Context, facing: FacingRow, unit: UnitRow): void {
     product_id: facing.product_id,
     intent_at: cloud.now(),
   } as const
-  journal.operations.insert({
+  state.operations.add({
     ...operation,
     controller: layout.controllerOf(device) ?? '',
     max_ms: settings.maxMs.dispense,

@@ -1,5 +1,4 @@
-import type { OperationRow } from '../../journal/operations.ts'
-import type { OrderRow } from '../../journal/orders.ts'
+import type { OperationRow, OrderRow } from '../../journal/tables.ts'
 import { reportAcceptance } from '../acceptance/protocol.ts'
 import type { Context } from '../context.ts'
 import { reportUnknown } from '../ledger.ts'
@@ -11,12 +10,12 @@ import { progressOf } from '../orders/orders.ts'
  * that lost nothing this is no news.
  */
 export function reportAgain(context: Context): void {
-  const { journal, settings, cloud } = context
+  const { state, settings, cloud } = context
   const since = cloud.now() - settings.reportAgainMs
-  for (const operation of journal.operations.unknown()) reportUnknown(context, operation)
-  for (const operation of journal.operations.settledSince(since)) reportSettled(context, operation)
-  for (const order of journal.orders.since(since)) reportOrder(context, order)
-  for (const { id, ended_at } of journal.acceptances.list())
+  for (const operation of state.operations.unknown()) reportUnknown(context, operation)
+  for (const operation of state.operations.settledSince(since)) reportSettled(context, operation)
+  for (const order of state.orders.since(since)) reportOrder(context, order)
+  for (const { id, ended_at } of state.acceptances.list())
     if ((ended_at ?? 0) >= since) reportAcceptance(context, id)
 }
 
@@ -26,14 +25,14 @@ function reportSettled({ ledger }: Context, { id, settled_by, happened }: Operat
     kind: 'operation.settled',
     operation_id: id,
     by: settled_by,
-    happened: happened === 1,
+    happened: happened,
   })
 }
 
-function reportOrder({ journal, ledger }: Context, order: OrderRow): void {
+function reportOrder({ state, ledger }: Context, order: OrderRow): void {
   const order_id = order.id
-  const bins = JSON.parse(order.bins) as number[]
-  const lines = progressOf(journal, order_id)
+  const bins = [...order.bins]
+  const lines = progressOf(state, order_id)
   const wasReady = order.ready_at !== null
   if (wasReady) ledger.report({ kind: 'order.ready', order_id, bins, lines })
   switch (order.phase) {

@@ -65,7 +65,7 @@ test('I8: an order that names a line twice becomes a dead letter, and those behi
   )
   expect(inbox.position().cursor).toBe(2)
   expect(inbox.deadLetters(10)).toMatchObject([
-    { seq: 1, error: expect.stringContaining('UNIQUE') as string },
+    { seq: 1, error: expect.stringContaining('names a line twice') as string },
   ])
   expect(bench.phase(1)).toBeUndefined()
   expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
@@ -80,7 +80,7 @@ test('I8: an order of more units than any hub holds becomes a dead letter before
   expect(inbox.deadLetters(10)).toMatchObject([
     { seq: 1, error: expect.stringContaining('1200 units') as string },
   ])
-  expect(bench.journal.prepare('SELECT count(*) FROM units').pluck().get()).toBe(1)
+  expect(bench.journal.prepare('SELECT count(*) FROM orders').pluck().get()).toBe(1)
   expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
 })
 
@@ -111,7 +111,7 @@ test.each(['new', 'live'] as const)(
     )
     const inbox = received(bench, [bench.snapshot({ orders, config: { ...config, disabled_bins: [2] } })])
     expect(inbox.deadLetters(10)).toMatchObject([
-      { seq: 1, error: expect.stringContaining('UNIQUE') as string },
+      { seq: 1, error: expect.stringContaining('names a line twice') as string },
     ])
     expect(JSON.parse(inbox.deadLetters(1)[0]!.body)).toMatchObject({
       kind: 'order.queued',

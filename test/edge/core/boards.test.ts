@@ -1,13 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { createJournal, pruneJournal } from '../../../edge/journal/journal.ts'
+import { loadState } from '../../../edge/journal/state.ts'
+import { openStore } from '../../../edge/journal/store.ts'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
 import { uuid } from '../../support/uuid.ts'
 import { HubBench } from './hub-bench.ts'
 
 const alarmCodes = (bench: HubBench): string[] =>
   bench.entries('alarm').map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
-const pruneTo = ({ store }: HubBench, kept: number): void =>
-  store.transact(() => pruneJournal(createJournal(store, []), kept))
+/** Deletes old rows, as housekeeping does before the next start. */
+function pruneTo({ journal: database }: HubBench, kept: number): void {
+  const store = openStore({ path: ':memory:', database, checkpoint: noCheckpoint, log: silentLog })
+  store.transact(() => loadState(store, []).prune(kept))
+}
 
 /** Of what a hub knows: what another board must not change. */
 const books = (bench: HubBench) => ({ stock: bench.stock(), orders: bench.core.orders() })

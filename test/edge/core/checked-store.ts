@@ -1,23 +1,42 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
-import type { Kept, Store } from '../../../edge/journal/store.ts'
+import { Rows } from '../../../edge/journal/rows.ts'
+import type { Store } from '../../../edge/journal/store.ts'
+import type { Table } from '../../../edge/journal/table.ts'
 
-/** A store that reads again whatever is asked of what it keeps, and fails where its tables say otherwise. */
+/** A store that compares the rows in memory with their tables after each transaction, and fails if they differ. */
 export function checkedStore(store: Store): Store {
-  const checked = <Key extends unknown[], T>(kept: Kept<Key, T>, read: (...key: Key) => T): Kept<Key, T> => ({
-    get(...key) {
-      const found = kept.get(...key)
-      const again = read(...key)
-      // It is asked a hundred thousand times: the one that tells what differs takes ten times as long.
-      if (!isDeepStrictEqual(found, again))
-        expect(found, 'what is kept in memory is what the tables hold').toEqual(again)
-      return found
-    },
-    forget: kept.forget,
-  })
+  const registered: Rows<Table>[] = []
+  let depth = 0
+  function check(): void {
+    for (const rows of registered) {
+      const { name, key, live } = rows.table
+      const keyOf = (row: object): string =>
+        JSON.stringify(key.map((column) => (row as Record<string, unknown>)[column]))
+      const stored = new Map(rows.select('').map((row) => [keyOf(row), row]))
+      const known = rows.all().filter((row) => name !== 'bins' || stored.has(keyOf(row)))
+      const inTable = known.map((row) => stored.get(keyOf(row)))
+      // `toEqual` finds the difference, and takes ten times as long.
+      if (!isDeepStrictEqual(known, inTable))
+        expect(known, `the rows in memory are those of table ${name}`).toEqual(inTable)
+      if (live === undefined)
+        expect(stored.size, `all rows of table ${name} are in memory`).toBe(known.length)
+    }
+  }
   return {
     ...store,
-    keep: (read) => checked(store.keep(read), read),
-    keepBy: (read) => checked(store.keepBy(read), read),
+    onSave(rows) {
+      if (rows instanceof Rows) registered.push(rows as Rows<Table>)
+      store.onSave(rows)
+    },
+    transact(work) {
+      depth += 1
+      try {
+        return store.transact(work)
+      } finally {
+        depth -= 1
+        if (depth === 0 && !store.db.inTransaction) check()
+      }
+    },
   }
 }

@@ -78,10 +78,9 @@ test('I1: a controller whose word finds no room has not been met: what it alone 
   // Refused as long as a cabinet is awaited that may know better.
   expect(bench.core.restartLedger('fork', 'ahead')).toBe(false)
   fill(bench)
-  const store = bench.journal
-    .prepare<[], string>("SELECT value FROM meta WHERE key = 'store_id'")
-    .pluck()
-    .get()!
+  const store = JSON.parse(
+    bench.journal.prepare<[], string>("SELECT value FROM meta WHERE key = 'store_id'").pluck().get()!,
+  ) as string
   const identity = {
     bootId: '0'.repeat(8),
     memoryId: '1'.repeat(8),

@@ -293,6 +293,14 @@ export class HubBench {
       .get(orderNumber)
   }
 
+  /** Changes the journal by a statement, as if it had happened otherwise. */
+  rewrite(sql: string, ...parameters: unknown[]): void {
+    this.store.transact(() => {
+      this.journal.prepare<unknown[]>(sql).run(...parameters)
+      this.store.reread()
+    })
+  }
+
   /** Motions of devices (not what people did), in the order in which they happened. */
   motions(): Act[] {
     return this.room.actuations().filter((act) => act.operation_id !== undefined)

@@ -145,7 +145,7 @@ test('orders that ended and units that fell long ago are not reported again', ()
     ['orders', 'ended_at'],
     ['stock_ledger', 'at'],
   ])
-    bench.journal.prepare(`UPDATE ${table} SET ${column} = ${column} - ?`).run(49 * 3_600_000)
+    bench.rewrite(`UPDATE ${table} SET ${column} = ${column} - ?`, 49 * 3_600_000)
   acknowledgeAll(bench)
   bench.core.restartLedger('the cloud was restored')
   expect(bench.kinds()).toEqual(['snapshot', 'order.ready'])

@@ -101,7 +101,7 @@ test('a cloud that has lost what was reported hears again how operations were se
   bench.core.restartLedger('the cloud was restored')
   expect(bench.entries('operation.unknown')).toEqual([])
   expect(bench.entries('operation.settled')).toMatchObject([{ operation_id, by: 'person', happened: true }])
-  bench.journal.prepare('UPDATE operations SET ended_at = ended_at - ?').run(49 * 3_600_000)
+  bench.rewrite('UPDATE operations SET ended_at = ended_at - ?', 49 * 3_600_000)
   bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
   bench.core.restartLedger('the cloud was restored')
   expect(bench.entries('operation.settled')).toEqual([])

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { laterDropId, spread } from '../../../edge/core/stock.ts'
 import { ApplyError } from '../../../edge/journal/inbox.ts'
-import type { FacingRow } from '../../../edge/journal/stock.ts'
+import type { FacingRow } from '../../../edge/journal/tables.ts'
 import { locationKey } from '../../../protocol/model/location.ts'
 import type { CloudEntry, Facing } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuid } from '../../support/uuid.ts'
@@ -89,7 +89,7 @@ const facings = fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLen
     shelf: 1,
     row: index + 1,
     product_id: 1,
-    is_primary: index === 0 ? 1 : 0,
+    is_primary: index === 0,
     quantity,
     capacity: 12,
   })),

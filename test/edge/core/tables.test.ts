@@ -6,7 +6,7 @@ import type { BinAction } from '../../../edge/core/step.ts'
 import { chooseFacing, type Attempt, type FacingView } from '../../../edge/core/orders/facing-choice.ts'
 import { hindrance } from '../../../edge/core/bins/bin.ts'
 import { handshakes, judge, resolve } from '../../../edge/core/operations/reconciliation.ts'
-import type { OrderPhase } from '../../../edge/journal/orders.ts'
+import type { OrderPhase } from '../../../edge/journal/tables.ts'
 import { actions, operationStates } from '../../../protocol/serial/frames.ts'
 import { uuid } from '../../support/uuid.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDeadLetters } from '../../../edge/journal/dead-letters.ts'
+import { DeadLetters } from '../../../edge/journal/dead-letters.ts'
 import { createInbox } from '../../../edge/journal/inbox.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore } from '../../../edge/journal/store.ts'
@@ -17,7 +17,7 @@ function setUp() {
   const store = openStore({ path: ':memory:', checkpoint, log: silentLog })
   const runtime = fakeRuntime()
   const told: number[] = []
-  const letters = createDeadLetters(store)
+  const letters = new DeadLetters(store)
   const open = (software: string) =>
     createInbox(store, runtime, silentLog, {
       software,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createInbox } from '../../../edge/journal/inbox.ts'
-import { createJournal } from '../../../edge/journal/journal.ts'
+import { loadState } from '../../../edge/journal/state.ts'
 import { createOutbox } from '../../../edge/journal/outbox.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
@@ -22,7 +22,7 @@ function start(path: string): Store {
   const store = openStore({ path, checkpoint: noCheckpoint, log: silentLog })
   createOutbox(store, runtime)
   createInbox(store, runtime, silentLog)
-  createJournal(store, [1, 2, 3, 4])
+  loadState(store, [1, 2, 3, 4])
   return store
 }
 

@@ -15,10 +15,8 @@ import { silentLog } from '../../../protocol/model/log.ts'
  * that this test prints. From the first release on, a change needs a step of its own; a released line never changes.
  */
 const pinned: Record<string, string> = {
-  business: '761fb9813bf5c726',
-  streams: 'a027bdb137da5693',
-  acceptances: 'd434470dd732b67b',
-  products: 'e4e43a0fdf44cc9f',
+  business: '5af3e1c882ac7397',
+  streams: '7d3fa0264e14799e',
 }
 
 test('each step of the journal has the digest that is pinned for it', () => {
@@ -68,7 +66,7 @@ test('the journal of another hub is refused by its number, and each byte of it s
 test.each([
   ['a column that was added', 'ALTER TABLE orders ADD COLUMN note TEXT', 'orders'],
   ['a column that was removed', 'ALTER TABLE alarms DROP COLUMN detail', 'alarms'],
-  ['an index that was removed', 'DROP INDEX orders_unfinished', 'orders'],
+  ['an index that was removed', 'DROP INDEX stock_ledger_counts', 'stock_ledger'],
   ['a table that was removed', 'DROP TABLE held_entries', 'held_entries'],
 ])('%s by hand ends the start, and each byte of the journal stays', (_, statement, table) => {
   open(1).close()

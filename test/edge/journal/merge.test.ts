@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createJournal } from '../../../edge/journal/journal.ts'
+import { loadState } from '../../../edge/journal/state.ts'
 import { createOutbox, type Outbox } from '../../../edge/journal/outbox.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
@@ -132,7 +132,7 @@ test('under a new epoch what was sent under the former one may be replaced', () 
 
 test('a hub that has never heard the cloud holds one state of each sensor, and each act of a person', () => {
   const store = storeOn()
-  const { held } = createJournal(store, [1])
+  const { held } = loadState(store, [1])
   store.transact(() => {
     for (let change = 0; change < 500; change += 1) held.hold(bin(1, change % 2 === 0 ? 'open' : 'free'))
     held.hold(local())

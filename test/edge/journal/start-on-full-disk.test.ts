@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
-import { createJournal } from '../../../edge/journal/journal.ts'
+import { loadState } from '../../../edge/journal/state.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
@@ -50,28 +50,31 @@ service('tmpfs')('an update whose tables find no room on a full disk gets that o
   const store = open()
   const reader = open()
   // As the version before left it.
-  store.db.exec('DROP TABLE products; PRAGMA user_version = 3')
+  store.db.exec(
+    `DROP TABLE stream_positions; DROP TABLE outbox_ledger; DROP TABLE outbox_telemetry; DROP TABLE ledger_epochs;
+     DROP TABLE inbox_position; DROP TABLE inbox_left_epochs; PRAGMA user_version = 1`,
+  )
   fillUp(store, reader)
   store.close()
   const updated = open()
-  expect(updated.db.pragma('user_version', { simple: true })).toBe(4)
+  expect(updated.db.pragma('user_version', { simple: true })).toBe(2)
   expect(updated.isFull()).toBe(true)
   expect(existsSync(join(disk, 'hub.sqlite.ballast'))).toBe(false)
 })
 
 service('tmpfs')('a bin that is new to the hub needs no room at the start', () => {
   const store = open()
-  createJournal(store, [1])
+  loadState(store, [1])
   const reader = open()
   fillUp(store, reader)
   store.close()
   const full = open()
-  const { bins } = createJournal(full, [2, 1])
+  const { bins } = loadState(full, [2, 1])
   expect(bins.all()).toMatchObject([
     { number: 1, order_id: null, failures: 0 },
     { number: 2, order_id: null, failures: 0 },
   ])
   rmSync(join(disk, 'waste'))
-  full.transact(() => bins.setFault({ number: 2, failures: 1, fault: 'open_door:timeout' }))
-  expect(createJournal(full, [1, 2]).bins.all()[1]).toMatchObject({ number: 2, failures: 1 })
+  full.transact(() => bins.change(2, { failures: 1, fault: 'open_door:timeout' }))
+  expect(loadState(full, [1, 2]).bins.all()[1]).toMatchObject({ number: 2, failures: 1 })
 })

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createMeta, type Meta } from '../../../edge/journal/meta.ts'
+import type { Facts } from '../../../edge/journal/facts.ts'
+import { loadState } from '../../../edge/journal/state.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import { storedConfig, StoreError } from '../../../edge/management/stored-config.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
@@ -22,20 +23,20 @@ const config: HubConfig = {
 let folder: string
 let path: string
 let store: Store
-let meta: Meta
+let facts: Facts
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'larder-stored-'))
   path = join(folder, 'hub.sqlite')
   store = openStore({ path, checkpoint: noCheckpoint, log: silentLog })
-  meta = createMeta(store)
+  facts = loadState(store, []).facts
 })
 afterEach(() => {
   store.close()
   rmSync(folder, { recursive: true })
 })
 
-const heard = (value: HubConfig) => store.transact(() => meta.setConfig(value))
+const heard = (value: HubConfig) => store.transact(() => facts.setConfig(value))
 
 describe('the stored configuration', () => {
   test('a bin is disabled and enabled again, and nothing else changes', () => {
@@ -43,11 +44,11 @@ describe('the stored configuration', () => {
     const stored = storedConfig(path)
     expect(stored.disabledBins()).toEqual([4])
     expect(stored.setEnabled(2, false)).toEqual([2, 4])
-    expect(createMeta(store).config()).toEqual({ ...config, disabled_bins: [2, 4] })
+    expect(loadState(store, []).facts.config()).toEqual({ ...config, disabled_bins: [2, 4] })
     expect(stored.setEnabled(2, false)).toEqual([2, 4])
     expect(stored.setEnabled(4, true)).toEqual([2])
     expect(stored.setEnabled(4, true)).toEqual([2])
-    expect(createMeta(store).config()).toEqual({ ...config, disabled_bins: [2] })
+    expect(loadState(store, []).facts.config()).toEqual({ ...config, disabled_bins: [2] })
     expect(stored.disabledBins()).toEqual([2])
   })
 
@@ -56,7 +57,7 @@ describe('the stored configuration', () => {
     store.close()
     storedConfig(path).setEnabled(1, false)
     store = openStore({ path, checkpoint: noCheckpoint, log: silentLog })
-    expect(createMeta(store).config()?.disabled_bins).toEqual([1, 4])
+    expect(loadState(store, []).facts.config()?.disabled_bins).toEqual([1, 4])
   })
 
   test('it is read while the hub holds its journal’s write lock; written then it is refused, in words', () => {
@@ -85,7 +86,7 @@ describe('the stored configuration', () => {
     heard(config)
     store.db.pragma('user_version = 1000')
     expect(() => storedConfig(path).setEnabled(1, false)).toThrow(/version 1000/)
-    expect(meta.config()).toEqual(config)
+    expect(facts.config()).toEqual(config)
   })
 
   test('a configuration of another shape is refused and left alone', () => {
