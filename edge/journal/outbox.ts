@@ -86,177 +86,208 @@ const parsedRow = ({ seq, body }: { seq: number; body: string }) => ({
   entry: JSON.parse(body) as HubEntry,
 })
 
-/** The hub's senders' store, on tables `outbox_ledger`, `outbox_telemetry`, `stream_positions` and `ledger_epochs`. */
-export function createOutbox(
+/** The outbox, in the tables `outbox_ledger`, `outbox_telemetry`, `stream_positions` and `ledger_epochs`. */
+export const createOutbox = (
   store: Store,
   { random }: { random: Random },
   settings: OutboxSettings = defaultOutboxSettings,
-): Outbox {
-  const statements = statementsOf(store)
-  const tables = { ledger: tableOf(store, 'ledger'), telemetry: tableOf(store, 'telemetry') }
-  const listeners: ((stream: OutboxStream) => void)[] = []
-  const telemetry: TelemetryEntry[] = []
-  /** Through which entry the telemetry is acknowledged; it is deleted with what is written next. */
-  let telemetryTaken = 0
+): Outbox => new JournalOutbox(store, random, settings)
 
-  const mintEpoch = (): string => randomHex(random, 16)
-  const mintTag = (): number => tagOf(random.bytes(4))
-
-  store.transact(() => {
-    for (const stream of streams)
-      if (statements.position.get(stream) === undefined) {
-        const epoch = mintEpoch()
-        statements.create.run(stream, epoch)
-        if (stream === 'ledger') statements.learnEpoch.run(epoch)
-      }
-  })
-  const positions = { ledger: load('ledger'), telemetry: load('telemetry') }
-
+class JournalOutbox implements Outbox {
+  readonly #store: Store
+  readonly #random: Random
+  readonly #settings: OutboxSettings
+  readonly #statements
+  readonly #tables
+  readonly #positions: Record<OutboxStream, SenderPosition>
+  readonly #listeners: ((stream: OutboxStream) => void)[] = []
+  readonly #telemetry: TelemetryEntry[] = []
+  /** Through which entry the telemetry is acknowledged; the next write deletes it. */
+  #telemetryTaken = 0
   /** Through which entry the ledger may have been sent. Nobody knows what an earlier life has sent. */
-  let sentThrough = position('ledger').last
+  #sentThrough: number
 
-  function load(stream: OutboxStream): SenderPosition {
-    const stored = statements.position.get(stream)!
-    return { ...stored, last: tables[stream].last.get() ?? stored.base }
-  }
-
-  function position(stream: OutboxStream): SenderPosition {
-    return positions[stream]
-  }
-
-  /** Changes a position in memory, in the transaction under way. */
-  function move(stream: OutboxStream, values: Partial<SenderPosition>): void {
-    const before = positions[stream]
-    store.note({ undo: () => void (positions[stream] = before), again: () => {} })
-    positions[stream] = { ...before, ...values }
-  }
-
-  /** Removes the entry that this one replaces, and closes the gap. */
-  function replace(body: HubEntry): void {
-    if (mergeKey(body) === undefined) return
-    const tail = statements.tail.all(sentThrough, MERGED_ENTRIES)
-    const replaced = replacedBy(tail.map(parsedRow), body)
-    if (!replaced) return
-    statements.removeOne.run(replaced.seq)
-    const behind = tail.filter(({ seq }) => seq > replaced.seq).toReversed()
-    for (const { seq } of behind) statements.moveUp.run(seq)
-    move('ledger', { last: positions.ledger.last - 1 })
-  }
-
-  const announce = (stream: OutboxStream): void =>
-    store.afterCommit(() => {
-      for (const listener of listeners) listener(stream)
+  constructor(store: Store, random: Random, settings: OutboxSettings) {
+    this.#store = store
+    this.#random = random
+    this.#settings = settings
+    this.#statements = statementsOf(store)
+    this.#tables = { ledger: tableOf(store, 'ledger'), telemetry: tableOf(store, 'telemetry') }
+    store.transact(() => {
+      for (const stream of streams)
+        if (this.#statements.position.get(stream) === undefined) {
+          const epoch = this.#mintEpoch()
+          this.#statements.create.run(stream, epoch)
+          if (stream === 'ledger') this.#statements.learnEpoch.run(epoch)
+        }
     })
-
-  function tagAt(stream: OutboxStream, seq: number): number | undefined {
-    const { base, baseTag } = positions[stream]
-    if (seq <= base) return seq === base ? baseTag : undefined
-    return tables[stream].tag.get(seq)
+    this.#positions = { ledger: this.#load('ledger'), telemetry: this.#load('telemetry') }
+    this.#sentThrough = this.#positions.ledger.last
   }
 
-  function insert(stream: OutboxStream, body: HubEntry | TelemetryEntry): void {
-    const last = positions[stream].last + 1
-    tables[stream].insert.run(last, mintTag(), JSON.stringify(body))
-    move(stream, { last })
+  append(stream: OutboxStream, body: HubEntry | TelemetryEntry): void {
+    if (stream === 'telemetry') {
+      this.#telemetry.push(body as TelemetryEntry)
+      if (this.#telemetry.length > this.#settings.telemetryEntries) this.#telemetry.shift()
+      return
+    }
+    this.#store.transact(() => {
+      this.#replace(body as HubEntry)
+      this.#insert(stream, body)
+      this.#announce(stream)
+    })
   }
 
-  /** In the transaction under way. */
-  function removeThrough(stream: OutboxStream, through: number): void {
-    const tag = through > positions[stream].base ? tagAt(stream, through) : undefined
-    if (tag === undefined) return
-    tables[stream].remove.run(through)
-    statements.rebase.run(through, tag, stream)
-    move(stream, { base: through, baseTag: tag })
+  position(stream: OutboxStream): SenderPosition {
+    return this.#positions[stream]
   }
 
-  /** False if the storage fails: it will be done with what comes next. */
-  function ifRoom(work: () => void): boolean {
-    try {
-      store.transact(work)
-      return true
-    } catch (error) {
-      if (error instanceof StorageError) return false
-      throw error
+  read(stream: OutboxStream, first: number, count: number): OutboxSlice {
+    const rows = this.#tables[stream].read.all(first, count)
+    if (stream === 'ledger') this.#sentThrough = Math.max(this.#sentThrough, first + rows.length - 1)
+    return {
+      entries: rows.map(([tag, body]) => ({ tag, body })),
+      previousTag: this.tagAt(stream, first - 1) ?? 0,
+      oldest: this.#positions[stream].base + 1,
     }
   }
 
-  return {
-    append(stream: OutboxStream, body: HubEntry | TelemetryEntry): void {
-      if (stream === 'telemetry') {
-        telemetry.push(body as TelemetryEntry)
-        if (telemetry.length > settings.telemetryEntries) telemetry.shift()
-        return
-      }
-      store.transact(() => {
-        replace(body as HubEntry)
-        insert(stream, body)
-        announce(stream)
-      })
-    },
-    position,
-    read(stream, first, count) {
-      const rows = tables[stream].read.all(first, count)
-      if (stream === 'ledger') sentThrough = Math.max(sentThrough, first + rows.length - 1)
-      return {
-        entries: rows.map(([tag, body]) => ({ tag, body })),
-        previousTag: tagAt(stream, first - 1) ?? 0,
-        oldest: position(stream).base + 1,
-      }
-    },
-    tagAt,
-    forget(stream, through) {
-      if (stream === 'ledger') ifRoom(() => removeThrough(stream, through))
-      else telemetryTaken = Math.max(telemetryTaken, through)
-    },
-    newEpoch(stream, first = []) {
-      store.transact(() => {
-        if (stream === 'telemetry') removeThrough(stream, telemetryTaken)
-        else tables.ledger.removeKind.run('snapshot' satisfies HubEntry['kind'])
-        const epoch = mintEpoch()
-        tables[stream].renumber.run(first.length)
-        tables[stream].makePositive.run()
-        for (const [index, body] of first.entries())
-          tables[stream].insert.run(index + 1, mintTag(), JSON.stringify(body))
-        statements.restart.run(epoch, stream)
-        if (stream === 'ledger') statements.learnEpoch.run(epoch)
-        move(stream, load(stream))
-        if (stream === 'telemetry') telemetryTaken = 0
-        else sentThrough = 0
-        announce(stream)
-      })
-    },
-    waitingDrops: () => new Set(statements.waitingDrops.all('stock.dropped')),
-    knownEpochs: () => statements.epochs.all(),
-    disown() {
-      store.transact(() => {
-        removeThrough('ledger', position('ledger').last)
-        statements.forgetEpochs.run()
-      })
-    },
-    isLedgerFull() {
-      const { base, last } = positions.ledger
-      return store.isFull() || store.failure() !== undefined || last - base >= settings.ledgerEntries
-    },
-    onAppended(listener) {
-      listeners.push(listener)
-    },
-    redate(correct) {
-      store.afterCommit(() => {
-        for (const entry of telemetry) entry.at = correct(entry.at)
-      })
-    },
-    flush() {
-      // A full disk leaves its last room to what must not be lost.
-      const count = store.isFull() ? 0 : telemetry.length
-      if (count === 0 && telemetryTaken <= positions.telemetry.base) return
-      ifRoom(() => {
-        for (const entry of telemetry.slice(0, count)) insert('telemetry', entry)
-        const { last } = positions.telemetry
-        removeThrough('telemetry', Math.max(telemetryTaken, last - settings.telemetryEntries))
-        store.afterCommit(() => telemetry.splice(0, count))
-        if (count > 0) announce('telemetry')
-      })
-    },
+  tagAt(stream: OutboxStream, seq: number): number | undefined {
+    const { base, baseTag } = this.#positions[stream]
+    if (seq <= base) return seq === base ? baseTag : undefined
+    return this.#tables[stream].tag.get(seq)
+  }
+
+  forget(stream: OutboxStream, through: number): void {
+    if (stream === 'ledger') this.#ifRoom(() => this.#removeThrough(stream, through))
+    else this.#telemetryTaken = Math.max(this.#telemetryTaken, through)
+  }
+
+  newEpoch(stream: OutboxStream, first: readonly HubEntry[] = []): void {
+    const { restart, learnEpoch } = this.#statements
+    const { insert, renumber, makePositive } = this.#tables[stream]
+    this.#store.transact(() => {
+      if (stream === 'telemetry') this.#removeThrough(stream, this.#telemetryTaken)
+      else this.#tables.ledger.removeKind.run('snapshot' satisfies HubEntry['kind'])
+      const epoch = this.#mintEpoch()
+      renumber.run(first.length)
+      makePositive.run()
+      for (const [index, body] of first.entries())
+        insert.run(index + 1, this.#mintTag(), JSON.stringify(body))
+      restart.run(epoch, stream)
+      if (stream === 'ledger') learnEpoch.run(epoch)
+      this.#move(stream, this.#load(stream))
+      if (stream === 'telemetry') this.#telemetryTaken = 0
+      else this.#sentThrough = 0
+      this.#announce(stream)
+    })
+  }
+
+  waitingDrops(): ReadonlySet<string> {
+    return new Set(this.#statements.waitingDrops.all('stock.dropped'))
+  }
+
+  knownEpochs(): string[] {
+    return this.#statements.epochs.all()
+  }
+
+  disown(): void {
+    this.#store.transact(() => {
+      this.#removeThrough('ledger', this.#positions.ledger.last)
+      this.#statements.forgetEpochs.run()
+    })
+  }
+
+  isLedgerFull(): boolean {
+    const { base, last } = this.#positions.ledger
+    const isCrowded = last - base >= this.#settings.ledgerEntries
+    return isCrowded || this.#store.isFull() || this.#store.failure() !== undefined
+  }
+
+  onAppended(listener: (stream: OutboxStream) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  redate(correct: (at: number) => number): void {
+    this.#store.afterCommit(() => {
+      for (const entry of this.#telemetry) entry.at = correct(entry.at)
+    })
+  }
+
+  flush(): void {
+    // A full disk leaves its last room to what must not be lost.
+    const count = this.#store.isFull() ? 0 : this.#telemetry.length
+    if (count === 0 && this.#telemetryTaken <= this.#positions.telemetry.base) return
+    this.#ifRoom(() => {
+      for (const entry of this.#telemetry.slice(0, count)) this.#insert('telemetry', entry)
+      const overwritten = this.#positions.telemetry.last - this.#settings.telemetryEntries
+      this.#removeThrough('telemetry', Math.max(this.#telemetryTaken, overwritten))
+      this.#store.afterCommit(() => this.#telemetry.splice(0, count))
+      if (count > 0) this.#announce('telemetry')
+    })
+  }
+
+  #load(stream: OutboxStream): SenderPosition {
+    const stored = this.#statements.position.get(stream)!
+    return { ...stored, last: this.#tables[stream].last.get() ?? stored.base }
+  }
+
+  /** Changes a position in memory, in the transaction under way. */
+  #move(stream: OutboxStream, values: Partial<SenderPosition>): void {
+    const before = this.#positions[stream]
+    this.#store.note({ undo: () => void (this.#positions[stream] = before), again: () => {} })
+    this.#positions[stream] = { ...before, ...values }
+  }
+
+  /** Removes the entry that this one replaces, and closes the gap. */
+  #replace(body: HubEntry): void {
+    if (mergeKey(body) === undefined) return
+    const { tail: newest, removeOne, moveUp } = this.#statements
+    const tail = newest.all(this.#sentThrough, MERGED_ENTRIES)
+    const replaced = replacedBy(tail.map(parsedRow), body)
+    if (!replaced) return
+    removeOne.run(replaced.seq)
+    const behind = tail.filter(({ seq }) => seq > replaced.seq).toReversed()
+    for (const { seq } of behind) moveUp.run(seq)
+    this.#move('ledger', { last: this.#positions.ledger.last - 1 })
+  }
+
+  #insert(stream: OutboxStream, body: HubEntry | TelemetryEntry): void {
+    const last = this.#positions[stream].last + 1
+    this.#tables[stream].insert.run(last, this.#mintTag(), JSON.stringify(body))
+    this.#move(stream, { last })
+  }
+
+  /** In the transaction under way. */
+  #removeThrough(stream: OutboxStream, through: number): void {
+    const tag = through > this.#positions[stream].base ? this.tagAt(stream, through) : undefined
+    if (tag === undefined) return
+    this.#tables[stream].remove.run(through)
+    this.#statements.rebase.run(through, tag, stream)
+    this.#move(stream, { base: through, baseTag: tag })
+  }
+
+  #announce(stream: OutboxStream): void {
+    this.#store.afterCommit(() => {
+      for (const listener of this.#listeners) listener(stream)
+    })
+  }
+
+  /** If the storage fails, the work is done with the next write. */
+  #ifRoom(work: () => void): void {
+    try {
+      this.#store.transact(work)
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+    }
+  }
+
+  #mintEpoch(): string {
+    return randomHex(this.#random, 16)
+  }
+
+  #mintTag(): number {
+    return tagOf(this.#random.bytes(4))
   }
 }
 

@@ -206,7 +206,7 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
   index<Value>(valueOf: (row: RowOf<T>) => Value | undefined): (value: Value) => readonly RowOf<T>[] {
     const index = new Index<RowOf<T>, Value>(valueOf)
     for (const [key, row] of this.#rows) index.replace(key, undefined, row)
-    this.#indexes.push(index as Index<RowOf<T>, unknown>)
+    this.#indexes.push(index)
     return (value) => index.get(value, this.#compare)
   }
 
@@ -225,7 +225,7 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
         .all()
         .map((row) => row[column!]),
     )
-    for (const each of [...this.#rows.keys()])
+    for (const each of this.#rows.keys())
       if (!kept.has(each) && !this.#unsaved.has(each)) this.#replace(each, undefined)
   }
 
@@ -283,7 +283,7 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
       const row = this.#rows.get(text)
       const stored = storedRow(this.table, row ?? version)
       if (row === undefined) this.run(this.#deletion, stored)
-      else if (this.run(this.#update, stored) === 0) super.add(row as NewRow<T>)
+      else if (this.run(this.#update, stored) === 0) super.add(row)
     }
   }
 

@@ -296,7 +296,7 @@ export class HubBench {
   /** Changes the journal by a statement, as if it had happened otherwise. */
   rewrite(sql: string, ...parameters: unknown[]): void {
     this.store.transact(() => {
-      this.journal.prepare<unknown[]>(sql).run(...parameters)
+      this.journal.prepare(sql).run(...parameters)
       this.store.reread()
     })
   }
