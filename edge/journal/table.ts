@@ -35,8 +35,12 @@ export const json = <T>(): Required<T> =>
   column('TEXT', {
     codec: { read: (stored) => JSON.parse(String(stored)) as T, write: (value) => JSON.stringify(value) },
   })
-export const nullable = <T>(of: Required<T>): Column<T | null, true> =>
-  ({ ...of, isNullable: true, isOptional: true, initial: null })
+export const nullable = <T>(of: Required<T>): Column<T | null, true> => ({
+  ...of,
+  isNullable: true,
+  isOptional: true,
+  initial: null,
+})
 export const initially = <T>(initial: NoInfer<T>, of: Required<T>): Column<T, true> => ({
   ...of,
   isOptional: true,

@@ -76,7 +76,11 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
     folder,
     runtime,
     hardware: JSON.parse(readFileSync(hardware, 'utf8')) as z.input<typeof HardwareDescription>,
-    run: { cloud: { GUESTS_PER_MINUTE: '1000000' }, simulator: { SIMULATOR_SPEED: '50' }, edge: { CLOSE_AFTER_EMPTY_MS: '100' } },
+    run: {
+      cloud: { GUESTS_PER_MINUTE: '1000000' },
+      simulator: { SIMULATOR_SPEED: '50' },
+      edge: { CLOSE_AFTER_EMPTY_MS: '100' },
+    },
     hubProgram: await packagedHub(join(folder, 'package')),
   })
   const idle = launch('idle-process')
