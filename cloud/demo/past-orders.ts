@@ -1,7 +1,7 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { addDays, weekdayOf } from '../platform/calendar/days.ts'
 import { localDay, startOfDay } from '../platform/calendar/zone.ts'
-import { discountedPrice, priceOrder } from '../commerce/catalogue/pricing.ts'
+import { discountedPrice, priceOrder, type PricedOrder } from '../commerce/catalogue/pricing.ts'
 import { identityOf } from '../commerce/processors/processor.ts'
 import { chooseDeals, type Plan } from '../commerce/deals/engine/apply-deal.ts'
 import { totalOf, type Deal } from '../commerce/deals/engine/deal.ts'
@@ -75,15 +75,11 @@ function addDay(books: Books, options: PastOptions, daysAgo: number): void {
   for (const at of times.toSorted((a, b) => a - b)) addOrder(books, options, at)
 }
 
-function addOrder(
-  books: Books,
-  { runtime, seeded, chance, users, ids, deals }: PastOptions,
-  at: number,
-): void {
+function addOrder(books: Books, options: PastOptions, at: number): void {
+  const { runtime, seeded, chance, users, ids, deals } = options
   const id = ids.order++
   const userId = chance.pick(users)
-  const chosen = choose(seeded.products, chance)
-  const lines = chosen.map((product) => ({
+  const lines = choose(seeded.products, chance).map((product) => ({
     product,
     quantity: chance.fraction() < 0.8 ? 1 : chance.between(2, 3),
   }))
@@ -97,7 +93,7 @@ function addOrder(
     })),
     seeded.hub.taxMillipercent,
   )
-  const bin = chance.between(1, 4)
+  const bins = JSON.stringify([chance.between(1, 4)])
   const paidAt = at + chance.between(1, 6) * MINUTE
   const readyAt = paidAt + chance.between(20, 90) * 1000
   books.orders.push({
@@ -119,40 +115,23 @@ function addOrder(
     version: 7,
     reserved_bin: null,
     open_when_ready: 0,
-    bins: JSON.stringify([bin]),
+    bins,
     queued_order: null,
     failure_reason: null,
     created_at: at,
-    updated_at: readyAt + MINUTE,
     queued_at: paidAt,
     preparing_at: paidAt + 1000,
     ready_at: readyAt,
-    collected_at: readyAt + MINUTE,
-    finished_at: readyAt + MINUTE,
+    ...collected(readyAt + MINUTE),
   })
-  for (const [index, { product, quantity }] of lines.entries()) {
-    const price = priced.lines[index]!
+  for (const [index, { product, quantity }] of lines.entries())
     books.items.push({
       id: ids.item++,
       order_id: id,
-      product_id: product.id,
-      qty: quantity,
-      upc: product.upc,
-      name: product.name,
       sold_name_id: books.soldNames.get(product.id)!,
-      image_url: product.image,
-      unit_price_original: price.unitPriceOriginal,
-      unit_price: price.unitPrice,
-      purchase_price: product.cost,
-      net: price.net,
-      tax: price.tax,
-      reserved: 0,
-      qty_dropped: quantity,
-      qty_doubtful: 0,
-      refunded_quantity: 0,
-      bins: JSON.stringify([bin]),
+      ...soldItem(product, quantity, priced.lines[index]!),
+      bins,
     })
-  }
   addPayment(books, { id, userId, amount: priced.total, at: paidAt })
   for (const { deal, saving } of applications)
     books.redemptions.push({
@@ -167,7 +146,27 @@ function addOrder(
     })
 }
 
-/** What the deals of a day did to an order. */
+const collected = (at: number) => ({ collected_at: at, finished_at: at, updated_at: at })
+
+/** An item that was dispensed completely, at its price of that day. */
+const soldItem = (product: SeededProduct, quantity: number, price: PricedOrder['lines'][number]) => ({
+  product_id: product.id,
+  qty: quantity,
+  upc: product.upc,
+  name: product.name,
+  image_url: product.image,
+  unit_price_original: price.unitPriceOriginal,
+  unit_price: price.unitPrice,
+  purchase_price: product.cost,
+  net: price.net,
+  tax: price.tax,
+  reserved: 0,
+  qty_dropped: quantity,
+  qty_doubtful: 0,
+  refunded_quantity: 0,
+})
+
+/** Applies the deals of a day to an order. */
 function planOf(
   deals: readonly Deal[],
   lines: readonly { product: SeededProduct; quantity: number }[],

@@ -1,6 +1,6 @@
 import { Lock, LockOpen } from 'lucide'
 import { signal } from '@preact/signals'
-import { type ComponentChildren, h, type JSX } from 'preact'
+import { type ComponentChildren, Fragment, h, type JSX } from 'preact'
 import { FittedText } from './fitted-text.tsx'
 import { Cabinet, cabinetRows, type RowPlace } from './picture-cabinet.tsx'
 import { deviceByKey } from './picture-keys.ts'
@@ -226,91 +226,94 @@ function Door({ door, box, name }: { door: PictureDoor; box: Box; name: string }
 const liftHeights: Readonly<Record<string, number>> = { up: 0, down: 1 }
 
 function Bin({ bin, box }: { bin: PictureBin; box: Box }): JSX.Element {
-  const { door, lift, units, occupied } = bin
+  const { door, lift, note, trouble } = bin
   const shaft = { x: box.x + 10, y: box.y + 24, width: box.width * 0.5, height: box.height - 34 }
-  const floor = shaft.y + 14 + (liftHeights[lift] ?? 0.5) * (shaft.height - 18)
-  const shown = Math.min(units ?? (occupied ? 1 : 0), 10)
   const doorX = shaft.x + shaft.width + 6
-  const shut = door === 'closed' ? 1 : door === 'open' ? 0.12 : 0.55
   return (
     <>
-      <Frame box={box} trouble={bin.trouble} />
+      <Frame box={box} trouble={trouble} />
       <text x={box.x + 8} y={box.y + 15} font-size="12" font-weight="600" class="fill-base-content">
         {nameOf(bin.id)}
       </text>
       <rect {...shaft} rx="3" class="fill-base-200 stroke-base-content/20" />
-      <g class="glide" style={{ transform: `translateY(${floor}px)` }}>
-        <rect
-          x={shaft.x + 2}
-          y="0"
-          width={shaft.width - 4}
-          height="4"
-          rx="1"
-          class={lift === 'moving' ? 'fill-warning' : 'fill-base-content/70'}
-        />
-        {Array.from({ length: shown }, (_, index) => (
-          <rect
-            key={index}
-            x={shaft.x + 4 + (index % 5) * ((shaft.width - 8) / 5)}
-            y={-10 - Math.floor(index / 5) * 10}
-            width={(shaft.width - 8) / 5 - 2}
-            height="9"
-            rx="1"
-            class="fill-info"
-          />
-        ))}
-      </g>
-      {/* The door slides up: the part in front of the opening is the closed part. */}
+      <BinLift bin={bin} shaft={shaft} />
+      <BinDoor door={door} shaft={shaft} x={doorX} />
+      {Object.entries({ door, lift }).map(([part, value], index) => (
+        <Fragment key={part}>
+          <text x={doorX + 15} y={shaft.y + 12 + index * 26} font-size="10" class="fill-base-content">
+            {part}
+          </text>
+          <FittedText
+            x={doorX + 15}
+            y={shaft.y + 24 + index * 26}
+            size={10}
+            weight={600}
+            width={box.x + box.width - doorX - 19}
+          >
+            {value}
+          </FittedText>
+        </Fragment>
+      ))}
+      {note && (
+        <FittedText
+          x={box.x + box.width - (trouble ? 24 : 8)}
+          y={box.y + 15}
+          size={11}
+          width={box.width - (trouble ? 88 : 72)}
+          anchor="end"
+        >
+          {note}
+        </FittedText>
+      )}
+      {trouble && <Mark x={box.x + box.width - 12} y={box.y + 12} />}
+    </>
+  )
+}
+
+/** The platform of the lift, with the units on it. */
+function BinLift({ bin, shaft }: { bin: PictureBin; shaft: Box }): JSX.Element {
+  const { lift, units, occupied } = bin
+  const floor = shaft.y + 14 + (liftHeights[lift] ?? 0.5) * (shaft.height - 18)
+  const shown = Math.min(units ?? (occupied ? 1 : 0), 10)
+  return (
+    <g class="glide" style={{ transform: `translateY(${floor}px)` }}>
       <rect
-        x={doorX}
-        y={shaft.y}
-        width="9"
-        height={shaft.height}
-        class="fill-base-200 stroke-base-content/30"
+        x={shaft.x + 2}
+        y="0"
+        width={shaft.width - 4}
+        height="4"
+        rx="1"
+        class={lift === 'moving' ? 'fill-warning' : 'fill-base-content/70'}
       />
+      {Array.from({ length: shown }, (_, index) => (
+        <rect
+          key={index}
+          x={shaft.x + 4 + (index % 5) * ((shaft.width - 8) / 5)}
+          y={-10 - Math.floor(index / 5) * 10}
+          width={(shaft.width - 8) / 5 - 2}
+          height="9"
+          rx="1"
+          class="fill-info"
+        />
+      ))}
+    </g>
+  )
+}
+
+/** The door slides up: the part in front of the opening is the closed part. */
+function BinDoor({ door, shaft, x }: { door: string; shaft: Box; x: number }): JSX.Element {
+  const closed = door === 'closed' ? 1 : door === 'open' ? 0.12 : 0.55
+  return (
+    <>
+      <rect x={x} y={shaft.y} width="9" height={shaft.height} class="fill-base-200 stroke-base-content/30" />
       <rect
-        x={doorX}
+        x={x}
         y={shaft.y}
         width="9"
         height={shaft.height}
         class={`glide ${door === 'closed' ? 'fill-base-content/60' : 'fill-warning'}`}
-        style={{ transformOrigin: `0 ${shaft.y}px`, transform: `scaleY(${shut})` }}
+        style={{ transformOrigin: `0 ${shaft.y}px`, transform: `scaleY(${closed})` }}
       />
-      {['door', 'lift'].map((part, index) => (
-        <text
-          key={part}
-          x={doorX + 15}
-          y={shaft.y + 12 + index * 26}
-          font-size="10"
-          class="fill-base-content"
-        >
-          {part}
-        </text>
-      ))}
-      {[door, lift].map((value, index) => (
-        <FittedText
-          key={index}
-          x={doorX + 15}
-          y={shaft.y + 24 + index * 26}
-          size={10}
-          weight={600}
-          width={box.x + box.width - doorX - 19}
-        >
-          {value}
-        </FittedText>
-      ))}
-      {bin.note && (
-        <FittedText
-          x={box.x + box.width - (bin.trouble ? 24 : 8)}
-          y={box.y + 15}
-          size={11}
-          width={box.width - (bin.trouble ? 88 : 72)}
-          anchor="end"
-        >
-          {bin.note}
-        </FittedText>
-      )}
-      {bin.trouble && <Mark x={box.x + box.width - 12} y={box.y + 12} />}
     </>
   )
 }

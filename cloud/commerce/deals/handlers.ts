@@ -1,11 +1,13 @@
 import type { Deal } from '../../../protocol/contract/deal-objects.ts'
 import type { dealRoutes } from '../../../protocol/contract/deals.ts'
+import type { Routes } from '../../../protocol/contract/routes.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { reachesHub, refuseRetired, requireHub } from '../../platform/credentials/hub-access.ts'
-import type { Handlers } from '../../platform/http/handler.ts'
+import type { HandlerInput, Handlers } from '../../platform/http/handler.ts'
 import { missing } from '../../platform/http/validation-items.ts'
+import type { Queries } from '../../platform/store/database.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { applyReward, checkEligibility } from './preview-cart.ts'
 import { type DealRow, dealsOfHub, findDeal, runningDeals, type StoredDeal, toEngine } from './deal-rows.ts'
@@ -17,42 +19,12 @@ import { createDeal, deleteDeal, updateDeal } from './write-deals.ts'
 /** O §4.7, deals. */
 export function dealHandlers(context: CloudContext, media: Media): Handlers<keyof typeof dealRoutes> {
   const q = context.db.kysely
-
-  /** The deals that run at a hub today and are not used up. */
-  async function activeDeals(hubId: number) {
-    const now = context.runtime.clock.now()
-    const { day } = hubTime(await timezoneOf(hubId), now)
-    const stored = (await runningDeals(q, hubId, day)).map((one) => ({ ...one, deal: toEngine(one) }))
-    const limited = stored.map(({ deal }) => deal).filter(({ terms }) => isLimited(terms))
-    const usesOf = await countUses(q, hubId, limited, nobody, now)
-    return stored.filter(({ deal }) => statusOf(deal, day, usesOf(deal).total) === 'active')
-  }
-
-  async function timezoneOf(hubId: number): Promise<string> {
-    const hub = await q
-      .selectFrom('hubs')
-      .select('timezone')
-      .where('id', '=', hubId)
-      .executeTakeFirstOrThrow()
-    return hub.timezone
-  }
-
-  /** A deal at a hub that the credential reaches; of others none is found. */
-  async function requireDeal(credential: OwnerCredential, dealId: number) {
-    const stored = await findDeal(q, dealId)
-    if (!stored) throw new ApiError('deal_not_found')
-    const hub = await q
-      .selectFrom('hubs')
-      .select(['id', 'owner_id', 'owned_since', 'timezone', 'retired_at'])
-      .where('id', '=', stored.row.hub_id)
-      .executeTakeFirstOrThrow()
-    if (!reachesHub(credential, hub)) throw new ApiError('deal_not_found')
-    return { stored, hub }
-  }
-
+  /** For changes: refuses a deal of a retired hub. */
+  const requireOpenDeal = async (credential: OwnerCredential, dealId: number): Promise<void> =>
+    refuseRetired((await requireDeal(q, credential, dealId)).hub)
   return {
     async 'owner.deals.active'({ params }) {
-      const deals = await activeDeals(params.hub_id)
+      const deals = await activeDeals(context, params.hub_id)
       return deals.map(({ row }) => ({
         id: row.id,
         name: row.name,
@@ -62,59 +34,23 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
         priority: row.priority,
       }))
     },
-
     async 'owner.deals.of_hub'({ params }) {
       return (await dealsOfHub(q, params.hub_id)).map((stored) => viewDeal(stored, media))
     },
-
     async 'owner.deals.promo_products'({ params }) {
-      const deals = await activeDeals(params.hub_id)
-      const ids = deals.flatMap(({ triggers, rewards }) =>
-        [...triggers, ...rewards].flatMap(({ product_id }) => product_id ?? []),
-      )
-      return [...new Set(ids)].sort((a, b) => a - b)
+      const deals = await activeDeals(context, params.hub_id)
+      const parts = deals.flatMap(({ triggers, rewards }) => [...triggers, ...rewards])
+      return [...new Set(parts.flatMap(({ product_id }) => product_id ?? []))].sort((a, b) => a - b)
     },
-
     async 'owner.deals.check_eligibility'({ body, credential }) {
       const hub = await requireHub(q, credential, body.hub_id)
       return { eligible_deals: await checkEligibility(context, hub, body) }
     },
-
-    async 'owner.deals.apply_reward'({ body, credential }) {
-      const hub = await requireHub(q, credential, body.hub_id)
-      return applyReward(context, hub, body)
-    },
-
-    async 'owner.deals.create'({ body, credential }) {
-      const { triggers, rewards, constraints, ...fields } = body
-      refuseRetired(await requireHub(q, credential, fields.hub_id))
-      const stored = await createDeal(context, media, {
-        fields,
-        triggers: triggers.map((part, index) => ({ part, loc: ['body', 'triggers', index] })),
-        rewards: rewards.map((part, index) => ({ part, loc: ['body', 'rewards', index] })),
-        constraints,
-        constraintsLoc: ['body', 'constraints'],
-        imageKey: null,
-        actor: credential.actor,
-      })
-      return viewDeal(stored, media)
-    },
-
-    async 'owner.deals.create_from_owner'({ form, credential }) {
-      const { deal: fields, trigger, reward, constraints } = form.fields.dealData
-      refuseRetired(await requireHub(q, credential, fields.hub_id))
-      const [image] = form.files
-      if (!image && context.settings.dealImageRequired)
-        throw ApiError.invalid({ loc: ['body', 'file'], ...missing })
-      const { row } = await createDeal(context, media, {
-        fields,
-        triggers: [{ part: trigger, loc: ['body', 'dealData', 'trigger'] }],
-        rewards: [{ part: reward, loc: ['body', 'dealData', 'reward'] }],
-        constraints,
-        constraintsLoc: ['body', 'dealData', 'constraints'],
-        imageKey: image?.key ?? null,
-        actor: credential.actor,
-      })
+    'owner.deals.apply_reward': async ({ body, credential }) =>
+      applyReward(context, await requireHub(q, credential, body.hub_id), body),
+    'owner.deals.create': async (input) => viewDeal(await createFromJson(context, media, input), media),
+    async 'owner.deals.create_from_owner'(input) {
+      const { row } = await createFromForm(context, media, input)
       return {
         id: row.id,
         name: row.name,
@@ -122,28 +58,90 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
         display_image: imageOf(row, media),
       }
     },
-
-    async 'owner.deals.get'({ params, credential }) {
-      const { stored } = await requireDeal(credential, params.deal_id)
-      return viewDeal(stored, media)
-    },
-
+    'owner.deals.get': async ({ params, credential }) =>
+      viewDeal((await requireDeal(q, credential, params.deal_id)).stored, media),
     async 'owner.deals.update'({ params, body, credential }) {
-      refuseRetired((await requireDeal(credential, params.deal_id)).hub)
+      await requireOpenDeal(credential, params.deal_id)
       return viewDeal(await updateDeal(context, params.deal_id, body, credential.actor), media)
     },
-
     async 'owner.deals.delete'({ params, credential }) {
-      refuseRetired((await requireDeal(credential, params.deal_id)).hub)
+      await requireOpenDeal(credential, params.deal_id)
       await deleteDeal(context, media, params.deal_id, credential.actor)
       return { success: true, message: 'The deal was deleted.' }
     },
-
     async 'owner.deals.redemptions'({ params, query, credential }) {
-      const { stored, hub } = await requireDeal(credential, params.deal_id)
+      const { stored, hub } = await requireDeal(q, credential, params.deal_id)
       return redemptionHistory(context, stored, hub, query)
     },
   }
+}
+
+async function createFromJson(
+  context: CloudContext,
+  media: Media,
+  { body, credential }: HandlerInput<Routes['owner.deals.create']>,
+): Promise<StoredDeal> {
+  const { triggers, rewards, constraints, ...fields } = body
+  refuseRetired(await requireHub(context.db.kysely, credential, fields.hub_id))
+  return createDeal(context, media, {
+    fields,
+    triggers: triggers.map((part, index) => ({ part, loc: ['body', 'triggers', index] })),
+    rewards: rewards.map((part, index) => ({ part, loc: ['body', 'rewards', index] })),
+    constraints,
+    constraintsLoc: ['body', 'constraints'],
+    imageKey: null,
+    actor: credential.actor,
+  })
+}
+
+/** A form has one trigger, one reward and an image. */
+async function createFromForm(
+  context: CloudContext,
+  media: Media,
+  { form, credential }: HandlerInput<Routes['owner.deals.create_from_owner']>,
+): Promise<StoredDeal> {
+  const { deal: fields, trigger, reward, constraints } = form.fields.dealData
+  refuseRetired(await requireHub(context.db.kysely, credential, fields.hub_id))
+  const [image] = form.files
+  if (!image && context.settings.dealImageRequired)
+    throw ApiError.invalid({ loc: ['body', 'file'], ...missing })
+  return createDeal(context, media, {
+    fields,
+    triggers: [{ part: trigger, loc: ['body', 'dealData', 'trigger'] }],
+    rewards: [{ part: reward, loc: ['body', 'dealData', 'reward'] }],
+    constraints,
+    constraintsLoc: ['body', 'dealData', 'constraints'],
+    imageKey: image?.key ?? null,
+    actor: credential.actor,
+  })
+}
+
+/** The deals that run at a hub today and are not used up. */
+async function activeDeals({ db, runtime }: CloudContext, hubId: number) {
+  const now = runtime.clock.now()
+  const { timezone } = await db.kysely
+    .selectFrom('hubs')
+    .select('timezone')
+    .where('id', '=', hubId)
+    .executeTakeFirstOrThrow()
+  const { day } = hubTime(timezone, now)
+  const stored = (await runningDeals(db.kysely, hubId, day)).map((one) => ({ ...one, deal: toEngine(one) }))
+  const limited = stored.map(({ deal }) => deal).filter(({ terms }) => isLimited(terms))
+  const usesOf = await countUses(db.kysely, hubId, limited, nobody, now)
+  return stored.filter(({ deal }) => statusOf(deal, day, usesOf(deal).total) === 'active')
+}
+
+/** A deal of a hub that the credential reaches; 404 for any other. */
+async function requireDeal(q: Queries, credential: OwnerCredential, dealId: number) {
+  const stored = await findDeal(q, dealId)
+  if (!stored) throw new ApiError('deal_not_found')
+  const hub = await q
+    .selectFrom('hubs')
+    .select(['id', 'owner_id', 'owned_since', 'timezone', 'retired_at'])
+    .where('id', '=', stored.row.hub_id)
+    .executeTakeFirstOrThrow()
+  if (!reachesHub(credential, hub)) throw new ApiError('deal_not_found')
+  return { stored, hub }
 }
 
 type Addresses = Pick<Media, 'addressOf'>

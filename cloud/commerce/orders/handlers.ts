@@ -1,9 +1,10 @@
+import type { Routes } from '../../../protocol/contract/routes.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
 import { requireHub } from '../../platform/credentials/hub-access.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { reply, type Handlers } from '../../platform/http/handler.ts'
+import { reply, type HandlerInput, type Handlers } from '../../platform/http/handler.ts'
 import { jsonWithImages, withImages } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { countItems, createOrder, reorder, setItem } from './cart.ts'
@@ -17,7 +18,7 @@ import { queueEstimate } from './queue-position.ts'
 import { transferOrder } from './transfer-order.ts'
 import { blockingOrder, readPayer, unpaidBounds } from './unpaid.ts'
 
-/** C §4.2: what a customer does with orders. `leastByCard`: the least total that a card can pay. */
+/** C §4.2: the orders of a customer. `leastByCard`: the least total that a card can pay. */
 export function orderHandlers(
   context: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
@@ -54,19 +55,8 @@ export function orderHandlers(
       return { ...page, items: page.items.map((order) => withImages(addressOf, order)) }
     },
     'consumer.orders.count_items': ({ params, query }) => countItems(q, params.user_id, query.hub_id),
-    async 'consumer.orders.reorder'({ params, query, memento }) {
-      const userId = params.user_id
-      const made = memento
-        ? {
-            order: await readOwnOrder(q, { orderId: memento['order_id'] as number, userId }),
-            unavailable: memento['unavailable'] as Awaited<ReturnType<typeof reorder>>['unavailable'],
-          }
-        : await reorder(context, {
-            userId,
-            sourceOrderId: params.source_order_id,
-            targetHubId: query.target_hub_id,
-          })
-      const { order, unavailable } = made
+    async 'consumer.orders.reorder'(input) {
+      const { order, unavailable } = await reordered(context, input)
       const body = { ...(await view(order)), unavailable_items: unavailable }
       return reply(body, { memento: { order_id: order.id, unavailable } })
     },
@@ -79,24 +69,8 @@ export function orderHandlers(
       })
       return view(order)
     },
-    async 'consumer.orders.checkout_available'({ params, query, network }) {
-      const order = await readOwnOrder(q, keyOf(params, query))
-      const lines = await cartLines(q, order.id)
-      const intake = await hubIntake(q, context, order.hub_id)
-      const total = order.total ?? (await priceCart(q, context, order, lines)).total
-      const reasons = [...obstacleOf(order)]
-      if (order.processing_status === OrderStatus.NEW) {
-        const { unpaidOrdersPerUser } = context.settings
-        const payer = await readPayer(q, order.user_id)
-        const bounds = unpaidBounds(context, payer, network)
-        const obstacles = await checkoutObstacles(q, lines, intake, { claim: false, unpaid: bounds })
-        const tooSmall = amountObstacle(total, leastByCard())
-        if (blockingOrder(unpaidOrdersPerUser, payer.unpaid, order.id, false) !== undefined)
-          reasons.push('order_state_conflict')
-        reasons.push(...[...obstacles, ...(tooSmall ? [tooSmall] : [])].map(({ code }) => code))
-      }
-      return { available: reasons.length === 0, reasons, total }
-    },
+    'consumer.orders.checkout_available': async ({ params, query, network }) =>
+      checkoutAnswer(context, await readOwnOrder(q, keyOf(params, query)), network, leastByCard()),
     async 'consumer.orders.queue_position'({ params, query }) {
       const order = await readOwnOrder(q, keyOf(params, query))
       const place = await queueEstimate(q, context, order)
@@ -111,7 +85,42 @@ export function orderHandlers(
   }
 }
 
-/** C §4.3: a guest's order becomes a user's. */
+/** The new cart; for a repeated request the one that the first request made. */
+async function reordered(
+  context: CloudContext,
+  { params, query, memento }: HandlerInput<Routes['consumer.orders.reorder']>,
+): ReturnType<typeof reorder> {
+  const userId = params.user_id
+  if (memento === undefined)
+    return reorder(context, {
+      userId,
+      sourceOrderId: params.source_order_id,
+      targetHubId: query.target_hub_id,
+    })
+  const order = await readOwnOrder(context.db.kysely, { orderId: memento['order_id'] as number, userId })
+  return { order, unavailable: memento['unavailable'] as Awaited<ReturnType<typeof reorder>>['unavailable'] }
+}
+
+/** C §4.2: whether an order could be paid now, and the reasons if not. `least`: the least total that a card can pay. */
+async function checkoutAnswer(context: CloudContext, order: OrderRow, network: string, least: number) {
+  const q = context.db.kysely
+  const lines = await cartLines(q, order.id)
+  const intake = await hubIntake(q, context, order.hub_id)
+  const total = order.total ?? (await priceCart(q, context, order, lines)).total
+  const reasons = [...obstacleOf(order)]
+  if (order.processing_status === OrderStatus.NEW) {
+    const payer = await readPayer(q, order.user_id)
+    const unpaid = unpaidBounds(context, payer, network)
+    const obstacles = await checkoutObstacles(q, lines, intake, { claim: false, unpaid })
+    const tooSmall = amountObstacle(total, least)
+    if (blockingOrder(context.settings.unpaidOrdersPerUser, payer.unpaid, order.id, false) !== undefined)
+      reasons.push('order_state_conflict')
+    reasons.push(...[...obstacles, ...(tooSmall ? [tooSmall] : [])].map(({ code }) => code))
+  }
+  return { available: reasons.length === 0, reasons, total }
+}
+
+/** C §4.3: transfers a guest's order to a user. */
 export const transferHandlers = (
   context: CloudContext,
   verify: VerifyIdentity,
@@ -129,7 +138,7 @@ export const transferHandlers = (
   },
 })
 
-/** O §4.3: the orders of a hub, as its owner lists them. */
+/** O §4.3: the orders of a hub for its owner. */
 export const ownerOrderHandlers = (
   { db, settings }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
@@ -153,7 +162,7 @@ const keyOf = (params: { user_id: number; order_id: number }, query?: { hub_id: 
   hubId: query?.hub_id,
 })
 
-/** What paying an order that is no cart any more would answer with. */
+/** The reason why an order that is no cart any more cannot be paid. */
 function obstacleOf(order: OrderRow): ErrorCode[] {
   const { processing_status: status } = order
   if (status === OrderStatus.NEW || status === OrderStatus.PENDING_PAYMENT) return []

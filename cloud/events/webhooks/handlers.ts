@@ -24,7 +24,7 @@ import type { Poster } from './post.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Webhooks, as their owner manages them. */
+/** The routes by which owners manage their webhooks. */
 export function webhookHandlers(
   context: CloudContext,
   poster: Poster,
@@ -42,18 +42,8 @@ export function webhookHandlers(
       await tx.forUpdate(tx.q.selectFrom('webhook_endpoints').select('id').where('id', '=', id)).execute()
       const endpoint = await find(tx.q, credential, id)
       const result = await work(tx, endpoint)
-      await audit(tx, credential, action, endpoint)
+      await audit(tx, context, { credential, action, endpoint })
       return result
-    })
-
-  const audit = (tx: Tx, { actor }: OwnerCredential, action: string, endpoint: EndpointRow) =>
-    appendAudit(tx.q, context.runtime, {
-      actor,
-      action: `webhooks.${action}`,
-      hubId: null,
-      object: endpoint.id,
-      result: 'executed',
-      detail: { owner_id: endpoint.owner_id, url: endpoint.url },
     })
 
   return {
@@ -69,7 +59,7 @@ export function webhookHandlers(
       await requireUrl(poster, body.url)
       const row = await db.transact(async (tx) => {
         const added = await addEndpoint(tx, context, ownerId, { ...body, hub_ids: hubIds })
-        await audit(tx, credential, 'create', added)
+        await audit(tx, context, { credential, action: 'create', endpoint: added })
         return added
       })
       return { ...viewEndpoint(row), secret: row.secret }
@@ -83,7 +73,7 @@ export function webhookHandlers(
       const { ownerId, hubIds } = await requireHubs(q, credential, fields.hub_ids)
       await requireUrl(poster, fields.url)
       return change(id, { credential, action: 'replace' }, async (tx, endpoint) => {
-        // The hubs of another owner are none that this webhook could be told of.
+        // A webhook receives events of its owner's hubs only.
         if (ownerId !== endpoint.owner_id) throw new ApiError('hub_not_found')
         return viewEndpoint(await replaceEndpoint(tx, context, id, { ...fields, hub_ids: hubIds }, state))
       })
@@ -107,20 +97,38 @@ export function webhookHandlers(
 
     async 'owner.webhooks.deliveries'({ credential, params, query: { limit, cursor } }) {
       const { id } = await find(q, credential, params.webhook_id)
-      let rows = deliveryRows(q, id)
-        .orderBy('d.id', 'desc')
-        .limit(limit + 1)
-      if (cursor !== undefined) {
-        const known = await deliveryRows(q, id).where('d.id', '=', cursor).executeTakeFirst()
-        if (!known) throw unknownCursor('delivery of this webhook')
-        rows = rows.where('d.id', '<', cursor)
-      }
-      return pageOf((await rows.execute()).map(viewDelivery), limit)
+      return deliveriesOf(q, id, limit, cursor)
     },
 
     'owner.webhooks.redeliver': ({ credential, params: { webhook_id: id, delivery_id } }) =>
       change(id, { credential, action: 'redeliver' }, (tx) => redeliver(tx, context, id, delivery_id)),
   }
+}
+
+const audit = (
+  tx: Tx,
+  { runtime }: CloudContext,
+  { credential, action, endpoint }: { credential: OwnerCredential; action: string; endpoint: EndpointRow },
+): Promise<void> =>
+  appendAudit(tx.q, runtime, {
+    actor: credential.actor,
+    action: `webhooks.${action}`,
+    hubId: null,
+    object: endpoint.id,
+    result: 'executed',
+    detail: { owner_id: endpoint.owner_id, url: endpoint.url },
+  })
+
+async function deliveriesOf(q: Queries, endpointId: string, limit: number, cursor: string | undefined) {
+  let rows = deliveryRows(q, endpointId)
+    .orderBy('d.id', 'desc')
+    .limit(limit + 1)
+  if (cursor !== undefined) {
+    const known = await deliveryRows(q, endpointId).where('d.id', '=', cursor).executeTakeFirst()
+    if (!known) throw unknownCursor('delivery of this webhook')
+    rows = rows.where('d.id', '<', cursor)
+  }
+  return pageOf((await rows.execute()).map(viewDelivery), limit)
 }
 
 const unknownCursor = (of: string): ApiError => new ApiError('invalid_cursor', `The cursor is not a ${of}.`)
@@ -143,7 +151,7 @@ async function endpointsSeenBy(q: Queries, credential: OwnerCredential): Promise
   return (await query.execute()).filter((row) => isSeenBy(credential, row))
 }
 
-/** A credential that is limited to hubs sees the webhooks that are told of those alone. */
+/** A credential that is limited to hubs sees the webhooks that receive events of only these hubs. */
 function isSeenBy({ ownerId, hubs }: OwnerCredential, row: EndpointRow): boolean {
   if (ownerId !== null && ownerId !== row.owner_id) return false
   const of = listOf<number>(row.hub_ids)

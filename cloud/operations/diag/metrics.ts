@@ -7,11 +7,11 @@ import type { Served } from '../../platform/http/app.ts'
 import { PRODUCT_VERSION } from '../../../protocol/build.ts'
 import type { ProcessFacts } from './system-info.ts'
 
-/** What is measured is told to Prometheus; names follow its conventions (prometheus.io/docs/practices/naming). */
+/** Metrics for Prometheus; names follow its conventions (prometheus.io/docs/practices/naming). */
 export interface Metrics {
   /** A request was answered. */
   onServed(served: Served): void
-  /** All of it, as text. */
+  /** All metrics, as text. */
   read(): Promise<{ type: string; text: string }>
 }
 
@@ -21,7 +21,7 @@ export interface MetricsOptions {
   broker: ProcessFacts['broker']
   refused: ProcessFacts['refused']
   commit: string
-  /** When the certificates of this process end. */
+  /** The ends of this process's certificates. */
   certificates?: () => readonly { name: string; endsAt: number }[]
   /** Folders whose free space is measured, by the names of their settings. */
   folders?: Readonly<Record<string, string>>
@@ -29,7 +29,7 @@ export interface MetricsOptions {
   brokerLosses?: () => number
 }
 
-/** Gauges of Node's that end in `_total`, which is for counters. */
+/** Node's gauges with a name in `_total`, which only counters may have. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -61,7 +61,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const build = gauge('larder_build_info', 'Always 1; its labels say what runs.', 'version', 'commit')
   build.set({ version: PRODUCT_VERSION, commit: options.commit }, 1)
   const ofProcess = processGauges(registers, options)
-  const ofBooks = bookGauges(registers, options.context)
+  const books = bookGauges(registers)
   return {
     onServed({ method, route, status, seconds }) {
       // A method that no route has may be any text.
@@ -71,7 +71,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     async read() {
       await ofProcess()
-      await ofBooks()
+      await readBooks(books, options.context)
       return { type: register.contentType, text: await register.metrics() }
     },
   }
@@ -84,7 +84,7 @@ const makersIn = (registers: Registry[]) => ({
     new Counter({ name, help, labelNames, registers }),
 })
 
-/** What this process knows by itself. */
+/** What this process measures without the database. */
 function processGauges(registers: Registry[], options: MetricsOptions): () => Promise<void> {
   const { context, broker, refused, certificates, folders = {}, brokerLosses } = options
   const { gauge, counter } = makersIn(registers)
@@ -155,112 +155,145 @@ const ACTIVE = Object.values(OrderStatus).filter((status) => status < OrderStatu
 
 type Row = { label: string; value: number | string; age?: number | string | null }
 
-/**
- * What stands in the books of all processes; each tells the same. Each query reads an index of what is open, so that it costs
- * what is under way and not what ever was. While the database does not answer, `larder_database_up` says so and these are left
- * out: a scrape never waits for longer than one statement of the background may take.
- */
-function bookGauges(registers: Registry[], { db, runtime, settings }: CloudContext): () => Promise<void> {
+/** What the database contains of all processes; each process reports the same. */
+function bookGauges(registers: Registry[]) {
   const { gauge } = makersIn(registers)
-  const up = gauge('larder_database_up', 'Whether the database answered this scrape.')
-  const hubs = gauge('larder_hubs', 'Hubs by state: online, offline, never (connected).', 'state')
-  const silence = gauge(
-    'larder_hub_silence_seconds',
-    'How long the online hub longest unheard has been silent.',
-  )
-  const waiting = gauge('larder_outbox_entries', 'Entries that hubs have not acknowledged.')
-  const behind = gauge('larder_outbox_hubs', 'Hubs that have not acknowledged all entries.')
-  const work = gauge('larder_due_work', 'Work that is due now, by kind.', 'kind')
-  const age = gauge(
-    'larder_due_work_age_seconds',
-    'How long the oldest due work of a kind has been due.',
-    'kind',
-  )
-  const exhausted = gauge('larder_due_work_exhausted', 'Work that a person has to look at, by kind.', 'kind')
-  const orders = gauge('larder_orders', 'Orders that are not at their end, by status.', 'status')
-  const refunds = gauge('larder_refunds_due', 'Refunds that have not arrived.')
-  const owed = gauge('larder_refunds_due_cents', 'What they amount to, in cents of the currency.')
-  const letters = gauge('larder_dead_letters', 'Entries of hubs that could not be applied.')
-  const keys = gauge('larder_api_keys_expiring', 'API keys that expire within CERTIFICATE_WARN_MS.')
-  const labelled = [hubs, work, age, exhausted, orders]
-  const single = [silence, waiting, behind, refunds, owed, letters, keys]
+  return {
+    up: gauge('larder_database_up', 'Whether the database answered this scrape.'),
+    /** Without a value while the database does not answer. */
+    single: {
+      silence: gauge(
+        'larder_hub_silence_seconds',
+        'How long the online hub longest unheard has been silent.',
+      ),
+      waiting: gauge('larder_outbox_entries', 'Entries that hubs have not acknowledged.'),
+      behind: gauge('larder_outbox_hubs', 'Hubs that have not acknowledged all entries.'),
+      refunds: gauge('larder_refunds_due', 'Refunds that have not arrived.'),
+      owed: gauge('larder_refunds_due_cents', 'What they amount to, in cents of the currency.'),
+      letters: gauge('larder_dead_letters', 'Entries of hubs that could not be applied.'),
+      keys: gauge('larder_api_keys_expiring', 'API keys that expire within CERTIFICATE_WARN_MS.'),
+    },
+    /** Reset before each scrape: a label that has gone must not remain. */
+    labelled: {
+      hubs: gauge('larder_hubs', 'Hubs by state: online, offline, never (connected).', 'state'),
+      work: gauge('larder_due_work', 'Work that is due now, by kind.', 'kind'),
+      age: gauge(
+        'larder_due_work_age_seconds',
+        'How long the oldest due work of a kind has been due.',
+        'kind',
+      ),
+      exhausted: gauge('larder_due_work_exhausted', 'Work that a person has to look at, by kind.', 'kind'),
+      orders: gauge('larder_orders', 'Orders that are not at their end, by status.', 'status'),
+    },
+  }
+}
 
-  const rowsOf = async (query: ReturnType<typeof sql<Row>>): Promise<Row[]> =>
-    (await query.execute(db.kysely)).rows
-  const now = (): number => runtime.clock.now()
-  /** A family of kinds has a member for each webhook. */
+type BookGauges = ReturnType<typeof bookGauges>
+
+/**
+ * Reads the gauges of the database. Each query uses an index of open rows, so that it costs what is under way and not the whole
+ * history. While the database does not answer, `larder_database_up` is 0 and the other gauges are left out: a scrape never waits
+ * longer than one statement of the background may take.
+ */
+async function readBooks(gauges: BookGauges, context: CloudContext): Promise<void> {
+  const { up, single, labelled } = gauges
+  for (const each of Object.values(labelled)) each.reset()
+  try {
+    await readHubs(gauges, context)
+    await readOutboxes(gauges, context)
+    await readDueWork(gauges, context)
+    await readOrders(gauges, context)
+    await readRemedies(gauges, context)
+    up.set(1)
+  } catch {
+    for (const each of Object.values(labelled)) each.reset()
+    for (const each of Object.values(single)) each.remove()
+    up.set(0)
+  }
+}
+
+const rowsOf = async ({ db }: CloudContext, query: ReturnType<typeof sql<Row>>): Promise<Row[]> =>
+  (await query.execute(db.kysely)).rows
+
+async function readHubs({ single, labelled }: BookGauges, context: CloudContext): Promise<void> {
+  const { db, runtime, settings } = context
+  const now = runtime.clock.now()
+  const since = now - settings.onlineWithinMs
+  const [row] = (
+    await sql<{ total: number; known: number; online: number; oldest: number | null }>`
+      select (select count(*) from hubs) as total, count(*) as known,
+        coalesce(sum(case when last_heard_at > ${since} and has_left = 0 then 1 else 0 end), 0) as online,
+        min(case when last_heard_at > ${since} and has_left = 0 then last_heard_at end) as oldest
+      from hub_sessions`.execute(db.kysely)
+  ).rows
+  const { total, known, online, oldest } = row!
+  labelled.hubs.set({ state: 'online' }, online)
+  labelled.hubs.set({ state: 'offline' }, known - online)
+  labelled.hubs.set({ state: 'never' }, total - known)
+  single.silence.set(oldest === null ? 0 : Math.max(0, (now - oldest) / 1000))
+}
+
+async function readOutboxes({ single }: BookGauges, context: CloudContext): Promise<void> {
+  const [outbox] = await rowsOf(
+    context,
+    sql<Row>`select 'all' as label, coalesce(sum(last - base), 0) as value, count(*) as age
+      from hub_outboxes where last > base`,
+  )
+  single.waiting.set(Number(outbox!.value))
+  single.behind.set(Number(outbox!.age))
+}
+
+async function readDueWork({ labelled }: BookGauges, context: CloudContext): Promise<void> {
+  const now = context.runtime.clock.now()
+  // A family of kinds has a member for each webhook.
   const family =
-    db.kind === 'sqlite' ? sql`substr(kind, 1, instr(kind || '/', '/') - 1)` : sql`split_part(kind, '/', 1)`
-
-  async function readHubs(): Promise<void> {
-    const since = now() - settings.onlineWithinMs
-    const [row] = (
-      await sql<{ total: number; known: number; online: number; oldest: number | null }>`
-        select (select count(*) from hubs) as total, count(*) as known,
-          coalesce(sum(case when last_heard_at > ${since} and has_left = 0 then 1 else 0 end), 0) as online,
-          min(case when last_heard_at > ${since} and has_left = 0 then last_heard_at end) as oldest
-        from hub_sessions`.execute(db.kysely)
-    ).rows
-    const { total, known, online, oldest } = row!
-    hubs.set({ state: 'online' }, online)
-    hubs.set({ state: 'offline' }, known - online)
-    hubs.set({ state: 'never' }, total - known)
-    silence.set(oldest === null ? 0 : Math.max(0, (now() - oldest) / 1000))
+    context.db.kind === 'sqlite'
+      ? sql`substr(kind, 1, instr(kind || '/', '/') - 1)`
+      : sql`split_part(kind, '/', 1)`
+  const due = await rowsOf(
+    context,
+    sql<Row>`select ${family} as label, count(*) as value, min(due_at) as age from due_work
+      where due_at <= ${now} group by 1`,
+  )
+  for (const { label: kind, value, age: since } of due) {
+    labelled.work.set({ kind }, Number(value))
+    labelled.age.set({ kind }, (now - Number(since)) / 1000)
   }
+  const exhausted = await rowsOf(
+    context,
+    sql<Row>`select ${family} as label, count(*) as value from due_work where due_at is null group by 1`,
+  )
+  for (const { label: kind, value } of exhausted) labelled.exhausted.set({ kind }, Number(value))
+}
 
-  async function readOpen(): Promise<void> {
-    const [outbox] = await rowsOf(
-      sql<Row>`select 'all' as label, coalesce(sum(last - base), 0) as value, count(*) as age
-        from hub_outboxes where last > base`,
-    )
-    waiting.set(Number(outbox!.value))
-    behind.set(Number(outbox!.age))
-    const due = await rowsOf(
-      sql<Row>`select ${family} as label, count(*) as value, min(due_at) as age from due_work
-        where due_at <= ${now()} group by 1`,
-    )
-    for (const { label: kind, value, age: since } of due) {
-      work.set({ kind }, Number(value))
-      age.set({ kind }, (now() - Number(since)) / 1000)
-    }
-    const left = await rowsOf(
-      sql<Row>`select ${family} as label, count(*) as value from due_work where due_at is null group by 1`,
-    )
-    for (const { label: kind, value } of left) exhausted.set({ kind }, Number(value))
-    for (const status of ACTIVE) orders.set({ status: statusNames.get(status)! }, 0)
-    const active = await rowsOf(
-      sql<Row>`select processing_status as label, count(*) as value from orders
-        where processing_status in (${sql.join(ACTIVE.map((status) => sql.lit(status)))}) group by 1`,
-    )
-    for (const { label, value } of active)
-      orders.set({ status: statusNames.get(Number(label))! }, Number(value))
-    const [refund] = await rowsOf(
-      sql<Row>`select 'all' as label, count(*) as value, coalesce(sum(refunds.amount), 0) as age
-        from due_work join refunds on refunds.id = cast(due_work.subject as bigint)
-        where due_work.kind = 'refund' and refunds.status <> 'succeeded'`,
-    )
-    refunds.set(Number(refund!.value))
-    owed.set(Number(refund!.age))
-    const [dead] = await rowsOf(sql<Row>`select 'all' as label, count(*) as value from dead_letters`)
-    letters.set(Number(dead!.value))
-    const [expiring] = await rowsOf(
-      sql<Row>`select 'all' as label, count(*) as value from api_keys where revoked_at is null
-        and expires_at > ${now()} and expires_at < ${now() + settings.certificateWarnMs}`,
-    )
-    keys.set(Number(expiring!.value))
-  }
+async function readOrders({ labelled: { orders } }: BookGauges, context: CloudContext): Promise<void> {
+  for (const status of ACTIVE) orders.set({ status: statusNames.get(status)! }, 0)
+  const active = await rowsOf(
+    context,
+    sql<Row>`select processing_status as label, count(*) as value from orders
+      where processing_status in (${sql.join(ACTIVE.map((status) => sql.lit(status)))}) group by 1`,
+  )
+  for (const { label, value } of active)
+    orders.set({ status: statusNames.get(Number(label))! }, Number(value))
+}
 
-  return async () => {
-    // What is no longer there is not told of.
-    for (const each of labelled) each.reset()
-    try {
-      await readHubs()
-      await readOpen()
-      up.set(1)
-    } catch {
-      for (const each of labelled) each.reset()
-      for (const each of single) each.remove()
-      up.set(0)
-    }
-  }
+/** Refunds, dead letters and API keys that may need a person. */
+async function readRemedies({ single }: BookGauges, context: CloudContext): Promise<void> {
+  const now = context.runtime.clock.now()
+  const [refund] = await rowsOf(
+    context,
+    sql<Row>`select 'all' as label, count(*) as value, coalesce(sum(refunds.amount), 0) as age
+      from due_work join refunds on refunds.id = cast(due_work.subject as bigint)
+      where due_work.kind = 'refund' and refunds.status <> 'succeeded'`,
+  )
+  single.refunds.set(Number(refund!.value))
+  single.owed.set(Number(refund!.age))
+  const [dead] = await rowsOf(context, sql<Row>`select 'all' as label, count(*) as value from dead_letters`)
+  single.letters.set(Number(dead!.value))
+  const [expiring] = await rowsOf(
+    context,
+    sql<Row>`select 'all' as label, count(*) as value from api_keys where revoked_at is null
+      and expires_at > ${now} and expires_at < ${now + context.settings.certificateWarnMs}`,
+  )
+  single.keys.set(Number(expiring!.value))
 }

@@ -1,16 +1,15 @@
 import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import type { HubPicture, PictureDoor, PictureRow } from '../../../protocol/ui/picture-model.ts'
+import type { Location } from '../../../protocol/model/location.ts'
 import type { LocalState } from './local-state.ts'
 
-/** The picture of a hub as its own sensors and journal have it. */
+/** The picture of a hub from its sensors and its journal. */
 export function pictureOf({ controllers }: HardwareDescription, state: LocalState): HubPicture {
-  const { health, orders, held, stock, links, foreign_controllers: foreign } = state
+  const { health, orders, held, links, foreign_controllers: foreign } = state
   const numberOf = (id: string | null): string | null => {
     const order = orders.find(({ order_id }) => order_id === id)
     return order ? `order ${order.order_number}` : null
   }
-  // A hub that lost its journal has no number of a row before somebody counts it.
-  const isStockLost = state.alarms.some(({ code }) => code === 'journal_lost')
   const devices = controllers.flatMap((controller) => controller.devices)
   const door = (id: string): PictureDoor | null => {
     const found = health.doors.find((one) => one.door === id)
@@ -33,27 +32,16 @@ export function pictureOf({ controllers }: HardwareDescription, state: LocalStat
     })),
     cabinets: devices
       .filter((device) => device.kind === 'cabinet')
-      .map((cabinet) => ({
-        id: `cabinet-${cabinet.number}`,
-        number: cabinet.number,
-        shelves: cabinet.shelves.map(({ shelf, rows, depth }) => ({
+      .map(({ number, shelves }) => ({
+        id: `cabinet-${number}`,
+        number,
+        shelves: shelves.map(({ shelf, rows, depth }) => ({
           shelf,
-          rows: Array.from({ length: rows }, (_, index): PictureRow => {
-            const facing = stock.find(
-              ({ location: at }) =>
-                at.cabinet === cabinet.number && at.shelf === shelf && at.row === index + 1,
-            )
-            return {
-              shelf,
-              row: index + 1,
-              units: facing === undefined ? 0 : facing.quantity === 0 && isStockLost ? null : facing.quantity,
-              depth: facing?.capacity ?? depth,
-              product: facing ? (facing.name ?? `product ${facing.product_id}`) : null,
-              blocked: facing?.blocked ?? null,
-            }
-          }),
+          rows: Array.from({ length: rows }, (_, index) =>
+            rowOf(state, { cabinet: number, shelf, row: index + 1 }, depth),
+          ),
         })),
-        trouble: alarmOf(state, `cabinet ${cabinet.number}`),
+        trouble: alarmOf(state, `cabinet ${number}`),
       })),
     fridges: health.fridges.map((fridge) => ({
       id: `fridge-${fridge.fridge_number}`,
@@ -86,13 +74,30 @@ export function pictureOf({ controllers }: HardwareDescription, state: LocalStat
   }
 }
 
+function rowOf({ stock, alarms }: LocalState, at: Location, depth: number): PictureRow {
+  const { cabinet, shelf, row } = at
+  const facing = stock.find(
+    ({ location }) => location.cabinet === cabinet && location.shelf === shelf && location.row === row,
+  )
+  // A hub that lost its journal does not know the units of a row until a person counts them.
+  const isLost = alarms.some(({ code }) => code === 'journal_lost')
+  return {
+    shelf,
+    row,
+    units: facing === undefined ? 0 : facing.quantity === 0 && isLost ? null : facing.quantity,
+    depth: facing?.capacity ?? depth,
+    product: facing ? (facing.name ?? `product ${facing.product_id}`) : null,
+    blocked: facing?.blocked ?? null,
+  }
+}
+
 /** Why the fridge's temperature is unknown; null while it is known. */
 function unreadable({ readings }: LocalState, fridge: number): string | null {
   const reading = readings.find(({ fridge_number }) => fridge_number === fridge)
   return reading?.why == null ? null : `Temperature unknown: ${reading.why}`
 }
 
-/** A door's state by its status: one that is open is not known to be locked or not. */
+/** A door's state by its status. Whether an open door is locked is not known. */
 const doorOf = (status: string): { open: boolean | null; locked: boolean | null } => ({
   open: status === 'unknown' ? null : status === 'open',
   locked: status === 'locked' ? true : status === 'unlocked' ? false : null,

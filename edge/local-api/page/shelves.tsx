@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { Minus, Plus, Undo2 } from 'lucide'
-import type { JSX } from 'preact'
+import type { JSX, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { countProblem } from '../../../protocol/model/counting.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
@@ -36,7 +36,7 @@ function focusNext(input: HTMLInputElement): void {
 const timeOf = (at: number): string => new Date(at).toLocaleTimeString([], { timeStyle: 'short' })
 
 function Row({ facing }: { facing: Facing }): JSX.Element {
-  const { location, product_id, name, quantity, capacity, blocked } = facing
+  const { location, quantity, capacity } = facing
   const key = keyOf(facing)
   const input = useRef<HTMLInputElement>(null)
   useEffect(() => {
@@ -71,11 +71,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
   }
   return (
     <li class="py-2 border-b border-base-300" data-row={key} data-unsent={unsent.length > 0}>
-      <p class="text-sm">
-        <b>Row {location.row}</b> · {name ?? `product ${product_id}`} · {quantity} of {capacity} there
-        {!isConnected.value && heardAt.value !== null && ` at ${timeOf(heardAt.value)}`}
-        {blocked && <span class="bad"> · not for sale: {blocked}</span>}
-      </p>
+      <Summary facing={facing} />
       <form
         class="grid grid-cols-[auto_minmax(0,1fr)_minmax(0,1fr)] items-center gap-1.5 mt-1 max-w-sm"
         aria-label={`Row ${key}`}
@@ -89,38 +85,15 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
           if (!currentTarget.contains(relatedTarget as Node | null)) hold(undefined)
         }}
       >
-        <div class="join">
-          <button
-            type="button"
-            class="btn join-item btn-square"
-            aria-label={`Row ${key}: one less`}
-            onClick={() => step(-1)}
-          >
-            <Icon icon={Minus} />
-          </button>
-          <input
-            ref={input}
-            type="number"
-            min="0"
-            max={capacity}
-            aria-invalid={problem !== undefined}
-            inputMode="numeric"
-            enterKeyHint="next"
-            class="input join-item w-14 px-1 text-center"
-            aria-label={`Row ${key}: units`}
-            value={Number.isNaN(wanted) ? '' : wanted}
-            onFocus={({ currentTarget }) => currentTarget.select()}
-            onInput={(event) => setTyped(key, event.currentTarget.valueAsNumber)}
-          />
-          <button
-            type="button"
-            class="btn join-item btn-square"
-            aria-label={`Row ${key}: one more`}
-            onClick={() => step(1)}
-          >
-            <Icon icon={Plus} />
-          </button>
-        </div>
+        <Units
+          name={`Row ${key}`}
+          value={wanted}
+          capacity={capacity}
+          isWrong={problem !== undefined}
+          input={input}
+          step={step}
+          onInput={(units) => setTyped(key, units)}
+        />
         <button
           class="btn px-1 text-xs"
           disabled={problem !== undefined}
@@ -143,6 +116,64 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
         {unsent.length > 0 ? <NotSent entries={unsent} /> : problem}
       </p>
     </li>
+  )
+}
+
+function Summary({ facing }: { facing: Facing }): JSX.Element {
+  const { location, product_id, name, quantity, capacity, blocked } = facing
+  return (
+    <p class="text-sm">
+      <b>Row {location.row}</b> · {name ?? `product ${product_id}`} · {quantity} of {capacity} there
+      {!isConnected.value && heardAt.value !== null && ` at ${timeOf(heardAt.value)}`}
+      {blocked && <span class="bad"> · not for sale: {blocked}</span>}
+    </p>
+  )
+}
+
+/** The number of units, with buttons for one less and one more. */
+function Units(props: {
+  name: string
+  value: number
+  capacity: number
+  isWrong: boolean
+  input: RefObject<HTMLInputElement | null>
+  step: (by: 1 | -1) => void
+  onInput: (units: number) => void
+}): JSX.Element {
+  const { name, value, capacity, isWrong, input, step, onInput } = props
+  return (
+    <div class="join">
+      <button
+        type="button"
+        class="btn join-item btn-square"
+        aria-label={`${name}: one less`}
+        onClick={() => step(-1)}
+      >
+        <Icon icon={Minus} />
+      </button>
+      <input
+        ref={input}
+        type="number"
+        min="0"
+        max={capacity}
+        aria-invalid={isWrong}
+        inputMode="numeric"
+        enterKeyHint="next"
+        class="input join-item w-14 px-1 text-center"
+        aria-label={`${name}: units`}
+        value={Number.isNaN(value) ? '' : value}
+        onFocus={({ currentTarget }) => currentTarget.select()}
+        onInput={(event) => onInput(event.currentTarget.valueAsNumber)}
+      />
+      <button
+        type="button"
+        class="btn join-item btn-square"
+        aria-label={`${name}: one more`}
+        onClick={() => step(1)}
+      >
+        <Icon icon={Plus} />
+      </button>
+    </div>
   )
 }
 
