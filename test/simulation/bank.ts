@@ -17,9 +17,9 @@ import { testContext } from '../cloud/support/context.ts'
 const SECRET = 'webhook-secret'
 
 export interface BankWeather {
-  /** The processor does not answer: half of the time it has done what was asked. */
+  /** The processor does not answer; in half of the cases it has executed the request. */
   unavailable: number
-  /** An event comes a second time, much later, or not at once. */
+  /** An event is delivered a second time, much later, or late. */
   repeatEvent: number
   loseEvent: number
 }
@@ -31,11 +31,11 @@ interface Parts {
   chance: Chance
   coverage: Coverage
   settings: CloudSettings
-  /** Any of the cloud's processes, as the load balancer has it, or none where none is up. */
+  /** One of the cloud's processes, chosen by the load balancer; undefined if none is up. */
   receiver(): CloudNode | undefined
 }
 
-/** The card processor beside the cloud: it never dies, and its books are its own. */
+/** The card processor beside the cloud: it never dies, and has its own books. */
 export class Bank {
   readonly #parts: Parts
   readonly #life: Life
@@ -48,7 +48,7 @@ export class Bank {
     this.db = openDatabase({ url: 'sqlite::memory:', sqlite: new Sqlite(books) })
   }
 
-  /** Its own machinery: it delivers its events. */
+  /** Starts the delivery of its events. */
   start(): void {
     const { scheduler, chance, settings } = this.#parts
     const runtime = { clock: scheduler.clock(this.#life, () => 0), random: chance }
@@ -73,7 +73,7 @@ export class Bank {
     try {
       await withDeadline(apply(), (run) => scheduler.plan(this.#life, 10_000, run))
     } catch (error) {
-      // A cloud whose clock is wrong takes signatures for old ones.
+      // A cloud with a wrong clock regards the signature as too old.
       if (error instanceof NoAnswer || error instanceof ApiError) return false
       scheduler.report(error, life)
       return false
@@ -83,7 +83,7 @@ export class Bank {
     return false
   }
 
-  /** The processor as one life of the cloud reaches it. */
+  /** The processor as seen by one life of the cloud. */
   processorFor(life: Life, random: Random, checkpoint: Checkpoint): CardProcessor {
     const clock = this.#parts.scheduler.clock(this.#life, () => 0)
     const processor = createSandbox({ db: this.db, runtime: { clock, random }, checkpoint })

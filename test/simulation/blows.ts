@@ -45,10 +45,10 @@ import {
 } from './site-blows.ts'
 import type { Site, Stage } from './stage.ts'
 
-/** What befalls one of the hubs and one of the cloud's processes, or what all share. */
+/** Strikes one of the hubs, one of the cloud's processes, or a shared part. */
 type Blow = (stage: Stage, site: Site, cloud: CloudNode) => unknown
 
-/** Everything that goes wrong, with how often it does so relative to the rest. */
+/** All faults, with their relative frequency. */
 const blows: Record<string, { weight: number; strike: Blow }> = {
   'hardware fault': { weight: 10, strike: hardwareFault },
   'the same product failing again and again': { weight: 1, strike: failingCabinet },
@@ -99,7 +99,7 @@ const blows: Record<string, { weight: number; strike: Blow }> = {
 
 const TOTAL = Object.values(blows).reduce((sum, { weight }) => sum + weight, 0)
 
-/** Strikes at random instants for as long as the storm lasts. */
+/** Strikes at random instants while the storm lasts. */
 export function startStorm(stage: Stage, meanMs: number): void {
   const { chance, coverage } = stage
   const next = (): void => {
@@ -116,7 +116,7 @@ export function startStorm(stage: Stage, meanMs: number): void {
   next()
 }
 
-/** What is wrong from the beginning: clocks, and a power cut in the midst of the first start. */
+/** Faults from the start: wrong clocks, and a power cut during the first start. */
 export function beginBadly(stage: Stage): void {
   const { chance, coverage, clouds } = stage
   for (const site of stage.sites) {
@@ -135,10 +135,10 @@ export function beginBadly(stage: Stage): void {
   for (const cloud of clouds) cloud.shiftWall(offsetMs)
 }
 
-/** How long a hub is silent that nobody sees to when the storm is over: longer than an order may take. */
+/** How long a hub stays silent after the storm: longer than an order may take. */
 export const ABSENT_MS = 15 * 60_000
 
-/** The storm is over: everything that was taken away is given back, but for a hub that stays silent for a while. */
+/** Ends the storm and all its faults; one hub may stay silent for a while. */
 export function calm(stage: Stage, absent: Site | undefined): void {
   const { sites, clouds, store, bank, network, plan, impostors } = stage
   network.weather = fairWeather
@@ -156,7 +156,7 @@ export function calm(stage: Stage, absent: Site | undefined): void {
   }
   for (const cloud of clouds) {
     cloud.shiftWall(0)
-    // What stands still now is as good as dead.
+    // A suspended process is killed.
     if (cloud.isSuspended) cloud.kill('stands still')
   }
   const start = (node: HubNode | CloudNode): void => {

@@ -1,6 +1,6 @@
 import type { Random } from '../../protocol/model/runtime.ts'
 
-/** Seeded chance (sfc32): the only source of it in a simulated run. */
+/** Seeded random numbers (sfc32), the only randomness of a simulated run. */
 export interface Chance extends Random {
   /** True with probability `p`. */
   happens(p: number): boolean

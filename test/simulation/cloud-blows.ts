@@ -7,9 +7,9 @@ import type { HubNode } from './hub-node.ts'
 import { fairWeather } from './network.ts'
 import type { Site, Stage } from './stage.ts'
 
-/** What befalls the cloud's processes, their database, the card processor and the network. */
+/** Faults of the cloud's processes, their database, the card processor and the network. */
 
-/** Far enough apart for sales of one moment to fall on different days. */
+/** Far enough apart that sales of one moment are on different days. */
 const TIME_ZONES = ['America/Chicago', 'Asia/Kathmandu', 'Pacific/Kiritimati'] as const
 
 export function badWeather({ plan, network, chance }: Stage): void {
@@ -27,7 +27,7 @@ export function cutOff({ plan, network, chance }: Stage, node: string): void {
   plan(chance.between(50, chance.pick([3000, 100_000])), () => network.severe(node, false))
 }
 
-/** A radio link that holds for seconds: a session ends while messages of it are on their way. */
+/** A radio link that works for seconds at a time: a session ends while its messages are in flight. */
 export function flap({ plan, network, chance }: Stage, node: string): void {
   network.weather = { ...network.weather, delay: 0.5, maxDelayMs: 4000 }
   const forMs = chance.between(15_000, 60_000)
@@ -50,10 +50,10 @@ export function goAway({ plan, chance }: Stage, node: HubNode | CloudNode): void
   })
 }
 
-/** How long a broker waits for a client that says nothing: one and a half times its keepalive. */
+/** How long a broker waits for a silent client: one and a half times its keepalive. */
 const KEEPALIVE_MS = 45_000
 
-/** A process stands still for seconds or minutes, and then goes on as if nothing had been. */
+/** Suspends a process for seconds or minutes; it then continues as if nothing had happened. */
 export function suspend({ plan, network, chance }: Stage, cloud: CloudNode): void {
   const forMs = chance.between(2000, chance.pick([20_000, 240_000]))
   const { life } = cloud
@@ -85,7 +85,7 @@ export const databaseHangs = (stage: Stage): void =>
 export const databaseAway = (stage: Stage): void =>
   ailing(stage, { refuses: true }, stage.chance.between(500, 40_000))
 
-/** It ends what is open, and takes a while to come back. */
+/** The server closes all connections, and is unavailable for a while. */
 export async function databaseRestarts(stage: Stage): Promise<void> {
   ailing(stage, { refuses: true }, stage.chance.between(200, 5000))
   await stage.store.endSessions()
@@ -97,7 +97,7 @@ export const databaseEndsConnections = (stage: Stage): void =>
 export const databaseLosesAnswers = (stage: Stage): void =>
   ailing(stage, { losesCommitAnswers: stage.chance.pick([0.05, 0.3]) }, stage.chance.between(2000, 30_000))
 
-/** An operator writes another time zone into the hub's row. */
+/** An operator changes the time zone of the hub. */
 export function moveHub({ store, chance }: Stage, { hubId }: Site): Promise<unknown> {
   const timezone = chance.pick(TIME_ZONES)
   return store.reader.kysely.updateTable('hubs').set({ timezone }).where('id', '=', hubId).execute()
@@ -107,7 +107,7 @@ export async function copyBooks({ store, mayLose }: Stage): Promise<void> {
   if (mayLose === 'books') await store.copy()
 }
 
-/** The cloud is stopped, and begins again with the copy that was made a while ago. */
+/** Stops the cloud, and restarts it with a copy of its database that was made a while ago. */
 export async function restoreBooks({ store, clouds, mayLose, coverage }: Stage): Promise<void> {
   if (mayLose !== 'books' || !store.hasCopy) return
   for (const cloud of clouds) cloud.kill('restored')
@@ -115,7 +115,7 @@ export async function restoreBooks({ store, clouds, mayLose, coverage }: Stage):
   coverage.hit('fault books restored indeed')
 }
 
-/** A replica takes over that had not got the last commits yet. */
+/** A replica without the last commits takes over. */
 export async function failOver(stage: Stage): Promise<void> {
   const { store, mayLose, coverage, chance, plan } = stage
   if (mayLose !== 'books') return
@@ -126,7 +126,10 @@ export async function failOver(stage: Stage): Promise<void> {
   })
 }
 
-/** A newer version of the service, taken back since, has left an entry that this one's hubs do not understand. */
+/**
+ * A newer version of the service, which was rolled back, has left an entry that the present hubs do not
+ * understand.
+ */
 export async function plantBadEntry({ store }: Stage, { hubId }: Site): Promise<void> {
   await store.reader.transact((tx) => enqueue(tx, hubId, { kind: PLANTED } as never))
 }

@@ -12,7 +12,10 @@ export const HUBS = [1, 2] as const
 
 let template: Buffer | undefined
 
-/** The cloud's database as a seed finds it: two owners, a hub each, its products, the customers of both. Made once. */
+/**
+ * The cloud's database at the start of a seed: two owners with one hub each, their products, and the
+ * customers of both. It is made once.
+ */
 export async function freshBooks(): Promise<Buffer> {
   return (template ??= await makeTemplate())
 }
@@ -69,7 +72,7 @@ async function insertHub(q: Queries, hubId: number): Promise<void> {
     .execute()
 }
 
-/** The products of hub 1 on the shelves of `hardware.ts`, for a database without any. */
+/** The products of hub 1 on the shelves of `hardware.ts`, for a database without products. */
 export async function insertAssortment(q: Queries): Promise<void> {
   await q.insertInto('categories').values({ id: 1, name: 'Food', parent_id: null }).execute()
   await insertProducts(q, 1)

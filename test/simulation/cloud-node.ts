@@ -20,7 +20,7 @@ import type { Life, Scheduler } from './scheduler.ts'
 import { testContext } from '../cloud/support/context.ts'
 
 interface Parts {
-  /** `cloud-a`, as its line to the broker is called. */
+  /** `cloud-a`, the name of its line to the broker. */
   name: string
   scheduler: Scheduler
   network: Network
@@ -37,11 +37,11 @@ export class CloudNode {
   readonly #parts: Parts
   #life: Life | undefined
   #services: CommerceServices | undefined
-  /** Milliseconds by which its wall clock is wrong. */
+  /** Error of its wall clock in milliseconds. */
   #wallOffset = 0
-  /** Kinds of due work that it does. */
+  /** Kinds of due work that it runs. */
   kinds: ReadonlySet<string> = new Set()
-  /** It is not started again until this is cleared. */
+  /** Prevents the start of the process while set. */
   heldDown = false
 
   constructor(parts: Parts) {
@@ -108,7 +108,7 @@ export class CloudNode {
     })
   }
 
-  /** The process stands still (SIGSTOP), and its machine's clocks go on. */
+  /** Suspends the process (SIGSTOP); its machine's clocks go on. */
   suspend(forMs: number): void {
     if (this.#life) this.#life.wakesAt = this.#parts.scheduler.time + forMs
   }
@@ -121,7 +121,7 @@ export class CloudNode {
     if (this.#life) this.#parts.scheduler.kill(this.#life, reason)
   }
 
-  /** Its wall clock jumps. */
+  /** Shifts its wall clock. */
   shiftWall(offsetMs: number): void {
     this.#wallOffset = offsetMs
   }

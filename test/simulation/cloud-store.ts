@@ -13,19 +13,22 @@ interface Parts {
   coverage: Coverage
 }
 
-/** The one database of all cloud processes: each has a session of its own, which ends with it and suffers the weather. */
+/**
+ * The one database of all cloud processes. Each process has its own session, which ends with it and has
+ * faults.
+ */
 export class CloudStore {
   readonly #parts: Parts
   readonly #outside: Life
   readonly #sessions = new Map<Life, Session>()
   readonly #server: DatabaseServer
   #weather: DatabaseWeather = healthyDatabase
-  /** What was in the books, and is not since they were put back: keys at the processor, and orders. */
+  /** Rows that were lost when the database was restored: keys at the processor, and orders. */
   readonly lost = new Set<string>()
-  /** How often they were put back. */
+  /** How often the database was restored. */
   generation = 0
   #onChange: (() => void)[] = []
-  /** For those who look from outside: they are never disturbed. */
+  /** Connection for observers, which has no faults. */
   readonly reader: CloudDatabase
 
   constructor(parts: Parts, server: DatabaseServer) {
@@ -69,13 +72,13 @@ export class CloudStore {
     })
   }
 
-  /** A process has died: what it had begun is undone. */
+  /** Ends the session of a dead process: its open transactions are rolled back. */
   async close(life: Life): Promise<void> {
     await this.#sessions.get(life)?.endAll()
     this.#sessions.delete(life)
   }
 
-  /** The server ends every connection. */
+  /** The server closes every connection. */
   async endSessions(): Promise<void> {
     for (const session of this.#sessions.values()) await session.endAll()
   }
@@ -84,13 +87,13 @@ export class CloudStore {
     return this.#server.hasCopy
   }
 
-  /** Keeps a copy of what is committed. */
+  /** Stores a copy of all committed data. */
   async copy(): Promise<void> {
     if (this.#server.copiesAlone) await this.endSessions()
     await this.#server.copy()
   }
 
-  /** The database is what its copy was; connections to what it has been are ended. */
+  /** Restores the copy; connections to the former database are closed. */
   async putBack(): Promise<void> {
     await this.endSessions()
     const before = await namesInBooks(this.reader.kysely)

@@ -1,34 +1,36 @@
 import { decodeFrame } from '../../protocol/serial/codec.ts'
 
-/** When goods may be sold: the hub's own limits. Milliseconds and degrees Celsius. */
+/** The hub's own limits for sales from a fridge. Milliseconds and degrees Celsius. */
 export interface ColdRules {
   limitCelsius: number
-  /** Without proof of being cold for so long, nothing is sold. */
+  /** Without proof of cold for this long, nothing is sold. */
   healthShutoffMs: number
-  /** Proof: three cold readings in a row, over so long. */
+  /** Proof: three cold readings in a row, over at least this time. */
   proofMs: number
 }
 
 const READINGS = 3
-/** A decision is carried out a little later: its command is repeated on a bad line. */
+/** A decision takes effect a little later: its command is repeated on a bad line. */
 const SLACK_MS = 15_000
 
 /**
- * Hears the reports of a fridge's controller, and judges when the hub last had proof that the fridge is cold. It is milder than the hub in every doubt: gaps and single nonsense do not count, and each life of the hub begins with proof.
+ * Observes the reports of a fridge's controller, and judges when the hub last had proof of cold. It is milder
+ * than the hub in unclear cases: gaps and single outliers do not count, and each life of the hub starts with
+ * proof.
  */
 export class ColdWatch {
   readonly #rules: ColdRules
   #provenAt = 0
   #run: number[] = []
   #warm = 0
-  /** Dispenses for sale that began without recent proof. */
+  /** Dispenses for sale that started without recent proof. */
   readonly unproven: { operation_id: string; ms: number }[] = []
 
   constructor(rules: ColdRules) {
     this.#rules = rules
   }
 
-  /** A life of the hub begins, or a person has looked at the goods. */
+  /** Called when a life of the hub starts, or when a person has checked the products. */
   trust(now: number): void {
     this.#provenAt = now
     this.#run = []
@@ -53,7 +55,7 @@ export class ColdWatch {
     if (isProof) this.#provenAt = now
   }
 
-  /** A unit of an order begins to be dispensed. */
+  /** A unit of an order starts to be dispensed. */
   dispense(operation_id: string, now: number): void {
     const ms = now - this.#provenAt
     if (ms > this.#rules.healthShutoffMs + SLACK_MS) this.unproven.push({ operation_id, ms })

@@ -6,7 +6,7 @@ import { facingsOf } from './hardware.ts'
 import type { Site } from './stage.ts'
 import type { World } from './world.ts'
 
-/** What the invariants are checked by: one hub's room, its journal, and the cloud's books of it. */
+/** Evidence for the invariants: one hub's room, its journal, and the cloud's books of it. */
 export async function collect({ hubId, room, hub }: Site, { store, bank, watch }: World): Promise<Evidence> {
   hub.noteCommands()
   return {

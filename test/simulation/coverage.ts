@@ -1,4 +1,4 @@
-/** How often each kind of thing happened, over all seeds of a run. */
+/** Counts how often each kind of event happened, over all seeds of a run. */
 export class Coverage {
   readonly counts = new Map<string, number>()
 
@@ -10,7 +10,7 @@ export class Coverage {
     for (const [name, count] of other.counts) this.hit(name, count)
   }
 
-  /** `name count` lines, sorted, of the names that begin with `prefix`. */
+  /** Sorted lines `name count` of the names that begin with `prefix`. */
   lines(prefix: string): string[] {
     return [...this.counts]
       .filter(([name]) => name.startsWith(prefix))

@@ -4,8 +4,9 @@ import type { Coverage } from './coverage.ts'
 import { Crash, type Life } from './scheduler.ts'
 
 /**
- * The checkpoints of a program, over all its processes and their lives. It crashes at the instants that its seed chose: each is the n-th
- * passing of any checkpoint, so that rare points and frequent ones are both met.
+ * The checkpoints of a program, over all its processes and lives. The program crashes at the instants that
+ * its seed chose. Each instant is the n-th passing of any checkpoint, so that rare and frequent checkpoints
+ * are both covered.
  */
 export class CrashPoints {
   #program: string

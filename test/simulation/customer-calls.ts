@@ -8,19 +8,19 @@ export interface CustomerWorld {
   sites: readonly Site[]
   chance: Chance
   coverage: Coverage
-  /** A process of the cloud that is up, as a load balancer chooses it. */
+  /** A running process of the cloud, chosen by the load balancer. */
   cloud(): CommerceServices | undefined
   sleep(ms: number): Promise<void>
-  /** An error that is no answer: a simulated crash, or a defect. */
+  /** Reports an error that is no answer: a simulated crash, or a defect. */
   report(error: unknown): void
-  /** Whether people still come in. */
+  /** Whether customers still come. */
   isOpen(): boolean
 }
 
-/** An answer from the cloud: a value, an error of the API, or nothing (it died, or it is down). */
+/** An answer from the cloud: a value, an error of the API, or nothing because the process died or is down. */
 export type Answer<T> = { kind: 'ok'; value: T } | { kind: 'refused'; code: string } | { kind: 'silence' }
 
-/** Asks the cloud as an HTTP client does: whoever dies meanwhile, no answer comes, and the client gives up in the end. */
+/** Calls the cloud like an HTTP client. If the process dies, no answer comes, and the client times out. */
 export async function ask<T>(
   world: CustomerWorld,
   call: (cloud: CommerceServices) => Promise<T>,
@@ -39,7 +39,7 @@ export async function ask<T>(
   return Promise.race([answer, patience])
 }
 
-/** Asks again until something answers, or nobody has for long. */
+/** Repeats a call until an answer comes, or until no process has answered for long. */
 export async function insist<T>(
   world: CustomerWorld,
   call: (cloud: CommerceServices) => Promise<T>,

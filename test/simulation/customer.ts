@@ -11,7 +11,7 @@ import { PRODUCTS, productOf } from './hardware.ts'
 import type { Site } from './stage.ts'
 import { debit, topUp } from './wallet-customer.ts'
 
-/** One customer, who comes now and then, buys, and sometimes behaves badly. */
+/** A customer who sometimes comes, buys, and sometimes behaves badly. */
 export async function liveCustomer(world: CustomerWorld, userId: number): Promise<void> {
   const { chance, coverage } = world
   while (world.isOpen()) {
@@ -80,7 +80,7 @@ const shelfOf = (hubId: number): number[] =>
 
 type Key = { userId: number; orderId: number; hubId: number }
 
-/** What ended the visit, or undefined where the order is on its way. */
+/** The reason why the visit ended; undefined if the order is in progress. */
 async function payFor(world: CustomerWorld, { userId, orderId, hubId }: Key): Promise<string | undefined> {
   const { chance } = world
   if (chance.happens(0.3)) {
@@ -106,7 +106,7 @@ async function payFor(world: CustomerWorld, { userId, orderId, hubId }: Key): Pr
   const { status, payment_id, next_action } = paid.value
   if (status !== 'requires_action') return undefined
   if (chance.happens(0.3)) return 'abandoned the payment'
-  // Some come back when the order has long been a cart again.
+  // Some customers return when their order has long been a cart again.
   await world.sleep(chance.happens(0.15) ? chance.between(60_000, 240_000) : chance.between(500, 20_000))
   if (method === 'external') {
     const { bin_number: bin } = next_action as { bin_number: number }
@@ -117,7 +117,7 @@ async function payFor(world: CustomerWorld, { userId, orderId, hubId }: Key): Pr
   return undefined
 }
 
-/** Waits for the bins, opens them, takes what is there. */
+/** Waits for the bins, opens them, and takes the units. */
 async function collect(world: CustomerWorld, orderId: number, { hubId, room }: Site): Promise<string> {
   const { chance } = world
   const waiter = chance.happens(0.06)
@@ -133,7 +133,7 @@ async function collect(world: CustomerWorld, orderId: number, { hubId, room }: S
     if (status < OrderStatus.READY) continue
     if (waiter) return 'never collects'
     const bins = JSON.parse(binText) as number[]
-    // A restored cloud may have heard that it is ready, and not where.
+    // A restored cloud may know that the order is ready, but not its bins.
     if (bins.length === 0) continue
     await ask(world, ({ commands }) =>
       commands.send({ hubId, body: { name: 'open_delivery', order_id: uuid, bins }, actor: 'user' }),

@@ -5,20 +5,23 @@ import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 import { administrate, databaseAt } from '../support/postgres.ts'
 import { fillBooks, freshBooks } from './cloud-books.ts'
 
-/** What holds the cloud's books: SQLite in memory, or a database of a PostgreSQL server. */
+/** The server of the cloud's database: SQLite in memory, or a database on a PostgreSQL server. */
 export interface DatabaseServer {
-  /** The service's own driver, on what the books are now. It is used by many: its beginning is not theirs. */
+  /**
+   * The service's own driver on the present database. Several lives share it, so it is not initialised per
+   * life.
+   */
   readonly driver: Driver
-  /** Resolves once connections are accepted: none is while the books are copied. */
+  /** Resolves when connections are accepted; none is accepted during a copy. */
   ready(): Promise<void>
-  /** With which the service opens them. */
+  /** Options with which the service opens the database. */
   readonly options: DatabaseOptions
   readonly hasCopy: boolean
-  /** It makes a copy only while nobody is connected. */
+  /** Whether a copy needs a moment without connections. */
   readonly copiesAlone: boolean
-  /** Keeps a copy of what is committed. */
+  /** Stores a copy of all committed data. */
   copy(): Promise<void>
-  /** The books are what the copy was. */
+  /** Restores the copy. */
   putBack(): Promise<void>
   close(): Promise<void>
 }
@@ -36,13 +39,13 @@ async function driverOf(options: DatabaseOptions): Promise<Driver> {
   return driver!
 }
 
-/** Time is the scheduler's here: nothing may end by the server's. */
+/** The scheduler controls time, so no time-out of the server may fire. */
 const patient = { connections: 10, waitMs: 600_000, lockMs: 600_000, statementMs: 600_000 }
 const pools = { reads: patient, writes: patient, gateway: patient, background: patient }
 
 const inMemory = (sqlite: BetterSqlite3.Database): DatabaseOptions => ({ url: 'sqlite::memory:', sqlite })
 
-/** SQLite has one connection: the processes take turns on it, as Kysely's own lock of that driver has it. */
+/** SQLite has one connection. The processes take turns on it, as in the lock of Kysely's own driver. */
 export class MemoryServer implements DatabaseServer {
   readonly copiesAlone = false
   #sqlite: BetterSqlite3.Database
@@ -73,7 +76,7 @@ export class MemoryServer implements DatabaseServer {
 
   async copy(): Promise<void> {
     const connection = await this.driver.acquireConnection()
-    // What is read outside of a transaction is committed.
+    // A read outside of a transaction reads committed data.
     await connection.executeQuery(CompiledQuery.raw('select 1'))
     this.#copy = this.#sqlite.serialize()
     await this.driver.releaseConnection(connection)
@@ -92,7 +95,10 @@ export class MemoryServer implements DatabaseServer {
 
 let databases = 0
 
-/** A database of its own on the server at `url`, copied as a template: nobody may be connected meanwhile. */
+/**
+ * A separate database on the server at `url`. It is copied as a template, which must have no connection
+ * meanwhile.
+ */
 export class PostgresServer implements DatabaseServer {
   static #template: Promise<string> | undefined
   readonly #url: string
@@ -132,7 +138,7 @@ export class PostgresServer implements DatabaseServer {
     return this.#ready
   }
 
-  /** One database is made from another while nobody is connected to it. */
+  /** Creates one database from another while the other has no connection. */
   #alone(drop: string, [from, to]: readonly [string, string]): Promise<void> {
     const work = async (): Promise<void> => {
       await this.driver.destroy()
@@ -151,7 +157,7 @@ export class PostgresServer implements DatabaseServer {
   }
 }
 
-/** What the databases of this process are made from; it goes with the last of them that the server has. */
+/** The template of this process's databases. The server deletes it with the last of them. */
 async function makeTemplate(url: string): Promise<string> {
   const name = `larder_swarm_${process.pid}`
   await administrate(url, `create database ${name}`)
@@ -161,7 +167,7 @@ async function makeTemplate(url: string): Promise<string> {
   return name
 }
 
-/** To be called when no more seeds are run. */
+/** Call it after the last seed. */
 export async function dropTemplate(url: string): Promise<void> {
   await administrate(url, `drop database if exists larder_swarm_${process.pid} with (force)`)
 }

@@ -4,15 +4,15 @@ import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
 import { Crash, Misfortune, type Life } from './scheduler.ts'
 
-/** What ails the cloud's database; probabilities for each statement or commit. */
+/** Faults of the cloud's database, as probabilities for each statement or commit. */
 export interface DatabaseWeather {
-  /** Nothing is answered until it is over, or until the caller has waited for `GIVEN_UP_MS`. */
+  /** No statement is answered until the fault ends, or until the caller has waited for `GIVEN_UP_MS`. */
   hangs: boolean
   /** No connection is accepted. */
   refuses: boolean
-  /** The server ends a connection, in the midst of whatever it was doing. */
+  /** The server closes a connection during a statement. */
   endsConnections: number
-  /** A commit is done, and its connection ends before the answer. */
+  /** A commit succeeds, and its connection closes before the answer. */
   losesCommitAnswers: number
 }
 
@@ -23,10 +23,10 @@ export const healthyDatabase: DatabaseWeather = {
   losesCommitAnswers: 0,
 }
 
-/** As a caller's own limit of time for a statement ends it. */
+/** A caller's own time limit ends a statement after this time. */
 const GIVEN_UP_MS = 15_000
 
-/** What a client of PostgreSQL throws in such weather. */
+/** The error that a client of PostgreSQL throws for such a fault. */
 export class DatabaseTrouble extends Misfortune {
   readonly code: string
   constructor(code: string, message: string) {
@@ -36,7 +36,7 @@ export class DatabaseTrouble extends Misfortune {
 }
 
 interface Parts {
-  /** The driver that really speaks with the database. It is replaced where the database is. */
+  /** The driver of the real database. It is replaced together with the database. */
   readonly shared: () => Driver
   readonly ready: () => Promise<void>
   life: Life
@@ -44,13 +44,13 @@ interface Parts {
   coverage: Coverage
   readonly weather: () => DatabaseWeather
   readonly after: (delayMs: number, run: () => void) => Cancel
-  /** Resolves when the weather has changed. */
+  /** Resolves when the faults have changed. */
   readonly change: () => Promise<void>
-  /** Lets virtual time wait for what a server does in its own. */
+  /** Keeps virtual time still during real work of a server. */
   readonly track: <T>(work: Promise<T>) => Promise<T>
 }
 
-/** Everything that a life holds open; when it dies, the server rolls back and closes. */
+/** All connections of one life. When the life ends, the server rolls back and closes them. */
 export class Session implements Driver {
   readonly #parts: Parts
   readonly #held = new Set<FrailConnection>()
@@ -72,7 +72,7 @@ export class Session implements Driver {
     await this.track(this.#parts.ready())
     const driver = shared()
     const inner = await this.track(driver.acquireConnection()).catch(async (error: unknown) => {
-      // Its pool may have been closed meanwhile.
+      // The pool may have closed since then.
       await this.track(this.#parts.ready())
       throw driver === shared() ? error : new DatabaseTrouble('57P01', 'the simulated database was replaced')
     })
@@ -110,7 +110,7 @@ export class Session implements Driver {
     await connection.release()
   }
 
-  /** Ends every connection, as the server does when it stops or the client dies. */
+  /** Closes every connection, as the server does when it stops or the client dies. */
   async endAll(): Promise<void> {
     for (const connection of this.#held) await connection.end()
     this.#held.clear()
@@ -120,7 +120,7 @@ export class Session implements Driver {
     return this.#parts.track(work)
   }
 
-  /** What befalls a statement on its way. */
+  /** Applies the faults to a statement. */
   async statement(connection: FrailConnection): Promise<void> {
     await this.passed(connection)
     const { chance, coverage } = this.#parts
@@ -136,7 +136,7 @@ export class Session implements Driver {
     if (!life.alive) throw new Crash(life, 'database')
     if (!weather().hangs) return
     coverage.hit('fault database hung')
-    // The server notices that its client is gone, and lets go of what was locked.
+    // The server notices the lost client, and releases its locks.
     await connection?.end()
     const limit = new Promise<'given up'>((resolve) =>
       this.#parts.after(GIVEN_UP_MS, () => resolve('given up')),
@@ -199,11 +199,11 @@ export class FrailConnection implements DatabaseConnection {
     await this.#session.track(this.#driver.releaseConnection(this.#inner))
   }
 
-  /** The server rolls back and closes. */
+  /** The server rolls back and closes the connection. */
   async end(): Promise<void> {
     if (!this.isOpen) return
     this.isOpen = false
-    // It may be ended while a transaction is being begun.
+    // The connection may close while a transaction is being opened.
     await this.#begun
     if (this.#inTransaction) await this.#session.track(this.#driver.rollbackTransaction(this.#inner))
     this.#inTransaction = false
@@ -211,7 +211,7 @@ export class FrailConnection implements DatabaseConnection {
   }
 }
 
-/** The dialect of `inner`, with another driver. */
+/** The dialect `inner` with another driver. */
 export const driven = (inner: Dialect, driver: Driver): Dialect => ({
   createAdapter: () => inner.createAdapter(),
   createQueryCompiler: () => inner.createQueryCompiler(),

@@ -13,7 +13,7 @@ interface SimulatedDeal {
   constraints: Partial<Record<ConstraintType, string>>
 }
 
-/** Every kind of reward, with limits that are fought over, and one that makes an order cost nothing. */
+/** Every kind of reward, with limits that customers compete for, and a reward that makes an order free. */
 const deals: readonly SimulatedDeal[] = [
   {
     trigger: { type: 'QUANTITY', quantity: 2, product_id: 3 },
@@ -52,7 +52,7 @@ const deals: readonly SimulatedDeal[] = [
   },
 ]
 
-/** The number of a hub's deal. */
+/** The id of a hub's deal. */
 const dealId = (hubId: number, index: number): number => (hubId - 1) * deals.length + index + 1
 
 export async function insertDeals({ kysely: q }: CloudDatabase, hubId: number): Promise<void> {
@@ -97,7 +97,7 @@ export async function insertDeals({ kysely: q }: CloudDatabase, hubId: number): 
   }
 }
 
-/** An integrator announces what a customer is about to redeem; not everybody buys then. */
+/** An integrator announces that a customer is about to redeem deals; some customers then do not buy. */
 export async function announceDeals(
   world: CustomerWorld,
   { userId, hubId }: { userId: number; hubId: number },

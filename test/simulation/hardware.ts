@@ -58,7 +58,10 @@ export interface StockedFacing {
 
 export const PRODUCTS = 6
 
-/** Hub 1's shelves. Six products; the first two have a second facing. Few units, so that the last one is fought over. */
+/**
+ * Hub 1's shelves with six products, of which the first two have a second facing. Stock is small, so that
+ * customers compete for the last unit.
+ */
 export const stockedFacings: readonly StockedFacing[] = [
   facing(1, 1, 1, 1, true, 3),
   facing(1, 2, 1, 1, false, 3),
@@ -70,12 +73,12 @@ export const stockedFacings: readonly StockedFacing[] = [
   facing(6, 2, 2, 3, true, 8),
 ]
 
-/** The same shelves with a hub's own products: 1–6 are hub 1's, 7–12 hub 2's. */
+/** The same shelves with the hub's own products: 1–6 belong to hub 1, 7–12 to hub 2. */
 export function facingsOf(hubId: number): readonly StockedFacing[] {
   return stockedFacings.map((one) => ({ ...one, product_id: productOf(hubId, one.product_id) }))
 }
 
-/** What a hub calls the n-th product of the assortment. */
+/** A hub's id of the n-th product of the assortment. */
 export const productOf = (hubId: number, nth: number): number => (hubId - 1) * PRODUCTS + nth
 
 function facing(

@@ -29,11 +29,11 @@ interface Parts {
   crashPoints: CrashPoints
   hubId?: number
   settings?: HubSettings
-  /** A copy of the card of another board, with which this one starts. */
+  /** A copy of another board's card, with which this board starts. */
   card?: Buffer
 }
 
-/** An entry of a ledger stream, which no other history has. */
+/** An entry of a ledger stream, with the tag that no other history has. */
 export interface LedgerPlace {
   epoch: string
   cursor: number
@@ -49,7 +49,7 @@ const sqliteErrors: Partial<Record<StorageReason, [code: string, message: string
 const isStorageError = (error: unknown): boolean =>
   error instanceof StorageError || error instanceof Sqlite.SqliteError
 
-/** A hub that ends because of its card may fail to write its last words. */
+/** A hub with a failing card may be unable to write during its shutdown. */
 function ifCardWorks(work: () => void): void {
   try {
     work()
@@ -58,7 +58,7 @@ function ifCardWorks(work: () => void): void {
   }
 }
 
-/** The hub's service over its lives, on one journal that outlives them. */
+/** The hub's service over its lives, on one journal that survives them. */
 export class HubNode {
   readonly #parts: Parts
   #journal: BetterSqlite3.Database
@@ -67,14 +67,14 @@ export class HubNode {
   #hub: Hub | undefined
   #runner: Runner<Running> | undefined
   #fault: StorageReason | undefined
-  /** Milliseconds by which its wall clock is wrong. */
+  /** Error of its wall clock in milliseconds. */
   #wallOffset = 0
   heldDown = false
-  /** What it knows of certificates, and when they end by the wall clock. */
+  /** Certificates that the hub knows, and their expiry by the wall clock. */
   certificates: readonly { name: string; endsAt: number }[] = []
-  /** Another board stands in its place. */
+  /** Whether another board is in its place. */
   takenOut = false
-  /** How many stores it has had: another one knows nothing of what the former had withheld. */
+  /** Number of its stores so far. A new store does not know the blocked rows of the former one. */
   generation = 0
   readonly hubId: number
   readonly line: LineWitness
@@ -88,7 +88,7 @@ export class HubNode {
     this.line = new LineWitness(this.hubId)
   }
 
-  /** As its line to the broker is called. */
+  /** Name of its line to the broker. */
   get name(): string {
     const { hubId } = this
     return this.#parts.card ? `copy of hub-${hubId}` : `hub-${hubId}`
@@ -98,7 +98,7 @@ export class HubNode {
     return this.#life?.alive === true && this.#runner?.phase()?.kind === 'running' ? this.#hub : undefined
   }
 
-  /** What its service says of its rows; of one that is down, what it would have said last. */
+  /** The rows that its service reports; for a stopped service, its last report. */
   get stock(): FacingStock[] | undefined {
     return this.#hub?.core.stock()
   }
@@ -181,13 +181,13 @@ export class HubNode {
     })
   }
 
-  /** The card fails in this way from now on; undefined: it works again. Returns what mends it. */
+  /** Makes the card fail; undefined ends the failure. Returns a function that ends it. */
   failStorage(fault: StorageReason | undefined): () => void {
     this.#fault = fault
     return () => void (this.#fault = undefined)
   }
 
-  /** Somebody puts another hub's card in. Returns what puts the own one back. */
+  /** A person inserts another hub's card. Returns a function that restores the own card. */
   swapJournal(): () => void {
     const own = this.#journal
     const foreign = new Sqlite(':memory:')
@@ -201,7 +201,7 @@ export class HubNode {
     }
   }
 
-  /** At any commit: before it, or when it has happened and its answer is lost. */
+  /** A fault at any commit: before it, or after it with a lost answer. */
   #touchCard(point: string): void {
     if (this.#fault === undefined || !point.startsWith('journal.')) return
     const [code, message] = sqliteErrors[this.#fault] ?? ['SQLITE_IOERR_WRITE', 'disk I/O error']
@@ -212,12 +212,12 @@ export class HubNode {
     if (this.#life) this.#parts.scheduler.kill(this.#life, reason)
   }
 
-  /** The wall clock jumps; a board without a battery may wake up in 1970. */
+  /** Shifts the wall clock; a board without a battery may start in 1970. */
   shiftWall(offsetMs: number): void {
     this.#wallOffset = offsetMs
   }
 
-  /** The card breaks, and a new one is put in. */
+  /** The card breaks and is replaced by a new one. */
   loseStore(): void {
     this.kill('new card')
     this.noteCommands()
@@ -229,12 +229,12 @@ export class HubNode {
     this.#copy = this.card() ?? this.#copy
   }
 
-  /** What is on its card, or undefined while it is being written to. */
+  /** The content of its card, or undefined during a write. */
   card(): Buffer | undefined {
     return this.#journal.inTransaction ? undefined : this.#journal.serialize()
   }
 
-  /** The store goes back to its last copy. False where there is none. */
+  /** Restores the store's last copy. Returns false if there is none. */
   restore(): boolean {
     if (!this.#copy) return false
     this.kill('restored')
@@ -244,14 +244,16 @@ export class HubNode {
     return true
   }
 
-  /** It runs, and nothing is under way: no order, no operation, no entry that the cloud has not acknowledged. */
+  /** The hub runs and nothing is pending: no order, no operation, no unacknowledged entry. */
   isQuiet(): boolean {
     if (this.heldDown || this.takenOut || !this.#hasBegun()) return false
     const { orders, open, pending } = collectHub(this.#journal)
     return open.length === 0 && pending === 0 && orders.every(({ finished }) => finished)
   }
 
-  /** How far its ledger stream has come, where the cloud has acknowledged all that there is to report. */
+  /**
+   * The last entry of its ledger stream, if the cloud has acknowledged all entries and no report is pending.
+   */
   toldUpTo(): LedgerPlace | undefined {
     if (!this.#hasBegun() || collectHub(this.#journal).pending > 0) return undefined
     return this.#journal
@@ -261,7 +263,10 @@ export class HubNode {
       .get()
   }
 
-  /** How far it has taken in what the cloud tells it. Another board that runs with a copy of its card may be ahead of it. */
+  /**
+   * The last applied entry from the cloud. Another board that runs with a copy of its card may be ahead of
+   * it.
+   */
   heardUpTo(): { epoch: string | null; cursor: number } | undefined {
     if (!this.#hasTable('inbox_position')) return undefined
     return this.#journal
@@ -269,7 +274,7 @@ export class HubNode {
       .get()
   }
 
-  /** Whether it knows an order, by its UUID, and has not begun it. */
+  /** Whether it has an order, by UUID, and has not started it. */
   hasYetToBegin(orderId: string): boolean {
     if (!this.#hasTable('orders')) return false
     return (
@@ -278,7 +283,7 @@ export class HubNode {
     )
   }
 
-  /** Its journal knows a board on this line. */
+  /** Whether its journal has a board on this line. */
   knowsBoard(controller: string): boolean {
     if (!this.#hasTable('controllers')) return false
     return this.#journal.prepare('SELECT 1 FROM controllers WHERE id = ?').get(controller) !== undefined
@@ -298,7 +303,7 @@ export class HubNode {
     return this.#journal.prepare('SELECT 1 FROM operations WHERE id = ?').get(operationId) !== undefined
   }
 
-  /** Takes down which command each operation was for, before the journal that says so is gone. */
+  /** Records the command of each operation before the journal is deleted. */
   noteCommands(): void {
     if (!this.#hasTable('operations')) return
     const rows = this.#journal
@@ -309,7 +314,7 @@ export class HubNode {
     for (const row of rows) this.commandOfOperation.set(row.id, row.command_id)
   }
 
-  /** No page can be added to the store for a while. */
+  /** Prevents the store from adding pages. */
   fillDisk(full: boolean): void {
     const pages = this.#journal.pragma('page_count', { simple: true }) as number
     this.#journal.pragma(`max_page_count = ${full ? pages : 1_000_000}`)

@@ -5,7 +5,7 @@ import type { Chance } from './chance.ts'
 
 const MINUTE = 60_000
 
-/** Shorter than in production, so that a seed meets every deadline. */
+/** Shorter limits than in production, so that a seed reaches every deadline. */
 const simulatedRules: CloudSettings = {
   ...defaultLimits.rules,
   idleOrderMs: 4 * MINUTE,
@@ -29,7 +29,7 @@ export interface Limits {
   hub: HubSettings
 }
 
-/** Motors that are slow run for longer than this: their controllers switch them off. */
+/** Slow motors run longer than this, and their controllers stop them. */
 const hasty: HubSettings['core']['maxMs'] = {
   open_door: 3000,
   close_door: 3000,
@@ -38,7 +38,7 @@ const hasty: HubSettings['core']['maxMs'] = {
   dispense: 5000,
 }
 
-/** Goods that spoil within minutes, so that a seed meets what becomes of a fridge that nobody can read. */
+/** Products that spoil within minutes, so that a seed covers an unreadable fridge. */
 const perishable = {
   healthShutoffMs: MINUTE,
   fridgeUnreadableMs: 40_000,
@@ -46,8 +46,8 @@ const perishable = {
 } satisfies Partial<HubSettings['core']>
 
 /**
- * Half of the limits of a seed are what production has, the others 1 to 3: every batch, window, ring and page overflows,
- * and none may be the limit of what gets done.
+ * Half of a seed's limits are those of production, the others are 1 to 3. Every batch, window, ring and page
+ * overflows, and none of them may limit the work that gets done.
  */
 export function drawLimits(chance: Chance): Limits {
   const limit = (standard: number, most = 3): number =>
@@ -74,7 +74,7 @@ export function drawLimits(chance: Chance): Limits {
     },
     hub: {
       storage,
-      // Idle lines are most of what a seed would cost.
+      // Pings on idle lines would be most of the cost of a seed.
       links: { ...links, pingMs: 3 * links.pingMs, silentMs: 3 * links.silentMs },
       core: { ...core, keptRows: limit(core.keptRows) },
       outbox: {
@@ -95,7 +95,7 @@ export function drawLimits(chance: Chance): Limits {
       },
     },
   }
-  // Last, so that what else is drawn stays the same.
+  // Drawn last, so that the other draws stay the same.
   if (chance.happens(0.3)) limits.hub.core.maxMs = hasty
   if (chance.happens(0.4)) Object.assign(limits.hub.core, perishable)
   return limits

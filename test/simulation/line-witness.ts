@@ -4,7 +4,7 @@ import { downTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 
-/** Listens in on the hub's line: which commands came to it under the session and within the time that they were meant for. */
+/** Observes the hub's line: which commands came to it in their session and within their time. */
 export class LineWitness {
   readonly #hubId: number
   readonly #fresh = new Set<string>()
@@ -42,7 +42,7 @@ export class LineWitness {
     else this.#stale.add(command.command_id)
   }
 
-  /** Commands that came only when it was wrong to obey them. */
+  /** Commands that came only in another session or after their time. */
   staleOnly(): Set<string> {
     return new Set([...this.#stale].filter((id) => !this.#fresh.has(id)))
   }

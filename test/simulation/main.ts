@@ -34,10 +34,10 @@ const { values } = parseArgs({
   },
 })
 
-/** A seed that runs so long does not come to an end: that is a defect as well. */
+/** A seed that runs this long does not end, which is a defect as well. */
 const HUNG_AFTER_S = 600
 
-/** What a worker reports of one seed. */
+/** A worker's report of one seed. */
 interface Report {
   seed: number
   problems: string[]

@@ -8,7 +8,9 @@ const mutant = (invariant: Mutant['invariant'], name: string, ...patches: Patch[
 
 const patch = (file: string, find: string, replace: string): Patch => ({ file, find, replace })
 
-/** The safeguards without which the swarm must not stay green: two at least of each invariant that holds. */
+/**
+ * Safeguards that the swarm must prove: without one of them it must fail. Each invariant has at least two.
+ */
 export const mutants: readonly Mutant[] = [
   mutant(
     'I1',
@@ -40,7 +42,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I2',
-    'commands that live for ever',
+    'commands without an expiry',
     patch(
       'edge/sync/fence.ts',
       "return monotonicMs > command.expires_monotonic ? 'expired' : 'pass'",
@@ -49,7 +51,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I3',
-    'no refund of what was not delivered',
+    'no refund of undelivered units',
     patch(
       'cloud/commerce/refunds/undelivered.ts',
       "await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')",
@@ -58,7 +60,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I3',
-    'late money is kept',
+    'a late payment is not refunded',
     patch(
       'cloud/commerce/payments/payment-outcome.ts',
       'await refundLate(tx, context, order, { ...payment, ...known })',
@@ -67,7 +69,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I3',
-    "a bin is the next order's with what is left in it",
+    'a bin with left units is given to the next order',
     patch(
       'edge/core/bins/bin.ts',
       "  bin.door === 'closed' &&\n  bin.occupied === false\n",
@@ -84,7 +86,7 @@ export const mutants: readonly Mutant[] = [
     'receiver without deduplication',
     patch('protocol/stream/receiver.ts', "if (last <= cursor) return { kind: 'duplicate' }", ''),
     patch('protocol/stream/receiver.ts', 'skip: cursor + 1 - batch.first,', 'skip: 0,'),
-    // Behind it each cause is booked once.
+    // The table behind it books each cause once.
     patch(
       'cloud/platform/store/tables/catalogue.ts',
       ".unique('hub_id', 'kind', 'cause_id', 'cabinet', 'shelf', 'row')",
@@ -102,7 +104,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I4',
-    'histories are not told apart',
+    'histories with equal numbers are not distinguished',
     patch('protocol/stream/receiver.ts', 'theirs !== undefined && theirs !== state.tag', 'theirs === -1'),
     // Acknowledgements and hellos compare them as well.
     patch(
@@ -141,12 +143,12 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I6',
-    'payments are named by their number alone',
+    'payments are named only by their number',
     patch('cloud/commerce/processors/processor.ts', '`${id}.${created_at}`', '`${id}.${0 * created_at}`'),
   ),
   mutant(
     'I6',
-    'a deposit is credited by each word of it',
+    'a deposit is credited by each of its events',
     patch(
       'cloud/commerce/wallet/deposit.ts',
       "      if (outcome.by === 'answer') {\n        await set({})\n        return\n      }\n      if (deposit.status === 'completed') return\n",
@@ -155,7 +157,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I6',
-    'points stay when money goes back',
+    'points stay after a refund',
     patch(
       'cloud/commerce/loyalty/points.ts',
       'if (points !== 0) await addEntry',
@@ -164,7 +166,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I7',
-    'motors run until the host says otherwise',
+    'motors run until the host stops them',
     patch(
       'simulator/firmware/operations.ts',
       'clock.after(command.max, () => {',
@@ -182,12 +184,12 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I8',
-    'a gap is no matter',
+    'a gap is accepted',
     patch('protocol/stream/receiver.ts', "if (batch.first > cursor + 1) return { kind: 'gap' }", ''),
   ),
   mutant(
     'I8',
-    'a bad entry undoes its batch',
+    'a bad entry rolls back its batch',
     patch(
       'edge/journal/inbox.ts',
       'if (isMachineFault(error)) throw error',
@@ -196,7 +198,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I9',
-    'nobody looks at overdue orders',
+    'overdue orders are not processed',
     patch(
       'cloud/commerce/fulfilment/overdue.ts',
       "'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject), listening) },",
@@ -205,7 +207,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I11',
-    'the cloud does not hear which rows are blocked',
+    'the cloud ignores reports of blocked rows',
     patch(
       'cloud/commerce/fulfilment/apply-states.ts',
       'return applyShelfState(tx, hubId, state)',
@@ -214,7 +216,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I11',
-    'a hub does not tell which rows are blocked',
+    'a hub does not report blocked rows',
     patch(
       'edge/core/states.ts',
       "look(rowSubject(location), { of: 'row', location, blocked: why.slice(0, 32) })",
@@ -223,7 +225,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I12',
-    'a hub is not told of a line that is refunded',
+    'a hub is not informed of a refunded line',
     patch(
       'edge/core/orders/orders.ts',
       "for (const unit of surplus) orders.setUnit(unit, 'short', null)",
@@ -232,12 +234,12 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I13',
-    'integrators are not told of moves',
+    'integrators receive no status changes',
     patch('cloud/commerce/orders/move-order.ts', 'tellOfMove(tx, context, order)', 'void [tellOfMove]'),
   ),
   mutant(
     'I13',
-    'a refund is told when it is asked for and when it is done',
+    'a refund is published when it is requested and when it is done',
     patch(
       'cloud/commerce/refunds/refunds.ts',
       '  await refreshRefunds(tx, context, order)\n  const pending',
@@ -246,7 +248,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I14',
-    'a hub tells only of the ends of alarms',
+    'a hub reports only the ends of alarms',
     patch(
       'edge/core/ledger.ts',
       "'alarm over')\n  ledger.report(",
@@ -255,7 +257,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I14',
-    'people are not told that an alarm is over',
+    'people are not notified of the end of an alarm',
     patch(
       'cloud/operations/alarms/hub-alarms.ts',
       'if (!raised) await clearAlarm',
@@ -264,7 +266,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I9',
-    'an unpaid order holds its stock without end',
+    'an unpaid order never releases its stock',
     patch(
       'cloud/commerce/payments/settle-payment.ts',
       '  payment.hold_until ?? payment.created_at + settings.paymentHoldMs',
@@ -278,7 +280,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'I15',
-    'a reading has no age',
+    'the age of a reading is ignored',
     patch(
       'edge/core/fridges.ts',
       '  const ms = Math.min(validUntil, reliableUntil) - now\n',
@@ -320,40 +322,40 @@ export const mutants: readonly Mutant[] = [
 ]
 
 /**
- * Seeds that were seen to turn red, by the mutant's name: they are tried first. Where a change of the world or of the system has
- * moved one, `npm run mutants` finds and tells another.
+ * Seeds that are known to fail, by the mutant's name; they run first. After a change of the world or the
+ * system, `npm run mutants` finds and prints another seed.
  */
 export const knownSeeds: Readonly<Record<string, number>> = {
   'retry of an unknown operation': 5,
   'intent journaled after the write': 2,
   'no session fence': 10,
-  'commands that live for ever': 1,
-  'no refund of what was not delivered': 1,
-  'late money is kept': 9,
-  "a bin is the next order's with what is left in it": 2,
+  'commands without an expiry': 1,
+  'no refund of undelivered units': 1,
+  'a late payment is not refunded': 9,
+  'a bin with left units is given to the next order': 2,
   'receiver without deduplication': 4,
   'deletion on PUBACK': 3,
-  'histories are not told apart': 2,
+  'histories with equal numbers are not distinguished': 2,
   'a double drop is booked as one': 31,
   'a cancelled order keeps its reservation': 4,
   'refunds without a key': 3,
-  'payments are named by their number alone': 21,
-  'a deposit is credited by each word of it': 2,
-  'points stay when money goes back': 2,
-  'motors run until the host says otherwise': 19,
+  'payments are named only by their number': 21,
+  'a deposit is credited by each of its events': 2,
+  'points stay after a refund': 2,
+  'motors run until the host stops them': 19,
   'a lock that was opened stays open': 1,
-  'a gap is no matter': 4,
-  'a bad entry undoes its batch': 3,
-  'nobody looks at overdue orders': 7,
-  'the cloud does not hear which rows are blocked': 3,
-  'a hub does not tell which rows are blocked': 3,
-  'a hub is not told of a line that is refunded': 2,
-  'integrators are not told of moves': 1,
-  'a refund is told when it is asked for and when it is done': 2,
-  'a hub tells only of the ends of alarms': 2,
-  'people are not told that an alarm is over': 2,
-  'an unpaid order holds its stock without end': 3,
-  'a reading has no age': 54,
+  'a gap is accepted': 4,
+  'a bad entry rolls back its batch': 3,
+  'overdue orders are not processed': 7,
+  'the cloud ignores reports of blocked rows': 3,
+  'a hub does not report blocked rows': 3,
+  'a hub is not informed of a refunded line': 2,
+  'integrators receive no status changes': 1,
+  'a refund is published when it is requested and when it is done': 2,
+  'a hub reports only the ends of alarms': 2,
+  'people are not notified of the end of an alarm': 2,
+  'an unpaid order never releases its stock': 3,
+  'the age of a reading is ignored': 54,
   'one cold reading ends a warm spell': 117,
   'missing evidence counts as cold': 29,
   'the lease of a dead process never ends': 2,

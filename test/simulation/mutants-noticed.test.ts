@@ -6,7 +6,7 @@ import { invariants } from '../invariants/evidence.ts'
 import { knownSeeds, mutants } from './mutant-list.ts'
 import { compiledCopy, knownFirst, runMutant } from './mutants.ts'
 
-/** Of each invariant the one that is noticed soonest; `npm run mutants` has all. */
+/** The quickest mutant of each invariant; `npm run mutants` runs all. */
 const soonest = mutants.toSorted((one, other) => knownSeeds[one.name]! - knownSeeds[other.name]!)
 const chosen = invariants.map((invariant) => soonest.find((mutant) => mutant.invariant === invariant)!)
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => rm(whole, { recursive: true, force: true }))
 
 test.for(chosen)(
-  '$invariant is seen to be violated without its safeguard: $name',
+  'the swarm detects a violation of $invariant without its safeguard: $name',
   { timeout: 1_800_000 },
   async (mutant) => {
     const ranges = knownFirst(knownSeeds[mutant.name]!, availableParallelism())

@@ -5,16 +5,16 @@ import { knownSeeds, mutants } from './mutant-list.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-test.for(mutants)('mutant: $name: what it takes away is there, once', ({ patches }) => {
+test.for(mutants)('the source has the patched text of the mutant exactly once: $name', ({ patches }) => {
   for (const { file, find } of patches)
     expect(readFileSync(join(root, file), 'utf8').split(find), file).toHaveLength(2)
 })
 
-test('the seed is known that notices a mutant', () => {
+test('each mutant has a known seed that detects it', () => {
   expect(Object.keys(knownSeeds).toSorted()).toEqual(mutants.map(({ name }) => name).toSorted())
 })
 
-test('each invariant has two mutants at least, but for those that only show while they happen', () => {
+test('each invariant has at least two mutants, except invariants that need an observer', () => {
   for (const invariant of ['I1', 'I2', 'I3', 'I4', 'I5', 'I6', 'I7', 'I8', 'I11', 'I14', 'I15'])
     expect(mutants.filter((mutant) => mutant.invariant === invariant).length).toBeGreaterThanOrEqual(2)
   for (const invariant of ['I9', 'I10', 'I12', 'I13'])

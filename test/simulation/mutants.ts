@@ -5,33 +5,33 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Violation } from '../invariants/evidence.ts'
 
-/** A change of the source; `find` stands exactly once in its file. */
+/** A change of the source; `find` occurs exactly once in its file. */
 export interface Patch {
   file: string
   find: string
   replace: string
 }
 
-/** One safeguard, taken away in a copy of the source. */
+/** One safeguard that is removed in a copy of the source. */
 export interface Mutant {
   name: string
-  /** What it safeguards. */
+  /** The invariant that it protects. */
   invariant: Violation['invariant']
   patches: readonly Patch[]
 }
 
 export interface MutantOutcome {
   name: string
-  /** The first seed that noticed, or undefined where none did. */
+  /** The first seed that failed; undefined if none failed. */
   seed: number | undefined
-  /** What the swarm said. */
+  /** The output of the swarm. */
   output: string
 }
 
-/** With what is compiled already: only what a mutant changes is compiled again. */
+/** Includes the compiled files: only files that a mutant changes are compiled again. */
 const COPIED = ['edge', 'cloud', 'protocol', 'simulator', 'test', 'package.json', 'tsconfig.json', '.build']
 
-/** Within how many a mutant must be noticed. */
+/** Number of seeds within which a mutant must be detected. */
 export const SEEDS = 500
 
 interface Seeds {
@@ -40,7 +40,7 @@ interface Seeds {
   jobs: number
 }
 
-/** A copy of the source with these patches, compiled. Its owner removes it. */
+/** Makes a compiled copy of the source with these patches. The caller deletes it. */
 export async function compiledCopy(root: string, patches: readonly Patch[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'larder-mutant-'))
   try {
@@ -60,8 +60,8 @@ export async function compiledCopy(root: string, patches: readonly Patch[]): Pro
 }
 
 /**
- * Runs the swarm over a mutant of `root`, which is compiled, with the seeds of one range after the other, until a seed fails that does
- * not fail without the patches.
+ * Runs the swarm on a compiled mutant of `root`, with one range of seeds after the other, until a seed fails
+ * that passes without the patches.
  */
 export async function runMutant(
   root: string,
@@ -86,15 +86,15 @@ export async function runMutant(
 }
 
 /**
- * The seed that is known to notice, then those in which every mutant must be noticed. What happens in a seed changes with any change
- * of the system: a known one saves time, and proves nothing.
+ * The known seed first, then the seeds within which every mutant must be detected. The events of a seed
+ * change with any change of the system: a known seed saves time and proves nothing.
  */
 export const knownFirst = (known: number, jobs: number): readonly Seeds[] => [
   { seeds: 1, from: known, jobs },
   { seeds: SEEDS, from: 1, jobs },
 ]
 
-/** A seed that fails without the mutant says nothing of it. */
+/** A seed that also fails without the mutant proves nothing about the mutant. */
 const failsAnyhow = async (root: string, seed: number): Promise<boolean> =>
   (await swarm(root, { seeds: 1, from: seed, jobs: 1 })).seed !== undefined
 

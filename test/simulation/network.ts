@@ -8,11 +8,11 @@ import type {
 import type { Chance } from './chance.ts'
 import type { Life, Scheduler } from './scheduler.ts'
 
-/** What the simulated network does to messages and connections; probabilities for each message or minute. */
+/** Faults that the simulated network causes, as probabilities for each message or minute. */
 export interface Weather {
   loss: number
   duplicate: number
-  /** A message is held back for a while, and overtaken. */
+  /** A message is delayed and overtaken by others. */
   delay: number
   maxDelayMs: number
 }
@@ -30,7 +30,7 @@ interface Connection {
   filters: Levels[]
   handlers: TransportHandlers
   open: boolean
-  /** When the last message arrives that is on its way. */
+  /** When the last message in flight arrives. */
   lastAt: number
 }
 
@@ -44,8 +44,8 @@ export interface NetworkCounts {
 }
 
 /**
- * An MQTT broker and the network around it, in memory. It promises no more than a broker does: what it has
- * accepted it may lose when it restarts, deliver twice, or late. Retained messages and wills are kept.
+ * An MQTT broker and the network around it, in memory. It promises no more than a real broker: it may lose
+ * accepted messages at a restart, deliver them twice, or late. It stores retained messages and wills.
  */
 export class Network {
   #scheduler: Scheduler
@@ -53,11 +53,11 @@ export class Network {
   #connections = new Set<Connection>()
   #retained = new Map<string, string>()
   weather: Weather = fairWeather
-  /** Whether messages of a connection arrive in their order, as TCP brings them; but for those that the weather delays. */
+  /** Whether messages of a connection arrive in order, as over TCP, except messages that a fault delays. */
   ordered = false
-  /** Whether the broker grants one more filter to a client that has `held` already. */
+  /** Whether the broker grants one more filter to a client that already has `held`. */
   grants: (filter: string, held: readonly string[], clientId: string) => boolean = () => true
-  /** Lives whose line to the broker is down. */
+  /** Lives without a line to the broker. */
   severed = new Set<string>()
   brokerUp = true
   counts: NetworkCounts = { delivered: 0, lost: 0, duplicated: 0, delayed: 0, cut: 0, brokerRestarts: 0 }
@@ -67,7 +67,10 @@ export class Network {
     this.#chance = chance
   }
 
-  /** The way to the broker for one life of the program `node`. The broker ends an older connection with the same client id. */
+  /**
+   * The connection of one life of the program `node` to the broker. The broker closes an older connection
+   * with the same client id.
+   */
   transportFor(node: string, life: Life, clientId = node): OpenTransport<ChangingTransport> {
     return (options, handlers) => {
       const connection: Connection = {
@@ -137,7 +140,7 @@ export class Network {
     })
   }
 
-  /** Brings a message to the broker, perhaps only when its sender or its receiver is there in another session. */
+  /** Delivers a message to the broker, possibly when its sender or receiver has a new session. */
   #carry(accept: () => void): void {
     if (!this.#chance.happens(this.weather.delay / 3)) return accept()
     this.counts.delayed++
@@ -176,7 +179,7 @@ export class Network {
     })
   }
 
-  /** Ends the connections that `which` chooses, as a cut cable does: wills are published. */
+  /** Closes the connections that `which` selects, like a cut cable: wills are published. */
   cut(which: (life: Life) => boolean, reason: string): void {
     this.#end(({ life }) => which(life), reason)
   }
@@ -200,7 +203,7 @@ export class Network {
     this.cut((life) => life.name === node, 'cut')
   }
 
-  /** Kills the broker: connections, retained messages and everything in flight are gone. */
+  /** Kills the broker: connections, retained messages and messages in flight are lost. */
   killBroker(): void {
     this.brokerUp = false
     this.counts.brokerRestarts++

@@ -11,7 +11,7 @@ import { ColdWatch, type ColdRules } from './cold-watch.ts'
 import { facingsOf, hardwareOf } from './hardware.ts'
 import type { Life, Scheduler } from './scheduler.ts'
 
-/** `warmingMs`: how fast the air of a fridge warms; none = as in a real one. */
+/** `warmingMs`: how fast the air of a fridge warms; undefined: as in a real fridge. */
 export type RoomRules = ColdRules & { warmingMs?: number }
 
 const UNWATCHED: RoomRules = { limitCelsius: 100, healthShutoffMs: Infinity, proofMs: 0 }
@@ -19,7 +19,7 @@ const UNWATCHED: RoomRules = { limitCelsius: 100, healthShutoffMs: Infinity, pro
 /** Times of the simulated scheduler are sums of fractions. */
 const ROUNDING_MS = 0.001
 
-/** One of the hub's ends of its serial lines, open. */
+/** The hub's end of one of its serial lines, open. */
 interface Plugged {
   path: string
   port: LinePort
@@ -32,24 +32,24 @@ interface Socket {
   path: string
 }
 
-/** The hub's room: hardware that goes on while the hub's service is dead, and the cables between the two. */
+/** The hub's room: hardware that continues while the hub's service is dead, and the cables between them. */
 export class Room {
   readonly hub: SimulatedHub
   readonly #scheduler: Scheduler
   readonly #ports = new Map<Life, Set<Plugged>>()
-  /** Where the cables of ports lead that do not lead where they should. */
+  /** Destinations of crossed cables. */
   readonly #crossed = new Map<string, Socket>()
   readonly #life: Life
-  /** What each command on the serial lines was for, seen in passing. */
+  /** The unit of each command, read from the serial lines. */
   readonly refOfOperation = new Map<string, string>()
   /** Commands that left before their intent was committed (I1). */
   readonly unjournaled: string[] = []
-  /** For how long a motor ran that ran for longer than its command allowed (I7). */
+  /** Motors that ran longer than their command allowed (I7), with the times. */
   readonly overran: { operation_id: string; ms: number; allowedMs: number }[] = []
   readonly #allowedMs = new Map<string, number>()
   readonly #startedAt = new Map<string, number>()
 
-  /** Proof that the fridge is cold, as an observer judges it. */
+  /** Proof of cold in the fridge, as an observer judges it. */
   readonly cold: ColdWatch
 
   constructor(
@@ -96,17 +96,17 @@ export class Room {
     if (ms > allowedMs + ROUNDING_MS) this.overran.push({ operation_id, ms, allowedMs })
   }
 
-  /** Plans something in the room, whoever is alive. */
+  /** Schedules an event in the room, independent of any life. */
   plan(delayMs: number, run: () => unknown): void {
     this.#scheduler.plan(this.#life, delayMs, run)
   }
 
-  /** The serial ports, as one life of the hub's service has them: when it dies, the kernel closes them. */
+  /** The serial ports of one life of the hub's service: when it dies, the kernel closes them. */
   portsFor(life: Life, isCommitted: (operationId: string) => boolean): OpenLinePort {
     const ports = new Set<Plugged>()
     this.#ports.set(life, ports)
     this.cold.trust(this.#scheduler.time)
-    // Each call into the hub is a task of its own, so that a crash there unwinds the hub and nothing of the room.
+    // Each call into the hub is a separate task, so that a crash there unwinds only the hub, not the room.
     const inHub =
       <Args extends unknown[]>(call: (...args: Args) => void) =>
       (...args: Args): void =>
@@ -140,7 +140,7 @@ export class Room {
     }
   }
 
-  /** Somebody plugs the cable of one of the hub's ports in elsewhere, or where it belongs. */
+  /** Plugs the cable of a port into another socket, or into its own. */
   plug(path: string, socket: Socket = { room: this, path }): void {
     this.#crossed.set(path, socket)
     for (const ports of this.#ports.values())
@@ -152,7 +152,7 @@ export class Room {
       }
   }
 
-  /** The cable of a port leads to another controller than it should. */
+  /** Whether the cable of a port leads to another controller than intended. */
   isCrossed(path: string): boolean {
     const socket = this.#crossed.get(path)
     return socket !== undefined && (socket.room !== this || socket.path !== path)
@@ -169,7 +169,7 @@ export class Room {
     }
   }
 
-  /** The service is dead: its file descriptors close, and outputs keep their levels. */
+  /** The service is dead: its file descriptors are closed, and outputs keep their levels. */
   unplug(life: Life): void {
     for (const { port } of this.#ports.get(life) ?? []) port.close()
     this.#ports.delete(life)

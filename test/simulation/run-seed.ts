@@ -13,17 +13,17 @@ const MINUTE = 60_000
 export interface SeedOutcome {
   seed: number
   violations: Violation[]
-  /** A defect that showed before the end: what was thrown. */
+  /** A defect that showed before the end: the thrown error. */
   failure: unknown
   coverage: Coverage
-  /** Of each hub. */
+  /** Evidence of each hub. */
   evidence: Evidence[]
 }
 
 /**
- * One seed: two hubs of two owners, their rooms, two processes of the cloud on one database, the card processor, the
- * network and the clocks, all under one scheduler. A storm of some minutes, in which people buy; then calm; then somebody
- * who puts things in order; then everybody's books are read.
+ * Runs one seed under one scheduler: two hubs of two owners, their rooms, two processes of the cloud on one
+ * database, the card processor, the network and the clocks. After some minutes of sales during a storm come
+ * calm and a clean-up. Then all books are checked.
  */
 export async function runSeed(seed: number, postgresUrl?: string): Promise<SeedOutcome> {
   const world = await World.create(seed, postgresUrl)
@@ -67,7 +67,7 @@ async function play(seed: number, world: World): Promise<SeedOutcome> {
   if (absent) coverage.hit('fault hub stays away')
   world.endStorm(absent)
   calm(world, absent)
-  // Whatever is under way ends, by itself or by its deadline.
+  // All pending work ends, by itself or by its deadline.
   await world.runUntilQuiet(40 * MINUTE)
   let isTidy = false
   Promise.all(technicians.map(putInOrder)).then(() => (isTidy = true), report)

@@ -1,18 +1,18 @@
 import { wholeMs, type Cancel, type Clock } from '../../protocol/model/runtime.ts'
 
-/** One run of one program, from its start to its stop or crash. Nothing that it planned happens after its end. */
+/** One run of one program, from its start to its stop or crash. None of its timers fires after its end. */
 export interface Life {
   readonly name: string
   alive: boolean
-  /** It stands still until then, as after SIGSTOP: whatever is due before waits. */
+  /** Suspended until then, as after SIGSTOP: due tasks wait. */
   wakesAt?: number
-  /** Called once, when a checkpoint crashed it. */
+  /** Called once, when a checkpoint crashes the life. */
   onCrash: (point: string) => void
-  /** Told of what a task threw; true if the life goes on all the same. */
+  /** Receives the error of a task; returns true if the life continues. */
   survives?: (error: unknown) => boolean
 }
 
-/** Thrown at a checkpoint: it ends the life, and unwinds whatever was under way. */
+/** Thrown at a checkpoint: ends the life, and unwinds its work in progress. */
 export class Crash extends Error {
   readonly life: Life
   readonly point: string
@@ -23,7 +23,7 @@ export class Crash extends Error {
   }
 }
 
-/** What a simulated mishap explains: whoever throws it on is not to blame. */
+/** An error that a simulated fault explains: code that throws it on has no defect. */
 export class Misfortune extends Error {}
 
 interface Task {
@@ -35,16 +35,16 @@ interface Task {
 }
 
 /**
- * The one scheduler of a simulated run. Time is virtual milliseconds; tasks due at the same instant run in the order in
- * which they were planned. After each task every promise that it settled has run its course before the next begins, so
- * that asynchronous code is as deterministic as the rest.
+ * The one scheduler of a simulated run. Time is virtual milliseconds; tasks due at the same instant run in
+ * planned order. All promises that a task settles complete before the next task. Asynchronous code is
+ * therefore as deterministic as other code.
  */
 export class Scheduler {
   #heap: Task[] = []
   #order = 0
   readonly #underWay = new Set<Promise<unknown>>()
   time = 0
-  /** An error that no simulated crash explains: a defect, which ends the run. */
+  /** An error without a simulated crash as its cause: a defect, which ends the run. */
   failure: unknown
 
   newLife(name: string, onCrash: (point: string) => void): Life {
@@ -65,23 +65,26 @@ export class Scheduler {
     }
   }
 
-  /** Ends a life as a crash does. Its pending tasks never run. */
+  /** Ends a life like a crash. Its pending tasks never run. */
   kill(life: Life, point: string): void {
     if (!life.alive) return
     life.alive = false
     life.onCrash(point)
   }
 
-  /** Reports what a task, or a promise of it, threw: a crash ends its life, anything else the run. */
+  /** Reports the error of a task or its promise: a crash ends its life, any other error ends the run. */
   report(error: unknown, life: Life): void {
     if (error instanceof Crash) this.kill(error.life, error.point)
     else if (life.alive && life.survives?.(error) === true) return
-    // A full disk ends the hub's process, as any exception does that nobody expected; it is started again.
+    // A full disk ends the hub's process, like any unexpected exception; the process is restarted.
     else if (isDiskFull(error)) this.kill(life, 'disk full')
     else if (life.alive && !(error instanceof Misfortune)) this.failure ??= error
   }
 
-  /** A clock of one life: its wall clock stands `wallOffset()` from virtual time, its monotonic clock began with it. */
+  /**
+   * A clock of one life. Its wall clock differs from virtual time by `wallOffset()`; its monotonic clock
+   * starts with it.
+   */
   clock(life: Life, wallOffset: () => number): Clock {
     const born = this.time
     return {
@@ -91,7 +94,7 @@ export class Scheduler {
     }
   }
 
-  /** Waits for what is done in real time (a server's answer): virtual time stands still until nothing of it is under way. */
+  /** Waits for real-time work (a server's answer): virtual time stands still until all of it has ended. */
   async track<T>(work: Promise<T>): Promise<T> {
     this.#underWay.add(work)
     try {
@@ -101,7 +104,7 @@ export class Scheduler {
     }
   }
 
-  /** Resolves when no promise has anything left to do. */
+  /** Resolves when no promise has work left. */
   async #settled(): Promise<void> {
     for (;;) {
       await new Promise((resolve) => void setImmediate(resolve))

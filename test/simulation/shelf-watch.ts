@@ -15,27 +15,28 @@ interface Parts {
   sites: readonly Site[]
 }
 
-/** Of a product a hub dispenses nothing: all rows of it in which something stands are blocked, or behind a shutoff. */
+/** Unsellable products: all filled rows of a product are blocked, or behind a shutoff. */
 interface Withheld {
-  /** What the hub says of its rows; other words are another matter, which has to be told again. */
+  /** The hub's report of its rows; a different report is a new fact, which the hub must publish again. */
   rows: string
-  /** Since when the cloud has known, or undefined while it does not. */
+  /** When the cloud received the report; undefined before. */
   toldAt: number | undefined
 }
 
 /**
- * Who sells what a hub has told that it will not dispense (I11). A cart is judged by when it was frozen: what the cloud knew
- * at the look before that, and what still held at the look after. What the hub withholds is asked of its service, not of
- * what it reports; that the cloud has been told, of how far the cloud's books are with the hub's ledger.
+ * Finds sales of products that a hub has reported as unsellable (I11). A cart is judged by the time of its
+ * checkout: by the cloud's knowledge at the check before it, if it still holds at the check after it. The
+ * blocked rows come from the hub's service, not from its reports. The cloud's knowledge comes from its
+ * position in the hub's ledger.
  */
 export class ShelfWatch {
   readonly #parts: Parts
   readonly #withheld = new Map<number, Map<number, Withheld>>()
-  /** Checkouts that have been looked at, by the order's UUID of that checkout. */
+  /** Checked orders, by their UUID of that checkout. */
   readonly #judged = new Set<string>()
-  /** Carts that were frozen blind, and are not paid yet. */
+  /** Carts that were frozen with an unsellable product, and are not paid yet. */
   readonly #blind = new Map<string, SoldBlind>()
-  /** Of the cloud's books, and of each hub's store. */
+  /** Generations of the cloud's database and of each hub's store. */
   readonly #generations = new Map<number, string>()
 
   constructor(parts: Parts) {
@@ -43,11 +44,11 @@ export class ShelfWatch {
     for (const { hubId } of parts.sites) this.#withheld.set(hubId, new Map())
   }
 
-  /** The sales that have come to light since the last look, with the hub that they were made at. */
+  /** Sales found since the last check, with their hubs. */
   async look(): Promise<{ hubId: number; sale: SoldBlind }[]> {
     const { store, sites } = this.#parts
-    // Books that are an older copy have not been told what the former had, and a hub's other store does not know it: it is
-    // known once it is told again.
+    // After a restore the cloud's books lack later reports, and a hub's new store lacks the former's
+    // knowledge. Such facts count once they are reported again.
     for (const { hubId, hub } of sites) {
       const generation = `${store.generation} ${hub.generation}`
       if (this.#generations.get(hubId) !== generation) this.#withheld.get(hubId)!.clear()
@@ -58,16 +59,21 @@ export class ShelfWatch {
     return this.#lookAtOrders(knewBefore)
   }
 
-  /** Notes by product since when the cloud has known, where it did at the look before and nothing has changed meanwhile. */
+  /**
+   * Records per product how long the cloud has known, if it knew at the previous check and nothing has
+   * changed since.
+   */
   async #lookAtShelves({ hubId, hub }: Site, knewBefore: Map<number, number>): Promise<void> {
     const known = this.#withheld.get(hubId)!
-    // A hub that is down tells nothing; what it cleared in its last moments, it will dispense when it comes back.
+    // A stopped hub reports nothing. It will dispense the rows that it cleared shortly before, once it
+    // returns.
     const { stock } = hub
     if (stock !== undefined) {
       const counted = await this.#productsWithCounts(hubId)
       for (const productId of new Set(stock.map(({ product_id }) => product_id))) {
         const rows = stock.filter(({ product_id, quantity }) => product_id === productId && quantity > 0)
-        // What its owner has disabled the cloud knows first; a count of the owner's holds before the hub has it.
+        // The cloud knows first about what its owner disabled, and an owner's count is valid before the hub
+        // has it.
         const isWithheld =
           rows.length > 0 &&
           rows.every(({ blocked }) => blocked !== null && blocked !== 'disabled') &&
@@ -93,7 +99,7 @@ export class ShelfWatch {
     return new Set(counts.map(({ product_id }) => product_id))
   }
 
-  /** The cloud's books have taken in what the hub has reported last. */
+  /** Whether the cloud's books contain the hub's last report. */
   async #isTold(hubId: number, place: LedgerPlace | undefined): Promise<boolean> {
     if (place === undefined) return false
     const current = await this.#parts.store.reader.kysely

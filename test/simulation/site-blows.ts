@@ -4,7 +4,7 @@ import type { Chance } from './chance.ts'
 import type { HubNode } from './hub-node.ts'
 import type { Site, Stage } from './stage.ts'
 
-/** What befalls a hub, its board, and the room around it. */
+/** Faults of a hub, its board, and the room around it. */
 
 const TARGETS: Record<string, readonly string[]> = {
   bin: ['bin-1', 'bin-2'],
@@ -15,10 +15,10 @@ const TARGETS: Record<string, readonly string[]> = {
   device: ['bin-1', 'cabinet-1'],
 }
 
-/** What befalls hardware by itself: cables are crossed by people, who put them right again. */
+/** Faults of the hardware. Crossed cables are not among them: people cause and correct those. */
 export const mishaps = faultTypes.filter((type) => !faultKinds[type].isWiring)
 
-/** After these a controller does not know what it did. */
+/** After these faults a controller does not know its operations. */
 const FORGETS: readonly FaultType[] = ['memory_loss', 'used_board']
 
 export function hardwareFault(stage: Stage, { room }: Site): void {
@@ -37,7 +37,7 @@ export function hardwareFault(stage: Stage, { room }: Site): void {
   })
 }
 
-/** Whoever buys what stands in one cabinet is disappointed, for minutes. */
+/** For minutes a cabinet fails all dispenses. */
 export function failingCabinet({ chance }: Stage, { room }: Site): void {
   room.hub.faults.raise({
     type: chance.pick(['jam', 'jam_without_motion', 'empty_turn', 'missed_drop']),
@@ -55,12 +55,15 @@ const PROBE_FAULTS = [
   { type: 'probe_outliers', target: 'fridge-1', probability: 0.4 },
 ] as const
 
-/** A probe breaks, freezes or reads nonsense for minutes, or its board falls silent; the fridge may be warm meanwhile. */
+/**
+ * For minutes a probe is broken, frozen or wrong, or its board is silent; the fridge may be warm at the same
+ * time.
+ */
 export function failingProbe({ chance }: Stage, { room }: Site): void {
   for (const fault of probeFaults(chance)) room.hub.faults.raise(fault)
 }
 
-/** The same, once the hub knew the fridge to be cold. */
+/** A failing probe, after the hub has had proof of cold. */
 export function probeThatWillFail({ plan, chance }: Stage, { room }: Site): void {
   const faults = probeFaults(chance)
   plan(60_000, () => faults.forEach((fault) => room.hub.faults.raise(fault)))
@@ -78,7 +81,7 @@ export function blinkingContact({ chance }: Stage, { room }: Site): void {
   room.hub.faults.raise({ type: 'blinking_contact', target, for_ms: chance.between(1000, 60_000) })
 }
 
-/** The whole room goes dark: the board and the controllers at one instant. */
+/** The whole room loses power: the board and the controllers at one instant. */
 export function powerCut({ plan, chance }: Stage, { room, hub }: Site): void {
   hub.heldDown = true
   hub.kill('power cut')
@@ -104,13 +107,16 @@ export function fullDisk({ plan, chance }: Stage, { hub }: Site): void {
   plan(chance.between(1000, 30_000), () => hub.fillDisk(false))
 }
 
-/** Until somebody comes, or the storm ends. */
+/** The disk is full until a person comes, or the storm ends. */
 export function fullDiskForGood({ plan, chance }: Stage, { hub }: Site): void {
   hub.fillDisk(true)
   plan(chance.between(120_000, 600_000), () => hub.fillDisk(false))
 }
 
-/** The card fails for a while, from any commit on: its file system turns read-only, it reports errors, or somebody locks the journal. */
+/**
+ * The card fails for a while, from any commit on: its file system turns read-only, it reports errors, or
+ * another process locks the journal.
+ */
 export function failingCard({ plan, chance, coverage }: Stage, { hub }: Site): void {
   const fault = chance.pick(['read_only', 'io_error', 'locked'] as const)
   coverage.hit(`fault card: ${fault}`)
@@ -130,9 +136,9 @@ export function loseStore({ mayLose, coverage }: Stage, { hub }: Site): void {
 }
 
 /**
- * A hub's card is copied, and another board runs with the copy beside it: on a bench where nothing is connected, or in the
- * other hub's room in place of that hub's board, before controllers that are not its own. (Before its own, or new ones, it
- * would be the hub, and what the other does from then on nobody's history.) It is switched off in the end.
+ * A copy of a hub's card runs on another board. The board is on a bench without devices, or in the other
+ * hub's room in place of that hub's board, before foreign controllers. Before its own or new controllers it
+ * would be the hub, and the other board would have no valid history. It is switched off in the end.
  */
 export function cloneCard(stage: Stage, { hubId, hub }: Site): void {
   const { plan, chance, impostors, coverage, isStormy } = stage
@@ -153,7 +159,7 @@ export function cloneCard(stage: Stage, { hubId, hub }: Site): void {
   })
 }
 
-/** It is switched off, and its card thrown away; the board in whose place it stood is put back. */
+/** Switches the board off and discards its card; the board that it replaced is put back. */
 export function retire(impostor: HubNode, { impostors, sites }: Stage): void {
   if (!impostors.delete(impostor)) return
   impostor.heldDown = true
@@ -166,8 +172,8 @@ export function retire(impostor: HubNode, { impostors, sites }: Stage): void {
 }
 
 /**
- * Two cables change places: in one room, or between the two. Not where neither hub has met its own board yet: to a hub that
- * is set up with its cables in another room's new boards these are its own, until whoever tries it sees what moves.
+ * Swaps two cables, in one room or between the two rooms. Not if neither hub has met its own board yet: new
+ * boards in the other room are its own to a hub that is set up with them, until a technician tries them.
  */
 export function crossLines(stage: Stage, { hubId, room }: Site): void {
   const { sites, plan, chance } = stage
@@ -209,8 +215,8 @@ const crossedLines = ({ sites }: Stage): { hub: HubNode; path: string }[] =>
 const areLinesCrossed = (stage: Stage): boolean => crossedLines(stage).length > 0
 
 /**
- * Whether a line leads to another's board whose hub has not met its own yet. A board there that forgets whose it is would be new
- * to that hub, which is set up with it (`crossLines`).
+ * Whether a line leads to a foreign board, and its hub has not met its own one. A board there that forgets
+ * its owner would be new to that hub, which is set up with it (`crossLines`).
  */
 const mayBeTakenForNew = (stage: Stage): boolean =>
   crossedLines(stage).some(({ hub, path }) => !hub.knowsBoard(path))

@@ -7,14 +7,14 @@ import type { HubNode } from './hub-node.ts'
 import type { Network } from './network.ts'
 import type { Room } from './room.ts'
 
-/** A place where people shop: a hub's service, and the room that it serves. */
+/** A shop: a hub's service, and its room. */
 export interface Site {
   hubId: number
   room: Room
   hub: HubNode
 }
 
-/** Everything that a mishap can befall. */
+/** All parts that a fault can strike. */
 export interface Stage {
   sites: readonly Site[]
   clouds: readonly CloudNode[]
@@ -23,21 +23,21 @@ export interface Stage {
   network: Network
   chance: Chance
   coverage: Coverage
-  /** Does something later, whoever is alive by then. */
+  /** Schedules an event, independent of any life. */
   readonly plan: (delayMs: number, run: () => unknown) => void
   readonly isStormy: () => boolean
   mayLose: Memory
-  /** Boards with the copied card of a hub, that are switched on. */
+  /** Running boards with a hub's copied card. */
   readonly impostors: Set<HubNode>
-  /** A board with the copied card of a hub; its cables lead into `room`. */
+  /** Opens a board with a hub's copied card; its cables lead into `room`. */
   readonly openImpostor: (hubId: number, card: Buffer, room: Room) => HubNode
-  /** A room with the hardware of a hub, in which nothing is powered. */
+  /** Opens a room with the hardware of a hub, without power. */
   readonly openWorkshop: (hubId: number) => Room
 }
 
 /**
- * Which of the memories of what has happened may be lost in a seed. Where two are lost between an act and its report,
- * nothing is left to reconcile from.
+ * Memories of past events; a seed may lose only one. If two are lost between an act and its report, there is
+ * nothing to reconcile from.
  */
 export const memories = ['journal', 'controller memory', 'books'] as const
 export type Memory = (typeof memories)[number]

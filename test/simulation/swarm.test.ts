@@ -18,7 +18,7 @@ test.for(pinned)('no invariant is violated under pinned seed %i', { timeout: 120
 test('no invariant is violated in a storm of faults and crashes', { timeout: 300_000 }, async () => {
   const coverage = new Coverage()
   for (const seed of fresh) expect(await troubleOf(seed, coverage), `seed ${seed}`).toEqual([])
-  // A storm that nothing happened in would prove nothing.
+  // A storm without events would prove nothing.
   expect(coverage.counts.get('order ended 60')).toBeGreaterThan(10)
   expect(coverage.counts.get('hub lives ended')).toBeGreaterThan(20)
   expect(coverage.counts.get('cloud lives ended')).toBeGreaterThan(10)
@@ -27,7 +27,7 @@ test('no invariant is violated in a storm of faults and crashes', { timeout: 300
 const postgresUrl = process.env['TEST_POSTGRES_URL']
 afterAll(() => (postgresUrl ? dropTemplate(postgresUrl) : undefined))
 
-// What runs at once on a server runs as it pleases: there, a seed is another story each time.
+// A server's parallel work is not deterministic: a seed differs in each run there.
 service('postgres')(
   'no invariant is violated in a storm over a database server',
   async () => {
@@ -39,7 +39,7 @@ service('postgres')(
   300_000,
 )
 
-test('a seed always tells the same story', { timeout: 120_000 }, async () => {
+test('a seed has the same events in every run', { timeout: 120_000 }, async () => {
   const stories = [await runSeed(3), await runSeed(3)].map(({ evidence }) =>
     evidence.map(({ world }) => world.motions),
   )

@@ -12,29 +12,29 @@ import type { Scheduler } from './scheduler.ts'
 import type { Site } from './stage.ts'
 
 export interface TechnicianWorld extends Site {
-  /** A process of the cloud that is up. */
+  /** A running process of the cloud. */
   services(): CommerceServices | undefined
   scheduler: Scheduler
   chance: Chance
   coverage: Coverage
   sleep(ms: number): Promise<void>
   isStormy(): boolean
-  /** Messages take long. */
+  /** Whether messages are slow at present. */
   isLineSlow(): boolean
 }
 
-/** Somebody who plays with the controls while the storm goes on: commands from afar, doors from beside. */
+/** A person who operates controls at random during the storm: commands from the cloud, doors at the hub. */
 export async function meddle(world: TechnicianWorld): Promise<void> {
   const { chance, hub, coverage } = world
   while (world.isStormy()) {
-    // Where nothing seems to happen one presses the button again.
+    // A person without a visible result presses the button again.
     const isImpatient = world.isLineSlow()
     await world.sleep(chance.between(500, isImpatient ? 2500 : 25_000))
     takeOverBoards(world)
     const draw = chance.fraction()
     if (draw < 0.15) {
       await reconfigure(world, chance.pick(CHANGES))
-      // A hub that is closed for long is one where nothing happens.
+      // If the hub were closed for long, nothing would happen.
       if (chance.happens(0.8)) await world.sleep(chance.between(500, 12_000))
       await reconfigure(world, () => SERVING)
     } else if (draw < 0.28) {
@@ -50,7 +50,7 @@ export async function meddle(world: TechnicianWorld): Promise<void> {
   }
 }
 
-/** Boards that have served another hub were put in on purpose; whoever stands before them sees where cables lead. */
+/** Boards of another hub were installed on purpose; a person in front of them sees where the cables lead. */
 function takeOverBoards({ room, hub, coverage }: TechnicianWorld): void {
   for (const controller of hub.hub?.core.foreignControllers() ?? [])
     if (!room.isCrossed(controller))
@@ -79,7 +79,7 @@ const CHANGES: readonly ((before: Configuration) => Configuration)[] = [
   })),
 ]
 
-/** Asks the cloud for something, and gives up where no answer comes: it, or its process, may die meanwhile. */
+/** Calls the cloud with a time-out: the cloud or its process may die during the call. */
 async function ask(
   world: TechnicianWorld,
   name: string,
@@ -118,7 +118,7 @@ const reconfigure = (
     return applied ? 'applied' : 'accepted'
   })
 
-/** A product that stands in one place, counted from afar. */
+/** Counts a product with one facing, through the cloud. */
 const countFromAfar = (world: TechnicianWorld, productId: number, quantity: number): Promise<string> =>
   ask(world, 'owner counts', async ({ context }) => {
     await context.db.transact((tx) =>
@@ -127,10 +127,10 @@ const countFromAfar = (world: TechnicianWorld, productId: number, quantity: numb
     return 'ok'
   })
 
-/** Reports of crashes are for their own lives; any other error is a defect. */
+/** Reports of crashes belong to their own lives; any other error is a defect. */
 const NOBODY = { name: 'technician', alive: true, onCrash() {} }
 
-/** When all is calm again, somebody comes: empties the bins, closes the doors, counts where the hub is in doubt. */
+/** After the storm a person empties the bins, closes the doors, and counts rows with unconfirmed units. */
 export async function putInOrder(world: TechnicianWorld): Promise<void> {
   const { room, hub, chance } = world
   await reconfigure(world, () => SERVING)
@@ -185,7 +185,10 @@ export async function putInOrder(world: TechnicianWorld): Promise<void> {
   await settleForgotten(world)
 }
 
-/** What alarms at the cloud ask about, and the hub knows no more since it lost its journal: the row is counted, and a word given. */
+/**
+ * Alarms about operations that the hub lost with its journal: the row is counted, and the operation resolved
+ * manually.
+ */
 async function settleForgotten(world: TechnicianWorld): Promise<void> {
   const { hubId, hub, room } = world
   const core = hub.hub?.core

@@ -4,7 +4,7 @@ import { insist, type CustomerWorld } from './customer-calls.ts'
 
 const METHODS = ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_card_authenticationRequired', null] as const
 
-/** Puts money into a wallet, under one key however often it must be asked for. */
+/** Credits a wallet, under one key for all attempts. */
 export async function topUp(world: CustomerWorld, userId: number): Promise<void> {
   const { chance, coverage } = world
   const request = {
@@ -17,7 +17,7 @@ export async function topUp(world: CustomerWorld, userId: number): Promise<void>
   coverage.hit(`customer deposits: ${answer.kind === 'refused' ? answer.code : answer.kind}`)
 }
 
-/** True where the wallet paid, or something else stands in the way; false where it does not hold enough. */
+/** Returns true if the wallet paid or another obstacle exists, and false if its balance is too low. */
 export async function debit(
   world: CustomerWorld,
   key: { userId: number; orderId: number },

@@ -11,11 +11,11 @@ import type { Site } from './stage.ts'
 const S = OrderStatus
 const MINUTE = 60_000
 const LOOK_MS = 20_000
-/** After a storm, for connections, leases and what was put off. */
+/** Time after a storm for connections, leases and delayed work. */
 const SETTLING_MS = 5 * MINUTE
-/** For a process that died with the work of a hold's end, and for the look that finds it. */
+/** Time for the expired hold of a dead process, and for the poll that finds it. */
 const HOLD_SLACK_MS = 2 * MINUTE
-/** No pause between looks at healthy work is longer. */
+/** The longest pause between two polls of healthy work. */
 const LONGEST_PAUSE_MS = 3 * MINUTE
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer E)[] ? E[] : T[K] }
@@ -30,15 +30,15 @@ interface Parts {
   plan(delayMs: number, run: () => unknown): void
 }
 
-/** Somebody who looks at the hubs and at the cloud's books every now and then, and remembers since when things stand as they do. */
+/** An observer who polls the hubs and the cloud's books, and remembers how long each state has lasted. */
 export class Watch {
   readonly #parts: Parts
   readonly #found = new Map<number, Mutable<WatchEvidence>>()
-  /** Since when something stands as it does, by what it is. */
+  /** When each present state began, by its name. */
   readonly #since = new Map<string, number>()
   readonly #told = new Set<string>()
   readonly #shelves: ShelfWatch
-  /** When the last thing was put right. */
+  /** When the last fault was ended. */
   #calmAt = Number.POSITIVE_INFINITY
   #absent: Site | undefined
 
@@ -56,7 +56,7 @@ export class Watch {
     })
   }
 
-  /** From now on nothing is wrong any more, but that a hub stays silent. */
+  /** From now on the only fault is a silent hub. */
   calm(absent: Site | undefined): void {
     this.#calmAt = this.#parts.scheduler.time
     this.#absent = absent
@@ -75,7 +75,7 @@ export class Watch {
     for (const name of this.#since.keys()) if (!standing.has(name)) this.#since.delete(name)
   }
 
-  /** For how long something has stood so, by now. */
+  /** How long a state has lasted. */
   #stands(name: string, standing: Set<string>): number {
     standing.add(name)
     const now = this.#parts.scheduler.time
@@ -83,7 +83,7 @@ export class Watch {
     return now - this.#since.get(name)!
   }
 
-  /** For how long nothing has been wrong. */
+  /** How long there has been no fault. */
   #calmFor(): number {
     return this.#parts.scheduler.time - this.#calmAt
   }
@@ -105,7 +105,7 @@ export class Watch {
       // Each checkout gives an order another UUID.
       const name = `order ${id} ${uuid} ${phaseOf(status)}`
       const forMs = Math.min(this.#stands(name, standing), this.#calmFor())
-      // What became of an order that it has begun, a silent hub alone can tell.
+      // Only the silent hub knows the result of an order that it has started.
       const absentMs = status >= S.PREPARING && hub_id === this.#absent?.hubId ? ABSENT_MS : 0
       if (forMs > this.#allowedMs(status) + absentMs)
         this.#once(name, () => this.#found.get(hub_id)!.overstayed.push({ order_id: id, status, forMs }))
@@ -116,7 +116,7 @@ export class Watch {
     const { rules } = this.#parts.limits
     switch (phaseOf(status)) {
       case 'paying':
-        // Nobody holds stock and bins for longer without having paid, whatever customer and processor do.
+        // An unpaid order holds stock and bins for at most this time, independent of customer and processor.
         return rules.paymentHoldMs + HOLD_SLACK_MS
       case 'preparing':
         return rules.startWithinMs + rules.prepareTimeoutMs + SETTLING_MS
@@ -154,7 +154,7 @@ export class Watch {
     }
   }
 
-  /** Units that were refunded while their order had not begun: from when the hub has been told so. */
+  /** Units that were refunded before their order started, from the time when the hub was informed. */
   async #lookAtRefunds(): Promise<void> {
     const { store, sites } = this.#parts
     const items = await store.reader.kysely
@@ -169,7 +169,7 @@ export class Watch {
     for (const { id, uuid, hub_id, item_id, qty, refunded, epoch, last } of items) {
       const { hub, room } = sites.find(({ hubId }) => hubId === hub_id)!
       const heard = hub.heardUpTo()
-      // What it has begun may be QUEUED in the cloud still.
+      // An order that the hub has started may still be QUEUED at the cloud.
       if (heard?.epoch !== epoch || heard.cursor < last || !hub.hasYetToBegin(uuid)) continue
       this.#once(`line ${item_id} less ${refunded}`, () => {
         const begun = room.refOfOperation.size

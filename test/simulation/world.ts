@@ -16,7 +16,7 @@ import { Scheduler, type Life } from './scheduler.ts'
 import { Watch } from './watch.ts'
 import { memories, type Memory, type Site, type Stage } from './stage.ts'
 
-/** Two hubs, two processes of the cloud, and all that is around them. */
+/** Two hubs, two processes of the cloud, and all parts around them. */
 export class World implements Stage {
   readonly scheduler = new Scheduler()
   readonly coverage = new Coverage()
@@ -35,7 +35,7 @@ export class World implements Stage {
   readonly #server: DatabaseServer
   #stormy = true
 
-  /** `postgresUrl`: a server on which the cloud's database is made; in memory where there is none. */
+  /** `postgresUrl`: a server for the cloud's database; without it the database is in memory. */
   static async create(seed: number, postgresUrl?: string): Promise<World> {
     const server = postgresUrl ? await PostgresServer.create(postgresUrl) : await MemoryServer.create()
     return new World(seededChance(seed), server, await freshBooks())
@@ -136,7 +136,9 @@ export class World implements Stage {
     return up.length === 0 ? undefined : this.chance.pick(up)
   }
 
-  /** Runs until no order is active and no entry waits, at the most for `atMostMs`; the invariants say what is left then. */
+  /**
+   * Runs until no order is active and no entry waits, at most for `atMostMs`; the invariants report the rest.
+   */
   async runUntilQuiet(atMostMs: number): Promise<void> {
     const { scheduler } = this
     const end = scheduler.time + atMostMs
@@ -148,7 +150,7 @@ export class World implements Stage {
     return this.sites.every(({ hub }) => hub.isQuiet()) && (await this.#isCloudQuiet())
   }
 
-  /** No active order, no payment, deposit or refund in doubt, no entry that a hub has not acknowledged. */
+  /** No active order, no unconfirmed payment, deposit or refund, no unacknowledged entry of a hub. */
   async #isCloudQuiet(): Promise<boolean> {
     const { rows } = await sql<{ waiting: number }>`
       select (select count(*) from orders where processing_status <= 50)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { BoundedMap } from '../../../cloud/platform/bounded-map.ts'
 
-test('what is kept to be quicker is never more than its setting says', () => {
+test('a cache never has more entries than its setting allows', () => {
   const map = new BoundedMap<number>(2)
   for (const key of ['a', 'b', 'b', 'c', 'd', 'e']) {
     map.set(key, 1)

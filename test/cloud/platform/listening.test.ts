@@ -4,7 +4,7 @@ import type { Clock } from '../../../protocol/model/runtime.ts'
 
 const GAP_MS = 10_000
 
-/** A process whose time, broker and database the test moves. */
+/** A process with a clock, a broker and a database that the test controls. */
 function openProcess() {
   let monotonic = 0
   let wall = 1_000_000
@@ -37,7 +37,7 @@ function openProcess() {
       for (let turn = 0; turn < 5; turn += 1) await Promise.resolve()
     }
   }
-  /** The process does not run: no timer fires. */
+  /** The process is suspended: no timer fires. */
   const standStill = (ms: number, of: { monotonic: boolean } = { monotonic: true }): void => {
     if (of.monotonic) monotonic += ms
     wall += ms
@@ -51,7 +51,7 @@ test('an uninterrupted process has listened since its start', async () => {
   expect(watch.forMs()).toBe(120_000)
 })
 
-test('a short standstill is no interruption', async () => {
+test('a short suspension is no interruption', async () => {
   const { watch, pass, standStill } = openProcess()
   await pass(60_000)
   standStill(GAP_MS - 2500)
@@ -61,8 +61,8 @@ test('a short standstill is no interruption', async () => {
 
 test.each([
   { name: 'a stopped process', monotonic: true },
-  { name: 'a paused machine whose monotonic clock stands still, too', monotonic: false },
-])('$name begins to listen when it wakes, before any of its timers has run', async ({ monotonic }) => {
+  { name: 'a paused machine with a stopped monotonic clock', monotonic: false },
+])('$name listens only from its wake-up on, before any of its timers has run', async ({ monotonic }) => {
   const { watch, pass, standStill } = openProcess()
   await pass(300_000)
   standStill(20 * 60_000, { monotonic })
@@ -73,7 +73,7 @@ test.each([
 })
 
 test.each(['broker', 'database'] as const)(
-  'a process without its %s does not listen, and begins when it is back',
+  'a process without its %s does not listen, and listens again when it returns',
   async (part) => {
     const { watch, pass, world } = openProcess()
     await pass(300_000)
@@ -87,7 +87,7 @@ test.each(['broker', 'database'] as const)(
   },
 )
 
-test('a database that never answers is as good as away', async () => {
+test('a database that never answers counts as down', async () => {
   const { watch, pass, world } = openProcess()
   world.database = true
   await pass(1000)

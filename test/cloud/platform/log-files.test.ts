@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { expect, test } from 'vitest'
 import { LogFile } from '../../../cloud/platform/log-files.ts'
 
-test('a log file that fails is named once, and is opened again after a minute with the number of lines that it lacks', () => {
+test('a failing log file is reported once, and is reopened after a minute with the number of missing lines', () => {
   let now = 0
   const said: string[] = []
   const streams: (EventEmitter & { lines: string[]; write: (line: string) => void })[] = []

@@ -4,7 +4,7 @@ import { stillRuntime } from '../../support/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 
 onEachDatabase('the audit log', (open) => {
-  test('takes as many records at once as there are, in their order', async () => {
+  test('the audit log stores any number of simultaneous records in order', async () => {
     const { kysely } = await open()
     const objects = Array.from({ length: 10_000 }, (_, index) => `bin-${index}`)
     await appendAudits(

@@ -28,7 +28,7 @@ test.each([
   expect([week[0], week[6], week.length]).toEqual([monday, sunday, 7])
 })
 
-test('a week has seven days in a row from Monday, and its day is one of them', () => {
+test('a week is seven consecutive days from Monday and contains its day', () => {
   fc.assert(
     fc.property(day, (one) => {
       const week = weekOf(one)
@@ -44,7 +44,7 @@ test.each([
   ['2025-12', 1, '2026-01'],
   ['2025-11', -23, '2023-12'],
   ['2025-06', 0, '2025-06'],
-])('%s and %d months is %s', (month, count, expected) => {
+])('the month %s plus %d months is %s', (month, count, expected) => {
   expect(addMonths(month, count)).toBe(expected)
 })
 
@@ -61,18 +61,21 @@ test.each([
   ['weekly', '2025-11-03', [], '2025-10-27'],
   ['monthly', '2025-11-30', october.slice(0, 29), '2025-10-30'],
   ['monthly', '2025-11-01', [], '2025-10-01'],
-  // There is no such day: the month is all of it.
+  // February lacks this day, so the comparison covers the whole month.
   ['monthly', '2025-03-29', ['2025-02'], null],
   ['monthly', '2025-12-31', ['2025-11'], null],
   ['yearly', '2025-03-01', ['2024-01', '2024-02'], '2024-03-01'],
   ['yearly', '2024-02-29', ['2023-01', '2023-02'], null],
   ['yearly', '2025-01-02', ['2024-01-01'], '2024-01-02'],
-] as const)('the %s stretch before %s', (timeframe, one, parts, last) => {
-  expect(stretchBefore[timeframe](one)).toEqual({ parts, last })
-})
+] as const)(
+  'the comparison period of a %s period for %s is the same part of the period before',
+  (timeframe, one, parts, last) => {
+    expect(stretchBefore[timeframe](one)).toEqual({ parts, last })
+  },
+)
 
 describe.each(timeframes)('the stretch before a %s period', (timeframe) => {
-  test('lies in the period before, from its first day, and grows with each day', () => {
+  test('the comparison period starts with the period before, and grows with each day', () => {
     fc.assert(
       fc.property(day, (one) => {
         const { first } = periodOf[timeframe](one)
@@ -95,7 +98,7 @@ describe.each(timeframes)('the stretch before a %s period', (timeframe) => {
 })
 
 describe.each(timeframes)('a %s period', (timeframe) => {
-  test('holds its day, and each of its days is in it', () => {
+  test('a period contains its day, and each of its days has the same period', () => {
     fc.assert(
       fc.property(day, (one) => {
         const period = periodOf[timeframe](one)

@@ -5,7 +5,7 @@ import { instantOf, localDay, startOfDay, timeOfDay } from '../../../../cloud/pl
 import { isZone } from '../../../../cloud/platform/calendar/zone.ts'
 
 const HOUR = 3_600_000
-/** Zones that change their clocks by an hour, by half an hour, at midnight, not at all, or left out a day. */
+/** Zones that change their clocks by an hour, by half an hour, at midnight, never, or that skipped a day. */
 const zones = [
   'UTC',
   'America/New_York',
@@ -21,7 +21,7 @@ const zones = [
   'Europe/London',
 ]
 const zone = fc.constantFrom(...zones)
-/** 2012 to 2040: after Apia's missing day. */
+/** 2012 to 2040: after Apia's skipped day. */
 const instant = fc.integer({
   min: Date.parse('2012-01-01T00:00:00Z'),
   max: Date.parse('2040-01-01T00:00:00Z'),
@@ -45,11 +45,11 @@ describe('a local day', () => {
     ['Pacific/Apia', '2011-12-30T09:59:59Z', '2011-12-29'],
     ['Pacific/Apia', '2011-12-30T10:00:00Z', '2011-12-31'],
     ['Pacific/Kiritimati', '2025-12-31T10:00:00Z', '2026-01-01'],
-  ])('in %s at %s is %s', (name, text, day) => {
+  ])('the local day in %s at %s is %s', (name, text, day) => {
     expect(localDay(name, at(text))).toBe(day)
   })
 
-  test('is the date that clocks there show', () => {
+  test('the local day is the date that clocks in the zone show', () => {
     fc.assert(
       fc.property(zone, instant, (name, now) => {
         expect(localDay(name, now)).toBe(
@@ -60,14 +60,14 @@ describe('a local day', () => {
     )
   })
 
-  test('in a zone that nobody knows is that of UTC', () => {
+  test('the local day in an unknown zone is that of UTC', () => {
     expect([isZone('America/New_York'), isZone('Mars/Olympus')]).toEqual([true, false])
     expect(localDay('Mars/Olympus', at('2025-12-31T23:59:59Z'))).toBe('2025-12-31')
   })
 })
 
 describe('the start of a day', () => {
-  test('is the first instant of it, and days follow each other without a gap', () => {
+  test('the start of a day is its first instant, and days follow each other without a gap', () => {
     fc.assert(
       fc.property(zone, instant, (name, now) => {
         const day = localDay(name, now)
@@ -86,14 +86,14 @@ describe('the start of a day', () => {
     ['America/New_York', '2025-11-02', 25],
     ['Australia/Lord_Howe', '2025-10-05', 23.5],
     ['Australia/Lord_Howe', '2025-04-06', 24.5],
-    // Clocks jump over midnight: the day begins at one o'clock.
+    // Clocks jump over midnight: the day starts at one o'clock.
     ['Asia/Beirut', '2025-03-30', 23],
     ['Asia/Kathmandu', '2025-03-30', 24],
-  ])('in %s: %s has %d hours', (name, day, hours) => {
+  ])('the day in %s on %s has %d hours', (name, day, hours) => {
     expect(startOfDay(name, addDays(day, 1)) - startOfDay(name, day)).toBe(hours * HOUR)
   })
 
-  test('of a day that a zone left out is that of the next', () => {
+  test('the start of a day that a zone skipped is the start of the next day', () => {
     expect(startOfDay('Pacific/Apia', '2011-12-30')).toBe(at('2011-12-30T10:00:00Z'))
     expect(startOfDay('Pacific/Apia', '2011-12-31')).toBe(at('2011-12-30T10:00:00Z'))
   })
@@ -103,25 +103,25 @@ describe('the instant of a time of day', () => {
   test.each([
     ['America/New_York', '2025-11-06', 15.5, '2025-11-06T20:30:00Z'],
     ['America/New_York', '2025-06-01', 15.5, '2025-06-01T19:30:00Z'],
-    // The days on which clocks change, before and after it.
+    // The days when clocks change, with times before and after the change.
     ['America/New_York', '2025-03-09', 1.5, '2025-03-09T06:30:00Z'],
     ['America/New_York', '2025-03-09', 15.5, '2025-03-09T19:30:00Z'],
     ['America/New_York', '2025-11-02', 15.5, '2025-11-02T20:30:00Z'],
-    // Jumped over: the jump.
+    // A skipped time is the instant of the jump.
     ['America/New_York', '2025-03-09', 2.5, '2025-03-09T07:00:00Z'],
     ['Asia/Beirut', '2025-03-30', 0.5, '2025-03-29T22:00:00Z'],
     ['Australia/Lord_Howe', '2025-10-05', 2.25, '2025-10-04T15:30:00Z'],
-    // Shown twice: the first time.
+    // A repeated time is its first occurrence.
     ['America/New_York', '2025-11-02', 1.5, '2025-11-02T05:30:00Z'],
     ['America/Havana', '2025-11-02', 0.5, '2025-11-02T04:30:00Z'],
-    // A day that the zone left out.
+    // A day that the zone skipped.
     ['Pacific/Apia', '2011-12-30', 12, '2011-12-30T10:00:00Z'],
     ['Asia/Kathmandu', '2025-12-31', 24, '2025-12-31T18:15:00Z'],
-  ])('in %s on %s at %d h is %s', (name, day, hours, text) => {
+  ])('the instant in %s on %s at %d h is %s', (name, day, hours, text) => {
     expect(new Date(instantOf(name, day, hours * HOUR))).toEqual(new Date(text))
   })
 
-  test('is the first one at which the clock there shows it', () => {
+  test('the instant of a time of day is the first one at which the zone’s clock shows it', () => {
     fc.assert(
       fc.property(zone, instant, (name, now) => {
         const day = localDay(name, now)

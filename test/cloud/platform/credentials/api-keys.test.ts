@@ -19,7 +19,7 @@ const hubs = '/api/v1/owners/hubs'
 const health = (hub: number): string => `${hubs}/get_hub_health/?hub_id=${hub}`
 const HOUR = 3_600_000
 
-test('a key is lk_, eight public characters and 32 random bytes in base 62', () => {
+test('an API key is lk_, eight public characters and 32 random bytes in base 62', () => {
   const { key, prefix, digest } = mintApiKey(systemRuntime().random)
   expect(key).toMatch(/^lk_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/)
   expect(prefixOf(key)).toBe(prefix)
@@ -28,14 +28,14 @@ test('a key is lk_, eight public characters and 32 random bytes in base 62', () 
   expect(base62(Uint8Array.of(61))).toBe('0z')
 })
 
-test('only its digest is stored', async () => {
+test('the database stores only the digest of a key', async () => {
   const { context, key } = await testApp()
   const issued = await key(['hubs:read'])
   const rows = await context.db.kysely.selectFrom('api_keys').selectAll().execute()
   expect(JSON.stringify(rows)).not.toContain(issued.slice(12))
 })
 
-test('a wrong, a revoked and an expired key are 401, each by its code', async () => {
+test('a wrong, a revoked and an expired key are 401, each with its code', async () => {
   const { call, key, context, runtime } = await testApp()
   const good = await key(['hubs:read'])
   const other = await key(['hubs:read'], { expiresAt: runtime.clock.now() + HOUR })
@@ -56,7 +56,7 @@ test('a wrong, a revoked and an expired key are 401, each by its code', async ()
   expect(await revokeApiKey(context.db.kysely, runtime, 'nokeyatall')).toBe(false)
 })
 
-test('a key that was revoked since somebody looked at it has no successor', async () => {
+test('a key that was revoked during its rotation gets no successor', async () => {
   const { context, key, runtime } = await testApp()
   const q = context.db.kysely
   const prefix = prefixOf(await key(['hubs:read']))!
@@ -67,7 +67,7 @@ test('a key that was revoked since somebody looked at it has no successor', asyn
   expect((await listApiKeys(q)).map((one) => one.name)).toEqual([seen.name])
 })
 
-test('the use of a revoked key is in the audit log, once an hour and key; of a wrong one it is not', async () => {
+test('the audit log records the use of a revoked key once an hour, and no use of a wrong key', async () => {
   const { call, key, context, runtime } = await testApp()
   const revoked = await key(['hubs:read'])
   await revokeApiKey(context.db.kysely, runtime, prefixOf(revoked)!)
@@ -84,7 +84,7 @@ test('the use of a revoked key is in the audit log, once an hour and key; of a w
   expect(await found()).toHaveLength(2)
 })
 
-test('the log has one line for each caller and reason, however many credentials are refused', async () => {
+test('the log has one line for each caller and reason, for any number of refused credentials', async () => {
   const lines: object[] = []
   const { call, key } = await testApp({ log: { ...silentLog, warn: (fields) => void lines.push(fields) } })
   const poor = await key(['hubs:write'])
@@ -116,7 +116,7 @@ test('the log has one line for each caller and reason, however many credentials 
   ])
 })
 
-test('last_used_at is touched at most hourly', async () => {
+test('last_used_at is updated at most hourly', async () => {
   const { call, key, context, runtime } = await testApp()
   const mine = await key(['hubs:read'])
   const start = runtime.clock.now()
@@ -132,7 +132,7 @@ test('last_used_at is touched at most hourly', async () => {
   await vi.waitFor(async () => expect(await lastUsed()).toBe(start + HOUR))
 })
 
-test('a use of a key that cannot be written fails no call that only reads, and is written with a later one', async () => {
+test('a failed write of last_used_at does not fail a reading call, and a later call writes it', async () => {
   const sqlite = await emptySqlite()
   const { call, key, context, runtime } = await testApp({
     db: openDatabase({ url: 'sqlite::memory:', sqlite }),
@@ -151,7 +151,7 @@ test('a use of a key that cannot be written fails no call that only reads, and i
   )
 })
 
-test('the scope is checked by name; write does not imply read', async () => {
+test('a scope is checked by name, and write does not imply read', async () => {
   const { call, key } = await testApp()
   const answer = await call('GET', hubs, { key: await key(['hubs:write', 'orders:read']) })
   expect([answer.status, errorOf(answer).error]).toEqual([
@@ -160,7 +160,7 @@ test('the scope is checked by name; write does not imply read', async () => {
   ])
 })
 
-test('with both headers the API key decides, without fallback', async () => {
+test('the API key decides if both headers are sent, without fallback', async () => {
   const { call, key, issuer, context, runtime } = await testApp()
   await grantRole(context.db.kysely, runtime, { identity: 'ada', role: 'owner', hubs: '*' })
   const token = await issuer.token()
@@ -169,7 +169,7 @@ test('with both headers the API key decides, without fallback', async () => {
   expect((await call('GET', hubs, { token, key: await key(['orders:read']) })).status).toBe(403)
 })
 
-test('a key limited to hubs is denied every other one, existing or not; one with all hubs does not find them', async () => {
+test('a key for some hubs is denied every other hub, existing or not; a key for all hubs does not find a missing one', async () => {
   const { call, key } = await testApp()
   const limited = await key(['hubs:read'], { hubs: [1] })
   const all = await key(['hubs:read'])
@@ -187,7 +187,7 @@ test('a key limited to hubs is denied every other one, existing or not; one with
   expect(await codeOf(1, strays)).toEqual([403, 'hub_access_denied'])
 })
 
-test('the list of hubs holds those that the credential reaches', async () => {
+test('the list of hubs contains exactly the hubs of the credential', async () => {
   const { call, key, issuer, context, runtime } = await testApp()
   const idsOf = async (options: { key: string } | { token: string }) => {
     const { json } = await call('GET', hubs, options)
@@ -200,7 +200,7 @@ test('the list of hubs holds those that the credential reaches', async () => {
   expect(await idsOf({ token: await issuer.token() })).toEqual([2])
 })
 
-test('a role grants its scopes on its hubs, and only there', async () => {
+test('a role grants its scopes only on its hubs', async () => {
   const { call, issuer, context, runtime } = await testApp()
   const q = context.db.kysely
   await grantRole(q, runtime, { identity: 'tess', role: 'technician', hubs: [1] })

@@ -28,7 +28,7 @@ const claims = (app: TestApp) => {
   return { iss: ISSUER, aud: AUDIENCE, sub: 'ada', iat: now, exp: now + HOUR_SECONDS }
 }
 
-test('a token of the issuer is taken', async () => {
+test('a token of the issuer is accepted', async () => {
   const app = await testApp()
   expect((await call(app, await app.issuer.token())).status).toBe(201)
 })
@@ -50,7 +50,7 @@ test("a token signed with the public key as an HMAC's secret is refused", async 
   expect(await refusal(app, await app.issuer.token({}, { alg: 'HS256', key: secret }))).toBe('invalid_token')
 })
 
-test('a token of another key is refused, even under the right key id', async () => {
+test('a token signed by another key is refused, even under the right key id', async () => {
   const app = await testApp()
   const { privateKey } = await generateKeyPair('ES256')
   expect(await refusal(app, await app.issuer.token({}, { key: privateKey }))).toBe('invalid_token')
@@ -58,7 +58,7 @@ test('a token of another key is refused, even under the right key id', async () 
   expect(await refusal(app, await stranger.sign(privateKey))).toBe('invalid_token')
 })
 
-test('another algorithm is refused, even well signed', async () => {
+test('a token with another algorithm is refused, even with a valid signature', async () => {
   const app = await testApp()
   const { privateKey } = await generateKeyPair('ES384')
   expect(await refusal(app, await app.issuer.token({}, { alg: 'ES384', key: privateKey }))).toBe(
@@ -66,7 +66,7 @@ test('another algorithm is refused, even well signed', async () => {
   )
 })
 
-test('issuer, audience, subject and times are checked', async () => {
+test('the issuer, audience, subject and times of a token are checked', async () => {
   const app = await testApp()
   const { iat } = claims(app)
   const wrong: Record<string, JWTPayload> = {

@@ -10,20 +10,20 @@ import { virtualRuntime } from '../../../support/virtual-clock.ts'
 const hubs = '/api/v1/owners/hubs'
 const health = (hub: number): string => `${hubs}/get_hub_health/?hub_id=${hub}`
 
-test('a key that is revoked, by whatever process, ends within a second', async () => {
+test('a key that any process revokes is refused within a second', async () => {
   const { call, key, context, runtime } = await testApp()
   const mine = await key(['hubs:read'])
   const status = async () => (await call('GET', hubs, { key: mine })).status
   expect(await status()).toBe(200)
   await revokeApiKey(context.db.kysely, runtime, prefixOf(mine)!)
   runtime.advance(999)
-  // It is not read anew for each call.
+  // The key is not read again for each call.
   expect(await status()).toBe(200)
   runtime.advance(1)
   expect(await status()).toBe(401)
 })
 
-test('a key that ends at its time ends at its time', async () => {
+test('a key is refused after its expiry', async () => {
   const { call, key, runtime } = await testApp()
   const mine = await key(['hubs:read'], { expiresAt: runtime.clock.now() + 500 })
   expect((await call('GET', hubs, { key: mine })).status).toBe(200)
@@ -31,7 +31,7 @@ test('a key that ends at its time ends at its time', async () => {
   expect((await call('GET', hubs, { key: mine })).status).toBe(401)
 })
 
-test('a role begins at once, and ends within a second of being taken back', async () => {
+test('a role is valid at once, and is refused within a second of its removal', async () => {
   const { call, issuer, context, runtime } = await testApp()
   const token = await issuer.token()
   const status = async () => (await call('GET', hubs, { token })).status
@@ -43,7 +43,7 @@ test('a role begins at once, and ends within a second of being taken back', asyn
   expect(await status()).toBe(403)
 })
 
-test('a hub that is another owner’s by now is out of reach within a second', async () => {
+test('a hub that moved to another owner is denied within a second', async () => {
   const { call, key, context, runtime } = await testApp()
   const mine = await key(['hubs:read'])
   const status = async () => (await call('GET', health(1), { key: mine })).status
@@ -53,7 +53,7 @@ test('a hub that is another owner’s by now is out of reach within a second', a
   expect(await status()).toBe(404)
 })
 
-test('of those who ask at the same time one reads; what is not there, or could not be read, is asked for again', async () => {
+test('simultaneous calls read a grant once, and a missing or unreadable grant is read again', async () => {
   const { clock, random } = virtualRuntime(1)
   const reads: string[] = []
   const answers = new Map<string, number | Error>([['broken', new Error('no database')]])

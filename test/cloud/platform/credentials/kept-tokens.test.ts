@@ -13,7 +13,7 @@ const START = 1_767_225_600_000
 const verifications = vi.spyOn(crypto.subtle, 'verify')
 afterEach(() => void verifications.mockClear())
 
-/** An issuer whose keys can be replaced, and a service that keeps so many tokens, on a clock that can be set. */
+/** A service that caches `kept` tokens of an issuer with replaceable keys, on a clock that can be set. */
 async function serviceThatKeeps(kept: number) {
   let now = START
   const clock = { now: () => now, monotonic: () => now, after: () => () => {} }
@@ -40,7 +40,7 @@ async function serviceThatKeeps(kept: number) {
   }
 }
 
-test('a signature is verified once while the issuer has its key', async () => {
+test('a signature is verified once as long as the issuer has its key', async () => {
   const { verify, token } = await serviceThatKeeps(10)
   const ada = await token('ada')
   const [first, second] = [await verify(ada), await verify(ada)]
@@ -49,7 +49,7 @@ test('a signature is verified once while the issuer has its key', async () => {
   expect(verifications).toHaveBeenCalledTimes(1)
 })
 
-test('a token whose key the issuer has withdrawn is refused at once, and so is one of a new key of the same name', async () => {
+test('a token is refused at once if the issuer has withdrawn its key, or has replaced it under the same id', async () => {
   for (const kid of ['second', 'first']) {
     const { verify, token, replaceKey } = await serviceThatKeeps(10)
     const ada = await token('ada')
@@ -60,7 +60,7 @@ test('a token whose key the issuer has withdrawn is refused at once, and so is o
   }
 })
 
-test('a cached token expires, and is refused before its nbf after the clock was put back', async () => {
+test('a cached token expires, and is refused before its nbf if the clock was set back', async () => {
   const { verify, token, setTime } = await serviceThatKeeps(10)
   const ada = await token('ada')
   await verify(ada)
@@ -72,7 +72,7 @@ test('a cached token expires, and is refused before its nbf after the clock was 
   await expect(verify(ada)).rejects.toMatchObject({ code: 'invalid_token' })
 })
 
-test('so many tokens are kept, the ones used last', async () => {
+test('the cache has a maximum number of tokens, the most recently used ones', async () => {
   const { verify, token } = await serviceThatKeeps(2)
   const [ada, bob, cleo] = [await token('ada'), await token('bob'), await token('cleo')]
   for (const one of [ada, bob, ada, cleo, ada]) await verify(one)

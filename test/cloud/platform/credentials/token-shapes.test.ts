@@ -10,7 +10,7 @@ const PHONE = '+14155550100'
 const guest = { anonymous: true }
 const nobody = { phoneNumber: null, email: null, emailVerified: false, anonymous: false, roles: [] }
 
-/** Tokens as these issuers sign them, with made-up values, and the claims that are read from them. */
+/** Tokens in the form of these issuers with invented values, and the claims that are read from them. */
 const shapes: Record<string, { iss: string; aud?: string; typ?: string; claims: JWTPayload; read: object }> =
   {
     'a Cognito ID token': {
@@ -146,7 +146,7 @@ const shapes: Record<string, { iss: string; aud?: string; typ?: string; claims: 
 
 const pair = generateKeyPair('RS256')
 
-/** A verifier on a clock that stands still, and tokens that it is shown. */
+/** A verifier of tokens with a fixed clock. */
 async function verifier(iss: string, options: Partial<Parameters<typeof identityVerifier>[0]> = {}) {
   const { clock } = stillRuntime()
   const { privateKey, publicKey } = await pair
@@ -182,7 +182,7 @@ describe('optional claims', () => {
     'iat',
   ]
 
-  test.each(names)('%s never refuses a token, whatever its type', async (name) => {
+  test.each(names)('the optional claim %s never causes a refusal, for any type', async (name) => {
     const meet = await verifier('https://issuer.example')
     for (const value of wrong) {
       const { identity, claims } = await meet({ [name]: value })
@@ -190,7 +190,7 @@ describe('optional claims', () => {
     }
   })
 
-  test('booleans may be text', async () => {
+  test('boolean claims may be strings', async () => {
     const meet = await verifier('https://issuer.example')
     for (const [value, isTrue] of [
       ['true', true],
@@ -212,7 +212,7 @@ describe('optional claims', () => {
     }
   })
 
-  test('a telephone number is normalised to E.164; a claim that cannot be is absent', async () => {
+  test('a phone number is normalised to E.164, and an invalid one is absent', async () => {
     const meet = await verifier('https://issuer.example')
     for (const written of [
       '+1 (415) 555-0100',
@@ -234,7 +234,7 @@ describe('optional claims', () => {
       expect((await meet({ phone_number: written })).claims.phoneNumber).toBeNull()
   })
 
-  test('an address that the field of a request refuses is absent and not verified', async () => {
+  test('an address that a request field would refuse is absent and not verified', async () => {
     const meet = await verifier('https://issuer.example')
     for (const email of [
       'not an address',
@@ -249,7 +249,7 @@ describe('optional claims', () => {
 })
 
 describe('times', () => {
-  test.each([0, 60, 120])('a tolerance of %i s holds for exp and nbf', async (toleranceS) => {
+  test.each([0, 60, 120])('a tolerance of %i s applies to exp and nbf', async (toleranceS) => {
     const meet = await verifier('https://issuer.example', { toleranceS })
     const nowS = stillRuntime().clock.now() / 1000
     expect(await meet({ nbf: nowS + toleranceS, exp: nowS - toleranceS + 1 })).toMatchObject({
@@ -259,7 +259,7 @@ describe('times', () => {
     await expect(meet({ exp: nowS - toleranceS })).rejects.toMatchObject({ code: 'token_expired' })
   })
 
-  test('iat in the future, of any distance, does not refuse a token', async () => {
+  test('an iat at any time in the future does not refuse a token', async () => {
     const meet = await verifier('https://issuer.example')
     const nowS = stillRuntime().clock.now() / 1000
     expect(await meet({ iat: nowS + 86_400 })).toMatchObject({ identity: 'ada' })
@@ -310,7 +310,7 @@ test.each([
   ['Firebase', { firebase: { sign_in_provider: 'anonymous' } }],
   ['Supabase', { is_anonymous: true }],
   ['OIDC', { anonymous: 'true' }],
-])('a guest of %s gets a user, and keeps it when it registers', async (_name, claims) => {
+])('a guest of %s gets a user, who is kept when the guest registers', async (_name, claims) => {
   const { call, issuer } = await testApp()
   const token = await issuer.token({ sub: 'guest', ...claims })
   const created = await call('POST', '/users/user/bootstrap/guest', { token })
@@ -323,7 +323,7 @@ test.each([
   expect(new Set(ids).size).toBe(1)
 })
 
-test('a role among several opens the diagnostics', async () => {
+test('a role among several gives access to the diagnostics', async () => {
   const { call, issuer } = await testApp()
   for (const [role, status] of [
     [['customer', 'admin'], 500],
@@ -337,7 +337,7 @@ test('a role among several opens the diagnostics', async () => {
   }
 })
 
-test('the log names the reason of each refused token, once for repeated ones', async () => {
+test('the log names the reason of each refused token, once for repeated tokens', async () => {
   const lines: Record<string, unknown>[] = []
   const log = { ...silentLog, warn: (fields: object) => void lines.push(fields as Record<string, unknown>) }
   const { call, issuer, runtime } = await testApp({ log })

@@ -66,7 +66,7 @@ test('a form with a Content-Encoding is refused with 415', async () => {
   })
 })
 
-/** A body that records whether anybody asks for it. */
+/** A body that records whether it is read. */
 function watchedBody(bytes: number) {
   const state = { isRead: false }
   const body = new ReadableStream<Uint8Array>(
@@ -82,7 +82,7 @@ function watchedBody(bytes: number) {
   return { state, body }
 }
 
-test('the signed webhook reads no body without a signature whose time is within 300 s', async () => {
+test('the signed webhook reads no body if the signature is missing or its time is off by more than 300 s', async () => {
   const { app, runtime } = await open()
   const now = Math.floor(runtime.clock.now() / 1000)
   const send = async (signature: string | undefined, bytes = 10, name = 'Payment-Signature') => {
@@ -114,7 +114,7 @@ test('the signed webhook refuses a compressed body', async () => {
   expect(errorOf(answer).error.code).toBe('unsupported_media_type')
 })
 
-test('limits of an address count an IPv6 network of 64 bits as one, and an IPv4-mapped address as IPv4', async () => {
+test('limits of an address count an IPv6 /64 as one network, and an IPv4-mapped address as IPv4', async () => {
   let address = ''
   const { call } = await testApp({
     addressOf: () => address,

@@ -4,7 +4,7 @@ import { errorOf, testApp } from '../../support/app.ts'
 
 const REQUEST_ID = /^req_[0-9a-f]{24}$/
 
-test('every error has one shape, and its request id in a header too', async () => {
+test('every error has one shape, with its request id also in a header', async () => {
   const { call } = await testApp()
   const answer = await call('GET', '/no/such/thing')
   expect(answer.status).toBe(404)
@@ -17,7 +17,7 @@ test('every error has one shape, and its request id in a header too', async () =
   expect(answer.headers.get('X-Request-Id')).toBe(error.request_id)
 })
 
-test('a fault of ours says nothing of our insides', async () => {
+test('an internal error reveals no internals', async () => {
   const { call, key } = await testApp({
     handlers: { 'owner.hubs.list': () => Promise.reject(new Error('secret in table hubs')) },
   })
@@ -27,7 +27,7 @@ test('a fault of ours says nothing of our insides', async () => {
   expect(JSON.stringify(answer.json)).not.toContain('secret')
 })
 
-test('an answer that is not as the contract says is a fault where answers are checked', async () => {
+test('an answer that breaks its schema is an internal error if answers are checked', async () => {
   const { call, key } = await testApp({
     handlers: { 'owner.hubs.list': () => Promise.resolve([{ id: 0 } as never]) },
   })
@@ -35,7 +35,7 @@ test('an answer that is not as the contract says is a fault where answers are ch
   expect(answer.status).toBe(500)
 })
 
-test('details go with the error, and hardware that did not answer is 504', async () => {
+test('an error includes its details, and hardware without an answer is 504', async () => {
   const reasons = ['offline', 'timeout']
   const { call, key } = await testApp({
     handlers: {
@@ -51,7 +51,7 @@ test('details go with the error, and hardware that did not answer is 504', async
   expect([silent.status, errorOf(silent).error.details]).toEqual([504, { reason: 'timeout' }])
 })
 
-test('an error of certain fields names them, and what is wrong, in its sentence', () => {
+test('the message of an error about fields names the fields and the problem', () => {
   const item = {
     loc: ['body', 'quantity'],
     msg: 'Value error, the row holds 10 units',
@@ -63,7 +63,7 @@ test('an error of certain fields names them, and what is wrong, in its sentence'
   expect(new ApiError('invalid_quantity').message).toBe('The quantity must be a non-negative integer.')
 })
 
-test('a known path with another method is 405 and says which it has', async () => {
+test('a known path with another method is 405 and lists its methods', async () => {
   const { call } = await testApp()
   const allowed = 'GET, POST, DELETE'
   for (const [path, methods] of [
@@ -79,7 +79,7 @@ test('a known path with another method is 405 and says which it has', async () =
   }
 })
 
-test('a word of a path is no parameter of another one', async () => {
+test('a fixed word of a path is not a parameter of another path', async () => {
   const { call } = await testApp()
   for (const [path, methods] of [
     ['/api/v1/deals/apply-reward', 'POST'],
@@ -94,7 +94,7 @@ test('a word of a path is no parameter of another one', async () => {
     }
 })
 
-test('no browser guesses a type; what is for one caller is kept by no cache', async () => {
+test('browsers do not guess types, and caches do not store private answers', async () => {
   const { call, issuer, key } = await testApp()
   const token = await issuer.token({ email: 'ada@example.org', email_verified: true })
   await call('POST', '/users/user/bootstrap', { token })
@@ -115,7 +115,7 @@ test('no browser guesses a type; what is for one caller is kept by no cache', as
   }
 })
 
-test('a trailing slash is accepted and ignored, and consumer paths stand at / and /api/v1 alike', async () => {
+test('a trailing slash is ignored, and consumer paths are served at / and /api/v1', async () => {
   const { call, key } = await testApp()
   const options = { key: await key(['hubs:read']) }
   for (const path of ['/api/v1/owners/hubs', '/api/v1/owners/hubs/'])
@@ -127,18 +127,18 @@ test('a trailing slash is accepted and ignored, and consumer paths stand at / an
     expect((await call('GET', path)).status).toBe(401)
 })
 
-test('401 names both schemes', async () => {
+test('an answer with 401 names both schemes', async () => {
   const { call } = await testApp()
   const answer = await call('GET', '/api/v1/owners/hubs')
   expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer realm="larder", APIKey')
 })
 
 test.each([
-  ['PostgreSQL was told to end the connection', Object.assign(new Error('terminating'), { code: '57P01' })],
-  ['PostgreSQL is not there', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })],
+  ['PostgreSQL ends the connection', Object.assign(new Error('terminating'), { code: '57P01' })],
+  ['PostgreSQL is down', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })],
   ['the connection broke', new Error('Connection terminated unexpectedly')],
   ['the disk is full', Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })],
-])('503 says when to try again where %s', async (_why, error) => {
+])('an answer with 503 has a time to retry if %s', async (_why, error) => {
   const { call, key } = await testApp({ handlers: { 'owner.hubs.list': () => Promise.reject(error) } })
   const answer = await call('GET', '/api/v1/owners/hubs', { key: await key(['hubs:read']) })
   expect([answer.status, errorOf(answer).error.code]).toEqual([503, 'service_unavailable'])

@@ -38,9 +38,9 @@ interface Bench {
   media: Media
   clock: VirtualClock
   db: CloudDatabase
-  /** Reads a form that came in chunks. */
+  /** Reads a form that is sent in chunks. */
   read: (body: Readable | null, contentType?: string, contentLength?: number) => Promise<ReceivedForm>
-  /** The same, made by a client. */
+  /** Reads a form that a client makes. */
   send: (...parts: Part[]) => Promise<ReceivedForm>
 }
 
@@ -102,7 +102,7 @@ onEachDatabase('a multipart form', (open) => {
     expect(await db.kysely.selectFrom('media').selectAll().execute()).toEqual([])
   }
 
-  test('with an image that says it has too many pixels, or none, is refused', async () => {
+  test('a picture with too many pixels or without a size is refused', async () => {
     const made = bench(await open())
     const huge = Buffer.from(png)
     huge.writeUInt32BE(50_000, 16)
@@ -119,7 +119,7 @@ onEachDatabase('a multipart form', (open) => {
     await nothingLeft(made)
   })
 
-  test('is its text and its files, whatever their order', async () => {
+  test('a form is read with its text and files, in any order', async () => {
     const { send, folder, db } = bench(await open())
     const clip: Part = ['clips', fileOf(mp4, 'a.mp4')]
     const orders: Part[][] = [
@@ -143,7 +143,7 @@ onEachDatabase('a multipart form', (open) => {
     expect(rows.map(({ state }) => state)).toEqual(Array(4).fill('pending'))
   })
 
-  test('the same content is the same request, whatever its boundaries; other content is not', async () => {
+  test('two forms with equal content are the same request for any boundary, and other content is another request', async () => {
     const { send } = bench(await open())
     const first = await send(title, cover)
     expect((await send(title, cover)).fingerprint).toBe(first.fingerprint)
@@ -152,7 +152,7 @@ onEachDatabase('a multipart form', (open) => {
     expect((await send(title, other)).fingerprint).not.toBe(first.fingerprint)
   })
 
-  test('text that nobody asked for, and a field in which no file was chosen, is left out', async () => {
+  test('unknown text, and a field without a chosen file, are left out', async () => {
     const { send, folder } = bench(await open())
     const received = await send(
       title,
@@ -167,7 +167,7 @@ onEachDatabase('a multipart form', (open) => {
     expect(filesIn(folder)).toHaveLength(1)
   })
 
-  test('a file under a name that the form does not have is refused, and none of it is stored', async () => {
+  test('a file under an unknown field name is refused, and none of it is stored', async () => {
     const { send, folder } = bench(await open())
     for (const name of ['__proto__', 'constructor', 'other', 'Cover', 'clip', 'title2']) {
       const received = await send(title, cover, [name, fileOf(html, 'o.html')])
@@ -177,7 +177,7 @@ onEachDatabase('a multipart form', (open) => {
     expect(filesIn(folder)).toHaveLength(6)
   })
 
-  test('a file under the name of a list is a file of the field', async () => {
+  test('a file under a list name is a file of the field', async () => {
     const { send } = bench(await open())
     const received = await send(
       title,
@@ -189,7 +189,7 @@ onEachDatabase('a multipart form', (open) => {
     expect(received.files.map(({ fieldname }) => fieldname)).toEqual(['cover', 'clips', 'clips'])
   })
 
-  test("a file's name is text, without folders", async () => {
+  test('a file name is text without folders', async () => {
     const { send } = bench(await open())
     const names = {
       '../../etc/passwd': 'passwd',
@@ -208,8 +208,8 @@ onEachDatabase('a multipart form', (open) => {
     expect(long.files[0]!.original_name).toHaveLength(255)
   })
 
-  describe('is refused, and leaves nothing behind:', () => {
-    test('a file that is not what the field takes, whatever it claims', async () => {
+  describe('a refused form leaves no file', () => {
+    test('a file of the wrong type is refused, whatever its name claims', async () => {
       const it = bench(await open())
       const wrong: Part[] = [
         ['cover', fileOf(html, 'cover.png', 'image/png')],
@@ -225,7 +225,7 @@ onEachDatabase('a multipart form', (open) => {
       }
     })
 
-    test('a file that is too large for its kind, or all of them together', async () => {
+    test('a file that is too large for its kind, or files that are too large together, are refused', async () => {
       const it = bench(await open())
       const sized = (name: string, head: Buffer, size: number): Part => [name, fileOf(grown(head, size), 'x')]
       expect(
@@ -243,7 +243,7 @@ onEachDatabase('a multipart form', (open) => {
       }
     })
 
-    test('more files than the field takes', async () => {
+    test('more files than the field allows are refused', async () => {
       const it = bench(await open())
       const clips = Array.from({ length: 4 }, (_, index): Part => ['clips', fileOf(png, `${index}.png`)])
       const error = await refusal(it.send(cover, ...clips))
@@ -255,7 +255,7 @@ onEachDatabase('a multipart form', (open) => {
       await nothingLeft(it)
     })
 
-    test('too much text, too many parts, and a length that says so beforehand', async () => {
+    test('too much text, too many parts, and a length that announces too much are refused', async () => {
       const it = bench(await open())
       const heavy = 'x'.repeat(900_000)
       for (const parts of [
@@ -275,7 +275,7 @@ onEachDatabase('a multipart form', (open) => {
       await nothingLeft(it)
     })
 
-    test('another type of body, or one without a boundary', async () => {
+    test('a body of another type, or without a boundary, is refused', async () => {
       const it = bench(await open())
       for (const type of [
         undefined,
@@ -289,7 +289,7 @@ onEachDatabase('a multipart form', (open) => {
         )
     })
 
-    test('a sender that goes away, or is silent for half a minute', async () => {
+    test('a form ends if its sender disconnects, or is silent for half a minute', async () => {
       const it = bench(await open())
       const { bytes, contentType } = await encode([title, ['cover', fileOf(grown(png, 9000), 'x.png')]])
       const broken = new Readable({ read() {} })
@@ -310,7 +310,7 @@ onEachDatabase('a multipart form', (open) => {
       await nothingLeft(it)
     })
 
-    test('any body that is cut, damaged or in odd pieces: it ends, and what it does not return is gone', async () => {
+    test('any truncated, damaged or oddly split body is read to an end, and leaves no unreturned file', async () => {
       const it = bench(await open())
       const { bytes, contentType } = await encode([
         title,
@@ -361,7 +361,7 @@ describe('the text of a form', () => {
     validateForm(route, form, { texts: new URLSearchParams(fields), items: [] })
   const refused = (fields: Record<string, string>) => refusal(Promise.resolve().then(() => parse(fields)))
 
-  test('is read as its fields are: integers, lists, and JSON where a field is an object', () => {
+  test('the text of a form is parsed as the types of its fields: integers, lists, and JSON for objects', () => {
     expect(parse({ title: 'a', rank: '7', tags: 'x', data: '{"id": 3}' })).toEqual({
       title: 'a',
       rank: 7,
@@ -370,7 +370,7 @@ describe('the text of a form', () => {
     })
   })
 
-  test('what is wrong with it stands at its field, also within JSON, with the code that the document names', async () => {
+  test('a problem is reported at its field, also within JSON, with the documented code', async () => {
     const missing = await refused({})
     expect([missing.code, missing.items]).toEqual([
       'validation_error',
@@ -389,7 +389,7 @@ describe('the text of a form', () => {
     expect(nul.items).toMatchObject([{ loc: ['body', 'title'], type: 'value_error' }])
   })
 
-  test('malformed JSON is 400 on owner paths, and says which field', async () => {
+  test('malformed JSON in a form is 400 on owner paths, and names the field', async () => {
     for (const data of ['', '{', 'x', '[]', '"x"', 'null']) {
       const error = await refused({ title: 'a', data })
       expect([data, error.code, error.status, error.items]).toEqual([data, 'invalid_json', 400, undefined])

@@ -3,7 +3,7 @@ import { Health } from '../../../../cloud/platform/http/health.ts'
 import { testApp } from '../../support/app.ts'
 import { manualRuntime } from '../../../support/manual-runtime.ts'
 
-test('a process is ready between its start and its stop, while everything that it needs answers', async () => {
+test('a process is ready between its start and its stop while all its dependencies answer', async () => {
   let broker = true
   let database = (): Promise<unknown> => Promise.resolve()
   const runtime = manualRuntime()
@@ -21,7 +21,7 @@ test('a process is ready between its start and its stop, while everything that i
   database = () => Promise.reject(new Error('away'))
   expect(await asked()).toEqual([503, ['database', 'broker']])
   broker = true
-  // It is alive all the while, and says nothing else of itself to strangers.
+  // The process is alive during all of this, and reveals nothing else to unauthenticated callers.
   const alive = await call('GET', '/healthz')
   expect([alive.status, alive.json, alive.headers.get('Cache-Control')]).toEqual([
     200,
@@ -32,7 +32,7 @@ test('a process is ready between its start and its stop, while everything that i
   expect(await asked()).toEqual([503, ['stopping']])
 })
 
-test('what does not answer within a second does not answer', async () => {
+test('a dependency that does not answer within a second counts as down', async () => {
   const runtime = manualRuntime()
   const health = new Health(runtime.clock, { database: () => new Promise(() => {}) })
   health.phase = 'ready'

@@ -10,7 +10,7 @@ import { onEachDatabase } from '../../support/database.ts'
 const refund = '/api/v1/owners/orders/7/refund'
 const HOUR = 3_600_000
 
-/** Work whose answers are stored as they are. */
+/** Work with an answer that is stored unchanged. */
 const working = (run: () => Promise<Answer<string>>): KeyedWork => ({
   run: async () => ({ answer: await run() }),
   replay: () => Promise.reject(new Error('there is no memento')),
@@ -38,7 +38,7 @@ onEachDatabase('Idempotency-Key', (open) => {
     return { ...app, send, runs: () => count }
   }
 
-  test('a repetition gets the first answer and does nothing', async () => {
+  test('a repetition gets the first answer and has no effect', async () => {
     const { send, runs } = await setUp((count) =>
       Promise.resolve(count === 1 ? 'refunded' : 'partially_refunded'),
     )
@@ -51,7 +51,7 @@ onEachDatabase('Idempotency-Key', (open) => {
     expect((await send('b')).json).toMatchObject({ new_status: 'partially_refunded' })
   })
 
-  test('an answer is kept so that the database alone does not tell it', async () => {
+  test('a stored answer cannot be read from the database without the secret', async () => {
     const { send, context } = await setUp(() => Promise.resolve('refunded'))
     const first = await send('a key of my own')
     expect((await send('a key of my own')).json).toEqual(first.json)
@@ -59,7 +59,7 @@ onEachDatabase('Idempotency-Key', (open) => {
     for (const secret of ['a key of my own', 'refunded', 'new_status']) expect(kept).not.toContain(secret)
   })
 
-  test('another body, or another path, under the same key is refused', async () => {
+  test('another body or another path under the same key is refused', async () => {
     const { send, runs } = await setUp(() => Promise.resolve('refunded'))
     await send('a', { body: { amount: 1 } })
     for (const options of [
@@ -72,14 +72,14 @@ onEachDatabase('Idempotency-Key', (open) => {
     expect(runs()).toBe(1)
   })
 
-  test('keys of two callers have nothing to do with each other', async () => {
+  test('equal keys of two callers are independent', async () => {
     const { send, key, runs } = await setUp(() => Promise.resolve('refunded'))
     await send('a')
     await send('a', { key: await key(['orders:write']) })
     expect(runs()).toBe(2)
   })
 
-  test('a duplicate in flight is refused, and answered once the first is done', async () => {
+  test('a duplicate in flight is refused, and answered once the first request is done', async () => {
     let finish = (): void => {}
     const { send, runs } = await setUp(async () => {
       await new Promise<void>((resolve) => (finish = resolve))
@@ -94,7 +94,7 @@ onEachDatabase('Idempotency-Key', (open) => {
     expect((await send('a')).headers.get('Idempotent-Replayed')).toBe('true')
   })
 
-  test('a refusal is kept, a fault of ours is not', async () => {
+  test('a refusal is stored, an internal error is not', async () => {
     const { send, runs } = await setUp((count) => {
       if (count === 1) throw new ApiError('processor_unavailable')
       if (count === 2) throw new Error('unexpected')
@@ -109,17 +109,17 @@ onEachDatabase('Idempotency-Key', (open) => {
     expect(runs()).toBe(3)
   })
 
-  test('what was refused before it began is not kept', async () => {
+  test('a request that was refused before its work started is not stored', async () => {
     const { send, runs } = await setUp(() => Promise.resolve('refunded'))
     expect((await send('a', { body: { amount: 0 } })).status).toBe(422)
     expect((await send('a', { body: { amount: 1 } })).status).toBe(200)
     expect(runs()).toBe(1)
   })
 
-  test('a key is forgotten after 24 h, and one whose process died is free after a minute', async () => {
+  test('a key is deleted after 24 h, and the key of a dead process is free after a minute', async () => {
     let dies = true
     const { send, runs, runtime } = await setUp(async () => {
-      // The process that dies never comes back from here.
+      // The dying process never returns from here.
       if (dies) await new Promise(() => {})
       return 'refunded'
     })
@@ -136,7 +136,7 @@ onEachDatabase('Idempotency-Key', (open) => {
     expect(runs()).toBe(3)
   })
 
-  test('a request keeps its key however long it takes, unless another one has taken it', async () => {
+  test('a long request keeps its key, unless another request has taken it', async () => {
     const { clock } = virtualRuntime()
     const db = await open()
     const parts = { db, runtime: { ...virtualRuntime(), clock }, log: silentLog }
@@ -172,14 +172,14 @@ onEachDatabase('Idempotency-Key', (open) => {
     finish(answer)
     expect((await first).body).toBe('first')
     expect(await ask()).toMatchObject({ body: 'first' })
-    // Nothing is renewed any more.
+    // The key is not renewed any more.
     const after = await row()
     clock.advance(60_000)
     expect(await row()).toEqual(after)
   })
 
   test.each(['has answered', 'is under way'] as const)(
-    'a request that fails after its key was taken by another, which %s, leaves the key alone',
+    'a request that fails after another one, which %s, took its key does not change the key',
     async (how) => {
       const { clock, random } = virtualRuntime()
       const parts = { db: await open(), runtime: { clock, random }, log: silentLog }
@@ -194,7 +194,7 @@ onEachDatabase('Idempotency-Key', (open) => {
       await expect
         .poll(() => parts.db.kysely.selectFrom('idempotency_keys').select('key').execute())
         .toHaveLength(1)
-      // It could not renew its key meanwhile: the database was away, or the process stood still.
+      // The key was not renewed: the database was down, or the process was suspended.
       await parts.db.kysely
         .updateTable('idempotency_keys')
         .set({ locked_until: clock.now() - 1 })
@@ -225,7 +225,7 @@ onEachDatabase('Idempotency-Key', (open) => {
     },
   )
 
-  test('an answer that can be read again is stored as a memento, and read again for a repetition', async () => {
+  test('an answer that can be read again is stored as a memento, and is read again for a repetition', async () => {
     const parts = { db: await open(), runtime: virtualRuntime(), log: silentLog }
     const request = { caller: 'key:1', key: 'a', fingerprint: 'f' }
     let state = 'x'.repeat(40_000)
@@ -246,7 +246,7 @@ onEachDatabase('Idempotency-Key', (open) => {
     expect(JSON.stringify(row).length).toBeLessThan(500)
   })
 
-  test('a caller who has stored its share of bytes is refused, may repeat what it did, and leaves others served', async () => {
+  test('a caller that has stored its share of bytes is refused, may still repeat requests, and does not affect others', async () => {
     const app = await testApp({
       db: await open(),
       settings: { storedAnswerBytesPerKey: 3000 },
@@ -278,7 +278,7 @@ onEachDatabase('Idempotency-Key', (open) => {
     expect((await send(honest, 'a')).status).toBe(200)
   })
 
-  test('a key has 1 to 255 characters', async () => {
+  test('an idempotency key has 1 to 255 characters', async () => {
     const { send } = await setUp(() => Promise.resolve('refunded'))
     expect((await send('x'.repeat(255))).status).toBe(200)
     const long = await send('x'.repeat(256))

@@ -34,7 +34,7 @@ async function serve(trustedProxies: number, bounds: Partial<ServerBounds> = {})
   }
 }
 
-test('a connection that the system has no means to accept ends nothing', async () => {
+test('a connection that the system cannot accept does not stop the server', async () => {
   const listening = vi.spyOn(Server.prototype, 'listen')
   const { address } = await serve(0)
   const [server] = listening.mock.contexts as Server[]
@@ -42,13 +42,13 @@ test('a connection that the system has no means to accept ends nothing', async (
   expect(await address()).toBe('127.0.0.1')
 })
 
-test("a caller's address is its socket's, whatever it says", async () => {
+test('a caller’s address is that of its socket, whatever its headers claim', async () => {
   const { address } = await serve(0)
   expect(await address()).toBe('127.0.0.1')
   expect(await address('203.0.113.9')).toBe('127.0.0.1')
 })
 
-test('behind trusted proxies it is what they wrote, and nothing before that', async () => {
+test('behind trusted proxies a caller’s address is the one that they wrote, and earlier entries do not count', async () => {
   const one = await serve(1)
   expect(await one.address('198.51.100.1, 203.0.113.9')).toBe('203.0.113.9')
   expect(await one.address()).toBe('127.0.0.1')
@@ -57,14 +57,14 @@ test('behind trusted proxies it is what they wrote, and nothing before that', as
   expect(await two.address('203.0.113.9')).toBe('127.0.0.1')
 })
 
-test('a port in use is an error that can be told', async () => {
+test('a port in use is reported as a readable error', async () => {
   const { app, port } = await serve(0)
   await expect(
     listen(app, { host: '127.0.0.1', port, runtime, bounds: defaultLimits.http }),
   ).rejects.toMatchObject({ code: 'EADDRINUSE' })
 })
 
-/** A connection that says so much and no more; resolves with all that came when it ends. */
+/** A connection that sends a text and then nothing; resolves with all received data at its end. */
 function stranger(
   port: number,
   text: string,
@@ -82,7 +82,7 @@ function stranger(
 }
 
 test(
-  'a connection whose headers do not arrive in time ends, with the JSON error',
+  'a connection without complete headers in time ends with the JSON error',
   { timeout: 20_000 },
   async () => {
     const { port } = await serve(0, { headersTimeoutMs: 200 })
@@ -97,7 +97,7 @@ test(
   },
 )
 
-test('an answer ends the connection of a request whose body never comes, whatever its method', async () => {
+test('an answer closes the connection of a request with an unfinished body, for any method', async () => {
   const { port } = await serve(0)
   for (const method of ['GET', 'POST']) {
     const { ended } = stranger(
@@ -108,7 +108,7 @@ test('an answer ends the connection of a request whose body never comes, whateve
   }
 })
 
-test('beyond the bound on connections the one goes that has waited longest, and a caller is served', async () => {
+test('beyond the limit of connections the one that waited longest is closed, and a new caller is served', async () => {
   const { port, address } = await serve(0, { maxConnections: 3 })
   const idle = [1, 2, 3].map(() => stranger(port, 'GET / HTTP/1.1\r\n'))
   await Promise.all(idle.map(({ socket }) => new Promise((done) => socket.once('connect', done))))
@@ -180,7 +180,7 @@ test.each([
   expect(answer).toContain(`X-Request-Id: ${body.request_id}\r\n`)
 })
 
-/** Connections that hold a request whose body never ends. Resolves when the server works on all of them. */
+/** Connections that hold a request with an endless body. Resolves when the server works on all of them. */
 async function atWork({ app, port }: Awaited<ReturnType<typeof serve>>, count: number) {
   let begun = 0
   app.post('/slow', async (c) => {
@@ -196,14 +196,14 @@ async function atWork({ app, port }: Awaited<ReturnType<typeof serve>>, count: n
   return all
 }
 
-test('a network at its share loses its oldest connections, also those at work, to a new one', async () => {
+test('a network at its share loses its oldest connections, also busy ones, to a new connection', async () => {
   const server = await serve(0, { maxConnections: 100, connectionsPerNetwork: 4 })
   const slow = await atWork(server, 4)
   for (let call = 0; call < 3; call += 1) expect(await server.address()).toBe('127.0.0.1')
   expect(await slow[0]!.ended).toBe('')
 })
 
-test('a network at its share replaces only so many connections in a second; further ones end at once', async () => {
+test('a network at its share replaces a limited number of connections per second; further ones are closed at once', async () => {
   const server = await serve(0, { connectionsPerNetwork: 2, replacedPerSecond: 1 })
   const slow = await atWork(server, 2)
   const answers = await Promise.all(
@@ -230,7 +230,7 @@ test('a network that takes all connections cannot keep out another network', asy
   expect(await slow[0]!.ended).toBe('')
 })
 
-test('behind a proxy a request at work counts for the network that the proxy names', async () => {
+test('a request behind a proxy counts for the network that the proxy names', async () => {
   const { app, port } = await serve(1, { maxConnections: 100, connectionsPerNetwork: 2 })
   app.post('/slow', async (c) => c.text(await c.req.text()))
   const slowFrom = (address: string) =>
@@ -253,23 +253,19 @@ test('behind a proxy a request at work counts for the network that the proxy nam
   ])
 })
 
-test(
-  'an answer of which its reader takes nothing ends after the idle time',
-  { timeout: 10_000 },
-  async () => {
-    const { app, port } = await serve(0, { idleTimeoutMs: 300 })
-    app.get('/endless', (c) =>
-      c.body(new ReadableStream({ pull: (sender) => sender.enqueue(new Uint8Array(65_536)) })),
-    )
-    const { socket, ended } = stranger(port, 'GET /endless HTTP/1.1\r\nHost: larder\r\n\r\n')
-    socket.pause()
-    setTimeout(() => socket.resume(), 900)
-    await ended
-    expect(socket.bytesRead).toBeLessThan(16 * 1024 * 1024)
-  },
-)
+test('an answer ends after the idle time if its reader takes nothing', { timeout: 10_000 }, async () => {
+  const { app, port } = await serve(0, { idleTimeoutMs: 300 })
+  app.get('/endless', (c) =>
+    c.body(new ReadableStream({ pull: (sender) => sender.enqueue(new Uint8Array(65_536)) })),
+  )
+  const { socket, ended } = stranger(port, 'GET /endless HTTP/1.1\r\nHost: larder\r\n\r\n')
+  socket.pause()
+  setTimeout(() => socket.resume(), 900)
+  await ended
+  expect(socket.bytesRead).toBeLessThan(16 * 1024 * 1024)
+})
 
-test('while it drains the server answers, and ends each connection after the answer', async () => {
+test('a draining server answers, and closes each connection after the answer', async () => {
   const { port, drain } = await serve(0)
   const kept = stranger(port, 'GET / HTTP/1.1\r\nHost: larder\r\n\r\n')
   await vi.waitFor(() => expect(kept.socket.bytesRead).toBeGreaterThan(0))
@@ -279,7 +275,7 @@ test('while it drains the server answers, and ends each connection after the ans
   expect(await stranger(port, 'GET / HTTP/1.1\r\nHost: larder\r\n\r\n').ended).toMatch(/Connection: close/i)
 })
 
-test('a proxy on this machine that nobody trusts is warned about once, later hourly with a count', () => {
+test('an untrusted proxy on this machine causes one warning, and hourly ones with a count later', () => {
   const clock = virtualClock()
   const warned: object[] = []
   const warn = untrustedProxyWarning(clock, { warn: (fields) => void warned.push(fields) })
@@ -292,7 +288,7 @@ test('a proxy on this machine that nobody trusts is warned about once, later hou
   expect(warned.slice(1)).toEqual([{ setting: 'TRUSTED_PROXIES', requests: 4 }])
 })
 
-test('only requests with X-Forwarded-For that no setting trusts are reported', () => {
+test('only requests with an X-Forwarded-For header of no trusted proxy are reported', () => {
   const seen: string[] = []
   const request = (header?: string) =>
     ({

@@ -5,7 +5,7 @@ import { stillRuntime } from '../../support/clock.ts'
 import { testContext } from '../../support/context.ts'
 
 onEachDatabase('live streams', (open) => {
-  test('a reader whose source fails is told by the end of its stream, and is followed no more', async () => {
+  test('a reader whose source fails gets the end of its stream, and is not polled any more', async () => {
     const streams = new LiveStreams<string>(testContext(await open(), stillRuntime()))
     let isAway = false
     const { body } = streams.open('a', {
@@ -19,7 +19,7 @@ onEachDatabase('live streams', (open) => {
     expect([streams.topics(), streams.isEmpty]).toEqual([[], true])
   })
 
-  test('a reader whose source is being asked when all streams end is told of the end', async () => {
+  test('a reader whose source is being polled when all streams end gets the end', async () => {
     const streams = new LiveStreams<string>(testContext(await open(), stillRuntime()))
     let answer: (text: string) => void = () => {}
     const { body } = streams.open('a', { poll: () => new Promise((resolve) => (answer = resolve)) })

@@ -236,24 +236,24 @@ const mistakes: Mistake[] = [
   },
 ]
 
-test.each(mistakes)('a typical mistake is told what to do: $what', async (mistake) => {
+test.each(mistakes)('an error message explains the remedy of a typical mistake: $what', async (mistake) => {
   const app = await testApp()
   const options = await mistake.options?.(app)
   const answer = await app.call(mistake.method ?? 'GET', mistake.path, options)
   const { error } = errorOf(answer)
   expect([answer.status, error.code, error.message]).toEqual([mistake.status, mistake.code, mistake.says])
-  // Nobody's secret comes back.
+  // No answer repeats a secret.
   expect(JSON.stringify(answer.json)).not.toMatch(/lk_[0-9A-Za-z]{8}_/)
 })
 
-test('the name that a stranger made up is repeated in part only', async () => {
+test('an invented name is repeated only in part', async () => {
   const { call, issuer } = await testApp()
   const body = { ['x'.repeat(5000)]: 1 }
   const answer = await call('PATCH', '/users/user/profile', { token: await issuer.token(), body })
   expect(errorOf(answer).error.message.length).toBeLessThan(300)
 })
 
-test('a path like none is near to none', async () => {
+test('a path without similar paths gets no suggestion', async () => {
   const { call } = await testApp()
   for (const path of ['/wp-login.php', '/no/such/thing', '/x/y/z', '/', `/${'a/'.repeat(500)}`]) {
     const answer = await call('GET', path === '/' ? '//' : path)
@@ -261,7 +261,7 @@ test('a path like none is near to none', async () => {
   }
 })
 
-test('a word is near to another with a letter in four wrong, cut short at an underscore, or spelt otherwise', () => {
+test('a word is similar to another if one letter in four differs, if it ends at an underscore, or if its spelling varies', () => {
   for (const [written, meant] of [
     ['hub', 'hub_id'],
     ['hubId', 'hub_id'],

@@ -4,7 +4,7 @@ import { errorOf, testApp } from '../../support/app.ts'
 
 const MIB = 1024 * 1024
 
-/** Names that are near to `name`: as long, and with letters changed. */
+/** Names similar to `name`: of equal length, with changed letters. */
 const near = (name: string, count: number): string[] =>
   Array.from({ length: count }, (_, n) => `${n.toString(36).padStart(4, '0')}${name.slice(4)}`)
 
@@ -45,7 +45,7 @@ test.each([
     `/hubs/1/products?${Array.from({ length: 4000 }, (_, n) => `a${n}`).join('&')}`,
     undefined,
   ],
-] as const)('a request takes little processor time although %s', async (_what, method, path, body) => {
+] as const)('a request needs little processor time although %s', async (_what, method, path, body) => {
   const app = await testApp()
   const token = await app.issuer.token()
   const times: number[] = []
@@ -56,11 +56,11 @@ test.each([
     times.push((user + system) / 1000)
     expect(status).toBeLessThan(501)
   }
-  // The least of several: a busy machine makes any of them slower.
+  // The minimum of several: a busy machine makes some of them slower.
   expect(Math.min(...times)).toBeLessThan(100)
 })
 
-test('JSON may be 64 deep and have 12,000 values, whatever its strings contain', () => {
+test('JSON may have a depth of 64 and 12,000 values, for any content of its strings', () => {
   const deep = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
   expect(structureProblem(deep(64))).toBeUndefined()
   expect(structureProblem(deep(65))).toContain('64')
@@ -71,7 +71,7 @@ test('JSON may be 64 deep and have 12,000 values, whatever its strings contain',
   expect(structureProblem(JSON.stringify([strings, strings]))).toBeUndefined()
 })
 
-test('JSON beyond these is 422 at its place, also in a form', async () => {
+test('JSON beyond the limits of depth and values is 422 at its place, also in a form', async () => {
   const { call, issuer, key } = await testApp()
   const fields = JSON.stringify(Object.fromEntries(Array.from({ length: 13_000 }, (_, n) => [`k${n}`, n])))
   const consumer = await call('POST', '/users/payments/pay', { token: await issuer.token(), body: fields })

@@ -18,7 +18,7 @@ test('the document is valid OpenAPI 3.1', async () => {
   expect(result.valid).toBe(true)
 })
 
-test('it has every route, spelled as documented, with its scope, limit and errors', () => {
+test('the document has every route with its documented path, scope, limit and errors', () => {
   expect(operations.map(({ operationId }) => operationId).sort()).toEqual(Object.keys(routes).sort())
   expect(document.paths['/api/v1/owners/hubs/get_hub_health/']?.['get']).toMatchObject({
     'x-required-scope': 'hubs:read',
@@ -31,7 +31,7 @@ test('it has every route, spelled as documented, with its scope, limit and error
   }
 })
 
-test('it has every path at which a route is served, and no operation twice by one name', () => {
+test('the document has every served path, and no two operations with one name', () => {
   const paths = Object.values<Route>(routes).flatMap((route) => mountsOf(route))
   expect(Object.keys(document.paths).sort()).toEqual([...new Set(paths)].sort())
   expect(document.paths['/users/{user_id}/orders']!['get']).toMatchObject({
@@ -42,10 +42,10 @@ test('it has every path at which a route is served, and no operation twice by on
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-/** A sentence of the description: not empty, and closed. */
+/** Whether a text is a sentence: not empty, with an end. */
 const isSentence = (text: unknown): boolean => typeof text === 'string' && /^\S.{3,}/s.test(text)
 
-test('every group and every endpoint has a description of its own', () => {
+test('every group and every endpoint has its own description', () => {
   for (const { name, description } of document.tags) {
     expect([name, description]).not.toEqual([name, name])
     expect([name, isSentence(description)]).toEqual([name, true])
@@ -82,7 +82,7 @@ test('every component has a sentence', () => {
   expect(silent.map(([name]) => name)).toEqual([])
 })
 
-test('the sentence of a field that can be null, or that can be left out, explains what that means', () => {
+test('the sentence of a nullable or optional field explains null and absence', () => {
   const isNullable = ({ anyOf, type }: Record<string, unknown>): boolean =>
     [type].flat().includes('null') ||
     ((anyOf ?? []) as { type?: string }[]).some((each) => each.type === 'null')
@@ -142,13 +142,13 @@ test('every enumeration and every object is a named component, and each value ha
     if (typeof value !== 'object' || value === null) return
     const schema = value as Record<string, unknown>
     if (!isRoot && (typeof schema['properties'] === 'object' || Array.isArray(schema['enum']))) {
-      // A field of an object may be called so.
+      // A field of an object may have this name.
       if (!at.endsWith('/properties')) inline.push(at)
     }
     for (const [key, part] of Object.entries(schema)) if (key !== 'example') visit(part, `${at}/${key}`)
   }
   for (const [name, schema] of Object.entries(document.components.schemas)) {
-    // The alternatives of one object that differ only in what they require.
+    // Alternatives of one object that differ only in their required fields.
     const { oneOf, ...rest } = schema
     const parts = (oneOf ?? []) as Record<string, unknown>[]
     visit(rest, name, true)
@@ -178,7 +178,7 @@ test('each operation lists its own errors, each with its cause', () => {
   }
 })
 
-test('each operation belongs to one audience, and no subject to two', () => {
+test('each operation belongs to one audience, and each subject to one audience', () => {
   const audienceOfSubject = new Map<string, string>()
   for (const { operationId, tags } of all) {
     const [audience, subject = audience] = tags as [string, string?]
@@ -203,7 +203,7 @@ test('states are named types, by number and by name', () => {
     expect(document.components.schemas[name]).toMatchObject({ type: 'string' })
 })
 
-test('every answer and every body that is an object is a component, for types of callers', () => {
+test('every object in an answer or body is a component, for the types of callers', () => {
   for (const { operationId, requestBody, responses } of operations) {
     const contents = [requestBody?.content['application/json'], responses[200]?.content?.['application/json']]
     for (const schema of contents.flatMap((content): Record<string, unknown>[] =>
@@ -215,7 +215,7 @@ test('every answer and every body that is an object is a component, for types of
   }
 })
 
-test('every answer declares the headers that it may carry', () => {
+test('every answer declares its possible headers', () => {
   const { responses } = operations.find(({ operationId }) => operationId === 'consumer.products.list')!
   expect(Object.keys(responses[200]!.headers)).toEqual([
     'X-Request-Id',
@@ -233,7 +233,7 @@ test('every answer declares the headers that it may carry', () => {
       for (const name of Object.keys(headers)) expect(document.components.headers).toHaveProperty(name)
 })
 
-test('what is checked of a request is told: digits, text, one of two', () => {
+test('the document states the checks of a request: digits, text, one of two', () => {
   const { components } = document
   expect(components.schemas['OwnerInventoryUpdateUpcBody']).toMatchObject({
     properties: { upc: { type: 'string', pattern: String.raw`^\d{12}$` } },
@@ -264,7 +264,7 @@ test('what is checked of a request is told: digits, text, one of two', () => {
   for (const letters of negated) expect(letters).toContain(String.raw`\u0000`)
 })
 
-test('every number that a caller sends has its bounds', () => {
+test('every number in a request has its bounds', () => {
   const unbound: string[] = []
   const visit = (value: unknown, at: string, seen: readonly string[] = []): void => {
     if (typeof value !== 'object' || value === null) return
@@ -286,7 +286,7 @@ test('every number that a caller sends has its bounds', () => {
   expect(unbound).toEqual([])
 })
 
-test('generators find a type in each alternative, and no object with a field of its own name', () => {
+test('generators find a type in each alternative, and no object has a field with the object’s name', () => {
   const typeless: string[] = []
   const visit = (value: unknown, at: string): void => {
     if (typeof value !== 'object' || value === null) return
@@ -309,13 +309,13 @@ test('generators find a type in each alternative, and no object with a field of 
   expect(own.map(([name]) => name)).toEqual([])
 })
 
-test('tuples of one kind are lists of that kind with their length', () => {
+test('tuples of one type are lists with a fixed length', () => {
   expect(document.components.schemas['HubInfoGeojsonLocation']).toMatchObject({
     properties: { coordinates: { type: 'array', items: { type: 'number' }, minItems: 2, maxItems: 2 } },
   })
 })
 
-test('a deprecated endpoint says so in its answers, and until when it is there', async () => {
+test('the answers of a deprecated endpoint contain the deprecation and its end', async () => {
   const { call, issuer } = await testApp()
   const body = { email: 'ada@example.org' }
   const { headers } = await call('POST', '/users/user', { token: await issuer.token(), body })
@@ -327,13 +327,13 @@ test('a deprecated endpoint says so in its answers, and until when it is there',
   expect(other.headers.get('Deprecation')).toBe(null)
 })
 
-test('every reference in it resolves', () => {
+test('every reference in the document resolves', () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)]
   expect(references.length).toBeGreaterThan(20)
   for (const [, name] of references) expect(Object.keys(document.components.schemas)).toContain(name)
 })
 
-test('every answer and every body has an example that its own schema accepts', () => {
+test('every answer and every body has an example that its schema accepts', () => {
   for (const [id, route] of Object.entries(routes) as [RouteId, Route][]) {
     const operation = operations.find(({ operationId }) => operationId === id)!
     const answer = operation.responses[route.status ?? 200]!.content?.['application/json']
@@ -348,7 +348,7 @@ async function pages() {
   return testApp({ handlers: descriptionHandlers(stillRuntime().clock, () => document) })
 }
 
-test('GET / says what the service is', async () => {
+test('GET / describes the service', async () => {
   const { call } = await pages()
   for (const path of ['/', '/api/v1', '/api/v1/'])
     expect((await call('GET', path)).json).toEqual({
@@ -359,12 +359,12 @@ test('GET / says what the service is', async () => {
     })
 })
 
-test('GET /openapi.json serves it', async () => {
+test('GET /openapi.json returns the document', async () => {
   const { call } = await pages()
   expect((await call('GET', '/openapi.json')).json).toEqual(JSON.parse(JSON.stringify(document)))
 })
 
-test('switches of notices say which of them the service itself follows', () => {
+test('the description of notice settings states which of them the service follows', () => {
   for (const name of ['Profile', 'ProfilePatch']) {
     const { properties } = document.components.schemas[name] as { properties: Record<string, unknown> }
     const described = JSON.stringify(properties['notifications'])

@@ -7,7 +7,7 @@ function routerOf(...places: (readonly [method: string, path: string])[]): PathR
   return router
 }
 
-test('a word comes before a parameter that would take it, also with a method that it does not have', () => {
+test('a fixed word takes precedence over a parameter, also for a method that it does not have', () => {
   const router = routerOf(
     ['PUT', '/deals/:deal_id'],
     ['ALL', '/deals/:deal_id'],
@@ -19,7 +19,7 @@ test('a word comes before a parameter that would take it, also with a method tha
   expect(router.match('PUT', '/deals/7')).toEqual([[['PUT /deals/:deal_id', { deal_id: '7' }]]])
 })
 
-test('a word that leads nowhere gives way to a parameter', () => {
+test('a fixed word that leads to no route gives way to a parameter', () => {
   const router = routerOf(
     ['GET', '/users/user/profile/:part'],
     ['GET', '/users/:user_id/orders/:order_id'],
@@ -32,7 +32,7 @@ test('a word that leads nowhere gives way to a parameter', () => {
     expect(router.match('GET', path)).toEqual([[]])
 })
 
-test('a parameter is never empty; the last one of an open-ended path takes all that is left', () => {
+test('a parameter is never empty, and the last parameter of an open-ended path takes the rest', () => {
   const router = routerOf(['GET', '/'], ['GET', '/files/:key{.+}'], ['GET', '/hubs/:hub_id/products'])
   expect(router.match('GET', '/files/a/b.png')).toEqual([[['GET /files/:key{.+}', { key: 'a/b.png' }]]])
   expect(router.match('GET', '/')).toEqual([[['GET /', {}]]])
@@ -40,7 +40,7 @@ test('a parameter is never empty; the last one of an open-ended path takes all t
   expect(router.match('POST', '/')).toEqual([[]])
 })
 
-test('paths that differ only in the names of their parameters each have their own', () => {
+test('paths that differ only in parameter names keep their own names', () => {
   const router = routerOf(['GET', '/a/:one'], ['PUT', '/a/:other'])
   expect(router.match('PUT', '/a/1')).toEqual([[['PUT /a/:other', { other: '1' }]]])
 })

@@ -4,7 +4,7 @@ import { virtualClock } from '../../../support/virtual-clock.ts'
 
 const pace = { uploadPatienceMs: 30_000, uploadBytesPerSecond: 1000 }
 
-/** For how many seconds a sender is waited for that sends so many bytes every `everyMs`; at most an hour. */
+/** Seconds until a sender of `bytes` every `everyMs` is disconnected; at most an hour. */
 async function secondsOf(bytes: number, everyMs: number): Promise<number> {
   const clock = virtualClock()
   const patience = new Patience(clock, pace)
@@ -21,7 +21,7 @@ async function secondsOf(bytes: number, everyMs: number): Promise<number> {
   return ms / 1000
 }
 
-test('an upload that drips a byte a second ends after its patience; a steady one of the least pace lasts', async () => {
+test('an upload of one byte a second ends after its time-out, and a steady one at the minimum rate does not', async () => {
   expect(await secondsOf(1, 1000)).toBeCloseTo(30, 0)
   expect(await secondsOf(1, 5000)).toBeCloseTo(30, 0)
   expect(await secondsOf(500, 1000)).toBeCloseTo(60, -1)
@@ -29,7 +29,7 @@ test('an upload that drips a byte a second ends after its patience; a steady one
   expect(await secondsOf(1000, 1000)).toBe(3600)
 })
 
-test('bytes that came faster are no credit for a longer silence', async () => {
+test('fast bytes are no credit for a later silence', async () => {
   const clock = virtualClock()
   const patience = new Patience(clock, pace)
   await patience.spend(Promise.resolve(new Uint8Array(10_000_000)))

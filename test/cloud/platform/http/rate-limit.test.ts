@@ -14,7 +14,7 @@ import { testContext } from '../../support/context.ts'
 
 const hubs = '/api/v1/owners/hubs'
 
-test('what has no caller or no route says what the limit is, and takes nothing from anybody', async () => {
+test('a request without a caller or a route reports the limit, and consumes nothing', async () => {
   const { call, key } = await testApp()
   const mine = await key(['hubs:read'])
   const told = async (method: string, at: string, as?: string) => {
@@ -33,7 +33,7 @@ test('what has no caller or no route says what the limit is, and takes nothing f
   expect(await told('GET', hubs, mine)).toEqual([200, '90', '89'])
 })
 
-test('a key has its allowance per route and minute, and every answer says what is left', async () => {
+test('a key has its limit per route and minute, and every answer reports the rest', async () => {
   const { call, key, runtime } = await testApp()
   const mine = await key(['hubs:read'])
   const first = await call('GET', hubs, { key: mine })
@@ -53,7 +53,7 @@ test('a key has its allowance per route and minute, and every answer says what i
   expect((await call('GET', hubs, { key: mine })).status).toBe(200)
 })
 
-test('the limit comes before validation, and refused credentials do not consume', async () => {
+test('the limit is checked before validation, and refused credentials consume nothing', async () => {
   const { call, key, issuer } = await testApp()
   const mine = await key(['hubs:read'])
   const path = `${hubs}/get_hub_health?hub_id=x`
@@ -68,7 +68,7 @@ test('the limit comes before validation, and refused credentials do not consume'
   expect((await call('GET', path, { key: mine })).headers.get('X-RateLimit-Remaining')).toBe('358')
 })
 
-test('a person has one allowance, whatever the token', async () => {
+test('a person has one limit for all tokens', async () => {
   const { call, issuer } = await testApp()
   const at = async (iat: number) =>
     call('GET', '/users/user', {
@@ -79,7 +79,7 @@ test('a person has one allowance, whatever the token', async () => {
 })
 
 onEachDatabase('limits shared by processes', (open) => {
-  /** Two processes that add their counts up when they are told to. */
+  /** Two processes that exchange their counts on request. */
   async function twoProcesses() {
     const db = await open()
     const runtime = stillRuntime()
@@ -87,7 +87,7 @@ onEachDatabase('limits shared by processes', (open) => {
     return { db, runtime, left: new SharedRateLimiter(context), right: new SharedRateLimiter(context) }
   }
 
-  test('two processes take from one allowance, and a refused call takes nothing', async () => {
+  test('two processes share one limit, and a refused call consumes nothing', async () => {
     const { db, runtime, left, right } = await twoProcesses()
     expect(left.take('key:a', 'r', 3)).toBe(1)
     await left.settle()
@@ -105,13 +105,13 @@ onEachDatabase('limits shared by processes', (open) => {
     await right.settle()
     await purgeRateLimits(db, runtime.clock)
     expect(await db.kysely.selectFrom('rate_limits').select(['caller', 'count']).execute()).toEqual([
-      // A caller may be a person: the database knows a digest.
+      // A caller may be a person, so the database stores a digest.
       { caller: digestOf('key:a').slice(0, 32), count: 1 },
     ])
     expect(left.take('key:a', 'r', 3)).toBe(1)
   })
 
-  test('beyond an allowance a caller gets what the other process let through since it last told, and no call more', async () => {
+  test('above a limit a caller gets at most the calls that the other process served since its last exchange', async () => {
     const { left, right } = await twoProcesses()
     const calls = (limiter: SharedRateLimiter, times: number): number =>
       Array.from({ length: times }, () => limiter.take('key:a', 'r', 10)).filter((count) => count !== null)
@@ -120,14 +120,14 @@ onEachDatabase('limits shared by processes', (open) => {
     await left.settle()
     expect(calls(right, 1)).toBe(1)
     await Promise.all([left.settle(), right.settle()])
-    // Not told yet: up to here each process knows of the other's.
+    // Each process knows the other's calls up to here; later ones are not exchanged yet.
     expect([calls(left, 20), calls(right, 20)]).toEqual([4, 3])
     await left.settle()
     await right.settle()
     expect([calls(left, 5), calls(right, 5)]).toEqual([0, 0])
   })
 
-  test('what a process counted whose clock was ahead keeps nobody from sharing the limit', async () => {
+  test('counts of a process with a fast clock do not disturb the shared limit', async () => {
     const { db, runtime, left, right } = await twoProcesses()
     const ahead = stillRuntime()
     ahead.advance(3_600_000)
@@ -145,7 +145,7 @@ onEachDatabase('limits shared by processes', (open) => {
     expect(right.take('key:a', 'r', 3)).toBeNull()
   })
 
-  test('counts of both processes at the same instant add up, whatever they tell together', async () => {
+  test('simultaneous counts of both processes add up', async () => {
     const { db, left, right } = await twoProcesses()
     for (let round = 0; round < 5; round += 1) {
       for (const route of ['r', 's', 't']) {
@@ -158,7 +158,7 @@ onEachDatabase('limits shared by processes', (open) => {
     expect(rows).toEqual([{ count: 10 }, { count: 10 }, { count: 10 }])
   })
 
-  test('no call waits for the database, and what it has not been told it is told when it is back', async () => {
+  test('a call does not wait for the database, and pending counts are stored when it returns', async () => {
     const db = await open()
     const runtime = virtualRuntime()
     let isAway = true
@@ -186,7 +186,7 @@ onEachDatabase('limits shared by processes', (open) => {
   })
 })
 
-test('one process counts in memory by the same rules', () => {
+test('a single process counts in memory by the same rules', () => {
   const runtime = stillRuntime()
   const limiter = memoryRateLimiter(runtime.clock)
   expect(limiter.take('key:a', 'r', 1)).toBe(1)

@@ -9,7 +9,7 @@ const from = (network: string) => ({ isOwner: false, holder: { network } })
 const budgetOf = (total: number, network = total) =>
   new Budget({ total, shares: { network }, atShare: 'replace' })
 
-/** A body that comes as its sender pleases. */
+/** A body that the test sends piece by piece. */
 function slowBody(announced?: number) {
   let sender!: ReadableStreamDefaultController<Uint8Array>
   const body = new ReadableStream<Uint8Array>({ start: (controller) => void (sender = controller) })
@@ -22,14 +22,14 @@ function slowBody(announced?: number) {
   }
 }
 
-/** A body's chunks come by way of the event loop. */
+/** The chunks of a body pass through the event loop. */
 async function pass(clock: VirtualClock, ms: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 1))
   clock.advance(ms)
   await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
-/** What became of a body so far. */
+/** The result of reading a body so far. */
 function outcomeOf(reading: Promise<string>) {
   const outcome: { now: string } = { now: 'reading' }
   reading.then(
@@ -39,7 +39,7 @@ function outcomeOf(reading: Promise<string>) {
   return outcome
 }
 
-test('a body that falls silent is given up, and so is one that drips', async () => {
+test('a silent body and a dripping body are aborted', async () => {
   const clock = virtualClock()
   const read = bodyReader(clock, limits, budgetOf(100 * KIB))
   const [silent, dripping, steady] = [slowBody(), slowBody(), slowBody()]
@@ -63,7 +63,7 @@ test('a body that falls silent is given up, and so is one that drips', async () 
   expect(now()[1]).toBe('request_timeout')
 })
 
-test('bodies that are not whole hold a bounded number of bytes together, which are free when they end', async () => {
+test('unfinished bodies hold a bounded number of bytes together, which are freed at their end', async () => {
   const clock = virtualClock()
   const read = bodyReader(clock, limits, budgetOf(100 * KIB))
   const first = Array.from({ length: 5 }, () => slowBody())
@@ -84,7 +84,7 @@ test('bodies that are not whole hold a bounded number of bytes together, which a
   expect(outcome.now).toBe(`${90 * KIB} bytes`)
 })
 
-test('a thousand bodies that announce a megabyte and send a byte hold nothing from a caller of the same network', async () => {
+test('a thousand bodies that announce a megabyte and send one byte take nothing from a caller of the same network', async () => {
   const clock = virtualClock()
   const budget = budgetOf(100 * KIB)
   const read = bodyReader(clock, limits, budget)
@@ -104,7 +104,7 @@ test('a thousand bodies that announce a megabyte and send a byte hold nothing fr
   expect(outcomes.every(({ now }) => now === 'reading')).toBe(true)
 })
 
-test('networks that fill the whole budget lose their largest bodies to a caller of another network', async () => {
+test('networks that use up the budget of bytes lose their largest bodies to a caller of another network', async () => {
   const clock = virtualClock()
   const read = bodyReader(clock, limits, budgetOf(100 * KIB, 50 * KIB))
   const outcomes = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].flatMap((network) =>
@@ -126,7 +126,7 @@ test('networks that fill the whole budget lose their largest bodies to a caller 
   expect(outcome.now).toBe(`${40 * KIB} bytes`)
 })
 
-test('a body that is longer than its route allows is refused, announced or not', async () => {
+test('a body longer than its route allows is refused, with or without an announced length', async () => {
   const clock = virtualClock()
   const read = bodyReader(clock, limits, budgetOf(1024 * KIB))
   const options = { ...from('192.0.2.1'), limitBytes: 10 * KIB }

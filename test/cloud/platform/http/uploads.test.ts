@@ -26,7 +26,7 @@ const report = JSON.stringify({
   timestamp: '2026-03-01T10:00:00Z',
 })
 
-/** The real program over a database with hub 1, listening. */
+/** The real program with a database of hub 1. */
 async function service(environment: Record<string, string> = {}) {
   const folder = programFolder()
   const media = join(folder, 'media')
@@ -77,7 +77,7 @@ function upload({ port, key, path = reports, agent, parts }: Upload): {
     const text = Buffer.concat(await response.toArray()).toString()
     return { status: response.statusCode!, json: JSON.parse(text) as { error?: { code: string } } }
   })
-  // What is still to be sent is of no use once the answer is there, and the connection may be gone.
+  // Errors after the answer do not matter: the connection may be closed.
   sending.on('error', () => {})
   Readable.from(parts).pipe(sending)
   return { sending, answer }
@@ -90,7 +90,7 @@ const fileHead = (name: string): Buffer =>
 const end = Buffer.from(`\r\n--${boundary}--\r\n`)
 
 const block = Buffer.alloc(64 * 1024, 7)
-/** A film of so many bytes, in blocks. */
+/** A film of `bytes` bytes, in blocks. */
 function* film(bytes: number): Generator<Buffer> {
   yield mp4
   for (let left = bytes - mp4.length; left > 0; left -= block.length)
@@ -104,13 +104,13 @@ function* filmForm(bytes: number): Generator<Buffer> {
   yield end
 }
 
-/** The most memory that a process has had, in bytes. */
+/** The peak memory of a process, in bytes. */
 const peakMemory = ({ child }: CloudProgram): number =>
   1024 * Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))![1])
 
 const rowsOf = (db: CloudDatabase) => db.kysely.selectFrom('media').select(['state', 'size']).execute()
 
-/** Three films in at once, one out again, in part, and with a listener who leaves in the middle. */
+/** Uploads three films at once and downloads one: whole, in part, and with a reader who leaves early. */
 async function filmInAndOut(environment: Record<string, string>): Promise<void> {
   const { port, key, program, media } = await service(environment)
   await upload({ port, key, parts: filmForm(9 * MIB) }).answer
@@ -119,7 +119,7 @@ async function filmInAndOut(environment: Record<string, string>): Promise<void> 
   const answers = await Promise.all(films)
   const taken = { report: { media_assets: [{ size: 100 * MIB, mime_type: 'video/mp4' }] } }
   const got = answers.map(({ status, json }) => [status, json])
-  // The log says why a film was refused.
+  // The log contains the reason of a refusal.
   expect(got, program.output().slice(-2000)).toMatchObject(films.map(() => [200, taken]))
   const { json } = answers[0]!
 
@@ -143,29 +143,35 @@ async function filmInAndOut(environment: Record<string, string>): Promise<void> 
   await expect.poll(open, { timeout: 10_000 }).toEqual([])
   const grown = (peakMemory(program) - before) / MIB
   console.log(`3 × 100 MiB in, one out: the program's peak grew by ${grown.toFixed(0)} MiB`)
-  // Some of it is what the collector has not come to yet, and how much that may be differs between versions of Node.
+  // Part of the growth is uncollected garbage, and its amount differs between versions of Node.
   expect(grown).toBeLessThan(200)
 }
 
-test('a film of 100 MiB goes to a folder and back without being held in memory', { timeout: 120_000 }, () =>
-  filmInAndOut({}),
+test(
+  'a film of 100 MiB is written to a folder and read back without being held in memory',
+  { timeout: 120_000 },
+  () => filmInAndOut({}),
 )
 
-test('a film of 100 MiB goes to S3 and back without being held in memory', { timeout: 120_000 }, async () => {
-  const server = await startS3Server()
-  onTestFinished(() => server.close())
-  const { origin } = new URL(server.endpoint)
-  await filmInAndOut({
-    MEDIA_URL: `s3://${S3_BUCKET}/films?endpoint=${encodeURIComponent(origin)}&region=${S3_REGION}`,
-    AWS_ACCESS_KEY_ID: S3_KEY.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: S3_KEY.secretAccessKey,
-  })
-  const objects = [...server.objects.keys()].map((key) => key.replace(/[0-9a-f-]{36}/, 'x')).toSorted()
-  expect(objects).toEqual([1, 2, 3, 4].map((report) => `films/maintenance/${report}/x.mp4`))
-  expect([server.uploads(), server.largestBody]).toEqual([[], PART_BYTES])
-})
+test(
+  'a film of 100 MiB is written to S3 and read back without being held in memory',
+  { timeout: 120_000 },
+  async () => {
+    const server = await startS3Server()
+    onTestFinished(() => server.close())
+    const { origin } = new URL(server.endpoint)
+    await filmInAndOut({
+      MEDIA_URL: `s3://${S3_BUCKET}/films?endpoint=${encodeURIComponent(origin)}&region=${S3_REGION}`,
+      AWS_ACCESS_KEY_ID: S3_KEY.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: S3_KEY.secretAccessKey,
+    })
+    const objects = [...server.objects.keys()].map((key) => key.replace(/[0-9a-f-]{36}/, 'x')).toSorted()
+    expect(objects).toEqual([1, 2, 3, 4].map((report) => `films/maintenance/${report}/x.mp4`))
+    expect([server.uploads(), server.largestBody]).toEqual([[], PART_BYTES])
+  },
+)
 
-test('of a sender that goes away in the middle nothing is left', { timeout: 90_000 }, async () => {
+test('an upload that its sender breaks off leaves nothing', { timeout: 90_000 }, async () => {
   const { port, key, db, media } = await service()
   async function* parts() {
     yield field('formData', report)
@@ -183,7 +189,7 @@ test('of a sender that goes away in the middle nothing is left', { timeout: 90_0
   expect((await upload({ port, key, parts: filmForm(MIB) }).answer).status).toBe(200)
 })
 
-test('what a killed process leaves of an upload, the next one removes', { timeout: 120_000 }, async () => {
+test('the next process removes the unfinished upload of a killed process', { timeout: 120_000 }, async () => {
   const { port, key, db, media, program, start } = await service({ ORPHANED_FILE_MS: '8000' })
   async function* parts() {
     yield field('formData', report)
@@ -201,29 +207,33 @@ test('what a killed process leaves of an upload, the next one removes', { timeou
   await expect.poll(() => rowsOf(db)).toEqual([])
 })
 
-test('who is refused in the middle hears why, and the service goes on', { timeout: 90_000 }, async () => {
-  const { port, key, db, media } = await service()
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  onTestFinished(() => agent.destroy())
-  const refused = async (parts: Upload['parts'], own: Partial<Upload> = { key }) => {
-    const { status, json } = await upload({ port, agent, parts, ...own }).answer
-    return [status, json.error?.code]
-  }
-  for (let times = 0; times < 3; times += 1) {
-    expect(await refused(filmForm(120 * MIB))).toEqual([413, 'payload_too_large'])
-    expect(await refused(filmForm(30 * MIB), {})).toEqual([401, 'authentication_required'])
-    expect(await refused([fileHead('media'), Buffer.from('<html>'), ...film(30 * MIB), end])).toEqual([
-      415,
-      'unsupported_media_type',
-    ])
-  }
-  expect([filesIn(media), await rowsOf(db)]).toEqual([[], []])
-  const ok = upload({ port, key, agent, parts: [field('formData', report), fileHead('media'), png, end] })
-  expect((await ok.answer).status).toBe(200)
-})
+test(
+  'an upload that is refused early gets the reason, and the service continues',
+  { timeout: 90_000 },
+  async () => {
+    const { port, key, db, media } = await service()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    onTestFinished(() => agent.destroy())
+    const refused = async (parts: Upload['parts'], own: Partial<Upload> = { key }) => {
+      const { status, json } = await upload({ port, agent, parts, ...own }).answer
+      return [status, json.error?.code]
+    }
+    for (let times = 0; times < 3; times += 1) {
+      expect(await refused(filmForm(120 * MIB))).toEqual([413, 'payload_too_large'])
+      expect(await refused(filmForm(30 * MIB), {})).toEqual([401, 'authentication_required'])
+      expect(await refused([fileHead('media'), Buffer.from('<html>'), ...film(30 * MIB), end])).toEqual([
+        415,
+        'unsupported_media_type',
+      ])
+    }
+    expect([filesIn(media), await rowsOf(db)]).toEqual([[], []])
+    const ok = upload({ port, key, agent, parts: [field('formData', report), fileHead('media'), png, end] })
+    expect((await ok.answer).status).toBe(200)
+  },
+)
 
 test(
-  'several large uploads at once, some broken off, leave what was answered with success',
+  'several large uploads, some broken off, leave exactly the successful files',
   { timeout: 120_000 },
   async () => {
     const { port, key, db, media } = await service()
@@ -251,7 +261,7 @@ function openFiles({ child }: CloudProgram): string[] {
     try {
       return [readlinkSync(join(folder, fd))]
     } catch {
-      // It has been closed since.
+      // The connection has closed since then.
       return []
     }
   })

@@ -11,7 +11,7 @@ async function detailOf(app: TestApp, query: string) {
   return errorOf(answer).detail
 }
 
-test('an integer in a query is a string of digits and nothing else', async () => {
+test('an integer in a query is a string of digits', async () => {
   const app = await testApp()
   for (const value of ['', '1.5', '1e3', '-1', '+1', '0x1', ' 1', '1 ', 'one', 'null', '１'])
     expect(await detailOf(app, `?hub_id=${encodeURIComponent(value)}`)).toEqual([
@@ -38,7 +38,7 @@ test('any text is either a string of digits or refused', async () => {
   )
 })
 
-test('what is absent is missing, and what is too small or too large says by how much', async () => {
+test('an absent value is missing, and a value out of range is reported with the bound', async () => {
   const app = await testApp()
   expect(await detailOf(app, '')).toEqual([
     { loc: ['query', 'hub_id'], type: 'missing', msg: 'Field required' },
@@ -49,7 +49,7 @@ test('what is absent is missing, and what is too small or too large says by how 
   expect(await detailOf(app, `?hub_id=${'9'.repeat(30)}`)).toMatchObject([{ type: 'less_than_equal' }])
 })
 
-test('what stands behind a # is no query, as it is none of what a key for repeating stands for', async () => {
+test('the part of a URL after # is not a query, and does not count for an idempotency key', async () => {
   const app = await testApp()
   const missing = [{ loc: ['query', 'hub_id'], type: 'missing', msg: 'Field required' }]
   expect(await detailOf(app, '#?hub_id=1')).toEqual(missing)
@@ -66,7 +66,7 @@ test('a path parameter of the wrong type is 422, not 404', async () => {
   ])
 })
 
-test('the specific code of a bad value is the error code, and the list stays', async () => {
+test('the specific code of a bad value is the error code, together with the list of problems', async () => {
   const { call, key } = await testApp()
   const write = await key(['orders:write'])
   const path = '/api/v1/owners/orders/1/refund'
@@ -93,7 +93,7 @@ test('malformed JSON is 400 invalid_json on owner paths and a 422 item elsewhere
   expect(errorOf(consumer).detail).toMatchObject([{ loc: ['body'], type: 'json_invalid' }])
 })
 
-test('an empty body is a missing one, or {} where the body is optional', async () => {
+test('an empty body is a missing body, or {} if the body is optional', async () => {
   const { call, issuer } = await testApp()
   const token = await issuer.token()
   await call('POST', '/users/user/bootstrap', { token, body: { email: 'ada@example.org' } })
@@ -107,7 +107,7 @@ test('an empty body is a missing one, or {} where the body is optional', async (
   expect(optional.status).toBe(201)
 })
 
-test('a body that is not an object, or holds other types, is 422', async () => {
+test('a body that is not an object, or has values of other types, is 422', async () => {
   const { call, issuer } = await testApp()
   const token = await issuer.token()
   const detail = async (body: unknown) => {
@@ -149,10 +149,10 @@ test('unknown keys are refused in PUT and ignored in bootstrap', async () => {
   expect(errorOf(put).detail).toMatchObject([{ loc: ['body', 'color'], type: 'extra_forbidden' }])
 })
 
-test('text that is made to be slow to judge is judged at once', async () => {
+test('a text designed to be slow to validate is validated at once', async () => {
   const app = await testApp()
   const token = await app.issuer.token({ sub: 'ada' })
-  // As long as a body may be; tried character by character again it takes minutes.
+  // The maximum length of a body. With backtracking it would take minutes.
   const email = `a@${'.'.repeat(500_000)} `
   expect(await app.call('POST', '/users/user/bootstrap', { token, body: { email } })).toMatchObject({
     status: 422,
@@ -160,7 +160,7 @@ test('text that is made to be slow to judge is judged at once', async () => {
   expect((await app.call('GET', `/files/${'/'.repeat(500_000)}x`)).status).not.toBe(200)
 })
 
-test('of very much that is wrong the first hundred are told', async () => {
+test('only the first hundred of very many problems are reported', async () => {
   const app = await testApp()
   const { status, json } = await app.call('PUT', '/api/v1/owners/product/1/update_price', {
     key: await app.key(['inventory:write']),
@@ -170,7 +170,7 @@ test('of very much that is wrong the first hundred are told', async () => {
   expect(json).toMatchObject({ detail: { length: 100 } })
 })
 
-test('a body of another type is 415, and one over 1 MiB is 413, said to be so or not', async () => {
+test('a body of another type is 415, and one over 1 MiB is 413, with or without an announced length', async () => {
   const { app, call, issuer } = await testApp()
   const token = await issuer.token()
   const other = await call('POST', '/users/user/bootstrap', {
@@ -204,7 +204,7 @@ test('a body of another type is 415, and one over 1 MiB is 413, said to be so or
   expect(sent).toBeLessThan(8)
 })
 
-test('text that is none is refused, in a body, a query and in JSON: it would be stored as other text', async () => {
+test('invalid Unicode is refused in a body, a query and JSON, because it would be stored as other text', async () => {
   const { call, issuer, app } = await testApp()
   const token = await issuer.token()
   const half = await call('POST', '/users/user/bootstrap', {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { watchedStream } from '../../../../cloud/platform/http/watched-stream.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 
-/** A source with chunks on demand, watched every second. */
+/** A source that sends chunks on request, checked every second. */
 function watched() {
   const { clock } = virtualRuntime()
   const state = { isAllowed: true as boolean | Error, requested: 0, cancelled: false }
@@ -28,7 +28,7 @@ function watched() {
   return { state, reader, clock, pass }
 }
 
-test('a watched stream passes chunks on, one for each request of its reader', async () => {
+test('a watched stream passes one chunk for each request of its reader', async () => {
   const { state, reader } = watched()
   expect(state.requested).toBe(0)
   expect(await reader.read()).toEqual({ done: false, value: Uint8Array.of(1) })
@@ -46,7 +46,7 @@ test('a watched stream ends at the first check that refuses its reader, also whi
   expect([state.cancelled, clock.pending]).toEqual([true, 0])
 })
 
-test('a check that fails ends no stream', async () => {
+test('a failed check ends no stream', async () => {
   const { state, reader, pass } = watched()
   state.isAllowed = new Error('the database is away')
   await pass(1000)

@@ -41,7 +41,7 @@ const preflight = ({ app }: TestApp, origin: string, path = hubs) =>
     },
   })
 
-test('a page of an allowed origin may call with its credential, and read what answers say', async () => {
+test('a page of an allowed origin may send its credential, and read the answers', async () => {
   const app = await testApp({ corsOrigins: [SHOP] })
   const asked = await preflight(app, SHOP)
   expect(asked.status).toBe(204)
@@ -60,7 +60,7 @@ test('a page of an allowed origin may call with its credential, and read what an
     }
 })
 
-test('a page of another origin may not, nor any page where none is named', async () => {
+test('a page of another origin may not call, and no page may if no origin is allowed', async () => {
   for (const corsOrigins of [[SHOP], []]) {
     const app = await testApp({ corsOrigins })
     for (const origin of ['https://evil.example', 'null', `${SHOP}.evil.example`, 'http://shop.example']) {
@@ -71,13 +71,13 @@ test('a page of another origin may not, nor any page where none is named', async
   }
 })
 
-test('OPTIONS that is no question of a browser is answered as ever', async () => {
+test('an OPTIONS request that is no preflight is answered as usual', async () => {
   const { call } = await testApp({ corsOrigins: [SHOP] })
   const answer = await call('OPTIONS', hubs)
   expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'GET'])
 })
 
-test('CORS_ORIGINS are origins, or * for any', async () => {
+test('CORS_ORIGINS are origins, or * for any origin', async () => {
   const read = (text: string) => {
     const result = readCloudConfig({ CORS_ORIGINS: text })
     return result.ok ? result.config.CORS_ORIGINS : result.problems
@@ -97,7 +97,7 @@ test('CORS_ORIGINS are origins, or * for any', async () => {
   expect(headers.get('Access-Control-Allow-Origin')).toBe('*')
 })
 
-test('whoever has the products already is told so, until one of them changes', async () => {
+test('a caller that already has the products gets 304 until one of them changes', async () => {
   const products = [product]
   const { call } = await testApp(withProducts(products))
   const path = '/hubs/1/products'
@@ -117,7 +117,7 @@ test('whoever has the products already is told so, until one of them changes', a
   expect(changed.headers.get('ETag')).not.toBe(tag)
 })
 
-test('hubs are kept by their caller alone, and what is refused is kept by nobody', async () => {
+test('only the caller itself may cache hubs, and refusals are not cached', async () => {
   const { call, key } = await testApp()
   const options = { key: await key(['hubs:read']) }
   const { headers } = await call('GET', hubs, options)
@@ -133,7 +133,7 @@ test('hubs are kept by their caller alone, and what is refused is kept by nobody
   ])
 })
 
-test('lists are compressed for who takes them so, short ones and errors are not', async () => {
+test('lists are compressed for callers that accept it, but short lists and errors are not', async () => {
   const { app } = await testApp(withProducts())
   const get = (path: string, coding: string) => app.request(path, { headers: { 'Accept-Encoding': coding } })
   const plain = await get('/hubs/1/products', 'identity')
@@ -156,7 +156,7 @@ test('lists are compressed for who takes them so, short ones and errors are not'
     expect((await get(path, 'gzip')).headers.get('Content-Encoding')).toBe(null)
 })
 
-test('what a POST answers is not compressed: it may hold a secret beside text of the caller’s', async () => {
+test('the answer of a POST is not compressed: it may contain a secret beside the caller’s text', async () => {
   const { app } = await testApp({
     handlers: {
       'demo.identity.token': ({ body }) =>
@@ -173,10 +173,10 @@ test('what a POST answers is not compressed: it may hold a secret beside text of
 })
 
 test.each([true, false])(
-  'every answer says what browsers may do with it; https (%s) is to be kept to where it is spoken',
+  'every answer has its security headers; https (%s) has Strict-Transport-Security',
   async (isSecure) => {
     const { call } = await testApp({ isSecure })
-    // Refused, not found, or a fault, as no handler is there: also such an answer may meet a browser.
+    // Refused, missing, or failed for lack of a handler: a browser may get such an answer too.
     const everywhere = Object.values<Route>(routes).map((route) => {
       const path = mountsOf(route)[0]!.replaceAll(/\{\w+\}/g, '1')
       return [route.method, path] as const
@@ -193,7 +193,7 @@ test.each([true, false])(
   },
 )
 
-test('what is said of one caller, and of money, is kept by no cache', async () => {
+test('answers about one caller and about money are not cached', async () => {
   const { call } = await testApp()
   const personal = Object.values<Route>(routes).filter(
     ({ auth, validated }) => !['none', 'optional-identity'].includes(auth.kind) && validated === undefined,
@@ -205,7 +205,7 @@ test('what is said of one caller, and of money, is kept by no cache', async () =
   }
 })
 
-test('the description is known by its mark, and written once', async () => {
+test('the description has an ETag, and is generated once', async () => {
   const { descriptionHandlers } = await import('../../../../cloud/platform/http/description-handlers.ts')
   const { openApiDocument } = await import('../../../../cloud/platform/http/openapi.ts')
   let written = 0
@@ -224,7 +224,7 @@ test('the description is known by its mark, and written once', async () => {
   expect(written).toBe(1)
 })
 
-test('Strict-Transport-Security includes subdomains if HSTS_SUBDOMAINS is set, and is sent over https only', async () => {
+test('Strict-Transport-Security is sent only over https, and includes subdomains if HSTS_SUBDOMAINS is set', async () => {
   const hsts = async (isSecure: boolean) => {
     const { call } = await testApp({ isSecure, hstsSubdomains: true })
     return (await call('GET', '/nothing')).headers.get('Strict-Transport-Security')

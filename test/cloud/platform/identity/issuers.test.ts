@@ -21,7 +21,7 @@ async function embedded(issuer = 'http://larder.test') {
   return { runtime, key, ...createEmbeddedIssuer({ issuer, audience, key, runtime }) }
 }
 
-test('the embedded issuer gives tokens that the service takes', async () => {
+test('the service accepts tokens of the embedded issuer', async () => {
   const { runtime, keys, issuer, handlers } = await embedded()
   const { call } = await testApp({ handlers })
   const body = {
@@ -47,7 +47,7 @@ test('the embedded issuer gives tokens that the service takes', async () => {
   expect((await call('POST', '/demo/identity/token', { body: {} })).status).toBe(422)
 })
 
-describe('the routes of the demo that give credentials', () => {
+describe('demo routes that return credentials', () => {
   const allowed = [
     {},
     { Host: 'localhost:8080' },
@@ -73,7 +73,7 @@ describe('the routes of the demo that give credentials', () => {
   ] as const
 
   test.each(calls)(
-    '%s %s answers programs and own pages, and refuses pages of other sites',
+    'the route %s %s answers programs and own pages, and refuses pages of other sites',
     async (method, path, body) => {
       const { handlers } = await embedded()
       const { call } = await testApp({
@@ -89,7 +89,7 @@ describe('the routes of the demo that give credentials', () => {
   )
 })
 
-test('metrics at a loopback address are refused under foreign names, and at other addresses are not', () => {
+test('metrics at a loopback address are refused under foreign host names, but not at other addresses', () => {
   for (const host of ['127.0.0.1:9090', 'localhost:9090', undefined])
     expect(isMetricsHost('127.0.0.1')(host)).toBe(true)
   expect(isMetricsHost('127.0.0.1')('evil.example:9090')).toBe(false)
@@ -97,7 +97,7 @@ test('metrics at a loopback address are refused under foreign names, and at othe
   expect(isMetricsHost('0.0.0.0')('prometheus-target:9090')).toBe(true)
 })
 
-test('its public keys are no private ones', async () => {
+test('the public keys of the embedded issuer contain no private part', async () => {
   const { handlers } = await embedded()
   const { call } = await testApp({ handlers })
   const { json } = await call('GET', '/.well-known/jwks.json')
@@ -105,7 +105,7 @@ test('its public keys are no private ones', async () => {
   expect(Object.keys(keys[0]!).toSorted()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'])
 })
 
-test('its key outlives the process, and of processes that start at once one makes it', async () => {
+test('the key of the embedded issuer survives the process, and simultaneous first starts create one key', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-identity-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const found = await Promise.all([1, 2, 3].map(() => keptSigningKey(folder, () => {})))

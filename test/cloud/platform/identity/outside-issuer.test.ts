@@ -19,7 +19,7 @@ import { oidcIssuer, type OidcIssuer, type OidcIssuerOptions } from '../../suppo
 
 const MINUTE = 60_000
 
-/** The service with tokens of a real issuer, on a clock that can be set ahead and back. */
+/** The service with tokens of a real issuer, on a clock that can be set. */
 async function serviceWith(options: OidcIssuerOptions = {}, beginDown = false) {
   const oidc = await oidcIssuer(options)
   if (beginDown) oidc.stop()
@@ -36,7 +36,7 @@ async function serviceWith(options: OidcIssuerOptions = {}, beginDown = false) {
   return {
     oidc,
     advance: (ms: number) => void (ahead += ms),
-    /** The status, or the error's code, with which a token is met. */
+    /** The status or error code for a token. */
     meet: async (token: string): Promise<number | string> => {
       const answer = await call('POST', '/users/user/bootstrap', {
         token,
@@ -48,14 +48,14 @@ async function serviceWith(options: OidcIssuerOptions = {}, beginDown = false) {
   }
 }
 
-/** A token with a valid one's claims, signed by whatever key. */
+/** A token with the claims of a valid one, signed by the given key. */
 async function resigned(token: string, key: CryptoKey | Uint8Array, header: { alg: string; kid?: string }) {
   return new SignJWT(decodeJwt(token))
     .setProtectedHeader({ ...decodeProtectedHeader(token), ...header })
     .sign(key)
 }
 
-test.each(['ES256', 'RS256'] as const)('a token of an outside issuer is taken (%s)', async (algorithm) => {
+test.each(['ES256', 'RS256'] as const)('a token of an outside issuer is accepted (%s)', async (algorithm) => {
   const claims = { phone_number: '+14155550100', email: 'Ada@Example.org', email_verified: true }
   const { oidc, call } = await serviceWith({ algorithm, claims })
   const { status, json } = await call('POST', '/users/user/bootstrap', { token: await oidc.token() })
@@ -70,7 +70,7 @@ test.each(['ES256', 'RS256'] as const)('a token of an outside issuer is taken (%
   ])
 })
 
-test('a phone number that the issuer has not verified is only what somebody says', async () => {
+test('a phone number that the issuer has not verified is unverified', async () => {
   const claims = { phone_number: '+14155550100', phone_number_verified: false }
   const { oidc, call } = await serviceWith({ claims })
   const body = { phone_number: '+14155550199' }
@@ -78,7 +78,7 @@ test('a phone number that the issuer has not verified is only what somebody says
   expect(json).toMatchObject({ phone_number: '+14155550199' })
 })
 
-test('its configuration and keys are fetched once for many tokens', async () => {
+test('the issuer’s configuration and keys are fetched once for many tokens', async () => {
   const { oidc, meet } = await serviceWith()
   const tokens = await Promise.all([1, 2, 3, 4].map(() => oidc.token()))
   expect(await Promise.all(tokens.map(meet))).toEqual([201, 201, 201, 201])
@@ -92,7 +92,7 @@ test('a token of another issuer or for another audience is refused', async () =>
   expect(await elsewhere.meet(await elsewhere.oidc.token())).toBe('invalid_token')
 })
 
-test('a token without a signature, or with the public key as a secret, is refused', async () => {
+test('a token without a signature, or signed with the public key as a secret, is refused', async () => {
   const { oidc, meet } = await serviceWith()
   const token = await oidc.token()
   const payload = token.split('.')[1]!
@@ -121,7 +121,7 @@ test('a token of an unknown key, or of another key under a known id, is refused'
   )
 })
 
-/** Presents tokens with key ids that the issuer never had, one after the other. */
+/** Sends tokens with invented key ids, one after the other. */
 async function invent(meet: (token: string) => Promise<unknown>, token: string, count: number) {
   const { privateKey } = await generateKeyPair('ES256')
   const answers: unknown[] = []
@@ -130,7 +130,7 @@ async function invent(meet: (token: string) => Promise<unknown>, token: string, 
   return answers
 }
 
-test('the issuer is asked at most three times in a row for invented key ids, then every 5 s', async () => {
+test('invented key ids cause at most three fetches in a row, then one every 5 s', async () => {
   const { oidc, meet, advance } = await serviceWith()
   const token = await oidc.token()
   await meet(token)
@@ -157,7 +157,7 @@ test('concurrent tokens with invented key ids share one fetch, and a repeated id
   expect((oidc.asked.length - before) / 2).toBe(1)
 })
 
-test('a token of a new key is accepted at once, or after a 503, however many key ids others invent', async () => {
+test('a token of a new key is accepted at once, or after a 503, for any number of invented key ids', async () => {
   const { oidc, meet, advance, call } = await serviceWith()
   const old = await oidc.token()
   await meet(old)
@@ -172,7 +172,7 @@ test('a token of a new key is accepted at once, or after a 503, however many key
   expect(await meet(fresh)).toBe(201)
 })
 
-test('keys are found at IDENTITY_JWKS_URL for an issuer without discovery', async () => {
+test('an issuer without discovery is used through IDENTITY_JWKS_URL', async () => {
   const oidc = await oidcIssuer()
   const { clock } = systemRuntime()
   const keys = remoteKeys({ issuer: 'no-address', jwksUrl: `${oidc.issuer}/jwks`, clock, log: silentLog })
@@ -181,7 +181,7 @@ test('keys are found at IDENTITY_JWKS_URL for an issuer without discovery', asyn
   expect(oidc.asked).toEqual(['/jwks'])
 })
 
-test('a token that has expired, or that is not valid yet, is refused', async () => {
+test('an expired token, and a token that is not valid yet, are refused', async () => {
   const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 60 })
   const token = await oidc.token()
   expect(await meet(token)).toBe(201)
@@ -195,7 +195,7 @@ test('a token that has expired, or that is not valid yet, is refused', async () 
   ).toBe('invalid_token')
 })
 
-test('keys are rotated without a restart: the new one is taken, and in time the old one is not', async () => {
+test('keys rotate without a restart: the new key is accepted, and the old key is refused in time', async () => {
   const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 3600 })
   const old = await oidc.token()
   expect(await meet(old)).toBe(201)
@@ -209,31 +209,31 @@ test('keys are rotated without a restart: the new one is taken, and in time the 
   expect(await meet(old)).toBe('invalid_token')
 })
 
-test('a key that was withdrawn is believed no longer than the keys are kept', async () => {
+test('a withdrawn key is accepted at most as long as the cache lives', async () => {
   const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 7200 })
   const old = await oidc.token()
   expect(await meet(old)).toBe(201)
   await oidc.rotate()
   advance(10 * MINUTE)
-  // The first token sets the fetching off and does not wait for it.
+  // The first token starts the fetch and does not wait for it.
   await meet(old)
   await expect.poll(() => meet(old)).toBe('invalid_token')
 })
 
-test('an issuer that is down at the start is found when it is back', async () => {
+test('an issuer that is down at the start is used when it returns', async () => {
   const { oidc, meet, advance } = await serviceWith({}, true)
   oidc.resume()
   const token = await oidc.token()
   oidc.stop()
   expect(await meet(token)).toBe('identity_unavailable')
   oidc.resume()
-  // Not asked again at once: a service full of customers would be a flood.
+  // The issuer is not asked again at once, because many customers would flood it.
   expect(await meet(token)).toBe('identity_unavailable')
   advance(6000)
   expect(await meet(token)).toBe(201)
 })
 
-test('while the issuer is down the keys that are known go on, however old', async () => {
+test('known keys stay valid while the issuer is down, at any age', async () => {
   const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 86_400 })
   const token = await oidc.token()
   expect(await meet(token)).toBe(201)
@@ -250,7 +250,7 @@ test('while the issuer is down the keys that are known go on, however old', asyn
   expect(await meet(unknown)).toBe('invalid_token')
 })
 
-test('a configuration that names another issuer is not believed', async () => {
+test('a configuration that names another issuer is refused', async () => {
   const honest: OidcIssuer = await oidcIssuer()
   const keys = remoteKeys({ issuer: `${honest.issuer}/`, clock: systemRuntime().clock, log: silentLog })
   await expect(keys({ alg: 'ES256' }, { payload: '', signature: '' })).rejects.toMatchObject({
@@ -258,7 +258,7 @@ test('a configuration that names another issuer is not believed', async () => {
   })
 })
 
-test('readiness asks for the issuer’s keys until they were fetched once; later outages of the issuer do not matter', async () => {
+test('readiness waits for the first fetch of the issuer’s keys, and later outages of the issuer do not affect it', async () => {
   const oidc: OidcIssuer = await oidcIssuer()
   let aheadMs = 0
   const { clock } = systemRuntime()

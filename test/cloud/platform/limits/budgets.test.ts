@@ -17,21 +17,24 @@ const cases = names.flatMap((name) =>
   (Object.keys(budgets[name].shares) as Axis[]).map((axis) => [name, axis] as const),
 )
 
-test.each(cases)('budget %s: one %s that takes all it can leaves an honest caller served', (name, axis) => {
-  const budget = openBudgets(defaultLimits.rules)[name]
-  const step = Math.max(1, Math.floor(budget.limits.shares[axis]! / 20))
-  /** As many users, keys and networks as the caller likes, all of one network, user, key or tenant. */
-  const greedy = (n: number) =>
-    Object.fromEntries(axes.map((one) => [one, one === axis ? 'greedy' : `${one}-${n}`]))
-  for (let n = 0; n < 200; n += 1) budget.take(greedy(n), { amount: step, evict: () => {} })
-  expect(budget.usedBy(axis, 'greedy')).toBeLessThanOrEqual(budget.limits.shares[axis]!)
-  expect(budget.limits.shares[axis]!).toBeLessThan(budget.limits.total)
-  const honest = Object.fromEntries(axes.map((one) => [one, 'honest']))
-  expect(budget.take(honest, { amount: 1, evict: () => {} }).full).toBe(undefined)
-})
+test.each(cases)(
+  'budget %s: one %s that takes as much as possible leaves an honest caller served',
+  (name, axis) => {
+    const budget = openBudgets(defaultLimits.rules)[name]
+    const step = Math.max(1, Math.floor(budget.limits.shares[axis]! / 20))
+    /** As many users, keys and networks as the caller likes, all of one network, user, key or tenant. */
+    const greedy = (n: number) =>
+      Object.fromEntries(axes.map((one) => [one, one === axis ? 'greedy' : `${one}-${n}`]))
+    for (let n = 0; n < 200; n += 1) budget.take(greedy(n), { amount: step, evict: () => {} })
+    expect(budget.usedBy(axis, 'greedy')).toBeLessThanOrEqual(budget.limits.shares[axis]!)
+    expect(budget.limits.shares[axis]!).toBeLessThan(budget.limits.total)
+    const honest = Object.fromEntries(axes.map((one) => [one, 'honest']))
+    expect(budget.take(honest, { amount: 1, evict: () => {} }).full).toBe(undefined)
+  },
+)
 
 test.each(names.filter((name) => openBudgets(defaultLimits.rules)[name].limits.total < Infinity))(
-  'budget %s: many callers who use up the total leave an honest caller served',
+  'budget %s: many callers that use up the total leave an honest caller served',
   (name) => {
     const budget = openBudgets(defaultLimits.rules)[name]
     const share = budget.limits.shares.network!
@@ -47,7 +50,7 @@ test('every budget has a share per network, because new users and new connection
   for (const name of names) expect(budgets[name].shares).toHaveProperty('network')
 })
 
-test('a caller is recognised by its network, and by its user or API key and owner', () => {
+test('a caller is identified by its network, and by its user or API key and owner', () => {
   expect(holderOf('n', { actor: 'key:abcd1234', ownerId: 7 })).toEqual({
     network: 'n',
     key: 'key:abcd1234',
@@ -65,7 +68,7 @@ test('cloud/README has the table of all limits', () => {
   expect(readme).toContain(limitsTable().join('\n'))
 })
 
-test('every setting that counts something is a budget, another limit with its share, or no limit at all', () => {
+test('every setting that counts something is a budget, another limit with its share, or no limit', () => {
   const ofBudgets = names.flatMap((name) => {
     const { shares, ...declared } = budgets[name]
     return [...Object.values(shares), ...('total' in declared ? [declared.total] : [])].map(environmentName)

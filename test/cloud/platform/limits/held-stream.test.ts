@@ -5,7 +5,7 @@ import { Budget, type Holder } from '../../../../protocol/model/budget.ts'
 const budgetOf = (total: number, user: number) =>
   new Budget({ total, shares: { network: total, user }, atShare: 'refuse' })
 
-/** A stream that never ends by itself. */
+/** An endless stream. */
 function source() {
   const state = { isCancelled: false, end: () => {} }
   const stream = new ReadableStream<Uint8Array>({
@@ -23,7 +23,7 @@ const openFor = (budget: Budget, holder: Holder, stream: ReadableStream) =>
     (opened) => opened,
   )
 
-test('the seventh open stream of a user is refused with 429, and one that ends makes room', async () => {
+test('the seventh open stream of a user is refused with 429 until one ends', async () => {
   const budget = budgetOf(100, 6)
   const ada = { network: 'n', user: 'ada' }
   const sources = Array.from({ length: 6 }, source)
@@ -34,7 +34,7 @@ test('the seventh open stream of a user is refused with 429, and one that ends m
   })
   await openFor(budget, { network: 'n', user: 'bob' }, source().stream)
 
-  // Its source ends, its reader goes, its source fails.
+  // The ends: the source ends, the reader leaves, the source fails.
   const [ended, left] = opened
   sources[0]!.state.end()
   expect((await ended!.body!.getReader().read()).done).toBe(true)
@@ -43,7 +43,7 @@ test('the seventh open stream of a user is refused with 429, and one that ends m
   expect(budget.usedBy('user', 'ada')).toBe(4)
 })
 
-test('a stream that cannot be opened, or answers without a stream, holds nothing', async () => {
+test('a stream that fails to open, or an answer without a stream, holds nothing', async () => {
   const budget = budgetOf(100, 6)
   const holder = { network: 'n', user: 'ada' }
   const failing = heldStream(
@@ -62,7 +62,7 @@ test('a stream that cannot be opened, or answers without a stream, holds nothing
   expect(budget.used).toBe(0)
 })
 
-test('at the total the network with most streams loses one to a caller of another network', async () => {
+test('at the total the network with the most streams loses one to a caller of another network', async () => {
   const budget = budgetOf(4, 4)
   const all = Array.from({ length: 4 }, source)
   const readers = []

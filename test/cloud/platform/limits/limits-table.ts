@@ -3,10 +3,10 @@ import { cloudSettings } from '../../../../cloud/platform/settings/config.ts'
 import { budgets, type BudgetName } from '../../../../cloud/platform/limits/budgets.ts'
 import { otherLimits } from './other-limits.ts'
 
-/** A setting of the service by the name that the code has for it, and as operators know it. */
+/** The operator's name of a setting. */
 const nameOf = (key: string): string => key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()
 
-/** Every limit that callers share, as the table of cloud/README: lines of Markdown. */
+/** All shared limits, as the table of cloud/README: lines of Markdown. */
 export function limitsTable(): string[] {
   const settings: ReadonlyMap<string, Setting> = settingsIn(cloudSettings)
   const shown = (name: string): string =>

@@ -1,15 +1,15 @@
-/** A number of things in a process, or of one owner, that no `Budget` counts. */
+/** A limited number of things in a process, or of one owner, outside of any `Budget`. */
 interface OtherLimit {
   what: string
-  /** The names of its settings, the total first. */
+  /** Names of its settings; the total comes first. */
   settings: readonly string[]
-  /** What keeps one caller from using it up for all. */
+  /** The rule that keeps one caller from using up the total. */
   share: string
 }
 
 /**
- * Every setting that counts something, beside the budgets (`cloud/platform/limits/budgets.ts`): a test finds each such setting in one of the two
- * lists, and cloud/README prints both.
+ * Every counting setting outside of the budgets (`cloud/platform/limits/budgets.ts`). A test finds each such
+ * setting in one of the two lists, and cloud/README prints both.
  */
 export const otherLimits: readonly OtherLimit[] = [
   {
@@ -98,7 +98,7 @@ export const otherLimits: readonly OtherLimit[] = [
   },
 ]
 
-/** Numbers that count nothing a caller could use up: sizes of batches, lengths of lists, thresholds. */
+/** Numbers that no caller can use up: sizes of batches, lengths of lists, thresholds. */
 export const notLimits: readonly string[] = [
   'TRUSTED_PROXIES',
   'PROCESSOR_CHECK_BATCH',

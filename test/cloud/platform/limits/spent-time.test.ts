@@ -7,7 +7,7 @@ import { fileOf, jpeg, png } from '../../support/media-samples.ts'
 
 const limits = { total: Infinity, shares: { network: 1000, user: 100 }, atShare: 'refuse' } as const
 
-test('a user who has used up a share of processor time is refused until a minute after the work', () => {
+test('a user who has used up the share of processor time is refused until a minute after the work', () => {
   const { clock } = virtualRuntime(1)
   const time = new SpentTime(new Budget(limits), clock)
   const ada = { network: 'n', user: 'ada' }
@@ -34,7 +34,7 @@ test('pictures of one user cannot use up the processor time of others', async ()
     const form = [['file', fileOf(file, 'a')] as const]
     return app.call('PATCH', '/users/user/profile/image', { token, form })
   }
-  // 4 MB of a scan that has to be read byte by byte take some milliseconds.
+  // 4 MB of a scan that must be read byte by byte take some milliseconds.
   const scan = Buffer.concat([
     jpeg.subarray(0, -2),
     Buffer.from([0xff, 0xda, 0, 2]),

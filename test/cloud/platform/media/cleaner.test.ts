@@ -17,7 +17,7 @@ function cleaned(file: Buffer, pieceBytes = 64 * 1024, limits: Partial<CleaningL
   return Buffer.concat(kept)
 }
 
-/** Why a file is refused; undefined if it is not. */
+/** The reason why a file is refused; undefined if it is accepted. */
 function refusalOf(file: Buffer, limits: Partial<CleaningLimits> = {}): unknown {
   try {
     cleaned(file, undefined, limits)
@@ -55,7 +55,7 @@ const box = (type: string, ...content: Buffer[]): Buffer => {
   head.write(type, 4, 'latin1')
   return Buffer.concat([head, body])
 }
-/** With a place, and with which side is up, as cameras write it in either order of bytes. */
+/** Exif with a place and an orientation, in either byte order of cameras. */
 const exif = (orientation: number, isLittle: boolean): Buffer => {
   const tiff = Buffer.alloc(8 + 2 + 24 + 4)
   const short = (value: number, at: number) =>
@@ -80,7 +80,7 @@ const riff = (...chunks: Buffer[]): Buffer => {
   return file
 }
 
-/** A scan in which FF 00 and restarts stand, and one more behind another table. */
+/** A scan that contains FF 00 and restarts, and another scan after a further table. */
 const scans = Buffer.concat([
   segment(0xda, Buffer.alloc(6)),
   Buffer.from([1, 0xff, 0, 2, 0xff, 0xd3, 3]),
@@ -97,7 +97,10 @@ const dirty: Readonly<Record<string, readonly [clean: Buffer, dirty: Buffer]>> =
     png,
     insert(png, 33, ...['tEXt', 'zTXt', 'iTXt', 'eXIf', 'tIME'].map((type) => pngChunk(type, SECRET))),
   ],
-  'png: what follows its end is blank': [Buffer.concat([png, blank]), Buffer.concat([png, latin1(SECRET)])],
+  'png: bytes after its end become blank': [
+    Buffer.concat([png, blank]),
+    Buffer.concat([png, latin1(SECRET)]),
+  ],
   'jpeg: Exif, XMP, comments and previews, but not its colours': [
     insert(photo, 20, profile),
     insert(
@@ -111,11 +114,11 @@ const dirty: Readonly<Record<string, readonly [clean: Buffer, dirty: Buffer]>> =
       comment,
     ),
   ],
-  'jpeg: a comment between scans, and what follows its end': [
+  'jpeg: a comment between scans, and bytes after its end': [
     Buffer.concat([photo, blank]),
     Buffer.concat([insert(photo, photo.length - 15, comment), latin1(SECRET)]),
   ],
-  'gif: comments and programs’ notes, but not how often it repeats': [
+  'gif: comments and programs’ notes, but not its number of repetitions': [
     Buffer.concat([insert(gif, 19, latin1('\x21\xff\x0bNETSCAPE2.0\x03\x01\0\0\0')), blank]),
     Buffer.concat([
       insert(
@@ -128,11 +131,11 @@ const dirty: Readonly<Record<string, readonly [clean: Buffer, dirty: Buffer]>> =
       latin1(SECRET),
     ]),
   ],
-  'webp: Exif and XMP are blank': [
+  'webp: Exif and XMP become blank': [
     riff(riffChunk('EXIF', '\0'.repeat(19)), riffChunk('XMP ', '\0'.repeat(19))),
     riff(riffChunk('EXIF', SECRET), riffChunk('XMP ', SECRET)),
   ],
-  'mp4: what a telephone writes about the place is blank, whichever box has it': [
+  'mp4: the place from a phone becomes blank, in any box': [
     Buffer.concat([
       mp4,
       box(
@@ -158,28 +161,28 @@ const dirty: Readonly<Record<string, readonly [clean: Buffer, dirty: Buffer]>> =
   ],
 }
 
-describe('what the maker’s device wrote into a file is not kept', () => {
-  test.for(Object.entries(dirty))('%s', ([, [clean, file]]) => {
+describe('removal of metadata', () => {
+  test.for(Object.entries(dirty))('the cleaner removes metadata: %s', ([, [clean, file]]) => {
     expect(file.toString('latin1')).toContain(SECRET)
     for (const pieceBytes of [file.length, 1, 7])
       expect(cleaned(file, pieceBytes).equals(clean), `in pieces of ${pieceBytes}`).toBe(true)
   })
 })
 
-test.for([true, false])('of Exif it is kept which side is up (little endian: %s)', (isLittle) => {
+test.for([true, false])('the cleaner keeps the orientation of Exif (little endian: %s)', (isLittle) => {
   const once = cleaned(insert(jpeg, 2, exif(6, isLittle)))
   expect(once.length).toBe(jpeg.length + 36)
   expect(once.toString('latin1')).not.toContain(SECRET)
   expect(cleaned(once).equals(once)).toBe(true)
-  // Of the 36 bytes the value is at 18 of the TIFF part, which begins behind the marker, the length and "Exif".
+  // The value is at byte 18 of the TIFF part, behind the marker, the length and "Exif".
   expect(once.readUInt16BE(2 + 4 + 6 + 18)).toBe(6)
 })
 
-test('a file without metadata stays as it is', () => {
+test('a file without metadata is unchanged', () => {
   for (const file of [png, jpeg, photo, gif, webp, mp4, mov, webm]) expect(cleaned(file)).toEqual(file)
 })
 
-test('a file that is broken or cut short is refused, or kept up to its end', () => {
+test('a broken or truncated file is refused, or kept up to its end', () => {
   assert(
     property(constantFrom(png, photo, gif, webp, mp4), nat(), nat(255), nat(), (file, at, byte, length) => {
       const broken = Buffer.from(file)
@@ -191,7 +194,7 @@ test('a file that is broken or cut short is refused, or kept up to its end', () 
   )
 })
 
-test('the result does not depend on how a file is cut into blocks', () => {
+test('the result does not depend on the division of a file into blocks', () => {
   const files = [png, photo, gif, webp, mp4, ...Object.values(dirty).flat()]
   assert(
     property(constantFrom(...files), nat({ max: 100 }), (file, pieceBytes) => {
@@ -222,15 +225,18 @@ describe('the size of an image', () => {
     ]),
   }
 
-  test.for(Object.entries(withSize))('of %s is compared with the most pixels', ([, file]) => {
-    expect(refusalOf(file, { pixels: 9000 * 7000 })).toBeUndefined()
-    expect(refusalOf(file, { pixels: 9000 * 7000 - 1 })).toEqual({
-      kind: 'pixels',
-      size: { width: 9000, height: 7000 },
-    })
-  })
+  test.for(Object.entries(withSize))(
+    'the image size of %s is compared with the limit of pixels',
+    ([, file]) => {
+      expect(refusalOf(file, { pixels: 9000 * 7000 })).toBeUndefined()
+      expect(refusalOf(file, { pixels: 9000 * 7000 - 1 })).toEqual({
+        kind: 'pixels',
+        size: { width: 9000, height: 7000 },
+      })
+    },
+  )
 
-  test('stands in a JPEG behind what a camera has written, and must be there', () => {
+  test('the image size of a JPEG is found after the camera’s data, and must exist', () => {
     const exifs = Array.from({ length: 5 }, () => segment(0xe1, Buffer.alloc(65_533, 7)))
     const withExif = insert(withSize.jpeg, 2, ...exifs)
     expect(refusalOf(withExif, { pixels: 1000 })).toMatchObject({ kind: 'pixels' })
@@ -248,12 +254,12 @@ describe('the size of an image', () => {
   })
 })
 
-/** `count` times the same parts, up to `most` bytes. */
+/** Repeats the parts `count` times, up to `most` bytes. */
 const many = (part: Buffer, most: number): Buffer =>
   Buffer.concat(Array.from({ length: Math.floor(most / part.length) }, () => part))
 
 const SIZE = 5_000_000
-/** Files that are made to be much work, each of about 5 MB: either refused for their structure, or cleaned. */
+/** Files of about 5 MB that are designed to need much work. Each is refused for its structure, or cleaned. */
 const attacks: Readonly<Record<string, readonly [file: () => Buffer, isRefused: boolean]>> = {
   'jpeg: a scan of FF': [
     () =>
@@ -337,45 +343,48 @@ const attacks: Readonly<Record<string, readonly [file: () => Buffer, isRefused: 
   'webm: anything': [() => Buffer.concat([webm, Buffer.alloc(SIZE, 0x1a)]), false],
 }
 
-describe('a file that is made to be much work takes little', () => {
-  test.for(Object.entries(attacks))('%s', ([, [make, isRefused]]) => {
-    const file = make()
-    const refusal = refusalOf(file)
-    expect(refusal).toEqual(
-      isRefused ? { kind: 'structure', reason: expect.any(String) as string } : undefined,
-    )
-    // The least of three: a busy machine makes any of them slower.
-    const times = [1, 2, 3].map(() => {
-      const before = process.cpuUsage()
-      refusalOf(file)
-      const { user, system } = process.cpuUsage(before)
-      return (user + system) / 1000
-    })
-    expect(Math.min(...times)).toBeLessThan(100)
-  })
+describe('files designed to need much work', () => {
+  test.for(Object.entries(attacks))(
+    'a file designed to need much work needs little: %s',
+    ([, [make, isRefused]]) => {
+      const file = make()
+      const refusal = refusalOf(file)
+      expect(refusal).toEqual(
+        isRefused ? { kind: 'structure', reason: expect.any(String) as string } : undefined,
+      )
+      // The minimum of three: a busy machine makes some of them slower.
+      const times = [1, 2, 3].map(() => {
+        const before = process.cpuUsage()
+        refusalOf(file)
+        const { user, system } = process.cpuUsage(before)
+        return (user + system) / 1000
+      })
+      expect(Math.min(...times)).toBeLessThan(100)
+    },
+  )
 })
 
-test('boxes may stand 8 deep', () => {
+test('boxes of a film may be nested 8 deep', () => {
   const nested = (depth: number): Buffer =>
     depth === 0 ? box('free') : box(depth % 2 ? 'moov' : 'trak', nested(depth - 1))
   expect(refusalOf(Buffer.concat([mp4, nested(8)]))).toBeUndefined()
   expect(refusalOf(Buffer.concat([mp4, nested(9)]))).toMatchObject({ kind: 'structure' })
 })
 
-test('a box that is larger than the box around it is refused', () => {
+test('a box larger than its outer box is refused', () => {
   const inner = box('free', Buffer.alloc(8))
   inner.writeUInt32BE(17, 0)
   expect(refusalOf(Buffer.concat([mp4, box('moov', inner)]))).toMatchObject({ kind: 'structure' })
 })
 
-test('a file may have so many parts, and no more', () => {
+test('a file may have a maximum number of parts', () => {
   const texts = (count: number) => insert(png, 33, many(pngChunk('tEXt', ''), 12 * count))
   const own = 3
   expect(refusalOf(texts(20), { parts: 20 + own })).toBeUndefined()
   expect(refusalOf(texts(21), { parts: 20 + own })).toMatchObject({ kind: 'structure' })
 })
 
-test('a file that takes more processor time than it may is refused', () => {
+test('a file that exceeds its processor time is refused', () => {
   let now = 0
   const cleaner = new Cleaner('png', { ...LIMITS, processorMs: 100 }, () => (now += 30))
   cleaner.push(Buffer.from(png.subarray(0, 40)))

@@ -13,7 +13,7 @@ import { gif, jpeg, mp4, png } from '../../support/media-samples.ts'
 
 const LIMITS = { parts: 20_000, depth: 8, pixels: 1_000_000, processorMs: 10_000 }
 
-/** The thread's program, put together as the build does. */
+/** The thread's program, bundled as in the build. */
 async function bundled(): Promise<URL> {
   const { rolldown } = await import('rolldown')
   const folder = mkdtempSync(join(tmpdir(), 'larder-thread-'))
@@ -44,7 +44,7 @@ async function clean(cleaning: Cleaning, extension: string, content: Buffer, spe
 
 const grown = (head: Buffer): Buffer => Buffer.concat([head, Buffer.alloc(300_000, 7)])
 
-test('the thread returns what the caller’s own thread would, for several files at once', async () => {
+test('the cleaning thread returns the same result as the caller’s thread, for several files at once', async () => {
   const files = [
     ['png', grown(png)],
     ['jpg', grown(jpeg)],
@@ -60,7 +60,7 @@ test('the thread returns what the caller’s own thread would, for several files
   expect(threads).toEqual(own)
 })
 
-test('the thread reports the processor time of each block, and a refused file', async () => {
+test('the cleaning thread reports the processor time of each block, and a refused file', async () => {
   let sum = 0
   await clean(thread, 'png', grown(png), (ms) => (sum += ms))
   expect(sum).toBeGreaterThan(0)
@@ -72,7 +72,7 @@ test('the thread reports the processor time of each block, and a refused file', 
   ).rejects.toThrow('used up')
 })
 
-test('a thread that hangs or dies fails its files, and the next file gets another thread', async () => {
+test('a cleaning thread that hangs or dies fails its files, and the next file gets another thread', async () => {
   const runtime = virtualRuntime(1)
   const one = new CleaningThread(new URL('data:text/javascript,for(;;);'), runtime.clock)
   const hung = clean(one, 'png', grown(png))
@@ -90,7 +90,7 @@ test('a thread that hangs or dies fails its files, and the next file gets anothe
   expect(await clean(thread, 'png', png)).toEqual(png)
 })
 
-test('the thread’s file stands at its place in the sources, wherever a bundler has put the module', () => {
+test('the file of the cleaning thread is found in the sources, for any place of the bundled module', () => {
   for (const module of [
     'main.js',
     'cloud.js',

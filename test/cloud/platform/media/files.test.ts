@@ -41,7 +41,7 @@ async function served(open: OpenDatabase) {
 }
 
 onEachDatabase('a file', (open) => {
-  test('is given to whoever has its address, as what it is and nothing else', async () => {
+  test('a caller with the address of a file gets it with its true type', async () => {
     const { get } = await served(open)
     const { status, headers, bytes } = await get()
     expect([status, bytes]).toEqual([200, png])
@@ -63,7 +63,7 @@ onEachDatabase('a file', (open) => {
     ])
   })
 
-  test('can be had in part, and need not be fetched again', async () => {
+  test('a file can be read in part, and is not sent again if unchanged', async () => {
     const { get } = await served(open)
     const part = await get(undefined, { Range: 'bytes=1-3' })
     expect([part.status, part.bytes.toString(), part.headers.get('Content-Range')]).toEqual([
@@ -80,7 +80,7 @@ onEachDatabase('a file', (open) => {
     expect([beyond.status, beyond.headers.get('Content-Range')]).toEqual([416, `bytes */${png.length}`])
   })
 
-  test('is refused without its signature, with that of another file, and after its time', async () => {
+  test('a file is refused without its signature, with another file’s signature, and after its expiry', async () => {
     const { call, address, key, media, runtime, get } = await served(open)
     const other = new URL(media.addressOf(key.replace(/[0-9a-f]\.png$/, 'x.png')))
     const { pathname, searchParams } = new URL(address, 'http://larder.test')
@@ -110,7 +110,7 @@ onEachDatabase('a file', (open) => {
     expect((await get()).status).toBe(403)
   })
 
-  test('has one address: other spellings of it are refused', { timeout: 20_000 }, async () => {
+  test('a file has one address, and other spellings are refused', { timeout: 20_000 }, async () => {
     const { app, address, get } = await served(open)
     const server = await listen(app, {
       host: '127.0.0.1',
@@ -138,7 +138,7 @@ onEachDatabase('a file', (open) => {
       expect([other, await status(`${other}?${query}`)]).toEqual([other, '403'])
   })
 
-  test('is not there before it is kept, nor once it is removed', async () => {
+  test('a file does not exist before it is kept and after it is removed', async () => {
     const { media, key, get, context, call } = await served(open)
     const { key: pending } = await media.store({
       folder: 'banners',
@@ -159,7 +159,7 @@ onEachDatabase('a file', (open) => {
   })
 })
 
-test('an address stays the same for hours, so that caches keep it, and is good for a day at least', async () => {
+test('an address stays the same for hours, so that caches keep it, and is valid for at least a day', async () => {
   const { context, runtime } = await testApp()
   const signer = testSigner(context)
   const key = 'banners/x.png'
@@ -179,7 +179,7 @@ test('an address stays the same for hours, so that caches keep it, and is good f
   expect(seen.size).toBeLessThanOrEqual(9)
 })
 
-describe('which bytes are asked for', () => {
+describe('byte ranges of a file', () => {
   const none = { range: undefined, ifRange: undefined, ifNoneMatch: undefined }
   const file = { size: 100, etag: '"e"' }
   test.each([
@@ -200,13 +200,13 @@ describe('which bytes are asked for', () => {
     ['bytes=a-b', 'whole'],
     ['items=0-1', 'whole'],
     ['bytes=0-9999999999999999', 'whole'],
-  ] as const)('%s', (range, expected) => {
+  ] as const)('the Range header is followed or ignored: %s', (range, expected) => {
     const selected = selectBytes({ ...none, range }, file)
     if (typeof expected === 'string') expect(selected).toEqual({ kind: expected })
     else expect(selected).toEqual({ kind: 'part', range: { first: expected[0], last: expected[1] } })
   })
 
-  test('a part lies within the file, whatever is sent', () => {
+  test('a part is within the file for any Range header', () => {
     const range = fc.oneof(
       fc.tuple(fc.option(fc.nat(300)), fc.option(fc.nat(300))).map(([a, b]) => `bytes=${a ?? ''}-${b ?? ''}`),
       fc.string(),
@@ -229,7 +229,7 @@ describe('which bytes are asked for', () => {
     ['*', true],
     ['"a"', false],
     ['e', false],
-  ])('If-None-Match: %s', (ifNoneMatch, matches) => {
+  ])('the If-None-Match header is compared with the ETag: %s', (ifNoneMatch, matches) => {
     expect(selectBytes({ ...none, ifNoneMatch }, file).kind === 'not-modified').toBe(matches)
   })
 })

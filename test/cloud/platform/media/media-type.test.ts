@@ -13,13 +13,16 @@ const accepted = {
   webm: [samples.webm, 'video/webm'],
 } as const
 
-describe('a file is what its content says', () => {
-  test.each(Object.entries(accepted))('%s', (_name, [content, mimeType]) => {
-    expect(mediaTypeOf(content)?.mimeType).toBe(mimeType)
-    expect(mediaTypeOf(samples.grown(content, HEAD_BYTES))?.mimeType).toBe(mimeType)
-  })
+describe('media types', () => {
+  test.each(Object.entries(accepted))(
+    'the type of a file is recognised by its content: %s',
+    (_name, [content, mimeType]) => {
+      expect(mediaTypeOf(content)?.mimeType).toBe(mimeType)
+      expect(mediaTypeOf(samples.grown(content, HEAD_BYTES))?.mimeType).toBe(mimeType)
+    },
+  )
 
-  test('every type that is accepted has its sample', () => {
+  test('every accepted type has its sample', () => {
     expect(mediaTypes.map(({ mimeType }) => mimeType).sort()).toEqual(
       Object.values(accepted)
         .map(([, mimeType]) => mimeType)
@@ -41,12 +44,12 @@ describe('a file is what its content says', () => {
     'a PNG signature and no header': samples.png.subarray(0, 8),
     'the name of a type': Buffer.from('image/png'),
   }
-  test.each(Object.entries(refused))('not %s', (_name, content) => {
+  test.each(Object.entries(refused))('an unsupported file is not recognised: %s', (_name, content) => {
     expect(mediaTypeOf(content)).toBeUndefined()
   })
 })
 
-test('a file cut anywhere is the same or nothing, and random bytes never throw', () => {
+test('a truncated file has its type or none, and random bytes never throw', () => {
   const files = Object.values(accepted)
   fc.assert(
     fc.property(fc.nat(files.length - 1), fc.nat(80), (index, length) => {
@@ -61,14 +64,14 @@ test('a file cut anywhere is the same or nothing, and random bytes never throw',
       (noise, sample) => {
         mediaTypeOf(noise)
         if (!Buffer.isBuffer(sample)) return
-        // The beginning is left, so that the parser goes on into the noise.
+        // The start stays intact, so that the parser continues into the noise.
         mediaTypeOf(Buffer.concat([sample.subarray(0, 5), noise]))
       },
     ),
   )
 })
 
-test('one wrong byte in what makes a type is another type or none', () => {
+test('one wrong byte in a signature gives another type or none', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(samples.png, samples.gif, samples.webm),

@@ -34,7 +34,7 @@ async function archive(open: OpenDatabase, wrap: (store: MediaStore) => MediaSto
     clock: runtime.clock,
     faults,
     media: testMedia(context, store),
-    /** The same, of a process that dies at a point. */
+    /** Media of a process that dies at a checkpoint. */
     dyingAt: (point: string) => {
       const checkpoint = (passed: string) => {
         if (passed === point) throw new Crash()
@@ -42,7 +42,7 @@ async function archive(open: OpenDatabase, wrap: (store: MediaStore) => MediaSto
       return testMedia({ ...context, checkpoint }, store)
     },
     add,
-    /** What is due a while from now is done. */
+    /** Runs the due work after a time. */
     sweep: async (afterMs = 0) => {
       runtime.clock.advance(afterMs)
       await new WorkRunner(context, testMedia(context, store).work).drain()
@@ -56,7 +56,7 @@ class Crash extends Error {}
 
 onEachDatabase('media', (open) => {
   test.each(['media.before-write', 'media.after-write'])(
-    'what a crash leaves (%s) is found by the sweep a day later, and not before',
+    'the sweep removes the remains of a crash (%s) after a day, and not before',
     async (point) => {
       const { dyingAt, add, folder, clock, rows, sweep } = await archive(open)
       await expect(add(dyingAt(point))).rejects.toThrow(Crash)
@@ -70,7 +70,7 @@ onEachDatabase('media', (open) => {
   )
 
   test.each(['media.before-remove', 'media.after-remove'])(
-    'a removal that a crash cut short (%s) is finished by the sweep at once',
+    'the sweep completes a removal at once that a crash (%s) interrupted',
     async (point) => {
       const { dyingAt, media, add, folder, rows, db, faults, sweep } = await archive(open)
       const { key } = await add(media)
@@ -84,7 +84,7 @@ onEachDatabase('media', (open) => {
     },
   )
 
-  test('what is kept stays, whatever is released or swept', async () => {
+  test('a kept file survives releases and sweeps', async () => {
     const { media, add, folder, clock, rows, db, sweep } = await archive(open)
     const { key } = await add(media)
     await db.transact((tx) => media.keep(tx, [key]))
@@ -94,7 +94,7 @@ onEachDatabase('media', (open) => {
     expect([await rows(), filesIn(folder)]).toEqual([['kept'], [key]])
   })
 
-  test('a transaction that is rolled back keeps nothing and removes nothing', async () => {
+  test('a transaction that is rolled back keeps no file and removes no file', async () => {
     const { media, add, folder, rows, db } = await archive(open)
     const [kept, pending] = [await add(media), await add(media)]
     await db.transact((tx) => media.keep(tx, [kept.key]))
@@ -108,7 +108,7 @@ onEachDatabase('media', (open) => {
     expect(filesIn(folder)).toHaveLength(2)
   })
 
-  test('what has been swept can no longer be kept: whoever would refer to it fails', async () => {
+  test('a swept file cannot be kept any more, and a reference to it fails', async () => {
     const { media, add, clock, db, sweep } = await archive(open)
     const { key } = await add(media)
     clock.advance(DAY + 1)
@@ -116,7 +116,7 @@ onEachDatabase('media', (open) => {
     await expect(db.transact((tx) => media.keep(tx, [key]))).rejects.toThrow('no longer there')
   })
 
-  test('a store that cannot remove now is asked again by the sweep; the file is gone for its users at once', async () => {
+  test('the sweep retries a removal that the store refused; the file is unavailable at once', async () => {
     let isDown = true
     const { media, add, folder, rows, db, faults, sweep } = await archive(open, (store) => ({
       ...store,
@@ -133,7 +133,7 @@ onEachDatabase('media', (open) => {
     expect([await rows(), filesIn(folder)]).toEqual([[], []])
   })
 
-  test('numbers are each given once, by folder, also to requests at the same time', async () => {
+  test('numbers are unique per folder, also for simultaneous requests', async () => {
     const { media } = await archive(open)
     const numbers = await Promise.all(Array.from({ length: 20 }, () => media.nextNumber('maintenance')))
     expect([...numbers].sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))

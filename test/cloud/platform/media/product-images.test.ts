@@ -16,7 +16,7 @@ import { emptyFolder, filesIn, testMedia, testSigner } from '../../support/media
 
 const addressOf = (key: string): string => `signed:${key}`
 
-test('an address elsewhere and nothing stay what they are; a stored file has its signed address', () => {
+test('an external address and an absent one stay unchanged, and a stored file has its signed address', () => {
   const stored = ['', 'https://elsewhere.example/a.png', 'http://elsewhere.example/a.png', 'products/a.png']
   expect(stored.map((text) => imageUrl(addressOf, text))).toEqual([
     ...stored.slice(0, 3),
@@ -24,7 +24,7 @@ test('an address elsewhere and nothing stay what they are; a stored file has its
   ])
 })
 
-test('addresses of a former secret stay valid until they expire; the first secret signs', () => {
+test('addresses of a former secret stay valid until they expire, and the first secret signs', () => {
   const runtime = stillRuntime()
   const { clock } = runtime
   const signer = (secret: string | string[]) =>
@@ -43,7 +43,7 @@ test('addresses of a former secret stay valid until they expire; the first secre
   expect(check(['new', 'former'], former)).toBe(false)
 })
 
-test('an address stays the same for a quarter of its lifetime, however few are kept, and is another one then', () => {
+test('an address stays the same for a quarter of its lifetime for any cache size, and changes afterwards', () => {
   let now = 0
   const clock = { ...stillRuntime().clock, now: () => now }
   const signerOf = (kept: number) =>
@@ -59,7 +59,7 @@ test('an address stays the same for a quarter of its lifetime, however few are k
   expect(seen[2]).not.toBe(seen[1])
 })
 
-test('in JSON as a database writes it only the member is an image, whatever names and values are like', () => {
+test('only the image field of database JSON gets an address, for any other names and values', () => {
   const body = {
     data: [
       { name: '"image_url":"products/no.png"', image_url: 'products/a.png' },
@@ -84,7 +84,7 @@ test('in JSON as a database writes it only the member is an image, whatever name
 })
 
 onEachDatabase('images of products', (open) => {
-  test('every view of a demo product gives an address that serves its picture', async () => {
+  test('every view of a demo product returns an address that serves its picture', async () => {
     const folder = emptyFolder()
     const store = folderStore(folder)
     const app = await testApp({
@@ -102,7 +102,7 @@ onEachDatabase('images of products', (open) => {
       },
     })
     const { db } = app.context
-    // The demo makes owners and hubs of its own.
+    // The demo creates its own owners and hubs.
     await db.kysely.deleteFrom('hubs').execute()
     await db.kysely.deleteFrom('owners').execute()
     await seedDemo(db, app.runtime, undefined, await drawProducts(testMedia(app.context, store)))

@@ -13,7 +13,7 @@ const systemError = (code: string): Error =>
 const s3Error = (status: number): Error => Object.assign(new Error(`S3 answered ${status}`), { status })
 const timedOut = new DOMException('The operation was aborted due to timeout', 'TimeoutError')
 
-/** A store whose write fails with an error, before the first byte or after some of them. */
+/** A store with a write that fails before the first byte, or after `afterBytes`. */
 const failing = (error: unknown, afterBytes: number): MediaStore => ({
   async write(_key, _type, content) {
     let bytes = 0
@@ -54,22 +54,25 @@ const faults: [string, unknown, string][] = [
   ],
 ]
 
-describe('an upload to a media store that cannot be used is 503, the log names MEDIA_URL and the cause, and nothing stays', () => {
-  test.each(faults)('%s', async (_name, fault, cause) => {
-    for (const afterBytes of [0, 1, 100_000]) {
-      const { app, lines, send } = await appWith(failing(fault, afterBytes))
-      const answer = await send(grown(png, 300_000))
-      expect([answer.status, errorOf(answer).error.code]).toEqual([503, 'service_unavailable'])
-      expect(answer.headers.get('Retry-After')).not.toBeNull()
-      expect(JSON.stringify(answer.json)).not.toContain(cause)
-      expect(lines.map(({ text }) => text)).toEqual([expect.stringContaining('MEDIA_URL')])
-      expect(lines[0]!.fields['reason']).toContain(cause)
-      expect(await app.context.db.kysely.selectFrom('media').select('key').execute()).toEqual([])
-    }
-  })
+describe('an upload to an unusable media store', () => {
+  test.each(faults)(
+    'a failed upload is 503, is logged with MEDIA_URL and the cause, and leaves nothing: %s',
+    async (_name, fault, cause) => {
+      for (const afterBytes of [0, 1, 100_000]) {
+        const { app, lines, send } = await appWith(failing(fault, afterBytes))
+        const answer = await send(grown(png, 300_000))
+        expect([answer.status, errorOf(answer).error.code]).toEqual([503, 'service_unavailable'])
+        expect(answer.headers.get('Retry-After')).not.toBeNull()
+        expect(JSON.stringify(answer.json)).not.toContain(cause)
+        expect(lines.map(({ text }) => text)).toEqual([expect.stringContaining('MEDIA_URL')])
+        expect(lines[0]!.fields['reason']).toContain(cause)
+        expect(await app.context.db.kysely.selectFrom('media').select('key').execute()).toEqual([])
+      }
+    },
+  )
 })
 
-test('a file in the place of the media folder is 503, and the next upload succeeds once it is gone', async () => {
+test('an upload is 503 if a file is in the place of the media folder, and succeeds after its removal', async () => {
   const root = join(emptyFolder(), 'media')
   writeFileSync(root, 'no folder')
   const { send } = await appWith(folderStore(root))
@@ -78,7 +81,7 @@ test('a file in the place of the media folder is 503, and the next upload succee
   expect((await send(png)).status).toBe(200)
 })
 
-test('a refused picture is refused as such, and leaves no part in the folder', async () => {
+test('a refused picture keeps its own error, and leaves no part in the folder', async () => {
   const root = emptyFolder()
   const { send } = await appWith(folderStore(root))
   const huge = Buffer.from(png)

@@ -15,7 +15,7 @@ const runtime = systemRuntime()
 const MIB = 1024 * 1024
 const newKey = (folder = 'banners', extension = 'png'): string => `${folder}/${uuidv7(runtime)}.${extension}`
 
-/** Bytes that are nowhere the same, in chunks as a socket brings them. */
+/** Bytes without repetition, in chunks as from a socket. */
 async function* bytesOf(size: number, failAt = Infinity): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < size;) {
     if (at >= failAt) throw new Error('the sender is gone')
@@ -42,11 +42,11 @@ const contentOf = async (stream: ReadableStream<Uint8Array> | null): Promise<Buf
   return Buffer.from(await new Response(stream).arrayBuffer())
 }
 
-/** What every store does. */
+/** The contract of every store. */
 function storeContract(name: string, open: () => MediaStore): void {
   describe(`a media store: ${name}`, () => {
     for (const size of [1, 4096, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 21 * MIB])
-      test(`gives back what was written: ${size} bytes`, async () => {
+      test(`the store returns the written bytes: ${size} bytes`, async () => {
         const store = open()
         const key = newKey()
         await store.write(key, 'image/png', bytesOf(size))
@@ -58,7 +58,7 @@ function storeContract(name: string, open: () => MediaStore): void {
         expect(await store.read(key)).toBeNull()
       })
 
-    test('gives back a part, both ends included', async () => {
+    test('the store returns a part, both ends included', async () => {
       const store = open()
       const key = newKey('maintenance/7', 'mp4')
       await store.write(key, 'video/mp4', bytesOf(100_000))
@@ -76,7 +76,7 @@ function storeContract(name: string, open: () => MediaStore): void {
     })
 
     for (const failAt of [0, 1000, 12 * MIB])
-      test(`keeps nothing of what breaks off after ${failAt} bytes, and says why`, async () => {
+      test(`the store stores nothing of a write that breaks off after ${failAt} bytes, and returns the cause`, async () => {
         const store = open()
         const key = newKey()
         await expect(store.write(key, 'image/png', bytesOf(20 * MIB, failAt))).rejects.toThrow(
@@ -85,14 +85,14 @@ function storeContract(name: string, open: () => MediaStore): void {
         expect(await store.read(key)).toBeNull()
       })
 
-    test('what is not there is null, and can be removed', async () => {
+    test('a missing file is null, and can be removed', async () => {
       const store = open()
       const key = newKey()
       expect(await store.read(key)).toBeNull()
       await store.remove(key)
     })
 
-    test('knows no place outside: what is no key is refused', async () => {
+    test('the store refuses an invalid key, so that no path leads outside', async () => {
       const store = open()
       const uuid = uuidv7(runtime)
       for (const key of [
@@ -112,7 +112,7 @@ function storeContract(name: string, open: () => MediaStore): void {
       }
     })
 
-    test('several at once do not disturb each other', async () => {
+    test('simultaneous writes do not disturb each other', async () => {
       const store = open()
       const keys = Array.from({ length: 8 }, () => newKey('maintenance/9', 'webm'))
       await Promise.all(keys.map((key, index) => store.write(key, 'video/webm', bytesOf(10_000 + index))))
@@ -128,13 +128,13 @@ function storeContract(name: string, open: () => MediaStore): void {
 const folder = emptyFolder()
 storeContract('a folder', () => folderStore(folder))
 
-test('a folder is empty again once everything is removed, folders of objects too', () => {
+test('a folder is empty again after all files are removed, without empty subfolders', () => {
   expect(filesIn(folder)).toEqual([])
   expect(existsSync(join(folder, 'maintenance/7'))).toBe(false)
 })
 
-// A file that the system opens while its write is already being given up would stay for ever.
-test('in a folder the file is open before its bytes are asked for, so that it goes when they fail', async () => {
+// Otherwise a file that is opened during an aborted write would stay for ever.
+test('a folder store opens the file before it reads the bytes, so that a failed write removes it', async () => {
   const root = emptyFolder()
   let open: string[] = []
   async function* content(): AsyncGenerator<Uint8Array> {
@@ -146,7 +146,7 @@ test('in a folder the file is open before its bytes are asked for, so that it go
   expect([open, filesIn(root)]).toEqual([[`${key}.part`], []])
 })
 
-test('in a folder, what a crash left half-written is not there, and goes with its key', async () => {
+test('a file half written before a crash does not exist in a folder store, and is removed with its key', async () => {
   const root = emptyFolder()
   const key = newKey('maintenance/3')
   mkdirSync(dirname(join(root, key)), { recursive: true })
@@ -165,7 +165,9 @@ const open = (prefix = '') => s3Store({ endpoint: server.endpoint, region: S3_RE
 storeContract('S3', () => open())
 storeContract('S3 below a prefix', () => open('larder/demo'))
 
-/** A server of the tester's: `http://host:9000/bucket`, with its region and keys in the variables of AWS. */
+/**
+ * An S3 server of the tester: `http://host:9000/bucket`, with its region and keys in the variables of AWS.
+ */
 const {
   TEST_S3_URL,
   AWS_REGION = 'us-east-1',
@@ -184,13 +186,13 @@ if (TEST_S3_URL !== undefined)
   )
 
 describe('S3', () => {
-  test('has nothing left of all that, neither objects nor uploads, and no request was larger than a part', () => {
+  test('the S3 server has no objects and uploads left, and no request was larger than a part', () => {
     expect([...server.objects.keys()]).toEqual([])
     expect(server.uploads()).toEqual([])
     expect(server.largestBody).toBe(PART_BYTES)
   })
 
-  test('keeps the type of a file, in one piece or in several', async () => {
+  test('S3 stores the type of a file, in one part or several', async () => {
     for (const size of [10, 9 * MIB]) {
       const key = newKey('banners', 'webp')
       await open('a/b').write(key, 'image/webp', bytesOf(size))
@@ -199,9 +201,9 @@ describe('S3', () => {
     }
   })
 
-  test('an upload that a crash left open goes with its key', async () => {
+  test('an upload that a crash left open is removed with its key', async () => {
     const key = newKey()
-    // As a process that died leaves it: begun, one part sent, and nobody to abort it.
+    // A dead process leaves this: an upload with one part, and no abort.
     server.failWhen((method) => method === 'DELETE')
     await expect(open().write(key, 'image/png', bytesOf(20 * MIB, 12 * MIB))).rejects.toThrow('gone')
     const other = newKey()
@@ -214,7 +216,7 @@ describe('S3', () => {
     expect(server.uploads()).toEqual([])
   })
 
-  test('a completion that is answered with 200 and an error has failed', async () => {
+  test('a completion with status 200 and an error has failed', async () => {
     server.refuseCompletions = true
     const key = newKey()
     await expect(open().write(key, 'image/png', bytesOf(9 * MIB))).rejects.toThrow('did not put')
@@ -223,7 +225,7 @@ describe('S3', () => {
     expect(server.uploads()).toEqual([])
   })
 
-  test('a wrong key and a server that fails are errors, not absence', async () => {
+  test('a wrong key and a failing server are errors, not absence', async () => {
     const wrong = s3Store({
       endpoint: server.endpoint,
       region: S3_REGION,
@@ -237,7 +239,7 @@ describe('S3', () => {
     await expect(open().read(newKey())).rejects.toThrow('500')
   })
 
-  test('is chosen by MEDIA_URL, with prefix, endpoint and region', async () => {
+  test('MEDIA_URL selects S3 with prefix, endpoint and region', async () => {
     const { origin } = new URL(server.endpoint)
     const url = `s3://${S3_BUCKET}/shop/one?endpoint=${encodeURIComponent(origin)}&region=${S3_REGION}`
     const key = newKey()

@@ -8,9 +8,9 @@ import {
 import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { settingsIn } from '../../../../protocol/model/program-settings.ts'
 
-// With small limits the defaults are not those that are declared.
+// With small limits the defaults differ from the declared ones.
 test.skipIf(process.env['SMALL_LIMITS'] === '1')(
-  'without any setting it is the whole service in one process',
+  'the whole service runs in one process without any setting',
   () => {
     const result = readCloudConfig({})
     expect(result).toMatchObject({
@@ -29,13 +29,13 @@ test.skipIf(process.env['SMALL_LIMITS'] === '1')(
   },
 )
 
-test('the environment wins over the file, and empty variables count as not set', () => {
+test('the environment takes precedence over the file, and empty variables count as unset', () => {
   const file = { path: 'c.json', text: JSON.stringify({ PORT: 9000, HOST: '::1', WORK_POLL_MS: 5 }) }
   const result = readCloudConfig({ PORT: '9001', HOST: '' }, file)
   expect(result).toMatchObject({ config: { PORT: 9001, HOST: '::1', limits: { rules: { workPollMs: 5 } } } })
 })
 
-test('an operator reaches the limits of the gateway, and sees days as days', () => {
+test('an operator can set the limits of the gateway, and reads days as days', () => {
   const result = readCloudConfig({ LEASE_MS: '6000', GATEWAY_BATCH_ENTRIES: '1', RECORDS_KEPT_DAYS: '7' })
   expect(result).toMatchObject({
     config: {
@@ -48,7 +48,7 @@ test('an operator reaches the limits of the gateway, and sees days as days', () 
   })
 })
 
-test('everything that is wrong is named, with where it stands', () => {
+test('every problem of the settings is named with its place', () => {
   const file = { path: 'c.json', text: JSON.stringify({ PROT: 1, MQTT_PORT: 'x' }) }
   const result = readCloudConfig({ PORT: '70000', DATABASE_URL: 'mysql://x' }, file)
   if (result.ok) throw new Error('taken')
@@ -65,7 +65,7 @@ test('everything that is wrong is named, with where it stands', () => {
     })
 })
 
-test('production refuses the sandbox and the embedded issuer, and wants the secret of file addresses', () => {
+test('production refuses the sandbox and the embedded issuer, and requires the secret of file addresses', () => {
   const missing = (env: Record<string, string>) => {
     const result = readCloudConfig({ NODE_ENV: 'production', ...env })
     return result.ok ? [] : result.problems.map((problem) => problem.split(':')[0])
@@ -79,7 +79,7 @@ test('production refuses the sandbox and the embedded issuer, and wants the secr
   expect(missing({ WEBHOOK_ALLOW_PRIVATE: 'true' })).toContain('WEBHOOK_ALLOW_PRIVATE')
 })
 
-test('an environment that nobody knows is refused by its name, as it may be meant to be production', () => {
+test('an unknown NODE_ENV is refused by name, because it may be meant as production', () => {
   for (const NODE_ENV of ['Production', 'production ', 'prod', 'staging', 'live']) {
     const result = readCloudConfig({ NODE_ENV })
     const problems = result.ok ? [] : result.problems
@@ -88,7 +88,7 @@ test('an environment that nobody knows is refused by its name, as it may be mean
   for (const NODE_ENV of ['development', 'test']) expect(readCloudConfig({ NODE_ENV }).ok).toBe(true)
 })
 
-test('Stripe wants its key and the secret of its signatures, and then production has its card processor', () => {
+test('Stripe requires its key and its webhook secret, and production is then satisfied', () => {
   const problems = (PAYMENTS_URL: string, env: Record<string, string> = {}) => {
     const result = readCloudConfig({ PAYMENTS_URL, ...env })
     return result.ok ? [] : result.problems.map((problem) => problem.split(':')[0]!.split(' ')[0])
@@ -115,10 +115,10 @@ const problemsOf = (env: Record<string, string>): string[] => {
   const result = readCloudConfig(env)
   return result.ok ? [] : result.problems
 }
-/** What a problem is about, and what would allow it. */
+/** The setting of a problem, and the permission that would allow it. */
 const named = (problem: string) => `${/^\w+/.exec(problem)![0]} ${/ALLOW_INSECURE=(\S+)/.exec(problem)?.[1]}`
 
-test('what is for trying, or in clear, does not start where others reach it unless it is named', () => {
+test('an insecure service for trials does not start on a reachable address without a named permission', () => {
   const everywhere = { HOST: '0.0.0.0' }
   expect(problemsOf(everywhere).map(named)).toEqual([
     'HOST embedded-issuer',
@@ -136,7 +136,7 @@ test('what is for trying, or in clear, does not start where others reach it unle
   for (const HOST of ['127.0.0.1', 'localhost', '::1']) expect(problemsOf({ HOST })).toEqual([])
 })
 
-test('keys and passwords do not leave the machine in clear unless it is named', () => {
+test('keys and passwords leave the machine unencrypted only with a named permission', () => {
   const stripe = { PAYMENTS_API_KEY: 'sk_live_1', PAYMENTS_WEBHOOK_SECRET: 'whsec_0123456789abcdef' }
   for (const [env, what] of [
     [{ IDENTITY_ISSUER: 'http://id.example' }, 'IDENTITY_ISSUER plain-http'],
@@ -163,7 +163,7 @@ test('keys and passwords do not leave the machine in clear unless it is named', 
   expect(problemsOf({ MQTT_CERT: 'c.pem' })).toEqual(['MQTT_CERT: it and MQTT_KEY must be set together'])
 })
 
-test('a database on this machine, or behind TLS, needs no permission', () => {
+test('a database on this machine or behind TLS needs no permission', () => {
   for (const place of [
     '127.0.0.1/larder',
     '[::1]/larder',
@@ -174,7 +174,7 @@ test('a database on this machine, or behind TLS, needs no permission', () => {
     expect(problemsOf({ DATABASE_URL: `postgres://u:p@${place}` })).toEqual([])
 })
 
-test('a malformed DATABASE_URL is one problem that names the setting and not the password', () => {
+test('a malformed DATABASE_URL is one problem, which names the setting and not the password', () => {
   for (const url of [
     'postgres://u:w0rd@ss/x@h/db',
     'postgres://u:w0rd@h:x/db',
@@ -186,7 +186,7 @@ test('a malformed DATABASE_URL is one problem that names the setting and not the
   }
 })
 
-test('production takes on neither play money nor an issuer that believes everybody, whatever is named', () => {
+test('production accepts neither test payments nor an issuer without checks, with any permission', () => {
   const env = {
     NODE_ENV: 'production',
     ALLOW_INSECURE: 'embedded-issuer,sandbox',
@@ -202,7 +202,7 @@ test('--help --all lists every setting', () => {
   for (const name of names) expect(cloudHelp(true)).toContain(`  ${name}\n`)
 })
 
-test('secrets are lists: the new one first, former ones after it, each of them long enough', () => {
+test('secrets are lists: the new one first, former ones after it, each of sufficient length', () => {
   const secrets = (text: string) => readCloudConfig({ MEDIA_SECRET: text })
   const [long, other] = ['m'.repeat(32), 'n'.repeat(40)]
   expect(secrets(`${long}, ${other}`)).toMatchObject({ ok: true, config: { MEDIA_SECRET: [long, other] } })

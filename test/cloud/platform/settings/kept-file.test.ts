@@ -11,7 +11,7 @@ import { emptyFolder } from '../../support/media.ts'
 const { random } = systemRuntime()
 const never = (sentence: string): void => expect.unreachable(sentence)
 
-test('the first text that is kept stays, readable by its owner alone', () => {
+test('the first stored secret stays, and only its owner can read it', () => {
   const folder = join(emptyFolder(), 'new')
   const path = join(folder, 'secret')
   expect(readKept(path)).toBeUndefined()
@@ -23,7 +23,7 @@ test('the first text that is kept stays, readable by its owner alone', () => {
   expect(readdirSync(folder)).toEqual(['secret'])
 })
 
-test('the secret of file addresses outlives a restart, and is another one elsewhere', () => {
+test('the secret of file addresses survives a restart, and differs between installations', () => {
   const folder = emptyFolder()
   const secret = keptMediaSecret(folder, random, never)
   expect(secret).toMatch(/^[0-9a-f]{64}$/)
@@ -35,7 +35,7 @@ test.each([
   ['media-secret', (folder: string, say: (sentence: string) => void) => keptMediaSecret(folder, random, say)],
   ['store-secret', (folder: string, say: (sentence: string) => void) => keptStoreSecret(folder, random, say)],
   ['identity-key.json', (folder: string, say: (sentence: string) => void) => keptSigningKey(folder, say)],
-])('an empty %s is no secret: another is made, and somebody hears of it', async (name, keep) => {
+])('an empty %s is replaced by a new secret, and a warning is logged', async (name, keep) => {
   const folder = emptyFolder()
   writeFileSync(join(folder, name), '', { mode: 0o644 })
   const said: string[] = []

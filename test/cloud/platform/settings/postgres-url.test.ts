@@ -78,7 +78,7 @@ test.each([
   expect(problemOf(url)).not.toMatch(/w0rd/)
 })
 
-test('parameters that mean what the service does anyway are accepted', () => {
+test('parameters with the service’s own defaults are accepted', () => {
   for (const parameter of [
     'target_session_attrs=read-write',
     'gssencmode=prefer',
@@ -100,6 +100,6 @@ test.each([
   ['postgres://u@db.example/larder?ssl=true', []],
   ['postgres://u@127.0.0.1,10.0.0.2,[::1],localhost/larder', ['10.0.0.2:5432']],
   ['postgres://u@/larder?host=/run/pg&sslmode=disable', []],
-])('hosts beyond this machine that %s may call in clear: %j', (url, hosts) => {
+])('the address %s calls these remote hosts unencrypted: %j', (url, hosts) => {
   expect(hostsInClear(postgresAddress(url))).toEqual(hosts)
 })

@@ -9,9 +9,9 @@ import { service } from '../../../support/services.ts'
 
 interface Line {
   db: CloudDatabase
-  /** What has been sent, by what arrived together. */
+  /** Sent statements, one text per packet. */
   sent: string[]
-  /** From now on the server does not understand this: it fails, as what is cancelled does. */
+  /** Replaces a statement by an invalid one from now on, so that it fails as if cancelled. */
   garble: (statement: 'begin' | 'rollback') => void
 }
 
@@ -28,7 +28,7 @@ const readWriteRead = (q: Queries) => [
   namesAbove(q, { id: 1 }),
 ]
 
-/** A database behind a line that is listened in to. */
+/** A database behind a recorded connection. */
 async function open(): Promise<Line> {
   const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, systemRuntime())
   const url = new URL(database.url)
@@ -71,7 +71,7 @@ async function open(): Promise<Line> {
 
 const postgres = service('postgres')
 
-postgres('PostgreSQL: what is read first goes out with the beginning of the transaction', async () => {
+postgres('PostgreSQL: the first read of a transaction is sent together with its begin', async () => {
   const { db, sent } = await open()
   const read = await db.transact(({ q }) => q.selectFrom('owners').select('name').execute())
   expect(read).toEqual([{ name: 'One' }])
@@ -80,40 +80,40 @@ postgres('PostgreSQL: what is read first goes out with the beginning of the tran
   expect(sent[1]).toContain('commit')
 })
 
-postgres('PostgreSQL: what writes, and all behind it, goes out when the transaction has begun', async () => {
-  const { db, sent } = await open()
-  await db.transact(({ q }) => Promise.all(readWriteRead(q)))
-  expect(sent.map((text) => text.match(/begin|select|update|commit/g))).toEqual([
-    ['begin', 'select'],
-    ['update', 'select'],
-    ['commit'],
-  ])
-})
-
 postgres(
-  'PostgreSQL: a transaction that the server has not begun reads nothing and writes nothing',
+  'PostgreSQL: the first write and all later statements are sent after the transaction has begun',
   async () => {
-    const { db, sent, garble } = await open()
-    garble('begin')
-    const told: string[] = []
-    const failed = db.transact(async ({ q }) => {
-      for (const { status } of await Promise.allSettled(readWriteRead(q))) told.push(status)
-      return rename(q, { name: 'Three' })
-    })
-    await expect(failed).rejects.toThrow('syntax error')
-    expect(told).toEqual(['rejected', 'rejected', 'rejected'])
-    const writing = db.transact(({ q }) => rename(q, { name: 'Two' }))
-    await expect(writing).rejects.toThrow('syntax error')
-    const leaving = db.transact(() => Promise.reject(new Error('left')))
-    await expect(leaving).rejects.toThrow('left')
-    expect(sent.join('')).not.toContain('update')
-    expect(await nameOf(db.kysely, { id: 1 })).toEqual([{ name: 'One' }])
+    const { db, sent } = await open()
+    await db.transact(({ q }) => Promise.all(readWriteRead(q)))
+    expect(sent.map((text) => text.match(/begin|select|update|commit/g))).toEqual([
+      ['begin', 'select'],
+      ['update', 'select'],
+      ['commit'],
+    ])
   },
 )
 
-postgres('PostgreSQL: a connection whose transaction could not be undone is not used again', async () => {
+postgres('PostgreSQL: a transaction that failed to begin reads and writes nothing', async () => {
+  const { db, sent, garble } = await open()
+  garble('begin')
+  const told: string[] = []
+  const failed = db.transact(async ({ q }) => {
+    for (const { status } of await Promise.allSettled(readWriteRead(q))) told.push(status)
+    return rename(q, { name: 'Three' })
+  })
+  await expect(failed).rejects.toThrow('syntax error')
+  expect(told).toEqual(['rejected', 'rejected', 'rejected'])
+  const writing = db.transact(({ q }) => rename(q, { name: 'Two' }))
+  await expect(writing).rejects.toThrow('syntax error')
+  const leaving = db.transact(() => Promise.reject(new Error('left')))
+  await expect(leaving).rejects.toThrow('left')
+  expect(sent.join('')).not.toContain('update')
+  expect(await nameOf(db.kysely, { id: 1 })).toEqual([{ name: 'One' }])
+})
+
+postgres('PostgreSQL: a connection with a failed rollback is not used again', async () => {
   const { db, garble } = await open()
-  // Its single statements and its transactions share connections.
+  // Single statements and transactions of this database share connections.
   const background = db.for('background')
   garble('rollback')
   const leaving = background.transact(async ({ q }) => {

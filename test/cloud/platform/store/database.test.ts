@@ -5,7 +5,7 @@ import { isOutage } from '../../../../cloud/platform/store/outage.ts'
 import { onEachDatabase } from '../../support/database.ts'
 
 onEachDatabase('the cloud store', (open) => {
-  test('effects run after the commit, in order, and not at all where the work was rolled back', async () => {
+  test('effects run after the commit, in order, and never after a rollback', async () => {
     const seen: string[] = []
     const db = await open({ checkpoint: (point) => void seen.push(point) })
     await db.transact(async (tx) => {
@@ -25,7 +25,7 @@ onEachDatabase('the cloud store', (open) => {
     expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([{ name: 'A' }])
   })
 
-  test('a crash before the commit leaves nothing, one after it everything but the effects', async () => {
+  test('a crash before the commit leaves nothing, and a crash after it loses only the effects', async () => {
     let dieAt = 'db.before-commit'
     const db = await open({
       checkpoint: (point) => {
@@ -45,7 +45,7 @@ onEachDatabase('the cloud store', (open) => {
     expect(effects).toBe(0)
   })
 
-  test('what is derived comes last, once for each name, and not where its part was undone', async () => {
+  test('work before the commit runs last, once per name, and not for a part that was rolled back', async () => {
     const seen: string[] = []
     const db = await open({ checkpoint: (point) => void seen.push(point) })
     await db.transact(async (tx) => {
@@ -73,7 +73,7 @@ onEachDatabase('the cloud store', (open) => {
     expect(await db.kysely.selectFrom('owners').select('name').execute()).toHaveLength(2)
   })
 
-  test('a savepoint undoes its part alone, with its effects', async () => {
+  test('a savepoint rolls back only its part, with its effects', async () => {
     const db = await open()
     const effects: string[] = []
     await db.transact(async (tx) => {
@@ -90,14 +90,14 @@ onEachDatabase('the cloud store', (open) => {
     expect(effects).toEqual(['A'])
   })
 
-  test('two transactions that deadlock both succeed in the end', async () => {
+  test('two deadlocked transactions both succeed in the end', async () => {
     const db = await open()
     await db.kysely
       .insertInto('owners')
       .values([{ name: '1' }, { name: '2' }])
       .execute()
     const attempts = [0, 0]
-    // Each holds its first row before either asks for its second.
+    // Both hold their first row before either asks for its second.
     let arrived = 0
     let release = (): void => {}
     const bothArrived = new Promise<void>((resolve) => (release = resolve))
@@ -118,7 +118,7 @@ onEachDatabase('the cloud store', (open) => {
     await Promise.all([swap(1, 2, 0), swap(2, 1, 1)])
     const names = await db.kysely.selectFrom('owners').select('name').orderBy('id').execute()
     expect(names.every(({ name }) => name.length === 3)).toBe(true)
-    // Of two that hold what the other needs one is ended, or both, where the server is slow to look.
+    // The server ends one of the two transactions, or both if its check is slow.
     expect(attempts[0]! + attempts[1]!).toBeGreaterThanOrEqual(db.kind === 'postgres' ? 3 : 2)
   })
 
@@ -140,7 +140,7 @@ onEachDatabase('the cloud store', (open) => {
     expect(row).toEqual({ sum: 2 * at, count: 2, max: at })
   })
 
-  test('a unique violation is known as one', async () => {
+  test('a unique violation is recognised', async () => {
     const db = await open()
     const key = { credential: 'c', key: 'k', fingerprint: '', status: null, headers: null, body: null }
     const insert = () =>
@@ -154,11 +154,11 @@ onEachDatabase('the cloud store', (open) => {
     expect(isUniqueViolation(new Error('other'))).toBe(false)
   })
 
-  test('what has undone a transaction is what its caller hears', async () => {
+  test('the caller gets the cause of a rollback', async () => {
     const db = await open()
     const work = db.transact(async (tx) => {
       await tx.q.insertInto('owners').values({ name: 'A' }).execute()
-      // As SQLite does by itself on a full disk.
+      // SQLite rolls back like this on a full disk.
       await sql`rollback`.execute(tx.q)
       throw new Error('database or disk is full')
     })
@@ -173,14 +173,14 @@ onEachDatabase('the cloud store', (open) => {
     expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([])
   })
 
-  test('a connection that is ended under a transaction fails that call alone', async () => {
+  test('a connection that closes during a transaction fails only that call', async () => {
     const db = await open()
     if (db.kind !== 'postgres') return
     const work = db.transact(async (tx) => {
       const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx.q)
       await tx.q.insertInto('owners').values({ name: 'A' }).execute()
       await sql`select pg_terminate_backend(${rows[0]!.pid})`.execute(db.kysely)
-      // The caller waits for something else when the connection ends.
+      // The caller waits for something else when the connection closes.
       await new Promise((resolve) => setTimeout(resolve, 100))
       await tx.q.insertInto('owners').values({ name: 'B' }).execute()
     })

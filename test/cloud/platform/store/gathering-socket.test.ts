@@ -22,7 +22,7 @@ afterEach(() => {
   server.close()
 })
 
-test('what is written in one turn leaves at once, in its order', async () => {
+test('data written in one turn is sent at once, in order', async () => {
   const calls = [vi.spyOn(socket, '_write'), vi.spyOn(socket, '_writev')]
   const count = () => calls.reduce((sum, { mock }) => sum + mock.calls.length, 0)
   for (const word of ['begin;', 'lock;', 'read;']) socket.write(word)
@@ -35,7 +35,7 @@ test('what is written in one turn leaves at once, in its order', async () => {
   expect(await received).toBe('begin;lock;read;commit;')
 })
 
-test('what was written in the turn in which it is ended is not lost', async () => {
+test('data written in the last turn before the end is not lost', async () => {
   socket.write('terminate')
   socket.end()
   expect(await received).toBe('terminate')

@@ -11,7 +11,7 @@ import { statement } from '../../../../cloud/platform/store/statement.ts'
 let folder: string
 let run: string[]
 let db: CloudDatabase
-/** Another process, which sees what is committed. */
+/** Another process, which sees committed data. */
 let other: InstanceType<typeof Sqlite>
 
 async function open(options: SqliteOptions = {}): Promise<void> {
@@ -42,7 +42,7 @@ const committed = () => other.prepare('select name from owners order by id').plu
 const commits = () => run.filter((text) => text === 'commit').length
 const letters = Array.from('abcdefghij')
 
-test('transactions that come at once are committed together, and none has ended before that', async () => {
+test('simultaneous transactions are committed together, and none ends before the commit', async () => {
   await open()
   const seen: unknown[] = []
   await Promise.all(letters.map((name) => add(name).then(() => seen.push(committed()))))
@@ -50,7 +50,7 @@ test('transactions that come at once are committed together, and none has ended 
   expect(seen).toEqual(letters.map(() => letters))
 })
 
-test('one commit takes in so many and no more', async () => {
+test('one commit contains at most the configured number of transactions', async () => {
   await open({ grouped: 4 })
   await Promise.all(letters.map((name) => add(name)))
   expect([commits(), committed()]).toEqual([3, letters])
@@ -59,7 +59,7 @@ test('one commit takes in so many and no more', async () => {
   expect(commits()).toBe(letters.length)
 })
 
-test('one that fails is undone alone', async () => {
+test('a failed transaction in a group is rolled back alone', async () => {
   await open()
   const fail = () => Promise.reject(new Error('no'))
   for (const failing of letters) {
@@ -74,7 +74,7 @@ test('one that fails is undone alone', async () => {
   }
 })
 
-test('what is read outside of a transaction is durable', async () => {
+test('data read outside of a transaction is durable', async () => {
   await open()
   const seen: unknown[] = []
   const read = async () => {
@@ -90,9 +90,9 @@ test('what is read outside of a transaction is durable', async () => {
   ])
 })
 
-test('where the whole transaction is undone, all that have joined it have failed, and the next goes on', async () => {
+test('a rollback of the whole group fails all its transactions, and the next one succeeds', async () => {
   await open()
-  // As on a full disk: SQLite leaves the transaction as it leaves the statement.
+  // Like a full disk: SQLite ends the transaction together with the statement.
   const undo = () =>
     db.transact(
       async (tx) =>
@@ -105,7 +105,7 @@ test('where the whole transaction is undone, all that have joined it have failed
   expect(committed()).toEqual(['c'])
 })
 
-test('of a transaction that is undone as a whole what was asked at once is not written either', async () => {
+test('a rollback of the whole group also discards simultaneous statements', async () => {
   await open()
   await add('a')
   const insert = statement((q, { name }: { name: string }) => q.insertInto('owners').values({ name }))
@@ -115,7 +115,7 @@ test('of a transaction that is undone as a whole what was asked at once is not w
   expect(committed()).toEqual(['a'])
 })
 
-test('where the commit fails, all have failed', async () => {
+test('a failed commit fails all transactions of the group', async () => {
   await open()
   await sql`create table guarded (owner integer references owners (id) deferrable initially deferred)`.execute(
     db.kysely,
@@ -128,7 +128,7 @@ test('where the commit fails, all have failed', async () => {
   expect(committed()).toEqual(['c'])
 })
 
-test('where the commit fails and cannot be undone at once either, the next goes on', async () => {
+test('after a failed commit that cannot be rolled back at once, the next transaction succeeds', async () => {
   await open()
   const file = join(folder, 'larder.sqlite')
   await db.close()
@@ -150,14 +150,14 @@ test('where the commit fails and cannot be undone at once either, the next goes 
   expect(committed()).toEqual(['c', 'd'])
 })
 
-test('of a file, whatever has ended is durable, and what has not is not seen', async () => {
+test('ended transactions of a file are durable, and other transactions are invisible', async () => {
   await open()
   await db.close()
   db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}`, grouped: 3, isBusy: true })
   const names = () => db.kysely.selectFrom('owners').select('name').orderBy('id').execute()
   const ends: string[] = []
   const work = Array.from({ length: 60 }, async (_, n) => {
-    // Requests come while others are being served, and between.
+    // Requests arrive during others, and between them.
     for (let turn = 0; turn < n % 7; turn++) await new Promise((resolve) => setImmediate(resolve))
     const name = `owner ${n}`
     if (n % 4 === 0) await db.kysely.insertInto('owners').values({ name }).execute()
@@ -176,7 +176,7 @@ test('of a file, whatever has ended is durable, and what has not is not seen', a
   expect(ends).toHaveLength(45)
 })
 
-test('the log is written to the database after so many pages, and begun anew', async () => {
+test('the log is written to the database after a number of pages, and restarted', async () => {
   const PAGE_BYTES = 4096
   const logPages = () => statSync(join(folder, 'larder.sqlite-wal')).size / PAGE_BYTES
   await open({ checkpointPages: 20 })

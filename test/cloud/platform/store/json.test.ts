@@ -7,7 +7,7 @@ import { jsonOf } from '../../../../cloud/platform/store/json.ts'
 import { onEachDatabase } from '../../support/database.ts'
 
 onEachDatabase('JSON that a database writes', (open) => {
-  test('says what JavaScript would of any text, number, boolean, nothing and instant', async () => {
+  test('the database writes any text, number, boolean, null and instant as JavaScript does', async () => {
     const { kysely: q } = await open()
     const json = jsonOf(q)
     // PostgreSQL stores no NUL.
@@ -49,7 +49,7 @@ onEachDatabase('JSON that a database writes', (open) => {
     )
   })
 
-  test('a markdown is rounded by the database as by us', async () => {
+  test('the database rounds a markdown as the service does', async () => {
     const { kysely: q } = await open()
     for (const [original, markdown] of [
       [199, 0],

@@ -12,8 +12,8 @@ import { schemaOf } from '../../support/schema-of.ts'
 import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
 
 /**
- * What the first migration of the first release made. Nothing has been released: from the first release on, this is the
- * text that `schemaStatements` gave then, kept beside this test.
+ * The statements of the first migration of the first release. No version has been released. From the first
+ * release on, this is the output of `schemaStatements` at that time, stored beside this test.
  */
 const releasedStatements = (kind: DatabaseKind): string[] => schemaStatements(kind)
 
@@ -32,7 +32,7 @@ onEachDatabase('migrations', (open) => {
   const applied = async ({ kysely }: CloudDatabase) =>
     (await sql<{ name: string }>`select name from kysely_migration order by name`.execute(kysely)).rows
 
-  test('a database of the first release, brought up to date, has the schema that is declared', async () => {
+  test('an upgraded database of the first release has the declared schema', async () => {
     const db = await openWithoutTables()
     await migrate(db.kysely, db.kind, { first: releasedStatements(db.kind), numbered: [] })
     await db.migrate()
@@ -42,7 +42,7 @@ onEachDatabase('migrations', (open) => {
     expect(upgraded).toEqual({ schema: await schemaOf(fresh), migrations: await applied(fresh) })
   })
 
-  test('a later migration changes the tables of an older version; new ones are made as declared', async () => {
+  test('a later migration changes the tables of an older version, and new tables are created as declared', async () => {
     const nicknames = {
       name: '0002-nicknames',
       statements: () => ['alter table owners add column nickname text'],
@@ -61,7 +61,7 @@ onEachDatabase('migrations', (open) => {
     expect({ schema: await schemaOf(fresh), migrations: await applied(fresh) }).toEqual(upgraded)
   })
 
-  test('software that is older than the database is refused, in words, and changes nothing', async () => {
+  test('software older than the database is refused with a sentence, and changes nothing', async () => {
     const db = await openWithoutTables()
     const statements = () => ['alter table owners add column nickname text']
     await migrate(db.kysely, db.kind, { numbered: [{ name: '0002-nicknames', statements }] })
@@ -72,7 +72,7 @@ onEachDatabase('migrations', (open) => {
     expect({ schema: await schemaOf(db), migrations: await applied(db) }).toEqual(newer)
   })
 
-  test('a migration that fails leaves the schema as it was', async () => {
+  test('a failed migration leaves the schema unchanged', async () => {
     const db = await openWithoutTables()
     await db.migrate()
     const before = { schema: await schemaOf(db), migrations: await applied(db) }
@@ -98,7 +98,7 @@ onEachDatabase('migrations', (open) => {
   const addIndex = (db: CloudDatabase) =>
     migrate(db.kysely, db.kind, { declared: searchable, numbered: [byName] })
 
-  test('an index that is made while others write is as declared, also in a new database; it is made once, and not again when it is declared no more', async () => {
+  test('an index created during writes is as declared, also in a new database; it is created once, and not again after its removal', async () => {
     const old = await openWithoutTables()
     await old.migrate()
     for (let start = 0; start < 2; start += 1) await addIndex(old)
@@ -113,12 +113,12 @@ onEachDatabase('migrations', (open) => {
     expect(await schemaOf(fresh)).toEqual(upgraded)
   })
 
-  test('PostgreSQL: writers go on while a large index is made, and one that was interrupted is finished at the next start', async () => {
+  test('PostgreSQL: writes continue while a large index is created, and an interrupted index is completed at the next start', async () => {
     const db = await openWithoutTables()
     if (db.kind !== 'postgres') return
     await db.migrate()
     const addOwner = (q: Queries, name: string) => q.insertInto('owners').values({ name }).execute()
-    // An index waits for whoever has begun to write; writers that come meanwhile must not wait for the index.
+    // An index waits for open writing transactions; later writers must not wait for the index.
     let commit = (): void => {}
     let slow: Promise<void> | undefined
     const begun = new Promise<void>((isBegun) => {
@@ -136,7 +136,7 @@ onEachDatabase('migrations', (open) => {
         where datname = current_database() and query like 'create index concurrently%'`.execute(db.kysely)
     await expect.poll(async () => (await makers()).rows.length).toBe(1)
     await addOwner(db.kysely, 'quick')
-    // Another process does not wait for it either.
+    // Another process does not wait for the index either.
     await addIndex(db)
     await sql`select pg_terminate_backend(${(await makers()).rows[0]!.pid}::int)`.execute(db.kysely)
     await interrupted
@@ -153,11 +153,11 @@ onEachDatabase('migrations', (open) => {
   })
 })
 
-test('SQLite: killed between any two statements of the first migration, it opens again and makes the schema', async () => {
+test('SQLite: after a kill between any two statements of the first migration, the next start creates the schema', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-migrate-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const path = join(folder, 'larder.sqlite')
-  // What a kill would leave in the files, before each statement; most leave the same.
+  // The files as a kill before each statement would leave them; most are equal.
   const images = new Map<string, string>()
   let points = 0
   const image = (): void => {

@@ -18,7 +18,7 @@ import { hubRow } from '../../../support/hub-row.ts'
 import { testApp } from '../../support/app.ts'
 import { emptySqlite } from '../../support/database.ts'
 
-/** Each waits as long as a test likes to. */
+/** Limits that are short enough for a test. */
 const short: PoolLimits = { connections: 2, waitMs: 1000, lockMs: 700, statementMs: 2000 }
 const pools = { reads: short, writes: short, gateway: short, background: short }
 
@@ -33,13 +33,13 @@ async function onPostgres(): Promise<CloudDatabase> {
 }
 
 service('postgres')(
-  'PostgreSQL: connections of one use that all hang are in nobody else’s way, and nobody waits without end',
+  'PostgreSQL: hanging connections of one use do not block other uses, and no call waits without end',
   async () => {
     const db = await onPostgres()
     const hang = (q: Queries) =>
       sql`select pg_sleep(60)`.execute(q).catch((error: unknown) => outageInWords(error)?.sentence)
     const [first, second, third] = await Promise.all([1, 2, 3].map(() => hang(db.kysely)))
-    // Two have the connections of reads, the third is given none in time.
+    // Two calls have the read connections, and the third gets none in time.
     expect(first).toContain('does not answer in time')
     expect([second, third]).toEqual([first, first])
     expect(db.connections()['reads']).toMatchObject({ size: 2, waiting: 0, refused: 1 })
@@ -58,28 +58,25 @@ service('postgres')(
   },
 )
 
-service('postgres')(
-  'PostgreSQL: what somebody has locked is waited for no longer than the setting says',
-  async () => {
-    const db = await onPostgres()
-    await db.migrate()
-    await db.kysely.insertInto('owners').values({ name: 'A' }).execute()
-    const rename = (name: string) => (tx: Tx) => tx.q.updateTable('owners').set({ name }).execute()
-    let outcome: unknown
-    await db.transact(async (tx) => {
-      await rename('B')(tx)
-      outcome = await db
-        .for('gateway')
-        .transact(rename('C'))
-        .catch((error: unknown) => outageInWords(error)?.sentence)
-    })
-    expect(outcome).toContain('locked')
-    expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([{ name: 'B' }])
-  },
-)
+service('postgres')('PostgreSQL: a call waits for a lock no longer than the setting allows', async () => {
+  const db = await onPostgres()
+  await db.migrate()
+  await db.kysely.insertInto('owners').values({ name: 'A' }).execute()
+  const rename = (name: string) => (tx: Tx) => tx.q.updateTable('owners').set({ name }).execute()
+  let outcome: unknown
+  await db.transact(async (tx) => {
+    await rename('B')(tx)
+    outcome = await db
+      .for('gateway')
+      .transact(rename('C'))
+      .catch((error: unknown) => outageInWords(error)?.sentence)
+  })
+  expect(outcome).toContain('locked')
+  expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([{ name: 'B' }])
+})
 
 service('postgres')(
-  'PostgreSQL: of what a transaction asks at once, it fails for the reason of what failed first',
+  'PostgreSQL: simultaneous statements of a transaction fail with the error of the first failed one',
   async () => {
     const db = await onPostgres()
     await db.migrate()
@@ -97,7 +94,7 @@ service('postgres')(
         .transact(async (other) => {
           const enqueued = enqueueOne(other)
           enqueued.catch(() => {})
-          // This process is busy until the server has answered all of it.
+          // The process is busy until the server has answered all statements.
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * short.lockMs)
           await enqueued
         })
@@ -122,7 +119,7 @@ test.each([
   ['57P01', 'terminating connection', 'the database is out of reach'],
   ['23505', 'duplicate key', undefined],
   [undefined, 'a fault of ours', undefined],
-])('%s %s is told in one sentence: %s', (code, message, sentence) => {
+])('the database error %s %s is described in one sentence: %s', (code, message, sentence) => {
   const error = Object.assign(new Error(message), code !== undefined && { code })
   const words = outageInWords(error)
   if (sentence === undefined) expect(words).toBeUndefined()
@@ -130,7 +127,7 @@ test.each([
 })
 
 service('postgres')(
-  'PostgreSQL: a transaction of which a statement has failed is not told to be done, whoever kept that to himself',
+  'PostgreSQL: a transaction with a failed statement is never reported as done, even if the error was ignored',
   async () => {
     const db = await onPostgres()
     await sql`create table kept (n int)`.execute(db.kysely)
@@ -143,7 +140,7 @@ service('postgres')(
   },
 )
 
-test('a disk that is full is told in one sentence by whoever needed it, and what only reads is served', async () => {
+test('a full disk is described in one sentence to a writing call, and reading calls are served', async () => {
   const sqlite = await emptySqlite()
   const db = openDatabase({ url: 'sqlite::memory:', sqlite })
   const lines: unknown[] = []

@@ -14,9 +14,9 @@ import { onEachDatabase } from '../../support/database.ts'
 import { schemaOf } from '../../support/schema-of.ts'
 
 /**
- * The digest of the statements that make the schema, for each kind of database. No version has been released: after a
- * change of a table, copy the digests that this test prints. From the first release on, a change needs a numbered migration
- * and a new line here; a released line never changes.
+ * The digest of the statements that create the schema, for each kind of database. No version has been
+ * released: after a change of a table, copy the digests that this test prints. From the first release on, a
+ * change needs a numbered migration and a new line here, and a released line never changes.
  */
 const pinned: Record<string, Record<CloudDatabase['kind'], string>> = {
   '0001-first': { sqlite: 'b7d63501f7b95465', postgres: '04aa29cd40ca6086' },
@@ -43,7 +43,7 @@ onEachDatabase('the comparison of schemas', (open) => {
   }
   const run = (db: CloudDatabase, statement: string) => sql.raw(statement).execute(db.kysely)
 
-  /** The sentence that the operator reads, and whether the database is as it was. */
+  /** The operator's message, and whether the database is unchanged. */
   async function refusalOf(
     db: CloudDatabase,
   ): Promise<{ sentence: string | undefined; isUnchanged: boolean }> {
@@ -55,7 +55,7 @@ onEachDatabase('the comparison of schemas', (open) => {
     return { sentence, isUnchanged: JSON.stringify(before) === JSON.stringify(await schemaOf(db)) }
   }
 
-  test('a database that this build made is accepted at each start', async () => {
+  test('a database of this build is accepted at each start', async () => {
     const db = await openWithoutTables()
     for (let start = 0; start < 3; start += 1) await db.migrate()
   })
@@ -67,19 +67,22 @@ onEachDatabase('the comparison of schemas', (open) => {
     ['an index that was removed', 'drop index alarms_by_age', 'alarms'],
     ['an index that was added', 'create unique index one_name on owners (name)', 'owners'],
     ['a table that was removed', 'drop table installation', 'installation'],
-  ])('%s by hand ends the start with a sentence that names the table', async (_, statement, table) => {
-    const db = await openWithoutTables()
-    await db.migrate()
-    await run(db, statement)
-    const { sentence, isUnchanged } = await refusalOf(db)
-    expect(sentence).toMatch(
-      /^DATABASE_URL: \/data\/larder\.sqlite cannot be used: somebody has changed its table/,
-    )
-    expect(sentence).toContain(table)
-    expect(isUnchanged).toBe(true)
-  })
+  ])(
+    'a schema with %s by hand ends the start with a sentence that names the table',
+    async (_, statement, table) => {
+      const db = await openWithoutTables()
+      await db.migrate()
+      await run(db, statement)
+      const { sentence, isUnchanged } = await refusalOf(db)
+      expect(sentence).toMatch(
+        /^DATABASE_URL: \/data\/larder\.sqlite cannot be used: somebody has changed its table/,
+      )
+      expect(sentence).toContain(table)
+      expect(isUnchanged).toBe(true)
+    },
+  )
 
-  test('a table that does not belong to Larder does not end the start', async () => {
+  test('a table that does not belong to Larder is ignored', async () => {
     const db = await openWithoutTables()
     await db.migrate()
     await run(db, 'create table notes_of_the_operator (note text)')
@@ -105,7 +108,7 @@ onEachDatabase('the comparison of schemas', (open) => {
     expect(isUnchanged).toBe(true)
   })
 
-  test('an upgrade of a database that somebody changed by hand is refused before its first step', async () => {
+  test('an upgrade of a manually changed database is refused before its first step', async () => {
     const db = await openWithoutTables()
     await db.migrate()
     await run(db, 'alter table products rename column upc to barcode')
@@ -119,7 +122,7 @@ onEachDatabase('the comparison of schemas', (open) => {
   })
 })
 
-test('a SQLite file that is refused keeps each byte, also the log that a killed build left beside it', async () => {
+test('a refused SQLite file is not changed, nor is the log of a killed build beside it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-schema-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const url = `sqlite:${join(folder, 'larder.sqlite')}`
@@ -135,7 +138,7 @@ test('a SQLite file that is refused keeps each byte, also the log that a killed 
           .update(readFileSync(join(folder, name)))
           .digest('hex'),
       ])
-  // The build that made it still has it open, so the change is in the log alone.
+  // The build that made it still has it open, so the change is only in the log.
   const before = digests()
   expect(before).toHaveLength(2)
   expect(() => openDatabase({ url })).toThrow('owners')

@@ -17,14 +17,14 @@ import { openShop } from '../../support/shop.ts'
 const { random } = systemRuntime()
 const SECRET = 's'.repeat(32)
 
-test('what is sealed is opened by every process with the same secret, for the same purpose', () => {
+test('a sealed value can be opened by every process with the same secret, for the same purpose', () => {
   const sealed = createSealer(SECRET, random).seal('push token', 'of a phone')
   expect(createSealer(SECRET, random).open('push token', sealed)).toBe('of a phone')
   expect(sealed).not.toContain('phone')
   expect(createSealer(SECRET, random).seal('push token', 'of a phone')).not.toBe(sealed)
 })
 
-test('what was sealed by another secret, for another purpose, or changed since, is refused with the setting that is wrong', () => {
+test('a value sealed by another secret, for another purpose, or changed since, is refused with the name of the setting', () => {
   const sealer = createSealer(SECRET, random)
   const sealed = sealer.seal('push token', 'of a phone')
   const changed = Buffer.from(sealed, 'base64')
@@ -34,7 +34,7 @@ test('what was sealed by another secret, for another purpose, or changed since, 
   expect(() => sealer.open('push token', changed.toString('base64'))).toThrow(/^STORE_SECRET: /)
 })
 
-test('the secret is made once, and kept in a file of its own', () => {
+test('the secret is created once, and stored in its own file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-seal-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const first = keptStoreSecret(folder, random, () => {})
@@ -58,7 +58,7 @@ onEachDatabase('the secret of the store', (open) => {
     expect((await openSealer(db, [first], random)).open('push token', sealed)).toBe('of a phone')
   })
 
-  test('a rotation keeps every value and digest, and the former secret ends with the first start without it', async () => {
+  test('a rotation preserves every value and digest, and the former secret ends with the first start without it', async () => {
     const db = await open()
     const before = await openSealer(db, [first], random)
     const [sealed, digest] = [before.seal('push token', 'of a phone'), before.digest('customer mark', 'ada')]
@@ -88,7 +88,7 @@ onEachDatabase('the secret of the store', (open) => {
 })
 
 onEachDatabase('the database', (open) => {
-  test('has no client secret and no push token as it is; their customer and their push service get them', async () => {
+  test('the database has no readable client secret or push token, but customers and push services get them', async () => {
     const shop = await openShop(await open())
     const { context } = shop
     const userId = await shop.customer()
@@ -112,7 +112,7 @@ onEachDatabase('the database', (open) => {
       secrets[2],
     ])
     for (const table of Object.keys(tables) as (keyof typeof tables)[]) {
-      // Another party's books.
+      // These tables are the processor's books.
       if (table.startsWith('sandbox_')) continue
       const rows = JSON.stringify(await context.db.kysely.selectFrom(table).selectAll().execute())
       for (const secret of secrets) expect([table, rows.includes(secret)]).toEqual([table, false])
@@ -127,7 +127,7 @@ onEachDatabase('the database', (open) => {
     expect(context.sealer.open('push token', push_token)).toBe('token-of-a-phone')
   })
 
-  test('a payment whose client secret another secret has sealed is paid all the same, without it', async () => {
+  test('a payment with a client secret sealed by another secret is paid without it', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })

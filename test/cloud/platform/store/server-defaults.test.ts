@@ -14,7 +14,7 @@ import { missing, service } from '../../../support/services.ts'
 const runtime = systemRuntime()
 const serverUrl = process.env['TEST_POSTGRES_URL'] ?? ''
 
-/** A database of the shared server with settings of its own. */
+/** A database on the shared server, with its own settings. */
 async function databaseWith(...settings: string[]): Promise<string> {
   const database = await createPostgresDatabase(serverUrl, runtime)
   onTestFinished(() => database.remove())
@@ -42,7 +42,7 @@ const problemOf = (url: string): Promise<string | undefined> =>
     )
 
 service('postgres')(
-  'a search_path without a schema that exists is refused in a sentence that names DATABASE_URL, by the service and by commands',
+  'a search_path without an existing schema is refused by the service and by commands, in a sentence that names DATABASE_URL',
   async () => {
     const inUrl = `${await databaseWith()}?options=-c%20search_path%3Dabsent`
     const inDatabase = await databaseWith('search_path = absent')
@@ -59,7 +59,7 @@ service('postgres')(
   },
 )
 
-service('postgres')('a session relies on no default of the server, the database or the role', async () => {
+service('postgres')('a session depends on no default of the server, the database or the role', async () => {
   const url = await databaseWith(
     `default_transaction_isolation = 'serializable'`,
     `datestyle = 'German, DMY'`,
@@ -99,7 +99,7 @@ service('postgres')('a session relies on no default of the server, the database 
 })
 
 service('postgres')(
-  'many transactions on the same rows succeed, also if serializable is the default',
+  'many transactions on the same rows succeed, even if serializable is the default',
   async () => {
     const url = await databaseWith(`default_transaction_isolation = 'serializable'`)
     const db = opened(url)
@@ -134,10 +134,10 @@ service('postgres')(
     await db.ping()
     const write = () => db.kysely.insertInto('owners').values({ name: 'A' }).execute()
     await alter(url, 'default_transaction_read_only = on')
-    // Sessions that are open keep their setting; the server ends them, as it does when it becomes a standby.
+    // Open sessions keep their setting. The server ends them, as it does when it becomes a standby.
     const end = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${new URL(url).pathname.slice(1)}'`
     await administrate(serverUrl, end)
-    // The connections of before end first.
+    // The connections opened before end first.
     await Promise.allSettled([db.ping(), write()])
     const failures = await Promise.all(
       [db.ping(), write()].map((work) => work.catch((error: unknown) => error)),
@@ -156,7 +156,7 @@ service('postgres')(
 )
 
 service('postgres')(
-  'the check of health sees a database that refuses new sessions to write, though its own session was allowed to',
+  'the health check notices a database that refuses writes in new sessions, although its own session may write',
   async () => {
     const url = await databaseWith()
     const db = opened(url)
@@ -174,36 +174,31 @@ service('postgres')(
   },
 )
 
-service('postgres')(
-  'a session that becomes read-only is dropped at the first write that it refuses',
-  async () => {
-    const url = await databaseWith()
-    const db = opened(url).for('background')
-    await db.migrate()
-    await sql`set default_transaction_read_only = on`.execute(db.kysely)
-    const write = () => db.kysely.insertInto('owners').values({ name: 'A' }).execute()
-    const refused = await write().catch((error: unknown) => error)
-    expect(isOutage(refused)).toBe(true)
-    await write()
-  },
-)
+service('postgres')('a session that becomes read-only is dropped at its first refused write', async () => {
+  const url = await databaseWith()
+  const db = opened(url).for('background')
+  await db.migrate()
+  await sql`set default_transaction_read_only = on`.execute(db.kysely)
+  const write = () => db.kysely.insertInto('owners').values({ name: 'A' }).execute()
+  const refused = await write().catch((error: unknown) => error)
+  expect(isOutage(refused)).toBe(true)
+  await write()
+})
 
-service('postgres')(
-  'of several servers the one that accepts writes is used, wherever it stands in the list',
-  async () => {
-    const writable = new URL(await databaseWith())
-    // The same name on the same server: of the second address nobody listens, the third is read-only by its options.
-    const list = `postgres://${writable.username}@127.0.0.1:1,${writable.host}${writable.pathname}?target_session_attrs=read-write`
-    const db = opened(list)
-    await db.migrate()
-    for (const use of ['requests', 'gateway', 'background'] as const)
-      await db.for(use).kysely.insertInto('owners').values({ name: use }).execute()
-    await db.ping()
-    expect(await problemOf(`postgres://u@127.0.0.1:1,127.0.0.1:2/larder`)).toMatch(
-      /^DATABASE_URL: 127\.0\.0\.1:1, 127\.0\.0\.1:2 cannot be used: .*127\.0\.0\.1:1.*; .*127\.0\.0\.1:2/,
-    )
-  },
-)
+service('postgres')('the server that accepts writes is used at any position in the list', async () => {
+  const writable = new URL(await databaseWith())
+  // One name on one server with three addresses: the second refuses connections, the third is read-only by
+  // its options.
+  const list = `postgres://${writable.username}@127.0.0.1:1,${writable.host}${writable.pathname}?target_session_attrs=read-write`
+  const db = opened(list)
+  await db.migrate()
+  for (const use of ['requests', 'gateway', 'background'] as const)
+    await db.for(use).kysely.insertInto('owners').values({ name: use }).execute()
+  await db.ping()
+  expect(await problemOf(`postgres://u@127.0.0.1:1,127.0.0.1:2/larder`)).toMatch(
+    /^DATABASE_URL: 127\.0\.0\.1:1, 127\.0\.0\.1:2 cannot be used: .*127\.0\.0\.1:1.*; .*127\.0\.0\.1:2/,
+  )
+})
 
 test.each([
   [
@@ -222,14 +217,17 @@ test.each([
     'postgres://u:p@ss@h/db',
     /^DATABASE_URL: user and password must be percent-encoded/,
   ],
-])('%s ends the start with one sentence that names DATABASE_URL', async (_what, url, sentence) => {
-  const problem = await Promise.resolve()
-    .then(() => problemOf(url))
-    .catch((error: unknown) => storeProblem(error, url))
-  expect(problem).toMatch(sentence)
-  expect(problem).toMatch(/^DATABASE_URL: /)
-  expect(problem).not.toContain('\n')
-})
+])(
+  'the start ends because of %s, with one sentence that names DATABASE_URL',
+  async (_what, url, sentence) => {
+    const problem = await Promise.resolve()
+      .then(() => problemOf(url))
+      .catch((error: unknown) => storeProblem(error, url))
+    expect(problem).toMatch(sentence)
+    expect(problem).toMatch(/^DATABASE_URL: /)
+    expect(problem).not.toContain('\n')
+  },
+)
 
 service('postgres')(
   'a missing database, a wrong role and missing rights end the start with one sentence',
@@ -251,7 +249,7 @@ service('postgres')(
   },
 )
 
-service('postgres')('a command that reads makes no tables in a database that has none', async () => {
+service('postgres')('a reading command creates no tables in an empty database', async () => {
   const url = await databaseWith()
   const read = () => runCommandLine(hubCommands(runtime), ['list'], { DATABASE_URL: url })
   expect(await read()).toMatchObject({ exitCode: 0, stdout: '[]\n' })
@@ -308,6 +306,6 @@ test.each([
   ['26000', 'prepared statement "s2" does not exist', 'out of reach'],
   ['28P01', 'password authentication failed', 'out of reach'],
   ['25P03', 'terminating connection due to idle-in-transaction timeout', 'out of reach'],
-])('an error %s that persists is an outage: calls are answered 503', (code, message, sentence) => {
+])('a persistent error %s is an outage: calls get 503', (code, message, sentence) => {
   expect(outageInWords(Object.assign(new Error(message), { code }))?.sentence).toContain(sentence)
 })

@@ -39,7 +39,7 @@ onEachDatabase('statements that are compiled once', (open) => {
     await insert(db.kysely, { id: 3, name: 'always' })
   })
 
-  test('each run has its own values', async () => {
+  test('each run of a statement has its own values', async () => {
     expect(await named(db.kysely, { name: 'one', from: 1 })).toEqual([
       { id: 1, name: 'one' },
       { id: 3, name: 'always' },
@@ -51,14 +51,14 @@ onEachDatabase('statements that are compiled once', (open) => {
     expect(await named(db.kysely, { name: 'one', from: 4 })).toEqual([])
   })
 
-  test('rows are those of each run', async () => {
+  test('each run of a statement returns its own rows', async () => {
     const one = { id: 1, name: 'first' }
     expect(await renameAll(db.kysely, { names: [one] })).toEqual([{ name: 'first' }])
     expect(await renameAll(db.kysely, { names: [] })).toEqual([])
     expect(await renameAll(db.kysely, { names: [one, { id: 2, name: 'second' }] })).toHaveLength(2)
   })
 
-  test('lists of any length are found whole', async () => {
+  test('lists of any length are found completely', async () => {
     const among = statement((q, { ids, names }: Lists) =>
       q
         .selectFrom('owners')
@@ -81,7 +81,7 @@ onEachDatabase('statements that are compiled once', (open) => {
     }
   })
 
-  test('a server keeps a few texts of a statement however long its lists are, and plans those of short ones once', async () => {
+  test('a server stores few texts of a statement for lists of any length, and plans the texts of short lists once', async () => {
     if (db.kind === 'sqlite') return
     await db.transact(async ({ q }) => {
       for (let length = 0; length <= 40; length += 1)
@@ -91,20 +91,20 @@ onEachDatabase('statements that are compiled once', (open) => {
         select custom_plans as planned, statement like '%limit %' as "isShort" from pg_prepared_statements
         where statement like '%update owners set name = r.name%'`.execute(q)
       expect(rows.length).toBeLessThan(7)
-      // Until then it has found out that planning for the very values makes no difference.
+      // By then the server has found that a plan for the exact values makes no difference.
       for (const { planned, isShort } of rows) if (isShort) expect(planned).toBeLessThan(7)
       expect(rows.some(({ isShort }) => isShort)).toBe(true)
     })
   })
 
-  test('one that names its columns runs on when its table is given another by a newer version', async () => {
+  test('a statement with named columns still works after a newer version adds a column', async () => {
     const all = statement((q) => q.selectFrom('owners').select(allOf('owners')).where('id', '=', 1))
     const before = await all(db.kysely, {})
     await sql`alter table owners add column added integer`.execute(db.kysely)
     expect(await all(db.kysely, {})).toEqual(before)
   })
 
-  test('of what is asked at once the one is held by the lock of the other', async () => {
+  test('simultaneous statements of a transaction run in order: a read waits behind the lock before it', async () => {
     const lock = statement((q, { id }: { id: number }, locks) =>
       locks.forUpdate(q.selectFrom('owners').select('id').where('id', '=', id)),
     )
@@ -123,7 +123,7 @@ onEachDatabase('statements that are compiled once', (open) => {
         isAsked()
         return (await read)[1]
       })
-      // SQLite has the other wait for all of this one.
+      // On SQLite the other transaction waits for the whole first one.
       if (first.kind === 'postgres') await asked
       await rename(first.q, { id: 2, name: 'renamed' })
       return { other }
@@ -131,7 +131,7 @@ onEachDatabase('statements that are compiled once', (open) => {
     expect(await other).toEqual([{ name: 'renamed' }])
   })
 
-  test('what goes on beside what has failed writes nothing once that is undone', async () => {
+  test('a statement beside a failed one writes nothing after the rollback', async () => {
     const writes = [
       (q: Queries, id: number) => insert(q, { id, name: 'beside' }),
       (q: Queries, id: number) => q.insertInto('owners').values({ id, name: 'beside' }).execute(),
@@ -151,12 +151,12 @@ onEachDatabase('statements that are compiled once', (open) => {
     expect(await named(db.kysely, { name: 'beside', from: 10 })).toEqual([])
   })
 
-  test('after its transaction it does not run on the connection, which is somebody else’s', async () => {
+  test('a statement after its transaction is refused, because the connection has another user', async () => {
     const { q } = await db.transact((tx) => Promise.resolve(tx))
     await expect(named(q, { name: 'one', from: 1 })).rejects.toThrow('already')
   })
 
-  test('it runs in the transaction that it is given, and is undone with it', async () => {
+  test('a statement runs in its transaction, and is rolled back with it', async () => {
     const failed = db.transact(async (tx) => {
       await insert(tx.q, { id: 4, name: 'four' })
       expect(await named(tx.q, { name: 'four', from: 4 })).toEqual([{ id: 4, name: 'four' }])
@@ -167,7 +167,7 @@ onEachDatabase('statements that are compiled once', (open) => {
   })
 })
 
-test('the values of a statement are not taken by a rest or a spread, which would hold none', async () => {
+test('a statement refuses rest and spread on its values, which would be empty', async () => {
   const db = openDatabase({ url: 'sqlite::memory:' })
   onTestFinished(() => db.close())
   const byRest = statement((q, { name, ...rest }: { name: string; from: number }) =>
@@ -176,7 +176,7 @@ test('the values of a statement are not taken by a rest or a spread, which would
   await expect(byRest(db.kysely, { name: 'one', from: 1 })).rejects.toThrow('taken by name')
 })
 
-test('columns are named: a server refuses to run on what it keeps of a statement when there is another one', async () => {
+test('a statement must name its columns, because a server refuses a prepared statement after a new column', async () => {
   const db = openDatabase({ url: 'sqlite::memory:' })
   onTestFinished(() => db.close())
   const everything = [
@@ -187,7 +187,7 @@ test('columns are named: a server refuses to run on what it keeps of a statement
   for (const each of everything) await expect(each(db.kysely, {})).rejects.toThrow('are named')
 })
 
-test('in a file, what is read outside a transaction is what is committed, at once and without waiting for it', async () => {
+test('SQLite files: a read outside a transaction sees committed data, and does not wait for a writer', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-statement-'))
   const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
   onTestFinished(async () => {
@@ -201,7 +201,7 @@ test('in a file, what is read outside a transaction is what is committed, at onc
   await db.transact(async (tx) => {
     await tx.q.insertInto('owners').values({ name: 'One' }).execute()
     expect(await byName(tx.q, { name: 'One' })).toEqual([{ name: 'One' }])
-    // The connection that writes is taken: this would wait for ever on it.
+    // The writing connection is taken: a read on it would wait for ever.
     expect(await byName(db.kysely, { name: 'One' })).toEqual([])
   })
   expect(await byName(db.kysely, { name: 'One' })).toEqual([{ name: 'One' }])

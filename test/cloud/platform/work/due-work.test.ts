@@ -5,7 +5,7 @@ import { done, Unavailable, WorkRunner, type WorkKinds } from '../../../../cloud
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 
-/** For a machine that has much else to do. */
+/** For a busy machine. */
 const patience = { timeout: 15_000, interval: 20 }
 
 onEachDatabase('due work', (open) => {
@@ -20,7 +20,7 @@ onEachDatabase('due work', (open) => {
   const rows = ({ context }: Shop) =>
     context.db.kysely.selectFrom('due_work').selectAll().orderBy('kind').orderBy('subject').execute()
 
-  /** A kind that writes down what it has looked at. */
+  /** A kind of work that records its runs. */
   function recorder(fails = false) {
     const seen: string[] = []
     const kind = {
@@ -32,7 +32,7 @@ onEachDatabase('due work', (open) => {
     return { seen, kind }
   }
 
-  test('is looked at when it is due, not before, and is gone when there is nothing more to do', async () => {
+  test('due work runs when it is due, not before, and is deleted when it is done', async () => {
     const { shop, context, clock } = await stage()
     const { seen, kind } = recorder()
     const runner = new WorkRunner(context, { kind })
@@ -49,7 +49,7 @@ onEachDatabase('due work', (open) => {
     expect(await rows(shop)).toEqual([])
   })
 
-  test('moves on at each look, whatever came of it', async () => {
+  test('recurring work is rescheduled after each run, whatever its result', async () => {
     const { shop, context, clock } = await stage()
     let looks = 0
     const kinds: WorkKinds = {
@@ -57,7 +57,7 @@ onEachDatabase('due work', (open) => {
         recurring: ['all'],
         look() {
           looks += 1
-          // One look asks for another one at once, and one fails.
+          // One run asks to run again at once, and one run fails.
           if (looks === 2) return Promise.resolve({ next: clock.now() })
           if (looks === 3) return Promise.reject(new Error('broken'))
           return Promise.resolve({ next: clock.now() + 3_600_000 })
@@ -80,14 +80,14 @@ onEachDatabase('due work', (open) => {
     ])
   })
 
-  test('for which it is too early is put back together, and looked at by itself where that cannot be found out', async () => {
+  test('work that is too early is rescheduled in a batch, and runs alone if the check fails', async () => {
     const { shop, context, clock, faults } = await stage()
     const { seen, kind } = recorder()
     const next = clock.now() + 5000
     let isAway = false
     const early = async (subjects: readonly string[]) => {
       if (isAway) throw new Error('away')
-      // Made due anew meanwhile: that counts, as with any other look.
+      // The work is rescheduled during the check, which counts as in any run.
       if (subjects.includes('b')) await due(context, 'kind', ['b'], 100)
       return new Map(subjects.filter((subject) => subject !== 'c').map((subject) => [subject, next]))
     }
@@ -106,7 +106,7 @@ onEachDatabase('due work', (open) => {
     expect(faults.map(String)).toEqual(['Error: away'])
   })
 
-  test('of which all has failed often is looked at: nothing is asked of none', async () => {
+  test('work that has failed often runs without the batch check', async () => {
     const { context, clock } = await stage({ workAlarmAttempts: 1 })
     const asked: string[][] = []
     const early = (subjects: readonly string[]) => {
@@ -122,18 +122,21 @@ onEachDatabase('due work', (open) => {
     expect(asked).toEqual([['a']])
   })
 
-  test.each([1, 100])('is done whatever the batch (%i): no batch is a limit', async (workBatch) => {
-    const { shop, context } = await stage({ workBatch })
-    const { seen, kind } = recorder()
-    const subjects = Array.from({ length: 250 }, (_, index) => `s${index}`)
-    await due(context, 'kind', subjects)
-    await new WorkRunner(context, { kind }).drain()
-    expect(seen).toHaveLength(250)
-    expect(new Set(seen)).toEqual(new Set(subjects))
-    expect(await rows(shop)).toEqual([])
-  })
+  test.each([1, 100])(
+    'all due work is done with a batch of %i, because no batch is a limit',
+    async (workBatch) => {
+      const { shop, context } = await stage({ workBatch })
+      const { seen, kind } = recorder()
+      const subjects = Array.from({ length: 250 }, (_, index) => `s${index}`)
+      await due(context, 'kind', subjects)
+      await new WorkRunner(context, { kind }).drain()
+      expect(seen).toHaveLength(250)
+      expect(new Set(seen)).toEqual(new Set(subjects))
+      expect(await rows(shop)).toEqual([])
+    },
+  )
 
-  test('that a process has claimed and not begun when it is told to stop is the next one’s at once', async () => {
+  test('claimed work that was not started is released at the stop of its process', async () => {
     const { shop, context } = await stage({ workConcurrency: 1 })
     await due(context, 'kind', ['a', 'b'])
     await context.db.kysely.updateTable('due_work').set({ attempts: 3, last_error: 'away' }).execute()
@@ -165,7 +168,7 @@ onEachDatabase('due work', (open) => {
     expect(seen).toEqual(['b'])
   })
 
-  test('that waits for its turn in a batch is no other process’s meanwhile, however long the batch takes', async () => {
+  test('claimed work that waits for its turn stays claimed, however long its batch takes', async () => {
     const { shop, context, clock } = await stage({ workConcurrency: 1, workBatch: 3 })
     await due(context, 'kind', ['a', 'b', 'c'])
     const begun: string[] = []
@@ -195,7 +198,7 @@ onEachDatabase('due work', (open) => {
     expect(await rows(shop)).toEqual([])
   })
 
-  test('is made due of a whole fleet at once, and again, whatever a statement takes', async () => {
+  test('work of a whole fleet can be scheduled at once and again, beyond the limits of a statement', async () => {
     const { shop, context, clock } = await stage()
     const fleet = Array.from({ length: 12_000 }, (_, index) => `hub-${index}`)
     await due(context, 'kind', fleet)
@@ -205,7 +208,7 @@ onEachDatabase('due work', (open) => {
     expect(new Set(waiting.map(({ due_at }) => due_at))).toEqual(new Set([clock.now() + 1000]))
   })
 
-  test('is done, what recurs too, although the database was away when the process started', async () => {
+  test('due and recurring work is done although the database was down at the start', async () => {
     const { context, clock, faults } = await stage()
     const { db } = context
     const { seen, kind } = recorder()
@@ -228,7 +231,7 @@ onEachDatabase('due work', (open) => {
     await runner.stop()
   })
 
-  test('of one kind does not wait for a look of another one that never ends', async () => {
+  test('work of one kind does not wait for an endless run of another kind', async () => {
     const { context, clock } = await stage()
     const { seen, kind } = recorder()
     const runner = new WorkRunner(context, { stuck: { look: () => new Promise(() => {}) }, kind })
@@ -243,7 +246,7 @@ onEachDatabase('due work', (open) => {
       .toEqual(['y'])
   })
 
-  test('that fails is put off ever longer, with what went wrong; after the last attempt it is left for a person', async () => {
+  test('failing work is retried with growing pauses and its error, and is left to a person after the last attempt', async () => {
     const { shop, context, faults, clock } = await stage()
     const { seen, kind } = recorder(true)
     const limited = { ...kind, attempts: 3, backoff: { firstMs: 1000, maxMs: 60_000 } }
@@ -264,13 +267,13 @@ onEachDatabase('due work', (open) => {
     clock.advance(24 * 3_600_000)
     await runner.drain()
     expect([seen.length, faults.length]).toEqual([3, 3])
-    // Made due anew it begins anew.
+    // Rescheduling starts the work again.
     await due(context, 'limited', ['x'])
     await runner.drain()
     expect(await rows(shop)).toMatchObject([{ attempts: 1 }])
   })
 
-  test('that the outside world does not take now is no fault, and waits', async () => {
+  test('an unavailable external service is no fault, and its work waits', async () => {
     const { shop, context, faults } = await stage()
     const kinds: WorkKinds = { kind: { look: () => Promise.reject(new Unavailable('no answer')) } }
     await due(context, 'kind', ['x'])
@@ -279,7 +282,7 @@ onEachDatabase('due work', (open) => {
     expect(await rows(shop)).toMatchObject([{ attempts: 1, last_error: 'no answer' }])
   })
 
-  test('that is made due while its handler runs is looked at once more', async () => {
+  test('work that is scheduled during its run runs once more', async () => {
     const { shop, context } = await stage()
     const seen: string[] = []
     const kinds: WorkKinds = {
@@ -297,7 +300,7 @@ onEachDatabase('due work', (open) => {
     expect(await rows(shop)).toEqual([])
   })
 
-  test('is claimed by one process of several', async () => {
+  test('due work is claimed by one of several processes', async () => {
     const { context } = await stage({ workBatch: 7 })
     const { seen, kind } = recorder()
     const subjects = Array.from({ length: 60 }, (_, index) => `s${index}`)
@@ -307,7 +310,7 @@ onEachDatabase('due work', (open) => {
     expect(seen.sort()).toEqual(subjects.sort())
   })
 
-  test('whose process died is taken up when its lease ends, and not before', async () => {
+  test('the work of a dead process runs when its lease ends, and not before', async () => {
     const { shop, context, clock } = await stage({ workLeaseMs: 60_000 })
     const dead = new WorkRunner(context, { kind: { look: () => new Promise(() => {}) } })
     await due(context, 'kind', ['x'])
@@ -324,7 +327,7 @@ onEachDatabase('due work', (open) => {
     expect(seen).toEqual(['x'])
   })
 
-  test('that takes long keeps its lease', async () => {
+  test('long work keeps its lease', async () => {
     const { shop, context, clock } = await stage({ workLeaseMs: 60_000 })
     const slow = new WorkRunner(context, { kind: { look: () => new Promise(() => {}) } })
     await due(context, 'kind', ['x'])
@@ -340,7 +343,7 @@ onEachDatabase('due work', (open) => {
     expect(seen).toEqual([])
   })
 
-  test('is not there where the transaction that made it necessary was rolled back, or took it back', async () => {
+  test('work scheduled in a rolled-back transaction, or unscheduled in it, does not exist', async () => {
     const { shop, context } = await stage()
     const failing = context.db.transact(async (tx) => {
       await schedule(tx, 'kind', 'x', 0)
@@ -355,7 +358,7 @@ onEachDatabase('due work', (open) => {
     expect(await rows(shop)).toEqual([])
   })
 
-  test('is begun at once where this process has made it due, and in a while where another one has', async () => {
+  test('work scheduled by this process starts at once, and work of another process after a while', async () => {
     const { context, clock } = await stage({ workPollMs: 10_000 })
     const { seen, kind } = recorder()
     const runner = new WorkRunner(context, { kind })

@@ -15,7 +15,7 @@ import { onEachDatabase } from '../../support/database.ts'
 
 const LEASE_MS = 60_000
 
-onEachDatabase('due work that is claimed together', (open) => {
+onEachDatabase('locks of the work queue', (open) => {
   test.for([
     [
       'is released',
@@ -23,36 +23,39 @@ onEachDatabase('due work that is claimed together', (open) => {
         releaseAll(context, claimed[0]!, new Map(claimed.map(({ subject }) => [subject, 5]))),
     ],
     ['is renewed', (context: CloudContext, claimed: readonly Claimed[]) => renew(context, claimed, LEASE_MS)],
-    ['is given back', giveBack],
-  ] as const)('%s though somebody makes the same work due in another order', async ([, end]) => {
-    const runtime = stillRuntime()
-    const context = testContext(await open(), runtime)
-    const { db } = context
-    const now = runtime.clock.now()
-    const subjects = ['a', 'b', 'c']
-    await db.transact((tx) => schedule(tx, 'kind', subjects, now))
-    const claimed = await claim(context, 'kind', { batch: 3, leaseMs: LEASE_MS })
-    const { ending } = await db.transact(async (tx) => {
-      await schedule(tx, 'kind', 'c', now + 7)
-      const ended = end(context, claimed)
-      if (tx.kind === 'postgres') {
-        // Not any session that waits: the server's own workers wait for one another.
-        const holder = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx.q)
-        await vi.waitFor(async () => {
-          const waiting = await sql`select 1 from pg_stat_activity
+    ['is returned', giveBack],
+  ] as const)(
+    'due work that is claimed together %s while another transaction schedules it in another order',
+    async ([, end]) => {
+      const runtime = stillRuntime()
+      const context = testContext(await open(), runtime)
+      const { db } = context
+      const now = runtime.clock.now()
+      const subjects = ['a', 'b', 'c']
+      await db.transact((tx) => schedule(tx, 'kind', subjects, now))
+      const claimed = await claim(context, 'kind', { batch: 3, leaseMs: LEASE_MS })
+      const { ending } = await db.transact(async (tx) => {
+        await schedule(tx, 'kind', 'c', now + 7)
+        const ended = end(context, claimed)
+        if (tx.kind === 'postgres') {
+          // The holder's own session, because the server's own workers wait for one another.
+          const holder = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx.q)
+          await vi.waitFor(async () => {
+            const waiting = await sql`select 1 from pg_stat_activity
             where ${holder.rows[0]!.pid} = any (pg_blocking_pids(pid))`.execute(db.kysely)
-          expect(waiting.rows).toHaveLength(1)
-        }, 30_000)
-      }
-      await schedule(tx, 'kind', 'a', now + 7)
-      return { ending: ended }
-    })
-    await ending
-    const rows = await db.kysely
-      .selectFrom('due_work')
-      .select(['subject', 'due_at'])
-      .orderBy('subject')
-      .execute()
-    expect(rows.map(({ due_at }) => due_at === now + 7)).toEqual([true, false, true])
-  })
+            expect(waiting.rows).toHaveLength(1)
+          }, 30_000)
+        }
+        await schedule(tx, 'kind', 'a', now + 7)
+        return { ending: ended }
+      })
+      await ending
+      const rows = await db.kysely
+        .selectFrom('due_work')
+        .select(['subject', 'due_at'])
+        .orderBy('subject')
+        .execute()
+      expect(rows.map(({ due_at }) => due_at === now + 7)).toEqual([true, false, true])
+    },
+  )
 })
