@@ -45,19 +45,19 @@ onEachDatabase('alarms', (open) => {
     )
   const types = async (): Promise<string[]> => (await told()).map(([type]) => type)
 
-  test('a fact is told once, however often it is found', async () => {
+  test('a problem that is detected many times is reported once', async () => {
     for (let time = 0; time < 3; time += 1) await raise(row)
     expect(await types()).toEqual(['alarm.raised'])
     expect(await rows()).toMatchObject([{ hub_id: 1, owner_id: 1, kind: 'row_blocked', count: 1 }])
   })
 
-  test('found by several at once it is one alarm', async () => {
+  test('a problem that several processes detect at once is one alarm', async () => {
     await Promise.all(Array.from({ length: 8 }, () => raise(row)))
     expect(await rows()).toHaveLength(1)
     expect(await types()).toEqual(['alarm.raised'])
   })
 
-  test('what a person has settled ends at once, and long after that it is another incident', async () => {
+  test('an alarm that a person resolved ends at once, and a recurrence long after that is another alarm', async () => {
     await raise(row)
     await clear(row)
     expect(await types()).toEqual(['alarm.raised', 'alarm.cleared'])
@@ -67,7 +67,7 @@ onEachDatabase('alarms', (open) => {
   })
 
   test.each(alarmKindNames)(
-    'an incident of the kind %s that comes and goes 40 times is one alarm',
+    'a problem of the kind %s that comes and goes 40 times is one alarm',
     async (kind) => {
       const incident: Incident = { hubId: 1, kind, subject: 'bin 1' }
       for (let time = 0; time < 40; time += 1) {
@@ -86,7 +86,7 @@ onEachDatabase('alarms', (open) => {
     },
   )
 
-  test('an incident that comes back after somebody has acknowledged its alarm is reported once more', async () => {
+  test('a problem that returns after its alarm was acknowledged is reported once more', async () => {
     const replaced: Incident = { hubId: 1, kind: 'controller_replaced', subject: 'controller front' }
     await raise(replaced)
     const [{ id } = { id: '' }] = await rows()
@@ -105,14 +105,14 @@ onEachDatabase('alarms', (open) => {
       })
     }
 
-    test('has at most as many as the setting says, and people are told of no more', async () => {
+    test('a hub has at most the configured number of open alarms, and people are notified of no more', async () => {
       context.settings.alarmsPerHub = 20
       await flood(50)
       expect(await open()).toBe(18)
       expect(await types()).toHaveLength(18)
     })
 
-    test('still raises those of the hub as a whole, up to the limit', async () => {
+    test('a hub at its limit of alarms still raises alarms about the whole hub', async () => {
       context.settings.alarmsPerHub = 20
       await flood(50)
       for (const kind of ['hub_silent', 'store_full', 'clock_wrong'] as const)
@@ -120,7 +120,7 @@ onEachDatabase('alarms', (open) => {
       expect(await open()).toBe(20)
     })
 
-    test('takes no place from another hub, and has places again when alarms end', async () => {
+    test('the alarms of a hub take no place from another hub, and free their places when they end', async () => {
       context.settings.alarmsPerHub = 20
       await flood(50)
       await raise({ ...row, hubId: 2 })
@@ -131,7 +131,7 @@ onEachDatabase('alarms', (open) => {
     })
   })
 
-  test('incidents of two rows, of two hubs and of two kinds are alarms of their own', async () => {
+  test('problems of two rows, two hubs or two kinds are separate alarms', async () => {
     await raise(row)
     await raise({ ...row, subject: 'row 1/1/2' })
     await raise({ ...row, hubId: 2 })
@@ -140,13 +140,13 @@ onEachDatabase('alarms', (open) => {
     expect((await rows()).map(({ cleared_at }) => cleared_at === null)).toEqual([false, true, true, true])
   })
 
-  test('what was never raised cannot end', async () => {
+  test('an alarm that was never raised cannot end', async () => {
     await clear(row)
     expect(await types()).toEqual([])
   })
 
-  describe('what may come back', () => {
-    test('ends when it has been gone for a while', async () => {
+  describe('flapping alarms', () => {
+    test('a flapping alarm ends when its problem has been gone for a while', async () => {
       await raise(door)
       await clear(door)
       expect(await types()).toEqual(['alarm.raised'])
@@ -158,7 +158,7 @@ onEachDatabase('alarms', (open) => {
       expect(await types()).toHaveLength(2)
     })
 
-    test('is the same alarm where it comes back before that, and counts', async () => {
+    test('a problem that returns earlier is the same alarm, and increases its count', async () => {
       await raise(door)
       for (let time = 0; time < 5; time += 1) {
         await clear(door)
@@ -181,13 +181,13 @@ onEachDatabase('alarms', (open) => {
       const [alarm, ...others] = await rows()
       expect(others).toEqual([])
       expect(alarm!.cleared_at).not.toBeNull()
-      // Where it had ended once, people are told that it is back, and then no more before its end.
+      // After the first end people are notified once of the return, and then not before the next end.
       const isSlow = seconds * SECOND > context.settings.alarmClearMs
       const [raised, cleared] = ['alarm.raised', 'alarm.cleared']
       expect(await types()).toEqual(isSlow ? [raised, cleared, raised, cleared] : [raised, cleared])
     })
 
-    test('long after its end it is another incident', async () => {
+    test('a problem that returns long after its end is another alarm', async () => {
       await raise(door)
       await clear(door)
       await pass(context.settings.alarmClearMs)
@@ -197,7 +197,7 @@ onEachDatabase('alarms', (open) => {
     })
   })
 
-  test('what is seen now and then only ends when it was not seen for long', async () => {
+  test('an alarm that is detected only by chance ends when it was not detected for long', async () => {
     const conflict: Incident = { hubId: 1, kind: 'identity_conflict', subject: null }
     for (let time = 0; time < 20; time += 1) {
       await raise(conflict)
@@ -209,7 +209,7 @@ onEachDatabase('alarms', (open) => {
     expect(await types()).toEqual(['alarm.raised', 'alarm.cleared'])
   })
 
-  test('a hub that stays silent becomes critical, once; heard in time it does not', async () => {
+  test('the alarm of a silent hub becomes critical once, but not if the hub is heard in time', async () => {
     const silent: Incident = { hubId: 1, kind: 'hub_silent', subject: null }
     await raise(silent)
     await raise({ ...silent, hubId: 2 })
@@ -226,7 +226,7 @@ onEachDatabase('alarms', (open) => {
     ])
   })
 
-  test('one that was acknowledged stays open until its fact is over; acknowledged again nothing changes', async () => {
+  test('an acknowledged alarm stays open until its problem is resolved, and a second acknowledgement changes nothing', async () => {
     await raise(row)
     const [{ id } = { id: '' }] = await rows()
     const acknowledge = (by: string) => context.db.transact((tx) => acknowledgeAlarm(tx, context, id, by))
@@ -238,14 +238,14 @@ onEachDatabase('alarms', (open) => {
     expect(await types()).toEqual(['alarm.raised', 'alarm.acknowledged', 'alarm.cleared'])
   })
 
-  test('what has happened and cannot be undone ends when somebody has taken note of it', async () => {
+  test('the alarm of an irreversible event ends when a person acknowledges it', async () => {
     await raise({ hubId: 1, kind: 'controller_replaced', subject: 'controller front' })
     const [{ id } = { id: '' }] = await rows()
     await context.db.transact((tx) => acknowledgeAlarm(tx, context, id, 'key:a'))
     expect(await types()).toEqual(['alarm.raised', 'alarm.acknowledged', 'alarm.cleared'])
   })
 
-  test('what is known wholly is what is open: what is missing is raised, what is over ends', async () => {
+  test('a complete list of problems raises missing alarms and ends all others', async () => {
     await raise(row)
     await raise({ ...row, hubId: 2 })
     await context.db.transact((tx) =>
@@ -260,7 +260,7 @@ onEachDatabase('alarms', (open) => {
     ])
   })
 
-  test('what is rolled back is told to nobody', async () => {
+  test('an alarm of a rolled-back transaction is not published', async () => {
     const failing = context.db.transact(async (tx) => {
       await raiseAlarm(tx, context, row)
       throw new Error('undone')
@@ -272,7 +272,7 @@ onEachDatabase('alarms', (open) => {
 })
 
 onEachDatabase('the message of an alarm', (open) => {
-  test('names the product of its row or its own product, and keeps the subject as it is', async () => {
+  test('the message of an alarm names the product of its row or its own product, and the subject stays unchanged', async () => {
     const { context } = await openShop(await open())
     const { db } = context
     const raise = (raised: Raised) => db.transact((tx) => raiseAlarm(tx, context, raised))

@@ -26,7 +26,7 @@ async function list({ owner }: Service, query = ''): Promise<Page> {
 const typesOf = ({ data }: Page): string[] => data.map(({ type }) => type)
 
 onEachDatabase('events', (open) => {
-  test('an order tells of each of its moves, in their order, as its API shows it', async () => {
+  test('an order publishes each of its status changes in order, as its API shows it', async () => {
     const service = await openService(open)
     const { shop } = service
     const { id: order_id } = await shop.paidOrder({ 1: 2 })
@@ -77,7 +77,7 @@ onEachDatabase('events', (open) => {
     expect(data.at(-1)!.data).toEqual(shown.json)
   })
 
-  test('stations that a hub reports at once are told of one by one, each as it was', async () => {
+  test('status changes that a hub reports together are published one by one, each with its own state', async () => {
     const service = await openService(open)
     const { shop } = service
     const { id: order_id } = await shop.paidOrder({ 1: 1 })
@@ -93,7 +93,7 @@ onEachDatabase('events', (open) => {
     ])
   })
 
-  test('what does not commit is not told, and an entry that is undone takes its events along', async () => {
+  test('an uncommitted change publishes nothing, and a rolled-back entry removes its events', async () => {
     const service = await openService(open)
     const { context } = service.shop
     const { db } = context
@@ -122,7 +122,7 @@ onEachDatabase('events', (open) => {
     expect(typesOf(await list(service))).toEqual(['intake.changed'])
   })
 
-  test('a poller goes on from the last id; an unknown, an expired and a stranger’s cursor are refused', async () => {
+  test('a poller continues from the last id; an unknown, an expired and another owner’s cursor are refused', async () => {
     const service = await openService(open)
     const { shop, owner } = service
     const { context } = shop
@@ -172,7 +172,7 @@ onEachDatabase('events', (open) => {
     ])
   })
 
-  test('a hub tells of its presence, its devices and its intake when they change, and only then', async () => {
+  test('a hub publishes changes of its presence, devices and order intake, and nothing else', async () => {
     const service = await openService(open)
     const { shop, cloud } = service
     const { context } = shop
@@ -213,7 +213,7 @@ onEachDatabase('events', (open) => {
     expect(page.data[4]!.data).toMatchObject({ online: false, network_status: 'disconnected' })
   })
 
-  test('stock tells when it falls to the line and when it is gone, and of counts once', async () => {
+  test('stock publishes when it falls below its limit and when it is gone, and each count once', async () => {
     const service = await openService(open)
     const { shop, owner } = service
     await owner('PUT', 'hubs/product/1/update_quantity', { quantity: 3 })
@@ -249,7 +249,7 @@ onEachDatabase('events', (open) => {
     }
   })
 
-  test('every type of event has a schema of what it shows', () => {
+  test('every type of event has a schema of its data', () => {
     expect(Object.keys(eventData).toSorted()).toEqual([...eventTypes].toSorted())
   })
 })

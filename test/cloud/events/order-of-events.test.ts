@@ -14,7 +14,7 @@ const read = async (context: CloudContext, after: number) => {
 }
 
 onEachDatabase('readers of events', (open) => {
-  test('one that goes on from the last it has seen misses none, however transactions overtake one another', async () => {
+  test('a reader that continues from the last event misses none, for any overlap of transactions', async () => {
     const db = await open()
     const { context } = await openShop(db)
     const seen: string[] = []
@@ -27,7 +27,8 @@ onEachDatabase('readers of events', (open) => {
     }
     const gates: (() => void)[] = []
     const isPostgres = db.kind === 'postgres'
-    // On PostgreSQL five are written one after the other and committed in the opposite order, with a look after each.
+    // On PostgreSQL five events are written in order and committed in the opposite order, with a read after
+    // each.
     const written = Array.from({ length: 5 }, (_, index) =>
       db.transact(async (tx) => {
         appendEvent(tx, context, { type: 'hub.online', hubId: 1, data: { index } })
@@ -49,7 +50,7 @@ onEachDatabase('readers of events', (open) => {
     expect(seen.toSorted()).toEqual(rows.map(({ id }) => id).toSorted())
   })
 
-  test('what follows from a change comes after it, also where the clock of whoever wrote it is behind', async () => {
+  test('the event of a consequence comes after its cause, also if the writer’s clock is slow', async () => {
     const db = await open()
     const { context, clock } = await openShop(db)
     const append = (aheadMs: number): Promise<void> => {
@@ -69,7 +70,7 @@ onEachDatabase('readers of events', (open) => {
     expect(rows[0]!.id > rows[1]!.id).toBe(true)
   })
 
-  test('two that publish at once give each event one place', async () => {
+  test('two simultaneous publishers give each event its own position', async () => {
     const db = await open()
     const { context } = await openShop(db)
     context.settings.eventBatch = 2

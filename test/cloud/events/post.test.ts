@@ -59,11 +59,11 @@ test.each([
   ['2001::1', false],
   ['2001:db8::1', false],
   ['nonsense', false],
-])('%s is public: %s', (address, expected) => {
+])('the address %s is public: %s', (address, expected) => {
   expect(isPublic(address)).toBe(expected)
 })
 
-test('a name that has a private address is refused, and nothing is asked of it', async () => {
+test('a host name with a private address is refused, and gets no request', async () => {
   const { port, seen } = await receiver((_, response) => response.end())
   const sender = poster({ resolve: () => Promise.resolve([...elsewhere, ...local]) })
   expect(await sender.refusal(`http://rebind.example:${port}/`)).toContain('not a public address')
@@ -73,7 +73,7 @@ test('a name that has a private address is refused, and nothing is asked of it',
   expect(seen()).toBe(0)
 })
 
-test('a name that is public when it is checked and private when it is connected to is not connected to', async () => {
+test('a host name that is public at the check and private at the connection is not connected to', async () => {
   const { port, seen } = await receiver((_, response) => response.end())
   const answers = [elsewhere, local, local]
   const sender = poster({ resolve: () => Promise.resolve(answers.shift() ?? local) })
@@ -84,7 +84,7 @@ test('a name that is public when it is checked and private when it is connected 
   expect(seen()).toBe(0)
 })
 
-test('each connection resolves the name once, and goes to the address that was checked', async () => {
+test('each connection resolves the host name once, and uses the checked address', async () => {
   const { port, seen } = await receiver((_, response) => response.end())
   let asked = 0
   const sender = poster({
@@ -99,7 +99,7 @@ test('each connection resolves the name once, and goes to the address that was c
   sender.stop()
 })
 
-test('literal addresses are judged like names', async () => {
+test('literal addresses are judged like host names', async () => {
   const { port, seen } = await receiver((_, response) => response.end())
   const sender = poster()
   for (const host of [
@@ -118,7 +118,7 @@ test('literal addresses are judged like names', async () => {
   expect(seen()).toBe(0)
 })
 
-test('redirects are answers and are not followed; silence ends in time; a long answer is not read', async () => {
+test('redirects are not followed, silence times out, and a long answer is not read', async () => {
   const target = await receiver((_, response) => response.end())
   const { port } = await receiver((request, response) => {
     if (request.url === '/redirect')
@@ -126,7 +126,7 @@ test('redirects are answers and are not followed; silence ends in time; a long a
     else if (request.url === '/endless') {
       let isOpen = true
       response.writeHead(200).once('close', () => (isOpen = false))
-      // Not at once: that the other side has gone must come in between.
+      // Sent later, so that the receiver's disconnect comes in between.
       const more = (): void =>
         void (isOpen && response.write('x'.repeat(65_536), () => void setImmediate(more)))
       more()
@@ -144,7 +144,7 @@ test('redirects are answers and are not followed; silence ends in time; a long a
   expect(await ended).toBe('stopped')
 })
 
-test('in production it must be https', async () => {
+test('production requires https', async () => {
   expect(await poster({ allowHttp: false }).refusal('http://integrator.example/')).toContain('https://')
 })
 
@@ -168,7 +168,7 @@ test.each([
 })
 
 test.each(['hooks.example', 'localhost.example.com', 'xn--bcher-kva.example'])(
-  'a webhook to %s is accepted if it is public, and to any name if private addresses are allowed',
+  'a webhook to %s is accepted if it is public, and to any host if private addresses are allowed',
   async (host) => {
     const sender = poster({ resolve: () => Promise.resolve(elsewhere) })
     expect(await sender.refusal(`http://${host}/`)).toBeUndefined()

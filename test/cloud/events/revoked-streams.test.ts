@@ -8,7 +8,7 @@ import { onEachDatabase } from '../support/database.ts'
 const EVENTS = '/api/v1/owners/events/stream'
 const LOGS = '/api/v1/diag/logs/stream'
 
-/** How a credential comes to its end while its stream is open. */
+/** The end of a credential while its stream is open. */
 interface Ending {
   name: string
   prepare: (service: Service) => Promise<{

@@ -10,7 +10,7 @@ const HOUR = 3_600_000
 afterEach(() => void vi.useRealTimers())
 
 onEachDatabase('secrets of webhooks', (open) => {
-  test('each rotated secret signs until the time promised for it, and no secret is ever shown again', async () => {
+  test('each rotated secret signs until its promised time, and no secret is shown again', async () => {
     const service = await openService(open)
     const { owner, poster, shop, cloud } = service
     const { id, secret: first } = await add(service)
@@ -21,7 +21,7 @@ onEachDatabase('secrets of webhooks', (open) => {
       expect(until).toBe(new Date(shop.clock.now() + overlap_hours * HOUR).toISOString())
       secrets.push(secret!)
     }
-    /** Which of the secrets verify the next message. */
+    /** The secrets that verify the next message. */
     const verify = async () => {
       await happen(service)
       await cloud.work.drain()

@@ -45,7 +45,7 @@ const numbersOf = (messages: readonly Message[]): number[] =>
   messages.map(({ data }) => numberOf(data.data) as number)
 
 onEachDatabase('live streams', (open) => {
-  test('a reader is told of what is committed from now on, as the list has it', async () => {
+  test('a reader receives all events committed from now on, as in the list', async () => {
     const service = await openService(open)
     service.cloud.start()
     await append(service, 1)
@@ -59,7 +59,7 @@ onEachDatabase('live streams', (open) => {
     await service.cloud.stop()
   })
 
-  test('after a cut Last-Event-ID misses nothing and repeats nothing, also beyond what is in memory', async () => {
+  test('a reconnect with Last-Event-ID misses and repeats nothing, also for events that are no longer in memory', async () => {
     const service = await openService(open)
     service.shop.context.settings.eventsInMemory = 3
     service.cloud.start()
@@ -77,7 +77,7 @@ onEachDatabase('live streams', (open) => {
     expect(await again.take(1)).toEqual([])
   })
 
-  test('an id that is no longer kept begins with the oldest that is, and says so', async () => {
+  test('a Last-Event-ID that was deleted starts with the oldest event, and the stream states the gap', async () => {
     const service = await openService(open)
     await append(service, 1)
     const reader = await follow(service, { 'Last-Event-ID': 'evt_forgotten' })
@@ -86,7 +86,7 @@ onEachDatabase('live streams', (open) => {
     await reader.close()
   })
 
-  test('filters hold, and a key for other hubs or of another owner sees nothing', async () => {
+  test('filters apply, and a key for other hubs or another owner sees nothing', async () => {
     const service = await openService(open)
     service.cloud.start()
     const { kysely: q } = service.shop.context.db
@@ -101,7 +101,7 @@ onEachDatabase('live streams', (open) => {
     expect([await none.take(1), await other.take(1)]).toEqual([[], []])
   })
 
-  test('a comment keeps it alive, a reader that takes nothing is cut off, and one that is old is ended', async () => {
+  test('comments keep a stream open; a reader that takes nothing is disconnected, and an old stream ends', async () => {
     const service = await openService(open)
     const { clock, context } = service.shop
     context.settings.streamMs = 10 * 60_000
@@ -121,7 +121,7 @@ onEachDatabase('live streams', (open) => {
     await service.cloud.stop()
   })
 
-  test('a customer follows an order: at once, at each change, with its place in the queue, to its last state', async () => {
+  test('a customer’s stream of an order has its present state, each change, its place in the queue and its final state', async () => {
     const service = await openService(open)
     const { shop, cloud } = service
     cloud.start()
@@ -144,7 +144,7 @@ onEachDatabase('live streams', (open) => {
       expect(message!.id).toBe(String(order.version))
       return [order.processing_status, order.queue_position]
     }
-    /** Until it stands so. */
+    /** Waits until the order has this state. */
     const until = async (status: number, position: number | null) => {
       for (;;) {
         const [found, place] = await state()

@@ -7,7 +7,7 @@ import { add, url } from './support/endpoint.ts'
 const body = { url, event_types: ['*'], hub_ids: [] }
 
 onEachDatabase('the number of webhooks', (open) => {
-  test('the 17th webhook of an owner is refused with 409, also at the same time as the 16th; a deleted one makes room', async () => {
+  test('the 17th webhook of an owner is refused with 409, also simultaneously with the 16th, until one is deleted', async () => {
     const service = await openService(open)
     const { owner, shop } = service
     for (let n = 1; n <= 15; n += 1) await add(service)
@@ -21,7 +21,7 @@ onEachDatabase('the number of webhooks', (open) => {
     const { data } = (await owner('GET', 'webhooks?limit=100')).json as { data: { id: string }[] }
     expect(data).toHaveLength(16)
 
-    // The most that one event costs: a delivery for each webhook.
+    // The maximum cost of one event: a delivery for each webhook.
     await shop.paidOrder({ 1: 1 })
     await publish(shop.context)
     const { count } = await shop.context.db.kysely

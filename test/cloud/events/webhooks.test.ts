@@ -16,7 +16,7 @@ afterEach(() => void vi.useRealTimers())
 const deliveries = async ({ owner }: Service, { id }: { id: string }): Promise<Delivery[]> =>
   ((await owner('GET', `webhooks/${id}/deliveries?limit=100`)).json as { data: Delivery[] }).data
 
-/** Does what is due by now, and then what is due `ms` later. */
+/** Runs the work that is due now, and then the work that is due `ms` later. */
 async function after({ shop, cloud }: Service, ms: number): Promise<void> {
   shop.clock.advance(ms)
   await cloud.work.drain()
@@ -26,7 +26,7 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
 onEachDatabase('webhooks', (open) => {
-  test('an event comes as the list has it, signed as Standard Webhooks says', async () => {
+  test('a delivery contains the event of the list, signed as in Standard Webhooks', async () => {
     const service = await openService(open)
     const { shop, poster, owner } = service
     const { secret } = await add(service)
@@ -46,7 +46,7 @@ onEachDatabase('webhooks', (open) => {
     expect(() => new Webhook(secret).verify(`${sent!.body} `, { ...sent!.headers })).toThrow()
   })
 
-  test('one that is removed while events are published keeps nobody from these', async () => {
+  test('the removal of a webhook during a publication does not affect other webhooks', async () => {
     const service = await openService(open)
     const { context } = service.shop
     const { db } = context
@@ -69,7 +69,7 @@ onEachDatabase('webhooks', (open) => {
       })
     })
     const published = publish(context)
-    // SQLite has one writer at a time anyway.
+    // SQLite has only one writer at a time.
     if (db.kind === 'postgres')
       await vi.waitFor(async () => {
         const waiting = await sql`select 1 from pg_stat_activity
@@ -81,7 +81,7 @@ onEachDatabase('webhooks', (open) => {
     expect((await service.owner('GET', 'events')).json).toMatchObject({ data: [{ type: 'alarm.raised' }] })
   })
 
-  test('what is not taken comes again on its schedule, with the same id, and in the end no more', async () => {
+  test('a failed delivery is repeated on schedule with the same id, and abandoned at the end', async () => {
     const service = await openService(open)
     const { poster, shop } = service
     const endpoint = await add(service)
@@ -117,7 +117,7 @@ onEachDatabase('webhooks', (open) => {
     expect(poster.sent).toHaveLength(10)
   })
 
-  test('a failing event does not hold back the ones after it', async () => {
+  test('a failing event does not delay the events after it', async () => {
     const service = await openService(open)
     const { poster } = service
     const endpoint = await add(service)
@@ -128,7 +128,7 @@ onEachDatabase('webhooks', (open) => {
     expect(states).toEqual(['delivered', 'delivered', 'pending'])
   })
 
-  test('one that hangs, with many events waiting, holds up nothing but itself', async () => {
+  test('a webhook that hangs with many pending events delays only itself', async () => {
     const service = await openService(open)
     const { poster, shop, cloud } = service
     await add(service, { url: 'https://dead.example/' })
@@ -152,7 +152,7 @@ onEachDatabase('webhooks', (open) => {
     await stopped
   })
 
-  test('410 switches a webhook off at once, five days without success as well; a success begins them anew', async () => {
+  test('a webhook is disabled at once by 410, and after five days without success; a success resets the five days', async () => {
     const service = await openService(open)
     const { poster, owner, cloud } = service
     const gone = await add(service, { event_types: ['alarm.cleared'] })
@@ -195,7 +195,7 @@ onEachDatabase('webhooks', (open) => {
     expect((await deliveries(service, failing))[0]!.state).toBe('delivered')
   })
 
-  test('a webhook is told of the types and hubs that it asked for, and of a test whatever it asked for', async () => {
+  test('a webhook receives the types and hubs that it selected, and any test', async () => {
     const service = await openService(open)
     const { owner, poster, cloud } = service
     const endpoint = await add(service, { event_types: ['alarm.cleared'], hub_ids: [1] })
@@ -215,7 +215,7 @@ onEachDatabase('webhooks', (open) => {
     expect(data.map(({ type }) => type)).toEqual(['alarm.raised', 'alarm.cleared'])
   })
 
-  test('what failed for good is delivered when somebody asks for it, and a process that ends leaves it to the next', async () => {
+  test('an abandoned delivery is repeated on request, and a stopped process leaves it to the next one', async () => {
     const service = await openService(open)
     const { owner, poster, shop, cloud } = service
     const endpoint = await add(service)
@@ -240,7 +240,7 @@ onEachDatabase('webhooks', (open) => {
     expect(delivered!.attempts.map(({ status }) => status)).toEqual([undefined, 200])
   })
 
-  test('addresses that are private, in clear or none are refused at body.url', async () => {
+  test('an address that is private, unencrypted or invalid is refused at body.url', async () => {
     const { owner } = await openService(open)
     for (const bad of [
       'https://127.0.0.1/x',
@@ -263,7 +263,7 @@ onEachDatabase('webhooks', (open) => {
     }
   })
 
-  test('a key that is limited to hubs, and a person with a role, make and see webhooks of their hubs alone', async () => {
+  test('a key for some hubs, and a person with a role, create and see only webhooks of their hubs', async () => {
     const service = await openService(open)
     const { owner, shop, send, tokenOf } = service
     const { context } = shop
@@ -287,7 +287,7 @@ onEachDatabase('webhooks', (open) => {
     expect(data).toHaveLength(3)
   })
 
-  test('a webhook that is removed takes along what it was not told yet', async () => {
+  test('the removal of a webhook deletes its pending deliveries', async () => {
     const service = await openService(open)
     const { owner, cloud, shop } = service
     const { id } = await add(service)

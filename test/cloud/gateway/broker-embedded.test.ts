@@ -34,7 +34,7 @@ beforeAll(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   await seedHub(db, 1, digestOf('secret-1'))
   await seedHub(db, 2, digestOf('secret-2'))
-  // No minute ends here, however busy the machine is.
+  // The minute of the log does not end here, even on a busy machine.
   refusals = cloudRefusals({ log, runtime: virtualRuntime(1) })
   broker = await startEmbeddedBroker({ db, databaseUrl, log, refusals, clock, port: 0 })
   await new Promise<void>((resolve) => {
@@ -55,7 +55,7 @@ afterAll(async () => {
   await broker.close()
 })
 
-/** A client of mqtt.js; resolves with how the connection went. */
+/** A client of mqtt.js; resolves with the result of the connection. */
 function connect(options: IClientOptions): Promise<{ client: MqttClient; outcome: string }> {
   const socket = (): ReturnType<typeof connectTcp> =>
     connectTcp({ host: '127.0.0.1', port: broker.port, noDelay: true })
@@ -75,11 +75,11 @@ const closed = (client: MqttClient): Promise<void> =>
 
 const granted = (client: MqttClient, filter: string): Promise<number> =>
   new Promise((resolve) => {
-    // mqtt.js makes an error of a refusal.
+    // mqtt.js turns a refusal into an error.
     client.subscribe(filter, { qos: 1 }, (error, grants) => resolve(error ? 128 : (grants?.[0]?.qos ?? 128)))
   })
 
-test('a hub that is not known where no hub is at all: the log says once that the database may be lost', async () => {
+test('an unknown hub at a cloud without hubs is logged once: the database may be lost', async () => {
   const lost = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const empty = await startEmbeddedBroker({ db: lost, databaseUrl, log, refusals, clock, port: 0 })
   const told = () => warned.filter(({ database }) => database === '/srv/larder.sqlite')
@@ -104,27 +104,27 @@ test('a hub that is not known where no hub is at all: the log says once that the
   expect(told()).toHaveLength(1)
 })
 
-describe('who may connect', () => {
-  test('a hub with its password', async () => {
+describe('logins at the embedded broker', () => {
+  test('a hub with its password is accepted', async () => {
     expect((await hub(1)).outcome).toBe('connected')
   })
 
   test.each<{ who: string; options: IClientOptions }>([
     { who: 'a wrong password', options: { clientId: 'hub-1', username: 'hub-1', password: 'secret-2' } },
     { who: 'no password', options: { clientId: 'hub-1', username: 'hub-1' } },
-    { who: 'no user', options: { clientId: 'hub-1' } },
-    { who: 'a hub that does not exist', options: { clientId: 'hub-9', username: 'hub-9', password: 'x' } },
-    { who: 'another kind of user', options: { clientId: 'cloud', username: 'cloud', password: 'secret-1' } },
+    { who: 'no user name', options: { clientId: 'hub-1' } },
+    { who: 'the name of an unknown hub', options: { clientId: 'hub-9', username: 'hub-9', password: 'x' } },
+    { who: 'a user name of no hub', options: { clientId: 'cloud', username: 'cloud', password: 'secret-1' } },
     {
       who: 'another hub’s client id',
       options: { clientId: 'hub-2', username: 'hub-1', password: 'secret-1' },
     },
-  ])('not $who', async ({ options }) => {
+  ])('the embedded broker refuses a login with $who', async ({ options }) => {
     expect((await connect(options)).outcome).toMatch(/Not authorized/)
   })
 })
 
-test('refused logins leave one line a minute for each reason, in few characters, and a long CONNECT is not even read', async () => {
+test('refused logins give one short line a minute for each reason, and a long CONNECT is not read', async () => {
   const before = refusals.totals.mqtt_login
   const name = 'x'.repeat(2000)
   for (let attempt = 0; attempt < 5; attempt += 1) await connect({ clientId: name, username: name })
@@ -144,7 +144,7 @@ test('refused logins leave one line a minute for each reason, in few characters,
   expect(refusals.totals.mqtt_login - before).toBe(5)
 })
 
-test('hubs sign in while a transaction is under way, and a hundred others wait for its end', async () => {
+test('hubs sign in during a transaction, and a hundred others wait for its end', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-broker-'))
   const db = openDatabase({ url: `sqlite:${join(folder, 'cloud.sqlite')}` })
   await db.migrate()
@@ -178,8 +178,8 @@ test('hubs sign in while a transaction is under way, and a hundred others wait f
   }
 })
 
-describe('what a hub may do', () => {
-  test('publish below its own `up/`, and hear what the cloud publishes below its `down/`', async () => {
+describe('rights of a hub at the embedded broker', () => {
+  test('a hub can publish below its own `up/`, and receives what the cloud publishes below its `down/`', async () => {
     const { client } = await hub(1)
     expect(await granted(client, downFilter(1))).toBe(1)
     const arrived = new Promise<string>((resolve) =>
@@ -199,7 +199,7 @@ describe('what a hub may do', () => {
     'larder/v1/hub-1/up/#',
     '$share/g/larder/v1/hub-1/down/#',
     '$SYS/#',
-  ])('not subscribe to %s', async (filter) => {
+  ])('a hub cannot subscribe to %s', async (filter) => {
     const { client } = await hub(1)
     expect(await granted(client, filter)).toBe(128)
   })
@@ -211,7 +211,7 @@ describe('what a hub may do', () => {
     'larder/v1/cloud/nudge',
     'larder/v1/hub-1/up/unheard',
     'elsewhere',
-  ])('not publish to %s: its connection ends', async (topic) => {
+  ])('a publication to %s ends the hub’s connection', async (topic) => {
     const { client } = await hub(1)
     const count = heard.length
     const end = closed(client)
@@ -220,7 +220,7 @@ describe('what a hub may do', () => {
     expect(heard).toHaveLength(count)
   })
 
-  test('not leave a will elsewhere', async () => {
+  test('a hub cannot leave a will at another topic', async () => {
     const count = heard.length
     const { client } = await hub(1, {
       will: { topic: upTopic(2, 'presence'), payload: Buffer.from('gone'), qos: 1, retain: false },
@@ -230,7 +230,7 @@ describe('what a hub may do', () => {
     expect(heard).toHaveLength(count)
   })
 
-  test('a will at its own place is heard', async () => {
+  test('a will at the hub’s own topic is delivered', async () => {
     const { client } = await hub(1, {
       will: { topic: upTopic(1, 'presence'), payload: Buffer.from('gone'), qos: 1, retain: true },
     })
@@ -238,7 +238,7 @@ describe('what a hub may do', () => {
     await expect.poll(() => heard.at(-1)).toEqual({ topic: upTopic(1, 'presence'), payload: 'gone' })
   })
 
-  test('not send a packet of more than 1 MiB: its connection ends', async () => {
+  test('a packet of more than 1 MiB ends the hub’s connection', async () => {
     const { client } = await hub(1)
     await client.publishAsync(upTopic(1, 'entries'), Buffer.alloc(1_000_000, 'a'), { qos: 1 })
     expect(heard.at(-1)?.payload.length).toBe(1_000_000)
@@ -249,7 +249,7 @@ describe('what a hub may do', () => {
   })
 })
 
-test('a hub that takes nothing keeps no other waiting, and thousands of messages at its end end nothing', async () => {
+test('a hub that takes nothing does not delay others, and thousands of messages at its end cause no failure', async () => {
   const [{ client: stuck }, { client: other }] = [await hub(1), await hub(2)]
   expect([await granted(stuck, downFilter(1)), await granted(other, downFilter(2))]).toEqual([1, 1])
   const socket = stuck.stream as Socket
@@ -283,7 +283,7 @@ describe('connections of the cloud to an external broker', () => {
     return { events, transport }
   }
 
-  test('messages go both ways; a publication is accepted or not, and never rejects', async () => {
+  test('messages go both ways over an external broker; a publication is accepted or not, and never rejects', async () => {
     const { events, transport } = open(`mqtt://hub-1:secret-1@127.0.0.1:${broker.port}`, [downFilter(1)])
     expect(await transport.publish(upTopic(1, 'hello'), 'too early')).toBe(false)
     await expect.poll(() => events).toEqual(['connected'])
@@ -301,8 +301,8 @@ describe('connections of the cloud to an external broker', () => {
       url: () => `mqtt://hub-1:secret-1@127.0.0.1:${broker.port}`,
       subscribe: ['#'],
     },
-    { why: 'is not there', url: () => 'mqtt://127.0.0.1:1', subscribe: [] },
-  ])('a broker that $why ends the connection, once', async ({ url, subscribe }) => {
+    { why: 'is down', url: () => 'mqtt://127.0.0.1:1', subscribe: [] },
+  ])('a broker that $why ends the connection once', async ({ url, subscribe }) => {
     const { events } = open(url(), subscribe)
     await expect.poll(() => events.length).toBe(1)
     expect(events[0]).toMatch(/^disconnected/)
@@ -310,7 +310,7 @@ describe('connections of the cloud to an external broker', () => {
     expect(events).toHaveLength(1)
   })
 
-  test('what awaits the broker’s word when the connection ends was not accepted', async () => {
+  test('a publication without an acknowledgement at the end of the connection was not accepted', async () => {
     const { events, transport } = open(`mqtt://hub-1:secret-1@127.0.0.1:${broker.port}`)
     await expect.poll(() => events).toEqual(['connected'])
     const accepted = transport.publish('elsewhere', 'x')
@@ -320,7 +320,7 @@ describe('connections of the cloud to an external broker', () => {
 })
 
 service('openssl')(
-  'with a certificate it takes mqtts alone, from hubs and from a cloud that trust it',
+  'a broker with a certificate accepts only mqtts, from hubs and from a cloud that trust the certificate',
   async () => {
     const certificate = makeCertificate()
     const { cert, key } = certificate

@@ -28,7 +28,7 @@ async function openBroker(unsigned?: Budget) {
   return broker
 }
 
-/** Connections that say nothing. */
+/** Connections that send nothing. */
 async function silent(port: number, count: number, localAddress = '127.0.0.1'): Promise<Socket[]> {
   const sockets = Array.from({ length: count }, () => connect({ port, host: '127.0.0.1', localAddress }))
   for (const socket of sockets) socket.on('error', () => {}).resume()
@@ -57,13 +57,13 @@ async function signIn(port: number, hub: number, localAddress = '127.0.0.1'): Pr
   return client
 }
 
-test('of a thousand silent connections of one address twenty stay, and hubs sign in from it and from another one', async () => {
+test('twenty of a thousand silent connections of one address stay, and hubs sign in from this and another address', async () => {
   const { port } = await openBroker()
   const sockets = await silent(port, 1000)
   await vi.waitFor(() => expect(sockets.filter(({ closed }) => !closed)).toHaveLength(20), 10_000)
   await signIn(port, 1, '127.0.0.2')
   await signIn(port, 2)
-  // Those who have signed in take no place of those who have not, and are never ended for them.
+  // Hubs that have signed in do not count with unauthenticated connections, and are never closed for them.
   const hub = await signIn(port, 3)
   await silent(port, 50)
   expect(hub.connected).toBe(true)

@@ -3,7 +3,7 @@ import { heardHolder, judgeClaim, noClaimants, type Claimants } from '../../../c
 
 const SILENT_MS = 90_000
 
-/** Claims one after another, `[at, instance]`; how each was judged. */
+/** Judges claims `[at, instance]` one after another. */
 function judged(claims: readonly (readonly [number, string])[], heardUntil = 0): string[] {
   let claimants: Claimants = noClaimants
   return claims.map(([at, instance]) => {
@@ -14,12 +14,12 @@ function judged(claims: readonly (readonly [number, string])[], heardUntil = 0):
   })
 }
 
-test('a service that is started anew, again and again, is welcomed', () => {
+test('a service that restarts again and again is welcomed', () => {
   const starts = ['a', 'a', 'b', 'b', 'c', 'd'].map((instance, index) => [index * 100, instance] as const)
   expect(judged(starts)).toEqual(Array.from({ length: 6 }, () => 'welcome'))
 })
 
-test('of two that live the one that had the identity for longer keeps it', () => {
+test('the older one of two live services keeps the identity', () => {
   const fight = [
     [0, 'a'],
     [3_600_000, 'b'],
@@ -38,7 +38,7 @@ test('of two that live the one that had the identity for longer keeps it', () =>
   ])
 })
 
-test('an old board that is switched on again does not take the identity from the one that replaced it', () => {
+test('an old board that is switched on again does not take the identity from its replacement', () => {
   const fight = [
     [0, 'new'],
     [3_600_000, 'old'],
@@ -48,7 +48,7 @@ test('an old board that is switched on again does not take the identity from the
   expect(judged(fight, Infinity).at(-1)).toBe('refused, conflict')
 })
 
-test('when the one that had it falls silent the other is welcomed', () => {
+test('a service is welcomed when the former one is silent', () => {
   const fight = [
     [0, 'a'],
     [3_600_000, 'b'],

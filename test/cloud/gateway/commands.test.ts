@@ -7,15 +7,15 @@ const request = { hubId: 1, body, actor: 'key:test' }
 const rows = (world: World) =>
   world.db.kysely.selectFrom('commands').selectAll().orderBy('created_at').orderBy('id').execute()
 
-/** Longer than an outcome waits for its ledger. */
+/** Longer than an outcome waits for its ledger entry. */
 const RECORDED = 200
 
 async function connected() {
   const { world, cloud, hub } = await World.connected()
-  /** Sends a command, lets `ms` pass, and tells what came of it by then. */
+  /** Sends a command, lets `ms` pass, and returns its outcome so far. */
   const send = async (ms: number, by: CloudProcess = cloud): Promise<CommandOutcome | undefined> => {
     let outcome: CommandOutcome | undefined
-    // Who asked dies with its process.
+    // The caller ends with its process.
     by.gateway.commands.send(request).then(
       (result) => (outcome = result),
       () => {},
@@ -38,7 +38,7 @@ describe('a request that is repeated under its key', () => {
     return outcome
   }
 
-  test('is sent under the id of the first, whatever came of that; another one under its own', async () => {
+  test('a repeated request is sent under the id of the first one for any outcome, and another request under its own id', async () => {
     const { world, cloud, hub } = await connected()
     hub.onCommand = () => undefined
     expect(await ask(world, cloud, named, 15_000)).toMatchObject({ kind: 'timeout' })
@@ -50,7 +50,7 @@ describe('a request that is repeated under its key', () => {
     expect(first).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   })
 
-  test('is answered from the books where they know the end, and is sent no more', async () => {
+  test('a repeated request is answered from the books if they know its outcome, and is not sent again', async () => {
     const { world, cloud, hub } = await connected()
     hub.onCommand = () => ({ outcome: 'failed', reason: 'fault', data: null })
     const failed = { kind: 'failed', reason: 'fault' }
@@ -59,7 +59,7 @@ describe('a request that is repeated under its key', () => {
     expect(hub.commands).toHaveLength(1)
   })
 
-  test('is a new try where the hub refused, and moved nothing', async () => {
+  test('a repeated request that the hub refused without a motion is a new attempt', async () => {
     const { world, cloud, hub } = await connected()
     hub.onCommand = () => ({ outcome: 'refused', reason: 'interlock', data: null })
     await ask(world, cloud, named, RECORDED)
@@ -68,7 +68,7 @@ describe('a request that is repeated under its key', () => {
     expect(new Set(hub.commands.map(({ command_id }) => command_id)).size).toBe(2)
   })
 
-  test('keeps its id where the first may have moved something, and the broker was away when it was repeated', async () => {
+  test('a repeated request keeps its id if the first may have moved something and the broker was down at the repetition', async () => {
     const { world, cloud, hub } = await connected()
     hub.onCommand = () => undefined
     expect(await ask(world, cloud, named, 15_000)).toMatchObject({ kind: 'timeout' })
@@ -87,7 +87,7 @@ describe('a request that is repeated under its key', () => {
   })
 
   test.each(['stale_session', 'expired'] as const)(
-    'keeps its id where the first may have moved something, and the fence refused the repetition: %s',
+    'a repeated request keeps its id if the first may have moved something and the fence refused the repetition: %s',
     async (reason) => {
       const { world, cloud, hub } = await connected()
       hub.onCommand = () => undefined
@@ -103,7 +103,7 @@ describe('a request that is repeated under its key', () => {
     },
   )
 
-  test('keeps its id where the process died in between, and where the database forgot it', async () => {
+  test('a repeated request keeps its id if its process died, or if the database lost it', async () => {
     const { world, cloud, hub } = await connected()
     hub.onCommand = () => undefined
     await ask(world, cloud, named)
@@ -122,7 +122,7 @@ describe('commands', () => {
     const [command] = hub.commands
     expect(command).toMatchObject({ session: hub.session, body })
     expect(command!.expires_monotonic).toBeGreaterThan(sentAt + 4_900)
-    // Never later than 5 s after it was sent, however long the clock's last reading took to arrive (SPEC §6).
+    // At most 5 s after it was sent, for any delay of the clock's last reading (SPEC §6).
     expect(command!.expires_monotonic).toBeLessThanOrEqual(sentAt + 5_000)
     expect(outcome).toEqual({
       kind: 'executed',
@@ -140,15 +140,18 @@ describe('commands', () => {
     { outcome: 'refused', reason: 'interlock', kind: 'refused' },
     { outcome: 'refused', reason: 'stale_session', kind: 'refused' },
     { outcome: 'failed', reason: 'nack', kind: 'failed' },
-  ] as const)('$outcome with $reason is told as it is', async ({ outcome, reason, kind }) => {
-    const { world, hub, send } = await connected()
-    hub.onCommand = () => ({ outcome, reason, data: null })
-    expect(await send(50)).toMatchObject({ kind, reason, data: null })
-    await world.pass(RECORDED)
-    expect(await rows(world)).toMatchObject([{ state: outcome, reason }])
-  })
+  ] as const)(
+    'an outcome $outcome with the reason $reason is reported unchanged',
+    async ({ outcome, reason, kind }) => {
+      const { world, hub, send } = await connected()
+      hub.onCommand = () => ({ outcome, reason, data: null })
+      expect(await send(50)).toMatchObject({ kind, reason, data: null })
+      await world.pass(RECORDED)
+      expect(await rows(world)).toMatchObject([{ state: outcome, reason }])
+    },
+  )
 
-  test('a refusal by the hub’s fence, of which no ledger speaks, survives an error of the database', async () => {
+  test('a refusal by the hub’s fence, which no ledger reports, survives an error of the database', async () => {
     const { world, cloud, hub, send } = await connected()
     hub.onCommand = () => ({ outcome: 'refused', reason: 'stale_session', data: null })
     await send(50)
@@ -161,7 +164,7 @@ describe('commands', () => {
     expect(await rows(world)).toMatchObject([{ state: 'refused', reason: 'stale_session' }])
   })
 
-  test('I2: for a hub that is offline nothing is sent, nothing recorded, and nothing comes later', async () => {
+  test('I2: a command to an offline hub is not sent, not recorded, and not sent later', async () => {
     const world = await World.create()
     const cloud = world.startCloud('cloud')
     await world.pass(100)
@@ -191,7 +194,7 @@ describe('commands', () => {
     expect(hub.commands).toEqual([])
   })
 
-  test('a silent hub: unknown after the deadline; a late result still corrects the record', async () => {
+  test('a command to a silent hub is unknown after its deadline, and a late result corrects the record', async () => {
     const { world, hub, send } = await connected()
     expect(await send(9_000)).toBeUndefined()
     await world.pass(2_000)
@@ -204,7 +207,7 @@ describe('commands', () => {
     expect(await rows(world)).toMatchObject([{ state: 'executed' }])
   })
 
-  test('a result that is lost comes with the ledger', async () => {
+  test('the ledger reports a result that was lost', async () => {
     const { world, hub, cloud } = await connected()
     let outcome: CommandOutcome | undefined
     void cloud.gateway.commands.send(request).then((result) => (outcome = result))
@@ -218,7 +221,7 @@ describe('commands', () => {
     expect(await rows(world)).toMatchObject([{ state: 'executed' }])
   })
 
-  test('a hub finishes its own commands only', async () => {
+  test('a hub can finish only its own commands', async () => {
     const world = await World.create([1, 2])
     const cloud = world.startCloud('cloud')
     const [one, two] = [world.hub(1), world.hub(2)]
@@ -245,7 +248,7 @@ describe('commands', () => {
     expect(await rows(world)).toHaveLength(1)
   })
 
-  test('the row is committed before the command leaves', async () => {
+  test('the row of a command is committed before the command is sent', async () => {
     const world = await World.create()
     const cloud: CloudProcess = world.startCloud('cloud', {
       checkpoint: (point) => armed && crashAt('db.before-commit', () => cloud.life)(point),
@@ -261,7 +264,7 @@ describe('commands', () => {
     expect(hub.commands).toEqual([])
   })
 
-  test('whoever waits is told before the store has it; the row follows, with the ledger or without it', async () => {
+  test('a waiting caller gets the result before the store has it; the row follows, with or without the ledger', async () => {
     const { world, hub, send } = await connected()
     hub.onCommand = () => ({})
     expect(await send(20)).toMatchObject({ kind: 'executed' })
@@ -270,7 +273,7 @@ describe('commands', () => {
     expect(await rows(world)).toMatchObject([{ state: 'executed' }])
   })
 
-  describe('the audit log has what became of a command', () => {
+  describe('audit records of commands', () => {
     const audit = async ({ db }: World) =>
       db.kysely.selectFrom('audit_log').select(['actor', 'action', 'hub_id', 'object', 'result']).execute()
     const results = async (world: World) => (await audit(world)).map(({ result }) => result)
@@ -284,7 +287,7 @@ describe('commands', () => {
         data: {},
       }) as const
 
-    test('once, however often its result comes', async () => {
+    test('the outcome of a command is audited once, for any number of results', async () => {
       const { world, hub, send } = await connected()
       hub.onCommand = (command) => {
         hub.result(command)
@@ -299,7 +302,7 @@ describe('commands', () => {
       ])
     })
 
-    test('where the ledger is first to tell', async () => {
+    test('the outcome of a command is audited if the ledger reports it first', async () => {
       const { world, hub, send } = await connected()
       await send(50)
       hub.append(finished(hub.commands[0]!.command_id))
@@ -308,7 +311,7 @@ describe('commands', () => {
       expect(await results(world)).toEqual(['executed'])
     })
 
-    test('where nobody answers in time, and again when the answer comes after all', async () => {
+    test('a command without an answer is audited at its time-out, and again at its late answer', async () => {
       const { world, hub, send } = await connected()
       await send(11_000)
       expect(await results(world)).toEqual(['unknown'])
@@ -317,7 +320,7 @@ describe('commands', () => {
       expect(await results(world)).toEqual(['unknown', 'executed'])
     })
 
-    test('where the hub is not there', async () => {
+    test('a command to an offline hub is audited', async () => {
       const { world, hub, send } = await connected()
       world.network.severe('hub-1', true)
       await world.pass(100)
@@ -326,7 +329,7 @@ describe('commands', () => {
       expect(await results(world)).toEqual(['offline'])
     })
 
-    test('although the process that told it died before it was recorded: by the ledger, with the row', async () => {
+    test('the ledger completes the audit of a command whose process died before it was recorded', async () => {
       const { world, cloud, hub, send } = await connected()
       hub.onCommand = () => ({})
       expect(await send(20)).toMatchObject({ kind: 'executed' })
@@ -345,7 +348,7 @@ describe('commands', () => {
     })
   })
 
-  test('rows that a dead process left open are closed as unknown', async () => {
+  test('open rows of a dead process are closed as unknown', async () => {
     const { world, cloud, send } = await connected()
     await send(50)
     world.kill(cloud)

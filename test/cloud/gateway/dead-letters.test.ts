@@ -25,7 +25,7 @@ onEachDatabase('dead letters', (open) => {
 
   let seq = 0
   beforeEach(() => void (seq = 0))
-  /** An entry comes; the cloud is `broken` in some part of it. */
+  /** Receives an entry while a part of the cloud is `broken`. */
   const receive = async (
     body: object,
     broken: Partial<HubDomain> = {},
@@ -69,7 +69,7 @@ onEachDatabase('dead letters', (open) => {
       .where('action', 'like', 'dead_letters.%')
       .execute()
 
-  test('are listed with their hub, place, kind and error, the oldest first', async () => {
+  test('dead letters are listed with their hub, place, kind and error, the oldest first', async () => {
     await receive({ kind: 'mystery' })
     await receive({ kind: 'order.collecting', order_id: uuid(1) }, { applyOrderEntry: defect })
     expect(await list()).toMatchObject([
@@ -80,7 +80,7 @@ onEachDatabase('dead letters', (open) => {
     expect(await deadLetters(shop.context.db.kysely, { limit: 1 })).toHaveLength(1)
   })
 
-  test('are applied when the cloud is mended, and gone from the list; the hub is asked how everything stands', async () => {
+  test('dead letters are applied after a repair and deleted, and the hub is asked for a snapshot', async () => {
     const order = await shop.paidOrder({ 1: 1 })
     const entry = { kind: 'order.preparing', order_id: order.uuid, bins: [2] }
     await receive(entry, { applyOrderEntry: defect })
@@ -95,7 +95,7 @@ onEachDatabase('dead letters', (open) => {
     expect(await replay(letter!.id)).toEqual({ id: letter!.id, outcome: 'not_found' })
   })
 
-  test('stay with the new error where they cannot be applied yet, and change nothing', async () => {
+  test('dead letters that still fail are kept with the new error, and change nothing', async () => {
     const order = await shop.paidOrder({ 1: 1 })
     await receive({ kind: 'order.preparing', order_id: order.uuid, bins: [] }, { applyOrderEntry: defect })
     await receive({ kind: 'mystery' })
@@ -118,7 +118,7 @@ onEachDatabase('dead letters', (open) => {
     expect([await followed(), await audit()]).toEqual([2, []])
   })
 
-  test('are as they were where the store fails meanwhile', async () => {
+  test('dead letters stay unchanged if the store fails during a replay', async () => {
     await receive({ kind: 'order.collecting', order_id: uuid(1) }, { applyOrderEntry: defect })
     const [letter] = await list()
     const outage = Object.assign(new Error('no connection'), { code: 'ECONNREFUSED' })
@@ -127,7 +127,7 @@ onEachDatabase('dead letters', (open) => {
     expect(await list()).toEqual([letter])
   })
 
-  test('of stock book what they tell once, and leave on the shelf what is there by now (I5)', async () => {
+  test('dead letters of stock are booked once, and the shelf keeps its present stock (I5)', async () => {
     const order = await shop.paidOrder({ 1: 2 })
     const [item] = await shop.items(order.id)
     const drop = (operation: number, quantity: number) => ({
@@ -162,7 +162,7 @@ onEachDatabase('dead letters', (open) => {
     ])
   })
 
-  /** An order of two units that its hub prepares; that one of them is doubtful was not applied. */
+  /** An order of two units that its hub prepares; the report of an unconfirmed unit was not applied. */
   async function doubtUnapplied() {
     const order = await shop.paidOrder({ 1: 2 })
     const [item] = await shop.items(order.id)
@@ -185,13 +185,13 @@ onEachDatabase('dead letters', (open) => {
     return { order, item: item! }
   }
 
-  test('of an order that its hub still prepares count for it', async () => {
+  test('dead letters of an order that its hub still prepares are applied to it', async () => {
     const { order } = await doubtUnapplied()
     await replay((await list())[0]!.id)
     expect(await shop.items(order.id)).toMatchObject([{ qty_doubtful: 1 }])
   })
 
-  test('of a unit that its order’s account has told of are not counted for it again', async () => {
+  test('dead letters of a unit that a later report of its order includes are not counted again', async () => {
     const { order, item } = await doubtUnapplied()
     const lines = [{ line_id: item.id, dropped: 1, doubtful: 1, bins: [1] }]
     await receive({ kind: 'order.ready', order_id: order.uuid, bins: [1], lines })
@@ -199,7 +199,7 @@ onEachDatabase('dead letters', (open) => {
     expect(await shop.items(order.id)).toMatchObject([{ qty_doubtful: 1 }])
   })
 
-  test('of how things stood are not applied: the account that the hub is asked for says how they stand', async () => {
+  test('dead letters about states are not applied, because the requested snapshot has the present state', async () => {
     const blocked = { of: 'row', location, blocked: 'jam', since: 1 }
     await receive({ kind: 'state', state: blocked }, { applyStateEntry: defect })
     await receive({ kind: 'state', state: { ...blocked, blocked: null } })
@@ -212,7 +212,7 @@ onEachDatabase('dead letters', (open) => {
     expect([withheld, await list(), await followed()]).toEqual([[], [], 0])
   })
 
-  test('of temperatures are recorded, and nothing is asked for', async () => {
+  test('dead letters of temperatures are recorded, and no snapshot is requested', async () => {
     await receive({ kind: 'temperature', fridge_number: 1 }, {}, 'telemetry')
     const [letter] = await list()
     expect(letter).toMatchObject({ stream: 'telemetry' })
@@ -238,7 +238,7 @@ onEachDatabase('dead letters', (open) => {
     expect(await followed()).toBe(2)
   })
 
-  test('are given up with a record of what they were', async () => {
+  test('a dropped dead letter leaves a record of its content', async () => {
     await receive({ kind: 'mystery' })
     const [letter] = await list()
     const act = { id: letter!.id, actor: 'test' }

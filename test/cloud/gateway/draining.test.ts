@@ -9,7 +9,7 @@ import { uuid } from '../../support/uuid.ts'
 import { alarm, healthy } from './support/scripted-hub.ts'
 import { SETTLED, World } from './support/world.ts'
 
-/** A hub that was welcomed and is offline; while it is, the hub is retired, and an order of its is cancelled. */
+/** A welcomed hub that is offline. Meanwhile the hub is retired, and one of its orders is cancelled. */
 async function retiredOffline() {
   const { world, cloud, hub } = await World.connected()
   const { db, runtime } = cloud.context
@@ -40,7 +40,7 @@ async function retiredOffline() {
   }
 }
 
-test('a hub that was retired while it was offline gets its cancellation, its last report is applied, and then its login ends', async () => {
+test('a hub that was retired while offline gets its cancellation, its last report is applied, and its login ends', async () => {
   const { world, hub, hasLogin, settle, alarms } = await retiredOffline()
   expect(await hasLogin()).toBe(true)
   hub.append(alarm('fell while offline'))
@@ -78,7 +78,7 @@ test('a retired hub that acknowledges nothing keeps its login', async () => {
   expect(await hasLogin()).toBe(true)
 })
 
-test('the login of a retired hub that never comes back ends after HUB_DRAIN_MS', async () => {
+test('the login of a retired hub that never returns ends after HUB_DRAIN_MS', async () => {
   const { cloud, hasLogin } = await retiredOffline()
   const { db } = cloud.context
   const { retired_at, draining_until } = await db.kysely

@@ -4,10 +4,10 @@ import { createMemoryHub, type MemoryHub } from '../../support/memory-hub.ts'
 import { inertDomain, World } from './support/world.ts'
 
 const HUBS = 200
-/** What a greeting takes of the database, which does one after another. */
+/** Database time of one answered hello; the database serves one at a time. */
 const GREETING_MS = 500
 
-/** Hubs that speak the real sync, and wait to be told to start. */
+/** Hubs with the real sync, which start on request. */
 async function fleet(count: number): Promise<{ world: World; hubs: MemoryHub[] }> {
   const hubIds = Array.from({ length: count }, (_, index) => index + 1)
   const world = await World.create(hubIds)
@@ -26,7 +26,7 @@ async function fleet(count: number): Promise<{ world: World; hubs: MemoryHub[] }
 const welcomed = (hubs: readonly MemoryHub[]): number =>
   hubs.filter(({ sync }) => sync.state().phase === 'welcomed').length
 
-/** A cloud that greets two hubs a second, whatever it is asked. */
+/** A cloud that can answer two hellos a second. */
 const slowCloud = (world: World, name: string) =>
   world.startCloud(name, {
     domain: {
@@ -38,7 +38,7 @@ const slowCloud = (world: World, name: string) =>
     },
   })
 
-test('two hundred hubs that come at once to a cloud that greets two a second are all welcomed, at that pace', async () => {
+test('two hundred hubs that connect at once to a cloud that answers two hellos a second are all welcomed at that rate', async () => {
   const { world, hubs } = await fleet(HUBS)
   const cloud = slowCloud(world, 'cloud')
   await world.pass(100)
@@ -49,12 +49,12 @@ test('two hundred hubs that come at once to a cloud that greets two a second are
     bySeconds.push(welcomed(hubs))
   }
   expect(welcomed(hubs), bySeconds.join(' ')).toBe(HUBS)
-  // It is never idle while hubs wait, and greets nobody twice: the ideal is 100 s.
+  // The cloud is never idle while hubs wait, and answers no hub twice: the ideal is 100 s.
   expect(bySeconds.length, bySeconds.join(' ')).toBeLessThanOrEqual(13)
   expect(cloud.faults).toEqual([])
 }, 120_000)
 
-test('the hubs of a process that has died are hailed one after another, at the pace at which hubs are greeted', async () => {
+test('the hubs of a dead process are asked for a hello one after another, at the rate of answers', async () => {
   const COUNT = 40
   const { world, hubs } = await fleet(COUNT)
   world.isShared = true
@@ -81,7 +81,7 @@ test('the hubs of a process that has died are hailed one after another, at the p
   await world.pass(2_000)
   const pauses = hails.slice(1).map((time, index) => time - hails[index]!)
   expect(held).toBeGreaterThan(COUNT / 4)
-  // Those that have said something meanwhile need none.
+  // Hubs that have sent something since then need no request.
   expect(hails.length).toBeGreaterThan((held * 3) / 4)
   expect(hails.at(-1)! - hails[0]!).toBeGreaterThan(held - 10)
   expect(Math.max(...pauses)).toBeLessThan(200)

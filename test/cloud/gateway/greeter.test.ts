@@ -41,8 +41,8 @@ function setUp(changes: Partial<GreeterSettings> = {}) {
   return { scheduler, clock, random, greeter, greeted, putOff, hailed, finish, enter }
 }
 
-describe('hubs that say hello', () => {
-  test('are greeted so many at once, the newest first', async () => {
+describe('the queue of hellos', () => {
+  test('a limited number of hellos is answered at once, the newest first', async () => {
     const { scheduler, enter, greeted, finish } = setUp({ greetAtOnce: 2 })
     for (const hubId of [1, 2, 3, 4, 5]) enter(hubId)
     expect(greeted).toEqual(['1s', '2s'])
@@ -54,7 +54,7 @@ describe('hubs that say hello', () => {
     expect(greeted).toEqual(['1s', '2s', '5s', '6s'])
   })
 
-  test('a hello that was replaced is not greeted, and one whose connection has ended is not', async () => {
+  test('a replaced hello, and a hello of a closed connection, are not answered', async () => {
     const { scheduler, greeter, enter, greeted, finish } = setUp({ greetAtOnce: 1 })
     enter(1)
     enter(2, 'a')
@@ -70,10 +70,10 @@ describe('hubs that say hello', () => {
     expect(greeted).toEqual(['1s', '2b'])
   })
 
-  test('those whose turn would not come soon are put off, the oldest first, over the time that all of them take', async () => {
+  test('hellos with a late turn are rejected with a retry time, the oldest first, spread over the time that all need', async () => {
     const { scheduler, enter, greeted, putOff } = setUp({ greetAtOnce: 1, greetWithinMs: 1000 })
     enter(0)
-    // It hangs: a greeting takes two seconds, as far as anybody knows.
+    // One answer hangs: each answer seems to need two seconds.
     await scheduler.run(2000)
     for (let hubId = 1; hubId <= 20; hubId += 1) enter(hubId)
     expect(greeted).toEqual(['0s'])
@@ -84,7 +84,7 @@ describe('hubs that say hello', () => {
     expect(Math.max(...times)).toBeGreaterThan(10_000)
   })
 
-  test('more are greeted at once while greetings are quick, up to the most, and fewer again while they are slow, down to the least', async () => {
+  test('the number of parallel answers grows to its maximum while answers are quick, and falls to its minimum while they are slow', async () => {
     const { scheduler, clock, enter, greeted, finish } = setUp({
       greetAtOnce: 6,
       greetAtLeast: 3,
@@ -105,7 +105,7 @@ describe('hubs that say hello', () => {
     expect(underWay()).toBe(3)
   })
 
-  test('those that were put off are hailed when nobody waits any more, the earliest first and so many as are greeted at once', async () => {
+  test('rejected hubs are asked for a hello when the queue is empty, the earliest first, within the parallel limit', async () => {
     const { scheduler, clock, enter, putOff, hailed, finish } = setUp({
       greetAtOnce: 2,
       greetWithinMs: 1000,
@@ -124,12 +124,12 @@ describe('hubs that say hello', () => {
     finish[1]!()
     await scheduler.run(clock.monotonic() + 1)
     expect(hailed).toEqual([3, 4])
-    // One comes and is greeted, the other one is not there any more.
+    // One hub connects and is answered, the other one has gone.
     enter(4)
     finish[2]!()
     await scheduler.run(clock.monotonic() + 1)
     expect(hailed).toEqual([3, 4, 5])
-    // Nobody comes: the next ones are hailed all the same.
+    // No hub connects, and the next hubs are asked all the same.
     await scheduler.run(clock.monotonic() + 2900)
     expect(hailed).toEqual([3, 4, 5])
     await scheduler.run(clock.monotonic() + 100)
@@ -138,7 +138,7 @@ describe('hubs that say hello', () => {
     expect(hailed).toEqual([3, 4, 5, 6, 7, 8, 9])
   })
 
-  test('a greeting that was alone does not slow the pace at which many would be greeted', async () => {
+  test('a single answer does not change the estimated rate of many', async () => {
     const { scheduler, clock, greeter, enter, finish } = setUp()
     const before = greeter.paceMs
     for (let turn = 0; turn < 10; turn += 1) {
@@ -150,7 +150,7 @@ describe('hubs that say hello', () => {
     expect(greeter.paceMs).toBe(before)
   })
 
-  test('those that only ask whether somebody is there wait for one another, and for nobody who does not', async () => {
+  test('presence checks are answered one after another, and no other hello waits for them', async () => {
     const { scheduler, clock, greeter, enter, greeted } = setUp({ greetAtOnce: 4 })
     enter(1, 's', true)
     await scheduler.run(500)
@@ -168,7 +168,7 @@ describe('hubs that say hello', () => {
     expect(greeted).toHaveLength(4)
   })
 
-  test('a database that serves one after another is never idle, and each hub is greeted once, however many come at once', async () => {
+  test('a database that serves one hello at a time is never idle, and each hub is answered once, for any number of hubs', async () => {
     const HUBS = 1000
     const GREETING_MS = 100
     const { scheduler, clock, random, greeter } = setUp()

@@ -40,7 +40,7 @@ service('postgres')(
     await db.migrate()
     const runtime = stillRuntime()
     const session = '5'.repeat(32)
-    // A hub with many devices reports this much.
+    // The health report of a hub with many devices.
     const health = {
       ...healthy,
       bins: [1, 2, 3, 4, 5, 6, 7, 8, 9].map((bin) => ({ ...healthy.bins[0]!, bin })),
@@ -84,7 +84,7 @@ service('postgres')(
         return counted.bytes() / HUBS
       })
     }
-    // Two versions of each row find room on its page, also if the server cleans no page meanwhile.
+    // Two versions of each row fit on its page, also if the server cleans no page in between.
     expect(await beat()).toBeLessThan(300)
     expect(await beat()).toBeLessThan(300)
     await beat({ accepting_orders: false })

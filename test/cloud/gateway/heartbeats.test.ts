@@ -3,7 +3,7 @@ import { alarm, healthy, type ScriptedHub } from './support/scripted-hub.ts'
 import { countedCloud } from './support/counted.ts'
 import type { ProcessOptions } from './support/world.ts'
 
-/** Hubs that are connected and welcomed, and one process of the cloud. */
+/** Connected, welcomed hubs and one process of the cloud. */
 async function connected(count: number, options: ProcessOptions = {}) {
   const { world, cloud, hubs, commits } = await countedCloud(count, options)
   for (const hub of hubs) hub.connect()
@@ -20,7 +20,7 @@ const beat = (hubs: readonly ScriptedHub[], accepting_orders = true): void => {
 }
 
 describe('heartbeats', () => {
-  test('of all hubs that are heard within a second are written by one transaction, and the first at once', async () => {
+  test('heartbeats of all hubs within a second are written by one transaction, and the first one at once', async () => {
     const { world, hubs, heard, commits } = await connected(50)
     const before = commits()
     beat(hubs)
@@ -31,7 +31,7 @@ describe('heartbeats', () => {
     expect(commits() - before).toBe(2)
   })
 
-  test('of one hub the latest holds', async () => {
+  test('the latest heartbeat of a hub is stored', async () => {
     const { world, hubs, heard } = await connected(1)
     beat(hubs)
     await world.pass(100)
@@ -44,7 +44,7 @@ describe('heartbeats', () => {
     expect(JSON.parse((await heard())[0]!)).toMatchObject({ accepting_orders: false })
   })
 
-  test('that cannot be written of one hub are written of the others', async () => {
+  test('a failed heartbeat of one hub does not affect the others', async () => {
     const { world, cloud, hubs, heard } = await connected(3, {
       domain: {
         hubsHeard: (_tx, _context, hubs) =>
@@ -58,7 +58,7 @@ describe('heartbeats', () => {
     expect(cloud.faults.map(String)).toContain('Error: hub 2')
   })
 
-  test('that a database that is away takes of nobody are offered once, not for each hub', async () => {
+  test('heartbeats that a down database refuses are offered once, not for each hub', async () => {
     const asked: number[][] = []
     const { world, hubs } = await connected(40, {
       domain: {
@@ -74,7 +74,7 @@ describe('heartbeats', () => {
     expect(asked.flat().toSorted((a, b) => a - b)).toEqual(hubs.map((_, index) => index + 1))
   })
 
-  test('of a session whose will has come do not make its hub connected again', async () => {
+  test('a heartbeat of a session whose will has arrived does not make its hub connected again', async () => {
     const { world, hubs } = await connected(1)
     beat(hubs)
     await world.pass(100)
@@ -89,7 +89,7 @@ describe('heartbeats', () => {
     expect(row.is_connected).toBe(0)
   })
 
-  test('of a session that a hello has replaced meanwhile bring no hail', async () => {
+  test('a heartbeat of a session that a hello has replaced causes no request for a hello', async () => {
     const { world, hubs } = await connected(1)
     const [hub] = hubs as [ScriptedHub]
     hub.ignoresHails = true
@@ -104,7 +104,7 @@ describe('heartbeats', () => {
   })
 })
 
-test('of what a hub sends on and on only so much waits: the rest is dropped, and comes again', async () => {
+test('a limited number of messages of one hub waits; further ones are dropped, and sent again later', async () => {
   const { world, cloud, hubs } = await connected(1, { settings: { mailbox: 3 } })
   const [hub] = hubs as [ScriptedHub]
   for (let n = 1; n <= 10; n += 1) hub.append(alarm(`a${n}`))
@@ -122,7 +122,7 @@ test('of what a hub sends on and on only so much waits: the rest is dropped, and
   expect(await world.db.kysely.selectFrom('alarms').select('subject').execute()).toHaveLength(10)
 })
 
-test('what a hub says on and on while the database is busy is written once: heartbeats, and ends of its connection', async () => {
+test('repeated heartbeats and disconnections of a hub during a busy database are written once', async () => {
   const { world, cloud, hubs, commits } = await connected(1, { settings: { mailbox: 1 } })
   const [hub] = hubs as [ScriptedHub]
   const statements = vi.spyOn(cloud.context.db.kysely, 'updateTable')
@@ -142,7 +142,7 @@ test('what a hub says on and on while the database is busy is written once: hear
   release()
   await busy
   await world.pass(5000)
-  // What kept it busy, the batch, the first heartbeat, and the last one of all others.
+  // The work that kept it busy, the batch, the first heartbeat, and the last of all others.
   expect(commits() - before).toBeLessThanOrEqual(4)
   expect(statements.mock.calls.map(([table]) => table)).toEqual(['hub_sessions'])
   const { is_connected } = await world.db.kysely
@@ -152,7 +152,7 @@ test('what a hub says on and on while the database is busy is written once: hear
   expect(is_connected).toBe(0)
 })
 
-test('that the connection of another session has ended leaves a hub connected whose own end was said too early', async () => {
+test('the end of another session leaves a hub connected, also after an early end of its own session', async () => {
   const { world, hubs } = await connected(1)
   const [hub] = hubs as [ScriptedHub]
   const isConnected = async (): Promise<number> =>

@@ -18,7 +18,7 @@ onEachDatabase('leases of several hubs', (open) => {
     runtime = stillRuntime()
     db = await open()
     for (const hubId of HUBS) await seedHub(db, hubId)
-    // As they lie in a table whose rows have been written again and again: in another order than that of their ids.
+    // The order in a table with often written rows, which differs from the order of ids.
     for (const hub_id of HUBS.toReversed())
       await db.kysely
         .insertInto('hub_sessions')
@@ -39,8 +39,8 @@ onEachDatabase('leases of several hubs', (open) => {
 
   test.for([
     ['are handed over', () => as('a').handOver(HUBS.toReversed(), 'b')],
-    ['of a process that has gone are taken', () => as('b').takeFromAbsent(['b'], () => true)],
-  ] as const)('%s in the order in which hellos and heartbeats lock them', async ([, move]) => {
+    ['of a dead process are taken over', () => as('b').takeFromAbsent(['b'], () => true)],
+  ] as const)('leases %s in the order in which hellos and heartbeats lock them', async ([, move]) => {
     const lock = (q: Queries, hubId: number) =>
       sql`select hub_id from hub_sessions where hub_id = ${hubId} for no key update`.execute(q)
     const { moving } = await db.transact(async (tx) => {

@@ -15,13 +15,13 @@ const alarms = async (world: World): Promise<string[]> => {
   return all.map((row) => row.subject ?? '')
 }
 
-/** A process that comes knows the others, and serves its share. */
+/** By then a new process knows the others, and serves its share. */
 const JOINED = 2_000
 
-/** A death that the broker does not notice: no will comes. */
+/** A death that the broker does not notice: no will is published. */
 const killSilently = (world: World, { life }: CloudProcess): void => world.scheduler.kill(life, 'test')
 
-/** Two cloud processes on one database, and a connected hub; `held` speaks to it, `other` does not. */
+/** Two cloud processes on one database, and a connected hub; `held` has its lease, `other` has not. */
 async function pair() {
   const world = await World.create()
   world.isShared = true
@@ -35,7 +35,7 @@ async function pair() {
 }
 
 describe('several cloud processes', () => {
-  test('one of them answers a hello, acknowledges and sends', async () => {
+  test('one of several processes answers a hello, acknowledges and sends', async () => {
     const { world, hub } = await pair()
     expect(hub.welcomes).toHaveLength(1)
     hub.append(alarm('one'))
@@ -45,7 +45,7 @@ describe('several cloud processes', () => {
     expect(await alarms(world)).toEqual(['one'])
   })
 
-  test('any of them may send a command, and hears its result', async () => {
+  test('any process can send a command, and receives its result', async () => {
     const { world, hub, held, other } = await pair()
     hub.onCommand = () => ({ data: { door: 'open' } })
     for (const cloud of [held, other]) {
@@ -57,7 +57,7 @@ describe('several cloud processes', () => {
     }
   })
 
-  test('a process that does not hear the hub asks who does for its clock, and the hub is not bothered', async () => {
+  test('a process without the lease asks the holder for the hub’s clock, and the hub gets no request', async () => {
     const { world, hub, held } = await pair()
     const late = world.startCloud('late')
     await world.pass(100)
@@ -71,7 +71,7 @@ describe('several cloud processes', () => {
     expect(held.faults).toEqual([])
   })
 
-  test('where the hub’s clock was not heard lately, it is asked itself', async () => {
+  test('a hub that was silent for a while is asked for its clock', async () => {
     const { world, hub, other } = await pair()
     await world.pass(65_000)
     hub.onCommand = () => ({})
@@ -83,14 +83,14 @@ describe('several cloud processes', () => {
     expect(outcome).toMatchObject({ kind: 'executed' })
   })
 
-  test('what the other process enqueues is sent at once by the holder', async () => {
+  test('the holder sends at once what the other process enqueues', async () => {
     const { world, hub, other } = await pair()
     await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(5) }))
     await world.pass(50)
     expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: uuid(5) })
   })
 
-  test('a nudge that is lost costs seconds, nothing else', async () => {
+  test('a lost nudge costs only seconds', async () => {
     const { world, hub, other } = await pair()
     world.network.severe(other.life.name, true)
     await world.pass(100)
@@ -99,7 +99,7 @@ describe('several cloud processes', () => {
     expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: uuid(5) })
   })
 
-  test('when the holder dies, the other goes on with the session, and asks the hub what was lost', async () => {
+  test('when the holder dies, the other process continues the session, and asks the hub for lost results', async () => {
     const { world, hub, held, other } = await pair()
     hub.heartbeat()
     await world.pass(100)
@@ -128,7 +128,7 @@ describe('several cloud processes', () => {
     expect(await holder(world)).toBe(other.life.name)
   })
 
-  test('when all processes have died together, the next one serves their hubs within 3 s', async () => {
+  test('after the death of all processes the next one serves their hubs within 3 s', async () => {
     const { world, hub, held, other } = await pair()
     killSilently(world, held)
     killSilently(world, other)
@@ -141,7 +141,7 @@ describe('several cloud processes', () => {
     expect(await alarms(world)).toEqual(['one'])
   })
 
-  test('a holder that lives keeps its hubs until another serves that has come', async () => {
+  test('a live holder keeps its hubs until a new process serves', async () => {
     const { world, hub, held } = await pair()
     world.startCloud('next')
     await world.pass(500)
@@ -152,7 +152,7 @@ describe('several cloud processes', () => {
     expect(hub.hails).toEqual([])
   })
 
-  test('a holder that only lost its connection leaves the hub to who took it meanwhile', async () => {
+  test('a holder that lost its connection leaves the hub to the process that took it', async () => {
     const { world, hub, held, other } = await pair()
     world.network.severe(held.life.name, true)
     await world.pass(100)
@@ -168,7 +168,7 @@ describe('several cloud processes', () => {
     expect(hub.acks).toHaveLength(1)
   })
 
-  test('a process that stops in good order leaves its hubs to the others at once', async () => {
+  test('a process that stops gracefully leaves its hubs to the others at once', async () => {
     const { world, hub, held, other } = await pair()
     hub.heartbeat()
     await world.pass(100)
@@ -179,7 +179,7 @@ describe('several cloud processes', () => {
     expect(await holder(world)).toBe(other.life.name)
   })
 
-  test('a process that comes back under its name has its hubs at once', async () => {
+  test('a process that restarts under its name has its hubs at once', async () => {
     const { world, hub, held, other } = await pair()
     world.kill(other)
     world.kill(held)
@@ -193,7 +193,7 @@ describe('several cloud processes', () => {
     expect(await alarms(world)).toEqual(['one'])
   })
 
-  test('two that both believe to hold a hub do everything twice, and nothing wrong', async () => {
+  test('two processes that both assume the lease of a hub do everything twice, and nothing wrong', async () => {
     const { world, hub, held, other } = await pair()
     const steal = { process_id: other.life.name, lease_until: Number.MAX_SAFE_INTEGER }
     await world.db.kysely.updateTable('hub_sessions').set(steal).execute()

@@ -14,7 +14,7 @@ const restocked = (index: number) => ({
   restock_id: `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`,
 })
 
-/** A connected hub, and a cloud whose domain notes what is applied. */
+/** A connected hub, and a cloud with a domain that records applied entries. */
 async function connected(applied: unknown[], fail?: (entry: { kind: string }) => void) {
   const note = (entry: { kind: string }): Promise<void> => {
     fail?.(entry)
@@ -40,7 +40,7 @@ async function connected(applied: unknown[], fail?: (entry: { kind: string }) =>
 }
 
 describe('the ledger stream', () => {
-  test('entries are applied in their order, runs of stock at once', async () => {
+  test('entries are applied in order, and consecutive stock entries together', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied)
     hub.append(completed(1), restocked(1), restocked(2), completed(2), restocked(3))
@@ -50,7 +50,7 @@ describe('the ledger stream', () => {
     expect(hub.acks).toMatchObject([{ stream: 'ledger', cursor: 5, resend: false, fork: false }])
   })
 
-  test('a hub that sends without end has so many entries applied at once and so many a minute, and none is lost', async () => {
+  test('a hub that sends endlessly has a limited number of entries applied at once and per minute, and none is lost', async () => {
     const applied: unknown[] = []
     const settings = { entriesAtOnce: 10, entriesPerMinute: 60 }
     const { world, hub } = await World.connected({
@@ -75,7 +75,7 @@ describe('the ledger stream', () => {
     expect(applied).toEqual(entries)
   })
 
-  test('a repeated entry uses up nothing of what a hub may report', async () => {
+  test('a repeated entry does not count against the hub’s rate', async () => {
     const applied: unknown[] = []
     const { world, hub } = await World.connected({
       settings: { entriesAtOnce: 2, entriesPerMinute: 1 },
@@ -105,7 +105,7 @@ describe('the ledger stream', () => {
     expect(hub.acks.map((ack) => ack.cursor)).toEqual([2, 2, 3])
   })
 
-  test('I8: a gap holds nothing and asks for what is missing', async () => {
+  test('I8: a gap stops the stream, and the missing entries are requested', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied)
     hub.append(completed(1), completed(2), completed(3))
@@ -118,7 +118,7 @@ describe('the ledger stream', () => {
     expect(applied).toEqual([completed(1), completed(2), completed(3)])
   })
 
-  test('a batch of another history under the same epoch is a fork: nothing is applied', async () => {
+  test('a batch of another history under the same epoch is a fork, and nothing is applied', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied)
     hub.append(completed(1))
@@ -132,7 +132,7 @@ describe('the ledger stream', () => {
     expect(hub.acks.at(-1)).toMatchObject({ cursor: 1, fork: true })
   })
 
-  test('a batch of an epoch that no hello has announced is ignored, and the hub hailed', async () => {
+  test('a batch of an unannounced epoch is ignored, and the hub is asked for a hello', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied)
     hub.newEpoch()
@@ -148,7 +148,7 @@ describe('the ledger stream', () => {
     expect(applied).toEqual([completed(1)])
   })
 
-  test('a new epoch is taken up from its beginning; the rows of the old one stay', async () => {
+  test('a new epoch is applied from its start, and the rows of the old one stay', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied)
     hub.append(completed(1))
@@ -179,7 +179,7 @@ describe('entries that cannot be applied', () => {
   const letters = (world: World) =>
     world.db.kysely.selectFrom('dead_letters').select(['seq', 'body', 'error']).orderBy('seq').execute()
 
-  test('I8: they become dead letters, and do not block those around them', async () => {
+  test('I8: entries that cannot be applied become dead letters, and do not block other entries', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied, (entry) => {
       if ('order_id' in entry && entry.order_id === uuid(2)) throw new ApplyError('no such order')
@@ -194,7 +194,7 @@ describe('entries that cannot be applied', () => {
     expect(rows[0]).toMatchObject({ error: 'no such order', body: JSON.stringify(completed(2)) })
   })
 
-  test('I8: of a run of stock only the bad entry is lost', async () => {
+  test('I8: among consecutive stock entries only the bad one is lost', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied, (entry) => {
       if ('quantity' in entry && entry.quantity === 2) throw new ApplyError('no such product')
@@ -206,7 +206,7 @@ describe('entries that cannot be applied', () => {
     expect((await letters(world)).map((row) => row.seq)).toEqual([2])
   })
 
-  test('what nobody foresaw is tried again first, and buried only when it fails again and again', async () => {
+  test('an entry with an unexpected error is tried again, and becomes a dead letter only after repeated failures', async () => {
     const applied: unknown[] = []
     let failures = 0
     const { world, hub, cloud } = await connected(applied, (entry) => {
@@ -226,7 +226,7 @@ describe('entries that cannot be applied', () => {
     expect((await letters(world)).map((row) => row.seq)).toEqual([2])
   })
 
-  test('a failure of the store is never the entry’s: nothing is buried, nothing acknowledged', async () => {
+  test('a failure of the store is no failure of the entry: no dead letter, no acknowledgement', async () => {
     const applied: unknown[] = []
     let isBroken = true
     const { world, hub, cloud } = await connected(applied, () => {
@@ -247,7 +247,7 @@ describe('entries that cannot be applied', () => {
 
 describe('a cloud that dies', () => {
   test.each(['db.before-commit', 'db.after-commit', 'gateway.batch-applied', 'gateway.batch-acknowledged'])(
-    'I4: at %s of a batch: it is applied once in effect',
+    'I4: a cloud that dies at %s of a batch applies it once in effect',
     async (point) => {
       const applied: unknown[] = []
       const { world, hub, cloud, domain } = await connected(applied)
@@ -278,7 +278,7 @@ describe('a cloud that dies', () => {
   )
 })
 
-test('what people do at a hub itself stands in the audit log', async () => {
+test('the audit log contains the actions of people at the hub', async () => {
   const { world, hub } = await connected([])
   hub.append({ kind: 'local', at: 1000, action: 'unlock_door', subject: 'door main', outcome: 'executed' })
   hub.sendEntries()
@@ -316,7 +316,7 @@ test.each([
 })
 
 describe('the telemetry stream', () => {
-  test('is lossy: what its sender has overwritten is not waited for', async () => {
+  test('the telemetry stream is lossy: overwritten entries are not awaited', async () => {
     const { world, hub } = await connected([])
     const about = { kind: 'temperature', at: 1.5, fridge_number: 1, min: 0, max: 9 }
     const reading = (celsius: number) => ({ ...about, celsius })
@@ -336,7 +336,7 @@ describe('the telemetry stream', () => {
       .execute()
     expect(rows.map((row) => [row.seq, row.celsius])).toEqual([1, 2, 6, 7, 8].map((seq) => [seq, seq]))
     expect(hub.acks.at(-1)).toMatchObject({ stream: 'telemetry', cursor: 8 })
-    // What came twice is in the history once.
+    // A doubled reading is in the history once.
     const history = await world.db.kysely.selectFrom('temperatures').select(['sum', 'samples']).execute()
     expect(history).toEqual([{ sum: 24, samples: 5 }])
   })

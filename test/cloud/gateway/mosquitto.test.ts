@@ -50,7 +50,7 @@ const hubTransport = (broker: Mosquitto) =>
 
 const onMosquitto = service('mosquitto')
 
-onMosquitto('a hub and the cloud talk over Mosquitto, also after it was killed', async () => {
+onMosquitto('a hub and the cloud communicate over Mosquitto, also after a kill of Mosquitto', async () => {
   const broker = await startMosquitto(['hub-1'])
   const { gateway, context } = await cloudAt(broker)
   const hub = new ScriptedHub({
@@ -63,7 +63,7 @@ onMosquitto('a hub and the cloud talk over Mosquitto, also after it was killed',
   const alarm = { kind: 'alarm', at: 1, code: 'door_forced', subject: 'd', raised: true, detail: '' }
   try {
     hub.connect()
-    // The cloud's process knows after two beats that it is alone; a hub says hello until it is heard.
+    // The process knows after two beats that it is alone; a hub repeats its hello until it is answered.
     await expect.poll(() => hub.welcomes.length > 0 || !hub.hello(), { interval: 100 }).toBe(true)
     await expect.poll(() => hub.applied.at(-1)?.kind).toBe('snapshot')
     hub.onCommand = () => ({ data: { door: 'open' } })
@@ -90,7 +90,7 @@ onMosquitto('a hub and the cloud talk over Mosquitto, also after it was killed',
   }
 })
 
-onMosquitto('the access rules of the specification keep a hub to its own topics', async () => {
+onMosquitto('the access rules of the specification restrict a hub to its own topics', async () => {
   const broker = await startMosquitto(['hub-1'])
   const heard: string[] = []
   const open = (how: ReturnType<typeof hubTransport>, subscribe: string[]): Promise<MqttTransport | string> =>
@@ -107,7 +107,7 @@ onMosquitto('the access rules of the specification keep a hub to its own topics'
   try {
     const asCloud = externalBroker({ urls: [broker.cloudUrl], clientId: 'cloud-1', runtime })
     const cloud = (await open(asCloud, [upFilter, 'larder/v1/cloud/#'])) as MqttTransport
-    // Mosquitto grants a foreign filter and delivers nothing of it.
+    // Mosquitto grants a foreign filter, and delivers nothing by it.
     const hub = (await open(hubTransport(broker), ['larder/v1/hub-1/down/#', 'larder/#'])) as MqttTransport
     await hub.publish(upTopic(2, 'hello'), 'foreign')
     await hub.publish('larder/v1/cloud/nudge', 'foreign')

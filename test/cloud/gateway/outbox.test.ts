@@ -11,7 +11,7 @@ const put = (cloud: CloudProcess, ...orderIds: number[]): Promise<void> =>
 const entries = (world: World) =>
   world.db.kysely.selectFrom('hub_outbox_entries').select(['epoch', 'seq', 'tag']).orderBy('seq').execute()
 
-/** The database does not give entries; returns how it does again. */
+/** Makes reads of entries fail. Returns a function that ends the failure. */
 function withoutEntries({ context: { db } }: CloudProcess): () => void {
   const { kysely } = db
   db.kysely = new Proxy(kysely, {
@@ -34,7 +34,7 @@ async function connected() {
 }
 
 describe('the outbox stream', () => {
-  test('what a transaction enqueues is sent when it is committed, and deleted when it is acknowledged', async () => {
+  test('an enqueued entry is sent after its commit, and deleted after its acknowledgement', async () => {
     const { world, cloud, hub } = await connected()
     await put(cloud, 1, 2)
     expect(await entries(world)).toHaveLength(2)
@@ -43,7 +43,7 @@ describe('the outbox stream', () => {
     expect(await entries(world)).toEqual([])
   })
 
-  test('every batch and acknowledgement tells the cloud’s time, also where its clock is put right meanwhile', async () => {
+  test('every batch and acknowledgement contains the cloud’s time, also after a correction of its clock', async () => {
     let wallOffset = 2 * 24 * 3_600_000
     const { world, cloud, hub } = await World.connected({ wallOffset: () => wallOffset })
     wallOffset = 0
@@ -60,7 +60,7 @@ describe('the outbox stream', () => {
     expect(told.filter((wall) => wall < from || wall > to)).toEqual([])
   })
 
-  test('what is acknowledged while the database is away is deleted once it is there again, though nothing else is sent', async () => {
+  test('an entry acknowledged while the database is down is deleted when it returns, without another entry', async () => {
     const { world, cloud, hub } = await connected()
     const { db } = cloud.context
     const transact = db.transact.bind(db)
@@ -71,13 +71,13 @@ describe('the outbox stream', () => {
     expect(await entries(world)).toHaveLength(1)
     expect(hub.hails).toHaveLength(1)
     db.transact = transact
-    // As hubs do whose hello nobody has answered.
+    // A hub repeats an unanswered hello like this.
     hub.hello()
     await world.pass(50)
     expect(await entries(world)).toEqual([])
   })
 
-  test('what the database does not give while it is away is sent once it is there again, though nothing else is to be', async () => {
+  test('an entry that cannot be read while the database is down is sent when it returns, without another entry', async () => {
     const { world, cloud, hub } = await connected()
     const restore = withoutEntries(cloud)
     await put(cloud, 1)
@@ -90,7 +90,7 @@ describe('the outbox stream', () => {
     expect(hub.applied).toEqual([cancel(1)])
   })
 
-  test('a hail that is lost is repeated with the hub’s heartbeats, until it has said hello', async () => {
+  test('a lost request for a hello is repeated with the hub’s heartbeats until the hello comes', async () => {
     const { world, cloud, hub } = await connected()
     hub.ignoresHails = true
     const restore = withoutEntries(cloud)
@@ -109,7 +109,7 @@ describe('the outbox stream', () => {
     expect(hub.hails).toHaveLength(3)
   })
 
-  test('what another process has sent and had acknowledged is passed over: what follows is sent', async () => {
+  test('entries that another process has sent and had acknowledged are skipped, and later ones are sent', async () => {
     const { world, cloud, hub } = await connected()
     await put(cloud, 1)
     await world.pass(50)
@@ -129,10 +129,10 @@ describe('the outbox stream', () => {
   })
 
   test.for([
-    ['more than is written next', [2, 3]],
-    ['as much as is written next, under the same numbers', [2]],
+    ['more commits than the next entry', [2, 3]],
+    ['as many commits as the next entry, under equal numbers', [2]],
   ] as const)(
-    'a database that has lost its last commits (%s) begins a new epoch with the next entry',
+    'a database that has lost its last commits (%s) starts a new epoch with the next entry',
     async ([, lost]) => {
       const { world, cloud, hub } = await connected()
       await put(cloud, 1)
@@ -151,7 +151,7 @@ describe('the outbox stream', () => {
     },
   )
 
-  test('what is rolled back is never sent, and leaves no gap', async () => {
+  test('a rolled-back entry is never sent, and leaves no gap', async () => {
     const { world, cloud, hub } = await connected()
     const failed = cloud.context.db.transact(async (tx) => {
       await enqueue(tx, 1, cancel(1))
@@ -163,14 +163,14 @@ describe('the outbox stream', () => {
     expect(hub.applied).toEqual([cancel(2)])
   })
 
-  test('I3: without an acknowledgement it is sent again and kept; the broker’s word counts for nothing', async () => {
+  test('I3: an entry without an acknowledgement is kept and sent again; the broker’s PUBACK does not count', async () => {
     const { world, cloud, hub } = await connected()
     hub.deaf = true
     hub.batches = []
     await put(cloud, 1)
     await world.pass(4_900)
     expect([hub.batches.length, hub.hails.length]).toEqual([1, 0])
-    // Then the hub is asked after 5 and 10 s more, and says each time that it has nothing.
+    // The hub is asked again after 5 and 10 s, and reports each time that it has nothing.
     await world.pass(12_000)
     expect([hub.batches.length, hub.hails.length]).toEqual([3, 2])
     expect(await entries(world)).toHaveLength(1)
@@ -180,7 +180,7 @@ describe('the outbox stream', () => {
     expect(await entries(world)).toEqual([])
   })
 
-  test('for a hub that never said hello nothing is kept: its first snapshot holds everything', async () => {
+  test('no entry is stored for a hub that never sent a hello, because its first snapshot contains everything', async () => {
     const world = await World.create([1, 2])
     const cloud = world.startCloud('cloud')
     await put(cloud, 1)
@@ -192,7 +192,7 @@ describe('the outbox stream', () => {
     expect(hub.applied.map((entry) => entry.kind)).toEqual(['snapshot'])
   })
 
-  test('what is enqueued while the hub is away is sent when it comes back', async () => {
+  test('an entry that is enqueued while the hub is offline is sent when it returns', async () => {
     const { world, cloud, hub } = await connected()
     world.network.severe('hub-1', true)
     await world.pass(5_000)
@@ -204,7 +204,7 @@ describe('the outbox stream', () => {
     expect(hub.applied).toEqual([cancel(1), cancel(2)])
   })
 
-  test('each tag is a digest of the history: the same entries after another one have other tags', async () => {
+  test('each tag is a digest of the history: equal entries after a different one have different tags', async () => {
     const { world, cloud, hub } = await connected()
     hub.deaf = true
     await put(cloud, 1, 2, 2)
@@ -229,9 +229,9 @@ describe('the outbox stream', () => {
 
   test.each([
     { why: 'ahead of the outbox', change: { cursor: 9 } },
-    { why: 'before what was forgotten', change: { cursor: 0, tag: 0 } },
+    { why: 'before deleted entries', change: { cursor: 0, tag: 0 } },
     { why: 'at another tag', change: { tag: 1 } },
-  ])('a hub whose inbox stands $why gets a new epoch with a snapshot', async ({ change }) => {
+  ])('a hub whose inbox is $why gets a new epoch with a snapshot', async ({ change }) => {
     const { world, hub } = await connected()
     const before = hub.welcomes.at(-1)!.outbox.epoch
     hub.inbox = { ...hub.inbox, ...change }
@@ -241,7 +241,7 @@ describe('the outbox stream', () => {
     expect(hub.applied.map((entry) => entry.kind)).toEqual(['snapshot'])
   })
 
-  test('an acknowledgement with `fork`, or of what was never sent, ends in a new epoch', async () => {
+  test('an acknowledgement with `fork`, or of an entry that was never sent, starts a new epoch', async () => {
     for (const change of [{ fork: true }, { cursor: 99 }, { tag: 5 }]) {
       const { world, cloud, hub } = await connected()
       const before = hub.inbox.epoch
@@ -258,7 +258,7 @@ describe('the outbox stream', () => {
     }
   })
 
-  test('a batch stays below the limit of bytes', async () => {
+  test('a batch is smaller than the limit of bytes', async () => {
     const { world, cloud, hub } = await connected()
     const facings = Array.from({ length: 2_000 }, (_, index) => ({
       product_id: index,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Peers } from '../../../cloud/gateway/peers.ts'
 import type { Here } from '../../../protocol/mqtt/between-clouds.ts'
 
-/** A process whose words come back to it when the test says so. */
+/** A process whose messages return to it when the test asks for it. */
 function process() {
   const said: Here[] = []
   let tick = (): void => {}
@@ -26,14 +26,14 @@ function process() {
   return {
     peers,
     changes: () => changes,
-    /** What it has said last has come back. */
+    /** Returns its latest message. */
     echo: () => peers.onHere(said.at(-1)!),
     second: () => tick(),
     hear: (id: string, serving = true) => peers.onHere({ process_id: id, serving, beat: 1 }),
   }
 }
 
-test('one that comes waits a second for answers, however many have come by then', () => {
+test('a new process waits a second for answers, for any number of answers', () => {
   const { peers, echo, hear, second } = process()
   echo()
   hear('a')
@@ -48,7 +48,7 @@ test('one that comes waits a second for answers, however many have come by then'
   expect(peers.serving).toEqual(['a', 'b', 'own'])
 })
 
-test('another is gone after four own beats without it; answers to those who come are no beats', () => {
+test('another process counts as gone after four own beats without it, and answers to newcomers are not beats', () => {
   const { peers, echo, hear, second } = process()
   hear('a')
   for (const name of ['b', 'c', 'd', 'e', 'f']) {
@@ -65,14 +65,14 @@ test('another is gone after four own beats without it; answers to those who come
   expect(peers.serving).toEqual(['own'])
 })
 
-test('whoever hears nothing of itself takes nobody for dead', () => {
+test('a process that does not receive its own messages regards no other as dead', () => {
   const { peers, hear, second } = process()
   hear('a')
   for (let beats = 0; beats < 20; beats += 1) second()
   expect(peers.serving).toEqual(['a', 'own'])
 })
 
-test('a will, and the word that it serves no more, count at once', () => {
+test('a will and a message that a process stops serving take effect at once', () => {
   const { peers, hear, changes } = process()
   hear('a')
   hear('b')

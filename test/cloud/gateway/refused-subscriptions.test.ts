@@ -16,7 +16,7 @@ const GRANTED = 31
 
 const isOfHub = (filter: string): boolean => filter.includes('/hub-')
 
-/** One cloud process at a shared broker with limits, and 47 hubs. */
+/** One cloud process at a broker with limits, and 47 hubs. */
 async function fleet(grants: World['network']['grants'], processes: readonly string[] = ['a']) {
   const hubIds = Array.from({ length: HUBS }, (_, index) => index + 1)
   const world = await World.create(hubIds)
@@ -131,7 +131,7 @@ describe('a broker that refuses subscriptions of the cloud', () => {
 })
 
 describe('a broker that grants filters and delivers nothing by them', () => {
-  test('a process that does not get its own messages back is not ready, and the log names the topic', async () => {
+  test('a process that does not receive its own messages is not ready, and the log names the topic', async () => {
     const { world, cloud, lines } = await fleet(() => true)
     world.network.weather = { loss: 1, duplicate: 0, delay: 0, maxDelayMs: 0 }
     const deaf = world.startCloud('b', {
@@ -148,7 +148,7 @@ describe('a broker that grants filters and delivers nothing by them', () => {
 const closers: (() => void)[] = []
 afterEach(() => closers.splice(0).forEach((close) => close()))
 
-/** A real broker that grants a client so many filters. */
+/** A real broker that grants a client `limit` filters. */
 async function refusingBroker(limit: number): Promise<number> {
   const held = new Map<string, number>()
   const broker = await Aedes.createBroker({
@@ -190,7 +190,7 @@ describe('a real broker that answers some filters with 0x80', () => {
     expect(ends).toEqual([])
   })
 
-  test('a hub whose only filter is refused names it', async () => {
+  test('a hub reports its refused filter, if it has only this one', async () => {
     const port = await refusingBroker(0)
     const runtime = systemRuntime()
     const open = mqttTransport({ urls: [`mqtt://127.0.0.1:${port}`], user: 'hub-1', password: 'x', runtime })

@@ -25,7 +25,7 @@ const certificate = (): TestCertificate => {
 }
 afterEach(() => made.splice(0).forEach((one) => one.remove()))
 
-/** The serial number of the certificate that a server shows. */
+/** The serial number of a server's certificate. */
 const shown = (port: number): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {

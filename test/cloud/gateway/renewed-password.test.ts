@@ -20,7 +20,7 @@ const warned: Record<string, unknown>[] = []
 const log = { ...silentLog, warn: (fields: object) => void warned.push(fields as Record<string, unknown>) }
 const refusals = cloudRefusals({ log, runtime })
 
-/** A broker with hub 3, the passwords of which are renewed; it checks them every 100 ms. */
+/** A broker with hub 3 and renewable passwords; it checks them every 100 ms. */
 async function renewable(passwordCheckMs = 100) {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   await seedHub(db, 3, digestOf('first'))

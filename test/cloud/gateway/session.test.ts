@@ -6,7 +6,7 @@ import { alarm, healthy, type ScriptedHub } from './support/scripted-hub.ts'
 import { uuid } from '../../support/uuid.ts'
 
 describe('hello and welcome', () => {
-  test('a hub that is new to the cloud is welcomed from 0, with an outbox that begins with a snapshot', async () => {
+  test('a hub that is new to the cloud is welcomed from 0, and its outbox starts with a snapshot', async () => {
     const { hub } = await World.connected()
     expect(hub.welcomes).toHaveLength(1)
     const [welcome] = hub.welcomes
@@ -20,7 +20,7 @@ describe('hello and welcome', () => {
     ])
   })
 
-  test('a hub whose positions fit goes on where both stand', async () => {
+  test('a hub with matching positions continues there', async () => {
     const { world, hub } = await World.connected()
     hub.append(alarm('y'))
     hub.sendEntries()
@@ -38,10 +38,10 @@ describe('hello and welcome', () => {
   })
 
   test.each([
-    { why: 'has forgotten what the cloud has not', position: { base: 5, baseTag: 7, last: 9 } },
+    { why: 'has deleted entries that the cloud lacks', position: { base: 5, baseTag: 7, last: 9 } },
     { why: 'ends before the cursor', position: { base: 0, baseTag: 0, last: 1 } },
     { why: 'has another tag at the cursor', position: { base: 2, baseTag: 12345, last: 2 } },
-  ])('restart is asked of a hub whose ledger $why', async ({ position }) => {
+  ])('a hub with a ledger that $why is asked to restart it', async ({ position }) => {
     const { world, hub } = await World.connected()
     hub.append(
       { kind: 'order.completed', order_id: uuid(1), at: 1 },
@@ -55,7 +55,7 @@ describe('hello and welcome', () => {
     expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ cursor: 2, restart: true })
   })
 
-  test('an epoch of which the cloud has missed the beginning, or that it has left, is not taken up: what it says may be old', async () => {
+  test('an epoch that the cloud has left, or whose start it missed, is not applied, because it may be old', async () => {
     const { world, hub } = await World.connected()
     const first = hub.ledger
     hub.newEpoch()
@@ -71,7 +71,7 @@ describe('hello and welcome', () => {
     hub.ledger.base = 3
     hub.hello()
     await world.pass(100)
-    // The cloud may have lost in a restore that it has followed it, and left it for the second one.
+    // A restored cloud may have lost the switch from this epoch to the second one.
     expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ epoch: second, restart: true, left: true })
     const rows = await world.db.kysely
       .selectFrom('hub_streams')
@@ -84,16 +84,16 @@ describe('hello and welcome', () => {
     ])
   })
 
-  test('an epoch that the cloud has stopped following may be an older copy’s: it is left', async () => {
+  test('an epoch that the cloud has stopped following is left, because it may come from an older copy', async () => {
     const { world, hub } = await World.connected()
-    // As it does to have a hub say anew how everything stands.
+    // The cloud does this to request a snapshot from a hub.
     await world.db.kysely.updateTable('hub_streams').set({ is_current: 0 }).execute()
     hub.connect()
     await world.pass(SETTLED)
     expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ epoch: null, restart: true, left: true })
   })
 
-  test('of two live hubs with one identity one is served, and the other makes no new epochs', async () => {
+  test('one of two live hubs with one identity is served, and the other starts no new epochs', async () => {
     const world = await World.create()
     const cloud = world.startCloud('cloud')
     const [mine, copy] = [world.hub(), world.hub()]
@@ -109,7 +109,7 @@ describe('hello and welcome', () => {
         await world.pass(1000)
         if (hub.welcomes.some(({ session }) => session === hub.session)) served.push(hub.instance)
       }
-    // The copy is welcomed once: it might be a service that was started anew.
+    // The copy is welcomed once, because it might be a restarted service.
     expect(served).toEqual([copy.instance, ...Array.from({ length: 6 }, () => mine.instance)])
     expect(cloud.refusals.totals.hub_identity).toBeGreaterThan(4)
     const epochs = await world.db.kysely
@@ -120,7 +120,7 @@ describe('hello and welcome', () => {
     expect(epochs.length).toBeLessThanOrEqual(2)
   })
 
-  test('a hello that comes late changes nothing', async () => {
+  test('a late hello changes nothing', async () => {
     const { world, hub } = await World.connected()
     const late = hub.hello()
     await world.pass(100)
@@ -134,7 +134,7 @@ describe('hello and welcome', () => {
     expect(hub.welcomes).toHaveLength(count)
   })
 
-  /** A hub's service is started anew; a hello of the life before, which nothing has answered, is still on its way. */
+  /** A hub's service restarts; an unanswered hello of the former life is still in flight. */
   async function startedAnew(world: World) {
     const cloud = world.startCloud('cloud')
     const hub = world.hub()
@@ -150,7 +150,7 @@ describe('hello and welcome', () => {
     return { cloud, hub, late }
   }
 
-  test('a hello of a life that has ended, held up on its way, takes nothing from the one that is there', async () => {
+  test('a delayed hello of an ended life takes nothing from the present one', async () => {
     const world = await World.create()
     const { cloud, hub, late } = await startedAnew(world)
     const count = hub.welcomes.length
@@ -163,8 +163,8 @@ describe('hello and welcome', () => {
 
   test.each([
     { by: 'the next hello', say: (hub: ScriptedHub) => void hub.hello() },
-    { by: 'a heartbeat, which is hailed', say: (hub: ScriptedHub) => hub.heartbeat() },
-  ])('where its will was lost, the hub that is there has the session again by $by', async ({ say }) => {
+    { by: 'a heartbeat, answered with a request for a hello', say: (hub: ScriptedHub) => hub.heartbeat() },
+  ])('a hub whose will was lost gets its session back by $by', async ({ say }) => {
     const world = await World.create()
     const { hub, late } = await startedAnew(world)
     hub.publish('hello', late)
@@ -180,7 +180,7 @@ describe('hello and welcome', () => {
     expect(hub.acks.at(-1)).toMatchObject({ stream: 'ledger', cursor: 1 })
   })
 
-  test('a repeated hello that its own acknowledgement has overtaken begins no new epoch', async () => {
+  test('a repeated hello that is older than its own acknowledgement starts no new epoch', async () => {
     const { world, hub } = await World.connected()
     const { epoch } = hub.inbox
     hub.hello({ inbox: { epoch, cursor: 0, tag: 0 } })
@@ -204,7 +204,7 @@ describe('hello and welcome', () => {
     expect(cloud.faults).toEqual([])
   })
 
-  test('a hub that does not exist is not answered', async () => {
+  test('a hub that does not exist gets no answer', async () => {
     const world = await World.create()
     world.startCloud('cloud')
     const hub = world.hub(77)
@@ -217,7 +217,7 @@ describe('hello and welcome', () => {
 })
 
 describe('presence and health', () => {
-  test('the last heartbeat is the hub’s health; 90 s of silence put it offline', async () => {
+  test('the last heartbeat is the hub’s health, and 90 s of silence make it offline', async () => {
     const world = await World.create()
     const { context } = world.startCloud('cloud')
     const hub = world.hub()
@@ -248,7 +248,7 @@ describe('presence and health', () => {
     expect(await state()).toMatchObject({ online: false, connected: false, acceptingOrders: false })
   })
 
-  test('a goodbye puts the hub offline at once, a will does not, and the next hello puts it online', async () => {
+  test('a goodbye makes the hub offline at once, a will does not, and the next hello makes it online', async () => {
     const world = await World.create()
     const { context } = world.startCloud('cloud')
     const hub = world.hub()
@@ -277,7 +277,7 @@ describe('presence and health', () => {
     expect(await state()).toMatchObject({ online: true, connected: false })
   })
 
-  test('a will takes the connection away at once, but only that of its own session', async () => {
+  test('a will ends the connection at once, but only that of its own session', async () => {
     const world = await World.create()
     const { context } = world.startCloud('cloud')
     const hub = world.hub()
@@ -293,7 +293,7 @@ describe('presence and health', () => {
     expect(await state()).toMatchObject({ online: true, connected: false })
   })
 
-  test('a heartbeat of a session that the cloud does not know brings a hail, and the hello that answers it a welcome', async () => {
+  test('a heartbeat of an unknown session causes a request for a hello, and the hello is welcomed', async () => {
     const { world, hub } = await World.connected()
     hub.session = 'b'.repeat(32)
     hub.heartbeat()
@@ -308,11 +308,17 @@ describe('the sessions of a hub', () => {
     ids.reduce<Sessions>((known, id) => entered(known, id, 10), noSessions)
 
   test.each([
-    { hello: 'the first of all', known: sessions(), session: 'a', at: 1, late: false },
-    { hello: 'a new session, whatever its clock', known: sessions('a'), session: 'b', at: 1, late: false },
-    { hello: 'a later one of the session', known: sessions('a'), session: 'a', at: 11, late: false },
-    { hello: 'the same again', known: sessions('a'), session: 'a', at: 10, late: true },
-    { hello: 'an earlier one of the session', known: sessions('a'), session: 'a', at: 9, late: true },
+    { hello: 'the first one', known: sessions(), session: 'a', at: 1, late: false },
+    {
+      hello: 'the first of a new session, at any clock',
+      known: sessions('a'),
+      session: 'b',
+      at: 1,
+      late: false,
+    },
+    { hello: 'a later one of the same session', known: sessions('a'), session: 'a', at: 11, late: false },
+    { hello: 'a repetition', known: sessions('a'), session: 'a', at: 10, late: true },
+    { hello: 'an earlier one of the same session', known: sessions('a'), session: 'a', at: 9, late: true },
     {
       hello: 'an earlier one of a former session',
       known: sessions('a', 'b'),
@@ -356,11 +362,11 @@ describe('the sessions of a hub', () => {
       at: 1,
       late: false,
     },
-  ])('a hello that is $hello: late is $late', ({ known, session, at, late }) => {
+  ])('a hello that is $hello is late: $late', ({ known, session, at, late }) => {
     expect(isLate(known, session, at)).toBe(late)
   })
 
-  test('the last eight former ones are remembered, the present one is none of them', () => {
+  test('the last eight former sessions are remembered, without the present one', () => {
     const ids = Array.from({ length: 12 }, (_, index) => `s${index}`)
     const known = sessions(...ids, 's11')
     expect(known).toMatchObject({ current: 's11', helloAt: 10 })

@@ -10,21 +10,21 @@ const serversOf = (processes: readonly string[]) => {
   return hubs.map((hubId) => serverOf(hubId, contenders))
 }
 
-test('hubs are shared evenly: no process has a third more or less than its part', () => {
+test('hubs are shared evenly: no share differs by more than a third', () => {
   fc.assert(
     fc.property(names, (processes) => {
       const servers = serversOf(processes)
       const part = HUBS / processes.length
       for (const process of processes) {
         const share = servers.filter((server) => server === process).length
-        // Five times what chance makes of it.
+        // Five times the expected random deviation.
         expect(Math.abs(share - part)).toBeLessThan(5 * Math.sqrt(part))
       }
     }),
   )
 })
 
-test('a process that comes takes hubs from all, and no hub moves between the others', () => {
+test('a new process takes hubs from all others, and no hub moves between the others', () => {
   fc.assert(
     fc.property(names, ([added, ...processes]) => {
       const before = serversOf(processes)
@@ -34,7 +34,7 @@ test('a process that comes takes hubs from all, and no hub moves between the oth
   )
 })
 
-test('a process that goes leaves its hubs to all others, and no other hub moves', () => {
+test('a process that leaves gives its hubs to all others, and no other hub moves', () => {
   fc.assert(
     fc.property(names, ([gone, ...others]) => {
       const before = serversOf([gone!, ...others])
@@ -47,7 +47,7 @@ test('a process that goes leaves its hubs to all others, and no other hub moves'
   )
 })
 
-test('it does not matter in which order a process knows the others', () => {
+test('the order in which a process learns of the others does not matter', () => {
   fc.assert(
     fc.property(names, (processes) => {
       expect(serversOf(processes.toReversed())).toEqual(serversOf(processes))
@@ -55,4 +55,4 @@ test('it does not matter in which order a process knows the others', () => {
   )
 })
 
-test('where nobody serves, nobody serves a hub', () => expect(serverOf(1, [])).toBeUndefined())
+test('no hub is served if no process serves', () => expect(serverOf(1, [])).toBeUndefined())

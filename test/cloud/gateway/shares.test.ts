@@ -7,14 +7,16 @@ import { alarm } from './support/scripted-hub.ts'
 import { World, type CloudProcess } from './support/world.ts'
 
 const HUBS = 40
-/** Within that a process that is added has its share, and one that has gone is relieved (SPEC §7). */
+/**
+ * Time limits until a new process has its share, and until the hubs of a lost one are taken over (SPEC §7).
+ */
 const ADDED_MS = 30_000
 const RELIEVED_MS = 5_000
-/** Longer than hubs take for a heartbeat, so that each is heard. */
+/** Longer than the period of heartbeats, so that each hub is heard. */
 const HEARD_MS = 20_000
 const COMMAND_MS = 100
 
-/** Some cloud processes, and hubs that speak the real sync and report something each second. */
+/** Some cloud processes, and hubs with the real sync that report something each second. */
 class Fleet {
   readonly clouds: CloudProcess[] = []
   readonly hubs: MemoryHub[] = []
@@ -61,7 +63,7 @@ class Fleet {
     return this.hubs.filter(({ sync }) => sync.state().phase !== 'welcomed').map(({ hubId }) => hubId)
   }
 
-  /** Each second every hub reports, and every process that is `able` sends commands. */
+  /** Each second every hub reports, and every process in `able` sends commands. */
   async serve(ms: number, able: readonly CloudProcess[] = this.clouds): Promise<void> {
     for (let passed = 0; passed < ms; passed += 1_000) {
       for (const hub of this.hubs) hub.report(alarm(`${hub.hubId}-${this.#reported}`))
@@ -72,14 +74,14 @@ class Fleet {
     }
   }
 
-  /** One after another: the processes have one connection to their database. */
+  /** One after another: the processes share one connection to their database. */
   async command({ gateway }: CloudProcess, hubId: number): Promise<void> {
     const request = { hubId, body: { name: 'open_bin', bin: 1 }, actor: 'x' } as const
     void gateway.commands.send(request).then((outcome) => this.outcomes.push(outcome))
     await this.world.pass(COMMAND_MS)
   }
 
-  /** How many hubs each process has the lease of. */
+  /** The number of leases of each process. */
   async shares(): Promise<Record<string, number>> {
     const rows = await this.world.db.kysely
       .selectFrom('hub_sessions')
@@ -90,7 +92,7 @@ class Fleet {
     return Object.fromEntries(rows.map((row) => [row.process_id, row.hubs]))
   }
 
-  /** Lets time pass until every hub is with the one of these whose it is; returns how long. */
+  /** Lets time pass until every hub is served by its process among these; returns the time. */
   async settled(processes: readonly string[], limitMs: number): Promise<number> {
     for (let passed = 0; passed <= limitMs; passed += 100) {
       const rows = await this.world.db.kysely
@@ -104,7 +106,7 @@ class Fleet {
     return Infinity
   }
 
-  /** Everything has come once, every hub is served, and every command was executed once. */
+  /** Checks that every entry arrived once, every hub is served, and every command was executed once. */
   async expectWhole(): Promise<void> {
     await this.world.pass(15_000)
     expect(this.unwelcomed()).toEqual([])
@@ -135,7 +137,7 @@ class Fleet {
 }
 
 describe('shares of the fleet', () => {
-  test('each of three processes hears the hubs that it serves, and no other', async () => {
+  test('each of three processes receives the messages of exactly the hubs that it serves', async () => {
     const fleet = await Fleet.create(['a', 'b', 'c'])
     await fleet.world.pass(5_000)
     for (const cloud of fleet.clouds) cloud.heard.clear()
@@ -151,7 +153,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('one that is added takes its share within 30 s; no hub is greeted anew, nothing is answered twice, commands go on', async () => {
+  test('a new process has its share within 30 s; no hub is welcomed again, no command is answered twice, commands continue', async () => {
     const fleet = await Fleet.create(['a', 'b'])
     fleet.hellos.clear()
     fleet.clouds.push(fleet.world.startCloud('c'))
@@ -169,7 +171,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('what hubs report while they move is applied once, and brought within seconds', async () => {
+  test('reports of hubs that move between processes are applied once, within seconds', async () => {
     const fleet = await Fleet.create(['a', 'b'])
     fleet.clouds.push(fleet.world.startCloud('c'))
     const busy = fleet.serve(8_000, [fleet.cloud('a'), fleet.cloud('b')])
@@ -181,7 +183,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('one that stops in good order is relieved within 5 s', async () => {
+  test('the hubs of a process that stops gracefully are taken over within 5 s', async () => {
     const fleet = await Fleet.create(['a', 'b', 'c'])
     const stopped = fleet.cloud('c').gateway.stop()
     expect(await fleet.settled(['a', 'b'], RELIEVED_MS)).toBeLessThan(1_000)
@@ -191,7 +193,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('one that is killed is relieved within 5 s: its will says so', async () => {
+  test('the hubs of a killed process are taken over within 5 s, because of its will', async () => {
     const fleet = await Fleet.create(['a', 'b', 'c'])
     fleet.world.kill(fleet.cloud('c'))
     expect(await fleet.settled(['a', 'b'], RELIEVED_MS)).toBeLessThan(1_000)
@@ -200,7 +202,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('one that dies without a will is relieved within 5 s', async () => {
+  test('the hubs of a process that dies without a will are taken over within 5 s', async () => {
     const fleet = await Fleet.create(['a', 'b', 'c'])
     fleet.world.scheduler.kill(fleet.cloud('c').life, 'power')
     expect(await fleet.settled(['a', 'b'], RELIEVED_MS)).toBeLessThanOrEqual(RELIEVED_MS)
@@ -209,7 +211,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('one whose line to the broker is cut is relieved within 5 s, and has its hubs again when it is back', async () => {
+  test('the hubs of a process without a broker are taken over within 5 s, and return when it is connected again', async () => {
     const fleet = await Fleet.create(['a', 'b', 'c'])
     fleet.world.network.severe('c', true)
     expect(await fleet.settled(['a', 'b'], RELIEVED_MS)).toBeLessThanOrEqual(RELIEVED_MS)
@@ -221,7 +223,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('when the broker restarts nobody takes what is another’s', async () => {
+  test('a restart of the broker moves no hub to another process', async () => {
     const fleet = await Fleet.create(['a', 'b', 'c'])
     const before = await fleet.shares()
     fleet.world.network.killBroker()
@@ -234,10 +236,10 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('a process that is slow to read takes nobody for dead', async () => {
+  test('a process that reads slowly regards no other as dead', async () => {
     const fleet = await Fleet.create(['a', 'b'])
     const before = await fleet.shares()
-    // What comes to one of them waits for ten seconds: others' signs of life, and its own.
+    // Messages to one of them are delayed by ten seconds: the others' beats, and its own.
     fleet.world.network.weather = { loss: 0, duplicate: 0, delay: 0.3, maxDelayMs: 10_000 }
     for (let seconds = 0; seconds < 30; seconds += 1) {
       await fleet.world.pass(1_000)
@@ -247,7 +249,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('one that has no database serves nobody: the others take its hubs, and give them back', async () => {
+  test('a process without a database serves no hub: the others take over its hubs, and return them', async () => {
     const fleet = await Fleet.create(['a', 'b', 'c'])
     const { context } = fleet.cloud('c')
     const { db } = context
@@ -266,7 +268,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('a hub that is new is heard within seconds', async () => {
+  test('a new hub is served within seconds', async () => {
     const fleet = await Fleet.create(['a', 'b'])
     await seedHub(fleet.world.db, HUBS + 1)
     fleet.addHub(HUBS + 1)
@@ -274,7 +276,7 @@ describe('shares of the fleet', () => {
     expect(fleet.unwelcomed()).toEqual([])
   })
 
-  test('results of another’s hub are listened for as long as commands go there, and no longer', async () => {
+  test('a process subscribes to results of another’s hub only as long as it sends commands there', async () => {
     const fleet = await Fleet.create(['a', 'b'])
     const foreign = fleet.hubs.find(({ hubId }) => serverOf(hubId, ['a', 'b'].map(contender)) === 'b')!.hubId
     const a = fleet.cloud('a')

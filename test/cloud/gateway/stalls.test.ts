@@ -8,7 +8,7 @@ import { World, type CloudProcess } from './support/world.ts'
 const MINUTE = 60_000
 const BEAT_MS = 15_000
 
-/** A hub that a cloud has welcomed, and what the cloud has found out about its streams. */
+/** A welcomed hub, and the cloud's findings about its streams. */
 async function watched(domain: Partial<HubDomain> = {}) {
   const told: [part: string, error: string | undefined][] = []
   const parts = await World.connected({
@@ -24,7 +24,7 @@ async function watched(domain: Partial<HubDomain> = {}) {
   return { ...parts, told }
 }
 
-/** The hub is there: it sends heartbeats, and whatever `each` sends. */
+/** The hub is online: it sends heartbeats, and the messages of `each`. */
 async function beat(world: World, hub: ScriptedHub, forMs: number, each = (): void => {}): Promise<void> {
   for (let passed = 0; passed < forMs; passed += BEAT_MS) {
     hub.heartbeat()
@@ -40,9 +40,9 @@ const sells = async ({ context }: CloudProcess): Promise<boolean[]> => {
 
 const withCode = (code: string) => Object.assign(new Error(`no such column (${code})`), { code })
 
-describe('a stream that stands still while the hub is online', () => {
+describe('a stalled stream of an online hub', () => {
   test.each(['SQLITE_ERROR', '42703'])(
-    'because the cloud fails to apply it (%s) is reported after three tries, stops selling, and ends when it advances',
+    'a stream stalled by a failing cloud (%s) is reported after three attempts, stops sales, and recovers with progress',
     async (code) => {
       let error: Error | undefined = withCode(code)
       const { world, cloud, hub, told } = await watched({
@@ -59,7 +59,7 @@ describe('a stream that stands still while the hub is online', () => {
       }
       expect(told).toEqual([['ledger', error.message]])
       expect(await sells(cloud)).toEqual([false, true])
-      // The hub asks where the cloud stands; that is no advance.
+      // The hub asks for the cloud's position, which is no progress.
       hub.hello()
       await world.pass(1000)
       expect(told).toHaveLength(1)
@@ -73,7 +73,7 @@ describe('a stream that stands still while the hub is online', () => {
     },
   )
 
-  test('is not reported while the database is away, which concerns every hub', async () => {
+  test('a stall is not reported while the database is down, which concerns every hub', async () => {
     const { world, hub, told } = await watched({
       applyAlarmEntries: () => Promise.reject(withCode('ECONNREFUSED')),
     })
@@ -85,7 +85,7 @@ describe('a stream that stands still while the hub is online', () => {
     expect(told).toEqual([])
   })
 
-  test('is found by another process too, which ends it', async () => {
+  test('another process detects a stall too, and ends it', async () => {
     let error: Error | undefined = withCode('SQLITE_ERROR')
     const { world, cloud, hub, told } = await watched({
       applyAlarmEntries: () => (error ? Promise.reject(error) : Promise.resolve()),
@@ -115,7 +115,7 @@ describe('a stream that stands still while the hub is online', () => {
     expect((await sells(next))[1]).toBe(false)
   })
 
-  test('because nothing of the hub’s ledger arrives is reported after three minutes, across its connections', async () => {
+  test('a stall of a ledger that does not arrive is reported after three minutes, across connections', async () => {
     const { world, cloud, hub, told } = await watched()
     hub.append(alarm('door main'))
     hub.hello()
@@ -131,7 +131,7 @@ describe('a stream that stands still while the hub is online', () => {
     expect(told.slice(1)).toEqual([['ledger', undefined]])
   })
 
-  test('is not counted while the hub is away, or while its ledger advances slowly', async () => {
+  test('a stall is not counted while the hub is offline, or while its ledger advances slowly', async () => {
     const { world, hub, told } = await watched()
     hub.append(...Array.from({ length: 40 }, (_, n) => alarm(`door ${n}`)))
     hub.hello()
@@ -147,7 +147,7 @@ describe('a stream that stands still while the hub is online', () => {
     expect(told).toEqual([])
   })
 
-  test('because the hub acknowledges nothing is reported, and entries then go one at a time', async () => {
+  test('a stall of a hub that acknowledges nothing is reported, and entries are then sent one at a time', async () => {
     const { world, cloud, hub, told } = await watched()
     hub.deaf = true
     const order = (n: number) => ({ kind: 'order.cancel', order_id: `o-${n}` }) as never

@@ -78,14 +78,14 @@ onEachDatabase('the gateway’s store', (open) => {
   const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const
 
   describe('leases', () => {
-    test('of processes that answer one hello at once exactly one takes the hub', async () => {
+    test('exactly one of the processes that answer one hello at once takes the hub', async () => {
       const answers = await Promise.all(['a', 'b', 'c', 'd'].map((name) => answerHello(as(name), 1, hello())))
       expect(answers.filter((welcome) => welcome !== undefined)).toHaveLength(1)
       const epochs = await context.db.kysely.selectFrom('hub_streams').selectAll().execute()
       expect(epochs).toHaveLength(2)
     })
 
-    test('a hello that was overtaken by a later one of the same life is late at every process', async () => {
+    test('a hello that a later one of the same life has overtaken is late at every process', async () => {
       const life = { instance: hex('a') }
       const said = (session: string, monotonic: number) => ({
         ...hello(),
@@ -109,7 +109,7 @@ onEachDatabase('the gateway’s store', (open) => {
       for (const { hubId } of beats) await answerHello(as('a'), hubId, hello())
       const renew = () =>
         context.db.for('gateway').transact(async (tx) => {
-          // As the server reads a large table.
+          // The ways in which the server reads a large table.
           for (const way of ['hashjoin', 'mergejoin', 'seqscan'])
             await sql.raw(`set local enable_${way} = off`).execute(tx.q)
           return as('a').leases.renew(tx, beats)
@@ -130,7 +130,7 @@ onEachDatabase('the gateway’s store', (open) => {
       expect((await renewed).size).toBe(2)
     })
 
-    test('leases are handed over from one moment to the next, and only by who has them', async () => {
+    test('a lease is handed over at once, and only by its holder', async () => {
       await answerHello(as('a'), 1, hello())
       await answerHello(as('a'), 2, hello())
       await as('a').leases.handOver([1], 'b')
@@ -139,7 +139,7 @@ onEachDatabase('the gateway’s store', (open) => {
       expect((await as('a').leases.held()).map(({ hubId }) => hubId)).toEqual([2])
     })
 
-    test('of processes that are not there each takes the leases that fall to it, and no others', async () => {
+    test('each process takes exactly its share of the leases of gone processes', async () => {
       await answerHello(as('gone'), 1, hello())
       await answerHello(as('here'), 2, hello())
       await as('b').leases.takeFromAbsent(['here', 'b'], (hubId) => hubId === 2)
@@ -149,7 +149,7 @@ onEachDatabase('the gateway’s store', (open) => {
       expect((await as('here').leases.held()).map(({ hubId }) => hubId)).toEqual([2])
     })
 
-    test('what a hub has said later than a heartbeat stays what is known of it, and the heartbeat is not the latest', async () => {
+    test('a message newer than a heartbeat stays the latest known one', async () => {
       await answerHello(as('a'), 1, hello())
       const said = (monotonic: number, accepting_orders: boolean) => ({
         session: hex('5'),
@@ -170,7 +170,7 @@ onEachDatabase('the gateway’s store', (open) => {
       expect(await renew(20.75)).toEqual({ kind: 'held', isLatest: true })
     })
 
-    test('a lease moves only when it has run out, and to one process', async () => {
+    test('a lease moves only after its expiry, and to one process', async () => {
       await answerHello(as('a'), 1, hello())
       const heartbeat = { session: hex('5'), monotonic: 0, health: healthy }
       const ask = async (processId: string, hubId = 1) => {
@@ -194,7 +194,7 @@ onEachDatabase('the gateway’s store', (open) => {
     const entries = async () => (await readEntries(context.db.kysely, 1, await epoch(), 1, 1000))!.entries
     const epoch = async () => (await readPosition(context.db.kysely, 1))!.epoch
 
-    test('transactions at once leave no gap and no doubled number', async () => {
+    test('simultaneous transactions leave no gap and no duplicate number', async () => {
       await answerHello(as('a'), 1, hello())
       await Promise.all(
         Array.from({ length: 20 }, (_, index) => context.db.transact((tx) => enqueue(tx, 1, cancel(index)))),
@@ -202,9 +202,10 @@ onEachDatabase('the gateway’s store', (open) => {
       expect((await entries()).map((entry) => entry.seq)).toEqual(Array.from({ length: 21 }, (_, i) => i + 1))
     })
 
-    test('what is enqueued while a snapshot is made is in it or behind it', async () => {
-      // A transaction writes a letter beside its entry; a snapshot holds what it finds written. The order of the answers
-      // would not tell: a commit may be answered after a snapshot that sees it has begun.
+    test('an entry that is enqueued during a snapshot is in it or after it', async () => {
+      // A transaction writes a dead letter beside its entry, and a snapshot holds the letters that it finds.
+      // The order of answers proves nothing: a commit may be answered after the start of a snapshot that sees
+      // it.
       const change = (id: number) =>
         context.db.transact(async (tx) => {
           await enqueue(tx, 1, cancel(id))
@@ -229,7 +230,7 @@ onEachDatabase('the gateway’s store', (open) => {
       expect([...held, ...behind].toSorted()).toEqual([0, 1, 2, 3].map(uuid))
     })
 
-    test('forgetting moves the base, keeps its tag, and never goes back', async () => {
+    test('deletion of entries advances the base, keeps its tag, and never goes back', async () => {
       await answerHello(as('a'), 1, hello())
       for (const id of [1, 2, 3]) await context.db.transact((tx) => enqueue(tx, 1, cancel(id)))
       const all = await entries()
@@ -274,10 +275,10 @@ onEachDatabase('the gateway’s store', (open) => {
       expect(await codes()).toEqual(['one', 'two'])
     })
 
-    test('I8: what the database refuses is a dead letter; the rest is applied', async () => {
+    test('I8: an entry that the database refuses becomes a dead letter, and the rest is applied', async () => {
       await answerHello(as('a'), 1, hello())
       const odd = { ...batch(1, 'one', 'x', 'three') }
-      // Text that PostgreSQL cannot hold, SQLite can.
+      // A text that SQLite stores and PostgreSQL refuses.
       odd.entries[1]!.body.subject = '\u0000'
       await receiveBatch(receiving(), 'ledger', odd, false)
       const letters = await context.db.kysely.selectFrom('dead_letters').select('seq').execute()
@@ -285,7 +286,7 @@ onEachDatabase('the gateway’s store', (open) => {
       expect(letters).toEqual(context.db.kind === 'postgres' ? [{ seq: 2 }] : [])
     })
 
-    test('I8: an entry that is refused in mid-statement leaves nothing of itself', async () => {
+    test('I8: an entry that fails in mid-statement leaves nothing', async () => {
       await answerHello(as('a'), 1, hello())
       const domain = {
         ...inertDomain,
@@ -308,14 +309,14 @@ onEachDatabase('the gateway’s store', (open) => {
       ])
     })
 
-    test('I8: a reading that the database refuses is a dead letter; the rest of the telemetry is applied', async () => {
+    test('I8: a reading that the database refuses becomes a dead letter, and the other telemetry is applied', async () => {
       const reading = { kind: 'temperature', fridge_number: 1, celsius: 4.25, min: 4, max: 5 }
       const readings = {
         epoch: hex('b'),
         first: 1,
         previousTag: 0,
         oldest: 1,
-        // No column holds the instant of the second.
+        // No column accepts the instant of the second reading.
         entries: [1, 1e300, 3].map((at, index) => ({ tag: index + 1, body: { ...reading, at } })),
       }
       await answerHello(as('a'), 1, hello())
@@ -326,7 +327,7 @@ onEachDatabase('the gateway’s store', (open) => {
       expect(letters).toEqual([{ stream: 'telemetry', seq: 2 }])
     })
 
-    test('telemetry that comes again after its cursor was set back is not doubled', async () => {
+    test('telemetry that is repeated after its cursor was reset is not doubled', async () => {
       const reading = { kind: 'temperature', at: 1.5, fridge_number: 1, celsius: 4.25, min: 4, max: 5 }
       const readings = {
         epoch: hex('b'),
@@ -337,7 +338,7 @@ onEachDatabase('the gateway’s store', (open) => {
       }
       await answerHello(as('a'), 1, hello())
       await receiveBatch(receiving(), 'telemetry', readings, false)
-      // Its store is a copy from before the reading.
+      // The database is a copy from before the reading.
       await answerHello(as('a'), 1, hello({ session: hex('6') }))
       await receiveBatch(receiving(), 'telemetry', readings, false)
       const rows = await context.db.kysely.selectFrom('telemetry').select(['seq', 'celsius', 'at']).execute()
@@ -345,7 +346,7 @@ onEachDatabase('the gateway’s store', (open) => {
     })
   })
 
-  test('results of commands: the first counts, a hub finishes its own only', async () => {
+  test('the first result of a command counts, and a hub can finish only its own commands', async () => {
     const id = (index: number): string => `01900000-0000-7000-8000-00000000000${index}`
     const body = { name: 'open_bin', bin: 1 } as const
     for (const [index, hubId] of [1, 1, 2].entries())
@@ -385,7 +386,7 @@ onEachDatabase('the gateway’s store', (open) => {
     ])
   })
 
-  test('the state of a hub is what its hello said; one that was never heard, or is none, has nothing', async () => {
+  test('the state of a hub is that of its hello, and is empty for a silent or unknown hub', async () => {
     await answerHello(as('a'), 1, hello())
     const stateOf = (hubId: number) => hubState(context.db.kysely, hubId, runtime.clock.now())
     expect(await stateOf(1)).toMatchObject({

@@ -33,7 +33,7 @@ function startRealHub(world: World, db: Database.Database): { hub: HubLife; life
   return { hub, life }
 }
 
-test('I3, I4: with the hub’s real sync, two cloud processes, bad weather and crashes, both streams arrive whole, in order and once', async () => {
+test('I3, I4: both streams arrive complete, in order and once between the real sync and two cloud processes, under faults and crashes', async () => {
   const crashes: Record<string, number> = {}
   let exact = 0
   for (let seed = 1; seed <= SEEDS; seed++) {
@@ -127,7 +127,7 @@ test('I3, I4: with the hub’s real sync, two cloud processes, bad weather and c
     ).toEqual(reported)
     const effects = effectsIn(db)
     const left = db.prepare<[], number>('SELECT count(*) FROM inbox_left_epochs').pluck().get()
-    // A new epoch's snapshot stands for what had not arrived; here there is nothing in it.
+    // A new epoch's snapshot replaces undelivered entries; here it is empty.
     if (left === 0) exact += 1
     expect(left === 0 ? effects : told, `seed ${seed}`).toEqual(told)
     expect(effects, `seed ${seed}`).toEqual([...new Set(effects)])

@@ -2,10 +2,13 @@ import { expect, test } from 'vitest'
 import { countedCloud } from './support/counted.ts'
 import type { ProcessOptions } from './support/world.ts'
 
-/** Hubs, and one process of the cloud that counts its transactions and which hubs it was asked for together. */
+/**
+ * Hubs, and one process of the cloud that counts its transactions and records which hubs it welcomed
+ * together.
+ */
 async function setUp(count: number, options: ProcessOptions = {}) {
   const { world, cloud, hubs, commits } = await countedCloud(count, options)
-  /** All say hello while the database is busy with something else. */
+  /** All hubs send a hello while the database is busy. */
   async function connectAtOnce(): Promise<void> {
     let release = (): void => {}
     const busy = cloud.context.db.transact(() => new Promise<void>((resolve) => (release = resolve)))
@@ -18,7 +21,7 @@ async function setUp(count: number, options: ProcessOptions = {}) {
   return { cloud, hubs, connectAtOnce, commits }
 }
 
-/** Hubs that are greeted together, as the database is asked for them. */
+/** Groups of hubs in one request to the database. */
 function failingFor(fails: (hubIds: readonly number[]) => Error | undefined) {
   const asked: number[][] = []
   const domain: ProcessOptions['domain'] = {
@@ -34,18 +37,18 @@ function failingFor(fails: (hubIds: readonly number[]) => Error | undefined) {
 
 const withCode = (code: string): Error => Object.assign(new Error(code), { code })
 
-test('hubs that say hello at once are welcomed by a few transactions, each with its own session', async () => {
+test('simultaneous hellos are answered in few transactions, each with its own session', async () => {
   const { hubs, connectAtOnce, commits } = await setUp(60)
   const before = commits()
   await connectAtOnce()
   expect(hubs.map(({ welcomes }) => welcomes.map(({ session }) => session))).toEqual(
     hubs.map(({ session }) => [session]),
   )
-  // Besides, each acknowledges its snapshot.
+  // In addition each hub acknowledges its snapshot.
   expect(commits() - before).toBeLessThan(60 + 20)
 })
 
-test('a hello that cannot be answered holds up none that came with it', async () => {
+test('a hello that fails does not delay simultaneous ones', async () => {
   const { asked, domain } = failingFor((hubIds) => (hubIds.includes(3) ? new Error('hub 3') : undefined))
   const { cloud, hubs, connectAtOnce } = await setUp(4, { domain })
   await connectAtOnce()
@@ -54,14 +57,14 @@ test('a hello that cannot be answered holds up none that came with it', async ()
   expect(cloud.faults.map(String)).toContain('Error: hub 3')
 })
 
-test('a hub whose rows somebody keeps locked holds up none that came with it', async () => {
+test('a hub with locked rows does not delay simultaneous ones', async () => {
   const { domain } = failingFor((hubIds) => (hubIds.includes(3) ? withCode('55P03') : undefined))
   const { hubs, connectAtOnce } = await setUp(4, { domain })
   await connectAtOnce()
   expect(hubs.map(({ welcomes }) => welcomes.length)).toEqual([1, 1, 0, 1])
 })
 
-test('what a database that is away gives to nobody is asked for once, not for each hub', async () => {
+test('a request that a down database refuses is made once, not for each hub', async () => {
   const { asked, domain } = failingFor(() => withCode('ECONNREFUSED'))
   const { hubs, connectAtOnce } = await setUp(40, { domain })
   await connectAtOnce()

@@ -1,6 +1,6 @@
 import type { Alarm } from '../../../../protocol/contract/owner-alarms.ts'
 
-/** The `data` of an alarm's event that tests know again by its number. */
+/** The `data` of an alarm's event that tests identify by its number. */
 export const numbered = (number: number): Alarm => ({
   id: `alm_${number}`,
   hub_id: 1,

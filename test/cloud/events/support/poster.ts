@@ -7,7 +7,7 @@ export interface Sent {
   body: string
 }
 
-/** Receivers as a script has them; addresses are judged as ever, every name being a public one. */
+/** Scripted receivers. Addresses are judged as usual, and every host name is public. */
 export interface ScriptedPoster extends Poster {
   sent: Sent[]
   answer: (sent: Sent) => Posted | 'stopped' | Promise<Posted>

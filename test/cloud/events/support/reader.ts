@@ -4,7 +4,7 @@ export interface Message {
   data: { id: string; data: unknown }
 }
 
-/** Reads a stream of server-sent events: messages and comments as they come. */
+/** Reads the messages and comments of a stream of server-sent events. */
 export class StreamReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
   readonly #decoder = new TextDecoder()
@@ -17,13 +17,13 @@ export class StreamReader {
     this.#reader = answer.body!.getReader()
   }
 
-  /** Reads on until so many messages have come, or the stream ends. */
+  /** Reads until `count` messages have come, or the stream ends. */
   async take(count: number): Promise<Message[]> {
     while (this.messages.length < count && !this.hasEnded) await this.read()
     return this.messages.splice(0, count)
   }
 
-  /** What comes next. */
+  /** Reads the next chunk. */
   async read(): Promise<void> {
     const { done, value } = await this.#reader.read()
     this.hasEnded = done

@@ -1,7 +1,7 @@
 import type { ScriptedHub } from './scripted-hub.ts'
 import { World, type CloudProcess, type ProcessOptions } from './world.ts'
 
-/** Hubs 1 to `count`, which have not connected yet, and one process of the cloud that counts its transactions. */
+/** Hubs 1 to `count`, not connected yet, and one process of the cloud that counts its transactions. */
 export async function countedCloud(
   count: number,
   options: ProcessOptions = {},

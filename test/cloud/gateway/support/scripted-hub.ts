@@ -42,11 +42,12 @@ export const healthy: HubHealth = {
 }
 
 /**
- * A hub that speaks the protocol only when told to. What it receives it keeps in lists; by itself it takes up a welcome's
- * outbox epoch, applies and acknowledges batches (unless `deaf`), answers hails (unless `ignoresHails`), and comes again later.
+ * A hub that is driven by the test and stores received messages in lists. On its own it adopts a welcome's
+ * outbox epoch, applies and acknowledges batches (unless `deaf`), answers requests for a hello (unless
+ * `ignoresHails`), and retries later.
  */
 export class ScriptedHub {
-  /** Of this life of its service, where it says so. */
+  /** Id of this life of its service, if it sends one. */
   instance: string | undefined
   readonly hubId: number
   readonly #clock: Clock
@@ -65,7 +66,7 @@ export class ScriptedHub {
   acks: Ack[] = []
   batches: Batch[] = []
   commands: Command[] = []
-  /** Answers commands, where it is set. */
+  /** Answers commands, if it is set. */
   onCommand: ((command: Command) => Partial<CommandResult> | undefined) | undefined
 
   constructor(options: { hubId: number; clock: Clock; chance: Chance; openTransport: OpenTransport }) {
@@ -94,7 +95,7 @@ export class ScriptedHub {
           this.publish('presence', { session: this.session, online: true }, true)
           this.hello()
         },
-        // The broker ends the connection before when this one is there.
+        // The broker closes the former connection when this one is open.
         onDisconnect: () => {
           if (this.#transport === transport) this.#transport = undefined
         },

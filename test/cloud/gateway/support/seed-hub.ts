@@ -1,7 +1,7 @@
 import { hubRow } from '../../../support/hub-row.ts'
 import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 
-/** A hub of owner 1, with product 10·hub on one facing of it. */
+/** A hub of owner 1, with product 10·hub in one facing. */
 export async function seedHub({ kysely }: CloudDatabase, hubId: number, digest = ''): Promise<void> {
   await kysely
     .insertInto('owners')
@@ -11,6 +11,6 @@ export async function seedHub({ kysely }: CloudDatabase, hubId: number, digest =
   await kysely.insertInto('hubs').values(ownHub(hubId, digest)).execute()
 }
 
-/** Of owner 1. */
+/** A hub of owner 1. */
 export const ownHub = (hubId: number, digest: string) =>
   hubRow({ id: hubId, name: `Hub ${hubId}`, mqtt_password_digest: digest, disabled_bins: '[3]' })

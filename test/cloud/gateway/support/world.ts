@@ -22,9 +22,9 @@ export interface CloudProcess {
   gateway: Gateway
   context: CloudContext
   refusals: CloudRefusals
-  /** Errors of turns that nobody waits for, crashes apart. */
+  /** Errors of background turns, except crashes. */
   faults: unknown[]
-  /** Hubs that it has heard; to be cleared by the test. */
+  /** Hubs with a received message; the test clears it. */
   heard: Set<number>
 }
 
@@ -34,11 +34,11 @@ export interface ProcessOptions {
   settings?: Partial<GatewayLimits>
   checkpoint?: Checkpoint
   log?: Log
-  /** Milliseconds by which its wall clock is wrong. */
+  /** Error of its wall clock in milliseconds. */
   wallOffset?: () => number
 }
 
-/** Long enough for what the network delivers in another order to come again. Milliseconds. */
+/** Time until delayed messages have arrived, in milliseconds. */
 export const SETTLED = 2_500
 
 /** Cloud processes, hubs and a broker under one scheduler and a virtual clock, on one SQLite database. */
@@ -47,7 +47,7 @@ export class World {
   readonly chance: Chance
   readonly network: Network
   readonly db: CloudDatabase
-  /** Whether its processes share the hubs; else there is to be but one. */
+  /** Whether the processes share the hubs; otherwise only one process is allowed. */
   isShared = false
   readonly #sqlite: BetterSqlite3.Database
 
@@ -65,7 +65,7 @@ export class World {
     return world
   }
 
-  /** With one cloud process, and a hub that it has welcomed. */
+  /** A world with one cloud process and a welcomed hub. */
   static async connected(
     options: ProcessOptions = {},
   ): Promise<{ world: World; cloud: CloudProcess; hub: ScriptedHub }> {
@@ -78,15 +78,15 @@ export class World {
     return { world, cloud, hub }
   }
 
-  /** Starts a cloud process. Its crash points are `checkpoint`'s, which may throw `crash(life)`. */
+  /** Starts a cloud process. `checkpoint` may throw `crash(life)` at its crash points. */
   startCloud(name: string, options: ProcessOptions = {}): CloudProcess {
     const life = this.scheduler.newLife(name, () => {})
     const checkpoint: Checkpoint = (point) => {
-      // What a dead process still has under way in memory must not reach the store.
+      // Work in the memory of a dead process must not reach the store.
       if (!life.alive) throw new Crash(life, point)
       options.checkpoint?.(point)
     }
-    // A process that crashed in mid-transaction leaves it to be undone by the next.
+    // A process that crashed in a transaction leaves the rollback to the next one.
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: this.#sqlite, checkpoint })
     const faults: unknown[] = []
     const runtime = {
@@ -125,7 +125,7 @@ export class World {
     return { life, gateway, context, refusals, faults, heard }
   }
 
-  /** A hub that does as it is told. */
+  /** A hub that is driven by the test. */
   hub(hubId = 1): ScriptedHub {
     const life = this.scheduler.newLife(`hub-${hubId}`, () => {})
     return new ScriptedHub({
@@ -136,7 +136,7 @@ export class World {
     })
   }
 
-  /** Lets `ms` pass, after what the test itself has set off. */
+  /** Lets `ms` pass, after pending work of the test. */
   async pass(ms: number): Promise<void> {
     await new Promise((resolve) => void setImmediate(resolve))
     await this.scheduler.run(this.scheduler.time + ms)
@@ -182,7 +182,7 @@ const bareAlarm = (id: string) => ({
   acknowledged_by: null,
 })
 
-/** A domain that takes everything and does nothing, but that it takes down each alarm, as often as it comes. */
+/** A domain that accepts every entry and only records alarms. */
 export const inertDomain: HubDomain = {
   applyMaintenanceEntry: () => Promise.resolve(),
   applyOrderEntry: () => Promise.resolve(),
@@ -216,7 +216,7 @@ export const inertDomain: HubDomain = {
   hubSnapshot: () => Promise.resolve(emptySnapshot),
 }
 
-/** A checkpoint that crashes `life` the `nth` time it comes to `point`. */
+/** A checkpoint that crashes `life` at the `nth` passing of `point`. */
 export function crashAt(point: string, life: () => Life, nth = 1): Checkpoint {
   let left = nth
   return (at) => {
