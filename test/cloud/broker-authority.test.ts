@@ -12,13 +12,13 @@ interface Line {
   reason?: string
 }
 
-/** A broker whose certificate a private authority has signed. */
+/** A broker with a certificate of a private authority. */
 async function startBroker() {
   const certificate = makeCertificateOfAuthority()
   const broker = await Aedes.createBroker()
   const { cert, key } = certificate
   const server = createServer({ cert, key }, (socket) => void broker.handle(socket))
-  // Who does not trust the authority breaks off.
+  // A client that does not trust the authority disconnects.
   server.on('tlsClientError', () => {})
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(async () => {
@@ -37,7 +37,7 @@ const readiness = async (port: number): Promise<number> =>
   (await fetch(`http://127.0.0.1:${port}/readyz`)).status
 
 service('openssl')(
-  'a broker of a private authority is trusted by MQTT_CA; without it an operator sees an error, and the cloud is not ready',
+  'MQTT_CA makes the cloud trust a broker of a private authority; without it an error is logged, and the cloud is not ready',
   async () => {
     const { url, authorityPath } = await startBroker()
     const trusting = startCloud({ MQTT_URL: url, MQTT_CA: authorityPath })
@@ -61,7 +61,7 @@ service('openssl')(
 )
 
 service('openssl')(
-  'an MQTT_CA that cannot be read is told in a sentence',
+  'an unreadable MQTT_CA is reported in a sentence',
   async () => {
     const { exited, output } = startCloud({ MQTT_URL: 'mqtts://localhost:1', MQTT_CA: '/nowhere.pem' })
     expect(await exited).toBe(1)

@@ -13,10 +13,10 @@ const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 const identity = { processId: 'one', name: 'cloud', pid: 1 }
 
-/** The life of a process, as far as its clock goes: it has said that it lives when this resolves. */
+/** Starts a process as far as its clock matters; resolves after its first heartbeat. */
 async function live(shop: Shop): Promise<{ end: () => void }> {
   const worker = startWorker(shop.context, identity, putBack)
-  // Its last sign of life may be on its way still: the database waits for it.
+  // The last heartbeat may still be in flight; the database waits for it.
   onTestFinished(() => worker.stop())
   await vi.waitFor(async () => {
     const rows = await shop.context.db.kysely.selectFrom('workers').select('heartbeat_at').execute()
@@ -25,8 +25,8 @@ async function live(shop: Shop): Promise<{ end: () => void }> {
   return { end: () => shop.clock.clear() }
 }
 
-onEachDatabase('when a clock that was a day ahead is put back', (open) => {
-  /** What was begun by the wrong clock, before a process noticed that it is right now. */
+onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
+  /** Runs work under the wrong clock, before a process has noticed the correction. */
   async function putRight(begin: (shop: Shop) => Promise<void>): Promise<Shop> {
     const shop = await openShop(await open())
     shop.clock.shiftWall(DAY)
@@ -39,7 +39,7 @@ onEachDatabase('when a clock that was a day ahead is put back', (open) => {
     return shop
   }
 
-  test('an order ends within its time, and counts for the day on which it was paid', async () => {
+  test('an order ends in time after a clock correction, and counts for the day of its payment', async () => {
     let orderId = 0
     const shop = await putRight(async (before) => {
       orderId = (await before.paidOrder({ 1: 1 })).id
@@ -56,7 +56,7 @@ onEachDatabase('when a clock that was a day ahead is put back', (open) => {
     })
   })
 
-  test('an idle cart expires, and a claim that nobody pays ends, within their time', async () => {
+  test('an idle cart and an unpaid claim end in time after a clock correction', async () => {
     const ids: number[] = []
     const shop = await putRight(async (before) => {
       ids.push((await before.cart(await before.customer(), { 1: 1 })).id)
@@ -69,7 +69,7 @@ onEachDatabase('when a clock that was a day ahead is put back', (open) => {
     for (const id of ids) expect((await shop.order(id)).processing_status).toBe(OrderStatus.EXPIRED)
   })
 
-  test('a deposit of which nothing is heard comes to an end', async () => {
+  test('a deposit without a result ends after a clock correction', async () => {
     const shop = await putRight(async (before) => {
       const userId = await before.customer()
       await deposit(before.services, { userId, amountCents: 1000, method: 'pm_card_authenticationRequired' })
@@ -80,7 +80,7 @@ onEachDatabase('when a clock that was a day ahead is put back', (open) => {
     expect(deposits).toEqual([{ status: 'canceled' }])
   })
 
-  test('an alarm whose fact is gone ends within its time', async () => {
+  test('a resolved alarm ends in time after a clock correction', async () => {
     const line = { hubId: 1, kind: 'controller_silent', subject: 'bin 1' } as const
     const shop = await putRight(({ context }) =>
       context.db.transact(async (tx) => {
@@ -97,7 +97,7 @@ onEachDatabase('when a clock that was a day ahead is put back', (open) => {
     expect(await open()).toEqual([])
   })
 
-  test('a hub that stays silent is a critical alarm within its time', async () => {
+  test('a silent hub raises its critical alarm in time after a clock correction', async () => {
     const silent = { hubId: 1, kind: 'hub_silent', subject: null } as const
     const shop = await putRight(({ context }) => context.db.transact((tx) => raiseAlarm(tx, context, silent)))
     const { context, clock } = shop
@@ -107,7 +107,7 @@ onEachDatabase('when a clock that was a day ahead is put back', (open) => {
     expect(alarms).toEqual([{ severity: 'critical' }])
   })
 
-  test('what recurs goes on as often as before', async () => {
+  test('recurring work keeps its period after a clock correction', async () => {
     const shop = await putRight((before) =>
       ensureScheduled(before.context.db.kysely, 'sales.calendars', 'all', before.clock.now() + MINUTE),
     )
@@ -116,8 +116,8 @@ onEachDatabase('when a clock that was a day ahead is put back', (open) => {
   })
 })
 
-onEachDatabase('while clocks differ by less than is noticed', (open) => {
-  test('nothing is moved', async () => {
+onEachDatabase('while clocks differ by less than the threshold', (open) => {
+  test('a small difference of clocks changes nothing', async () => {
     const shop = await openShop(await open())
     await ensureScheduled(shop.context.db.kysely, 'sales.calendars', 'all', shop.clock.now() + MINUTE)
     const before = await shop.context.db.kysely.selectFrom('due_work').selectAll().execute()

@@ -13,7 +13,7 @@ const DAY = 24 * 3_600_000
 const ANCIENT = 400 * DAY
 
 onEachDatabase('guests', (open) => {
-  test('a guest without any order goes after a month, with its picture and devices; all others stay', async () => {
+  test('a guest without an order is deleted after a month with picture and devices, and all other users stay', async () => {
     const db = await open()
     const runtime = stillRuntime()
     const context = testContext(db, runtime, { underWay: new Set() })

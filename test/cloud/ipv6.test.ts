@@ -9,7 +9,7 @@ import { openMediaStore } from '../../cloud/platform/media/open-store.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 
-/** Each foreign service of the cloud at `[::1]`: sockets need the address without its brackets. */
+/** Each external service of the cloud at `[::1]`: sockets need the address without its brackets. */
 
 const { clock } = systemRuntime()
 const servers: (Server | SMTPServer)[] = []

@@ -18,7 +18,7 @@ async function takenPort(): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-test('it serves, and ends in good order when told to', { timeout: 60_000 }, async () => {
+test('the cloud serves, and ends gracefully on SIGTERM', { timeout: 60_000 }, async () => {
   const { child, exited, ready } = startCloud({})
   const port = await ready()
   const answer = await fetch(`http://127.0.0.1:${port}/`)
@@ -27,22 +27,26 @@ test('it serves, and ends in good order when told to', { timeout: 60_000 }, asyn
   expect(await exited).toBe(0)
 })
 
-test('with DRAIN_MS it is not ready and still serves before it stops', { timeout: 60_000 }, async () => {
-  const { child, exited, ready } = startCloud({ DRAIN_MS: '1500', DOCS: 'off' })
-  const port = await ready()
-  const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
-  expect(await Promise.all(['/readyz', '/', '/docs', '/docs/x.js', '/openapi.json'].map(status))).toEqual([
-    200, 200, 404, 404, 404,
-  ])
-  const begun = performance.now()
-  child.kill('SIGTERM')
-  await expect.poll(() => status('/readyz')).toBe(503)
-  expect([await status('/'), await status('/healthz')]).toEqual([200, 200])
-  expect(await exited).toBe(0)
-  expect(performance.now() - begun).toBeGreaterThan(1500)
-})
+test(
+  'with DRAIN_MS the cloud is not ready and still serves before it stops',
+  { timeout: 60_000 },
+  async () => {
+    const { child, exited, ready } = startCloud({ DRAIN_MS: '1500', DOCS: 'off' })
+    const port = await ready()
+    const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
+    expect(await Promise.all(['/readyz', '/', '/docs', '/docs/x.js', '/openapi.json'].map(status))).toEqual([
+      200, 200, 404, 404, 404,
+    ])
+    const begun = performance.now()
+    child.kill('SIGTERM')
+    await expect.poll(() => status('/readyz')).toBe(503)
+    expect([await status('/'), await status('/healthz')]).toEqual([200, 200])
+    expect(await exited).toBe(0)
+    expect(performance.now() - begun).toBeGreaterThan(1500)
+  },
+)
 
-test('live streams end when it is told to stop, and hold it up no longer', { timeout: 60_000 }, async () => {
+test('live streams end on SIGTERM, and do not delay the exit', { timeout: 60_000 }, async () => {
   const folder = programFolder()
   const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
   await db.migrate()
@@ -62,7 +66,7 @@ test('live streams end when it is told to stop, and hold it up no longer', { tim
   expect(performance.now() - begunAt).toBeLessThan(4000)
 })
 
-test('it keeps what it writes from other users, whatever the umask', { timeout: 60_000 }, async () => {
+test('the cloud’s files are unreadable for other users, with any umask', { timeout: 60_000 }, async () => {
   const folder = join(programFolder(), 'data')
   const umask = process.umask(0o022)
   const { ready } = startCloud({
@@ -79,7 +83,7 @@ test('it keeps what it writes from other users, whatever the umask', { timeout: 
   expect(readdirSync(join(folder, 'logs')).length).toBeGreaterThan(0)
 })
 
-test('a port in use is told with the setting that changes it', { timeout: 60_000 }, async () => {
+test('a port in use is reported with its setting', { timeout: 60_000 }, async () => {
   const port = await takenPort()
   const settings = ['PORT', 'MQTT_PORT']
   const starts = settings.map((setting) => startCloud({ [setting]: String(port) }))
@@ -91,7 +95,7 @@ test('a port in use is told with the setting that changes it', { timeout: 60_000
   }
 })
 
-test('what is wrong with the configuration is told, and it does not start', { timeout: 60_000 }, async () => {
+test('the cloud reports invalid settings and does not start', { timeout: 60_000 }, async () => {
   const wrong = startCloud({ PORT: 'http' })
   const production = startCloud({ NODE_ENV: 'production' })
   const absent = startCloud({}, '--config', '/nowhere.json')
@@ -102,7 +106,7 @@ test('what is wrong with the configuration is told, and it does not start', { ti
 })
 
 test(
-  'a damaged database is told in a sentence, with its file and what to do',
+  'a damaged database is reported in a sentence, with its file and the remedy',
   { timeout: 60_000 },
   async () => {
     const folder = programFolder()
@@ -128,7 +132,7 @@ test('a database of newer software is refused in a sentence with its file', { ti
 })
 
 test(
-  'a database without hubs, as one that was lost, is told in a sentence with its file and what to do',
+  'a database without hubs is reported in a sentence, with its file and the remedy, because it may be a lost one',
   { timeout: 60_000 },
   async () => {
     const folder = programFolder()
@@ -155,7 +159,7 @@ test(
 )
 
 test(
-  'a store that cannot be had is told in a sentence, with its setting and place',
+  'an unusable store is reported in a sentence, with its setting and place',
   { timeout: 60_000 },
   async () => {
     const file = fileURLToPath(import.meta.url)
@@ -175,14 +179,14 @@ test(
   },
 )
 
-test('every program tells its version', { timeout: 60_000 }, async () => {
+test('every program prints its version', { timeout: 60_000 }, async () => {
   const { exited, output } = startCloud({}, '--version')
   expect(await exited).toBe(0)
   expect(output()).toMatch(/^larder \d{4}\.\d{1,2}\.\d{1,2}\+[0-9a-f]{7} \(Node [\d.]+\)\n$/)
 })
 
 test(
-  'an issuer without keys is named at the start, and readiness names it',
+  'an issuer without keys is logged at the start, and named by readiness',
   { timeout: 60_000 },
   async () => {
     const { output } = startCloud({ IDENTITY_ISSUER: 'http://127.0.0.1:1' })

@@ -20,7 +20,10 @@ const OLD = 100 * DAY
 const ANCIENT = 400 * DAY
 const hex = (digit: string): string => digit.repeat(32)
 
-/** Deletes what is over, batch after batch, as due work does in half an hour. Returns how many rows of each table. */
+/**
+ * Deletes old rows batch after batch, as due work does in half an hour. Returns the number of rows of each
+ * table.
+ */
 async function deleteOld(context: CloudContext): Promise<Record<string, number>> {
   const { db, runtime } = context
   const tables = retentionWork(context, testMedia(context))['retention']!.recurring!
@@ -53,7 +56,7 @@ async function countRows({ kysely }: CloudDatabase, tables: readonly string[]): 
   return counts
 }
 
-onEachDatabase('what has been kept for its time', (open) => {
+onEachDatabase('retention', (open) => {
   let db: CloudDatabase
   let runtime: StillRuntime
   const ago = (ms: number): number => runtime.clock.now() - ms
@@ -106,7 +109,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     acknowledged_by: null,
   })
 
-  test('telemetry goes, however much there is', async () => {
+  test('any amount of old telemetry is deleted', async () => {
     const rows = Array.from({ length: 1200 }, (_, seq) => temperature(seq, ago(OLD)))
     for (let from = 0; from < rows.length; from += 300)
       await db.kysely
@@ -123,7 +126,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(await sweep()).toEqual({})
   })
 
-  test('idempotency keys go after a day, batch by batch', async () => {
+  test('idempotency keys are deleted after a day, batch by batch', async () => {
     const key = (name: string, at: number) => ({
       credential: 'key:test',
       key: name,
@@ -148,7 +151,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(await db.kysely.selectFrom('idempotency_keys').select('key').execute()).toEqual([{ key: 'young' }])
   })
 
-  test('what is too old is found by an index in every table that grows', async () => {
+  test('every growing table has an index for its old rows', async () => {
     if (db.kind !== 'sqlite') return
     const columns = {
       telemetry: 'at',
@@ -174,7 +177,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     }
   })
 
-  test('finished commands go; one whose outcome nobody has recorded stays', async () => {
+  test('finished commands are deleted, and a command without a recorded outcome stays', async () => {
     const recent = command(ago(DAY), 'executed')
     const open = command(ago(OLD), 'sent')
     await db.kysely
@@ -186,7 +189,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(left.map(({ id }) => id)).toEqual([open.id, recent.id])
   })
 
-  test('commands that come of named requests, whose ids tell no time, go and stay like all others', async () => {
+  test('commands of requests with an idempotency key, whose ids have no time, are deleted and kept like others', async () => {
     const named = (at: number, digit: string) => ({
       ...command(at, 'executed'),
       id: `${digit.repeat(8)}-0000-8000-8000-${String(at).slice(-12).padStart(12, '0')}`,
@@ -201,7 +204,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(left).toEqual([{ id: recent.id }])
   })
 
-  test('alarms that are over go after longer; one that is open never', async () => {
+  test('ended alarms are deleted after a longer time, open alarms never', async () => {
     await db.kysely
       .insertInto('alarms')
       .values([alarm('fridge 1', ago(ANCIENT)), alarm('fridge 2', ago(OLD)), alarm('fridge 3', null)])
@@ -211,7 +214,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(left).toEqual([{ subject: 'fridge 2' }, { subject: 'fridge 3' }])
   })
 
-  test('dead letters and left epochs go after longer; the present epoch never', async () => {
+  test('dead letters and left epochs are deleted after a longer time, the present epoch never', async () => {
     const letter = { hub_id: 1, stream: 'ledger', epoch: hex('a'), body: '{}', error: 'no' }
     await db.kysely
       .insertInto('dead_letters')
@@ -234,7 +237,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(epochs.map(({ epoch }) => epoch)).toEqual([hex('b'), hex('c')])
   })
 
-  test('the alarm of dead letters ends with the last of them', async () => {
+  test('the alarm of dead letters ends with the last dead letter', async () => {
     const letter = (seq: number, at: number) => ({
       hub_id: 1,
       stream: 'ledger',
@@ -260,7 +263,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(await isOpen()).toBe(false)
   })
 
-  test('events of the processor go; one that is still to be delivered, and the audit log, stay', async () => {
+  test('events of the processor are deleted; pending events and the audit log stay', async () => {
     await db.kysely
       .insertInto('processor_events')
       .values([
@@ -291,8 +294,8 @@ onEachDatabase('what has been kept for its time', (open) => {
   })
 })
 
-onEachDatabase('what customers and integrators were told', (open) => {
-  test('announcements that no order took up go; whatever an order took, or binds still, stays', async () => {
+onEachDatabase('retention of announcements and notices', (open) => {
+  test('announcements without an order are deleted, and announcements of an order stay', async () => {
     const shop = await openShop(await open())
     const { kysely: q } = shop.context.db
     const { id: orderId, user_id: userId } = await shop.paidOrder({ 1: 1 })
@@ -351,7 +354,7 @@ onEachDatabase('what customers and integrators were told', (open) => {
     ])
   })
 
-  test('notices go once they are sent or given up, and their order has ended', async () => {
+  test('notices are deleted when they are sent or abandoned and their order has ended', async () => {
     const shop = await openShop(await open())
     const { kysely: q } = shop.context.db
     const ended = await shop.paidOrder({ 1: 1 })

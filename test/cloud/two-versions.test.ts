@@ -7,14 +7,17 @@ import { testApp } from './support/app.ts'
 import { onEachDatabase } from './support/database.ts'
 import { openShop } from './support/shop.ts'
 
-/** What the next version may do to every table while this one still serves (`cloud/platform/store/migrate.ts`). */
+/**
+ * Changes of the next version to any table while the present version still serves
+ * (`cloud/platform/store/migrate.ts`).
+ */
 const statements = () => [
   ...Object.keys(tables).map((table) => `alter table ${table} add column of_the_next_version text`),
   'create table of_the_next_version (id integer primary key)',
 ]
 
 onEachDatabase('two versions side by side', (open) => {
-  test('a process goes on while the next version adds columns to every table', async () => {
+  test('a process continues while the next version adds columns to every table', async () => {
     const db = await open()
     const shop = await openShop(db)
     const before = await shop.paidOrder({ 1: 1 })
@@ -37,7 +40,7 @@ onEachDatabase('two versions side by side', (open) => {
 })
 
 onEachDatabase('two versions side by side: credentials', (open) => {
-  test('who is let in, and where, is found out while the next version adds columns to every table', async () => {
+  test('credentials are checked while the next version adds columns to every table', async () => {
     const db = await open()
     const { call, key, runtime, context } = await testApp({ db })
     const mine = await key(['hubs:read'])

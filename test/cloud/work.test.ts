@@ -14,7 +14,7 @@ import { testMedia } from './support/media.ts'
 import { scriptedPoster } from './events/support/poster.ts'
 import { openShop, type Shop } from './support/shop.ts'
 
-/** Every kind of due work that stands beside what it works on, with its own handler. */
+/** Every kind of due work with its own handler. */
 function allKinds({ context, services }: Shop): WorkKinds {
   const sender = { send: () => Promise.resolve('sent' as const) }
   return {
@@ -31,9 +31,9 @@ function allKinds({ context, services }: Shop): WorkKinds {
 
 const NEVER_DUE = 1000
 
-onEachDatabase('of every kind of due work', (open) => {
+onEachDatabase('all kinds of due work', (open) => {
   test.each([1, 100])(
-    'a poisoned row and a thousand not yet due delay no other (batch %i)',
+    'a failing row and a thousand early rows do not delay other rows (batch %i)',
     async (workBatch) => {
       const faults: unknown[] = []
       const shop = await openShop(await open(), { onFault: (error) => faults.push(error) })
@@ -49,7 +49,7 @@ onEachDatabase('of every kind of due work', (open) => {
             look: async (work) => {
               looked.push(`${name} ${work.subject}`)
               if (work.subject === '0') throw new Error('poisoned')
-              // Subjects that are not there (any more) are what a handler meets after a crash.
+              // Missing subjects, as a handler finds them after a crash.
               return kind.look(work)
             },
           },
@@ -57,7 +57,7 @@ onEachDatabase('of every kind of due work', (open) => {
       )
       for (const [name] of kinds)
         await context.db.transact(async (tx) => {
-          // Due longest: it is looked at first.
+          // The row that is overdue longest comes first.
           await schedule(tx, name, '0', now - 60_000)
           await schedule(tx, name, ['900000001', '900000002', '900000003'], now)
           const later = Array.from({ length: NEVER_DUE }, (_, index) => String(800_000_000 + index))

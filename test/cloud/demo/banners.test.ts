@@ -9,7 +9,7 @@ import { testApp } from '../support/app.ts'
 import { onEachDatabase } from '../support/database.ts'
 import { emptyFolder, filesIn, testMedia } from '../support/media.ts'
 
-/** The chunks of a PNG, after their checksums have been checked. */
+/** The chunks of a PNG with valid checksums. */
 function chunksOf(png: Buffer): Map<string, Buffer> {
   const chunks = new Map<string, Buffer>()
   for (let at = 8; at < png.length;) {
@@ -22,7 +22,7 @@ function chunksOf(png: Buffer): Map<string, Buffer> {
   return chunks
 }
 
-test('a picture is a PNG with the colours that it was made of', () => {
+test('a demo picture is a PNG with its given colours', () => {
   const png = encodePng({ width: 3, height: 2, colourAt: (x, y) => [x, y, 200] })
   const chunks = chunksOf(png)
   expect([...chunks.keys()]).toEqual(['IHDR', 'IDAT', 'IEND'])
@@ -35,7 +35,7 @@ test('a picture is a PNG with the colours that it was made of', () => {
 })
 
 onEachDatabase('the demo’s banners', (open) => {
-  test('hang at their hub, in order, with pictures that are kept', async () => {
+  test('the demo’s banners belong to their hub, in order, with stored pictures', async () => {
     const { context } = await testApp({ db: await open() })
     const folder = emptyFolder()
     await seedBanners(context, testMedia(context, folderStore(folder)), 1)

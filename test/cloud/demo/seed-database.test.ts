@@ -31,13 +31,13 @@ onEachDatabase('the demo’s data', (open) => {
   const runtime = virtualRuntime(3)
   let db: CloudDatabase
   let data: DemoData
-  // Two years of orders: made once for those who only read them.
+  // Two years of orders are created once for all reading tests.
   beforeAll(async () => {
     db = await open()
     data = await seedDemo(db, runtime)
   })
 
-  test('has what the contract promises, and fits the simulated hardware', async () => {
+  test('the demo’s data match the contract and the simulated hardware', async () => {
     SeedResult.parse(data)
     const products = await db.kysely.selectFrom('products').selectAll().where('hub_id', '=', 1).execute()
     expect(products.length).toBeGreaterThanOrEqual(60)
@@ -65,7 +65,7 @@ onEachDatabase('the demo’s data', (open) => {
     ])
   })
 
-  test('stock, ledger and money add up', async () => {
+  test('stock, ledger and money of the demo’s data add up', async () => {
     const { rows: sums } = await sql<Record<'quantity' | 'shelves' | 'ledger', number>>`
       select quantity,
         (select sum(f.quantity) from facings as f where f.product_id = products.id) as shelves,
@@ -82,13 +82,13 @@ onEachDatabase('the demo’s data', (open) => {
     expect(orders.every(({ total, amount, lines }) => total === amount && total === lines)).toBe(true)
   })
 
-  test('deals run, are to come and are over; what they saved is off the orders and on record', async () => {
+  test('the demo has running, future and past deals, and their savings are in the orders and on record', async () => {
     const day = localDay('America/Chicago', runtime.clock.now())
     const deals = (await dealsOfHub(db.kysely, 1)).map(toEngine)
     const statuses = deals.map((deal) => statusOf(deal, day, 0))
     expect(statuses.filter((status) => status === 'active').length).toBeGreaterThanOrEqual(4)
     expect(new Set(statuses)).toEqual(new Set(['active', 'scheduled', 'expired', 'inactive']))
-    // Prices are what they seem: no running deal touches a single unit of anything.
+    // Prices in the shop are not reduced: no running deal applies to a single unit.
     const { rows: products } = await sql<{ id: number; category_id: number; subcategory_id: number }>`
       select id, category_id, subcategory_id from products where hub_id = 1`.execute(db.kysely)
     const running = deals.filter((_, index) => statuses[index] === 'active')
@@ -106,7 +106,7 @@ onEachDatabase('the demo’s data', (open) => {
     expect(saved.every(({ off, redeemed }) => off > 0 && off === redeemed)).toBe(true)
   })
 
-  test('sales are spread over the opening hours of their hub, and so fall on other days in UTC', async () => {
+  test('sales of the demo are spread over the opening hours of their hub, and so fall on other days in UTC', async () => {
     const sold = await db.kysely
       .selectFrom('orders')
       .innerJoin('hubs', 'hubs.id', 'orders.hub_id')
@@ -121,7 +121,7 @@ onEachDatabase('the demo’s data', (open) => {
     expect(elsewhere.length).toBeGreaterThan(50)
   })
 
-  test('the past spans two years up to now, new rows follow it, and it is never made twice', async () => {
+  test('the demo’s past covers two years up to now, new rows follow it, and it is created only once', async () => {
     const { clock } = runtime
     const first = await orderHistory(db.kysely, {
       hubId: 1,
@@ -146,7 +146,7 @@ onEachDatabase('the demo’s data', (open) => {
     await expect(seedDemo(db, virtualRuntime(3))).rejects.toThrow('already')
   })
 
-  test('the layout is that of the hardware, with it and without', async () => {
+  test('the demo’s layout equals that of its hardware', async () => {
     const empty = await open()
     await seedHubs(empty)
     const layouts = []

@@ -41,7 +41,7 @@ const appOf = (files = built) =>
     handlersOf: ({ runtime }) => docsHandlers(runtime.random, assetsOf(files), () => description),
   })
 
-test('the page finds its files with a slash at the end of its address and without', async () => {
+test('the page finds its files with and without a slash at the end of its address', async () => {
   const { app } = await appOf()
   for (const [address, file] of [
     ['/docs', './docs/main-1a2b.js'],
@@ -55,7 +55,7 @@ test('the page finds its files with a slash at the end of its address and withou
   }
 })
 
-test('a plain page is cached, and is asked about by its mark; no page loads from anywhere else', async () => {
+test('a plain page is cached with an ETag, and no page loads resources from elsewhere', async () => {
   const { app } = await appOf()
   for (const address of ['/docs', '/docs/', '/docs/guide-first-sale', '/docs/search.json']) {
     const answer = await app.request(address)
@@ -71,7 +71,7 @@ test('a plain page is cached, and is asked about by its mark; no page loads from
   }
 })
 
-test('styles that a reference makes need a nonce, which no two answers share', async () => {
+test('styles of the reference need a nonce, which differs in each answer', async () => {
   const { app } = await appOf()
   const seen = new Set<string>()
   for (let time = 0; time < 2; time += 1) {
@@ -80,14 +80,14 @@ test('styles that a reference makes need a nonce, which no two answers share', a
     const [, nonce] = /style-src 'self' 'nonce-([0-9a-f]{32})'/.exec(policy)!
     expect(await answer.text()).toContain(`<meta name="style-nonce" nonce="${nonce}"`)
     seen.add(nonce!)
-    // An attribute styles its element alone.
+    // An attribute styles only its own element.
     expect(policy.replace("; style-src-attr 'unsafe-inline'", '')).not.toMatch(/unsafe|https?:|\*/)
     expect(answer.headers.get('Cache-Control')).toBe('no-store')
   }
   expect(seen.size).toBe(2)
 })
 
-test('a page is sent compressed to whoever takes it', async () => {
+test('a page is compressed for callers that accept it', async () => {
   const { app } = await appOf()
   const plain = await (await app.request('/docs/guide-first-sale')).text()
   const small = await app.request('/docs/guide-first-sale', { headers: { 'Accept-Encoding': 'gzip, br' } })
@@ -95,7 +95,7 @@ test('a page is sent compressed to whoever takes it', async () => {
   expect(gunzipSync(Buffer.from(await small.arrayBuffer())).toString()).toBe(plain)
 })
 
-test('its files are kept for ever, compressed where that is taken; what is none is not found', async () => {
+test('files of a page are cached without expiry and compressed on request, and an unknown file is not found', async () => {
   const { app } = await appOf()
   const plain = await app.request('/docs/main-1a2b.js')
   expect([plain.status, plain.headers.get('Content-Type'), await plain.text()]).toEqual([
@@ -110,7 +110,7 @@ test('its files are kept for ever, compressed where that is taken; what is none 
     expect((await app.request(`/docs/${encodeURIComponent(name)}`)).status).toBe(404)
 })
 
-test('a build without its page says how to make it', async () => {
+test('a build without its page explains how to build it', async () => {
   const { app } = await appOf({})
   const answer = await app.request('/docs')
   expect([answer.status, await answer.text()]).toEqual([

@@ -15,7 +15,7 @@ import { renderGuides } from '../../../edge/packaging/docs-guides.ts'
 import { pageAssets } from '../../../protocol/page-assets.ts'
 
 const description = openApiDocument('http://larder.test', routes) as unknown as Description
-// As the bundler leaves them, but for names with a hash.
+// The bundler's output, without hashes in names.
 const folder = mkdtempSync(join(tmpdir(), 'larder-docs-'))
 const root = resolve(import.meta.dirname, '../../..')
 await renderGuides(root, folder)
@@ -34,7 +34,7 @@ interface Place {
 }
 
 describe('the documentation’s pages', () => {
-  test('every link of every plain page leads to a page, and to a heading or call that is there', () => {
+  test('every link of every plain page leads to a page, heading or call that exists', () => {
     const names = new Set(['', ...linksIn(textOf('')).map((link) => link.split('#')[0]!)])
     const calls = new Set(
       subjectsOf(description).flatMap(({ slug, operations }) =>
@@ -54,7 +54,7 @@ describe('the documentation’s pages', () => {
     expect(names.size).toBeGreaterThan(30)
   })
 
-  test('every endpoint is in the description of one subject, with all components that it refers to', () => {
+  test('every endpoint is in the description of one subject, with all components that it references', () => {
     const found = new Set<string>()
     for (const { slug } of subjectsOf(description)) {
       const cut = JSON.parse(textOf(`description-${slug}.json`)) as {
@@ -77,7 +77,7 @@ describe('the documentation’s pages', () => {
     expect([...found].toSorted()).toEqual(Object.keys(routes).toSorted())
   })
 
-  test('a page weighs little: a guide at most 120 kB, a description of a subject at most a fifth of the whole', () => {
+  test('a guide has at most 120 kB, and the description of a subject at most a fifth of the whole', () => {
     const whole = JSON.stringify(description).length
     for (const name of linksIn(textOf('')).filter((link) => link.startsWith('guide-')))
       expect([name, textOf(name).length < 120_000]).toEqual([name, true])
@@ -85,7 +85,7 @@ describe('the documentation’s pages', () => {
       expect([slug, textOf(`description-${slug}.json`).length < whole / 5]).toEqual([slug, true])
   })
 
-  test('the guides are whole: no placeholder is left, each error code stands there, and tables have their rows', () => {
+  test('the guides have no placeholder left, every error code, and filled tables', () => {
     for (const name of linksIn(textOf('')).filter((link) => link.startsWith('guide-')))
       expect([name, /\{\{\w+\}\}/.exec(textOf(name))]).toEqual([name, null])
     for (const code of errorCodeNames)
@@ -109,7 +109,7 @@ describe('the documentation’s pages', () => {
     }
   })
 
-  test('what is none is not found, and text of the description cannot add markup', () => {
+  test('an unknown page is not found, and texts of the description cannot add markup', () => {
     for (const name of ['guide-none', 'reference-none', 'description-none.json', 'index.html', '../main.ts'])
       expect(pages.find(name)).toBeUndefined()
     expect(htmlOf('# <b>a</b>\n\n| a | b |\n|---|---|\n| <i> | `<code>` |')).not.toMatch(

@@ -21,7 +21,7 @@ const guide = (part: string): string => {
 }
 const description = openApiDocument('http://larder.test', routes) as unknown as Description
 
-test('there is a guide for each thing that whoever calls has to know, each with a title', () => {
+test('every subject for callers has a guide with a title', () => {
   expect(names.map((name) => name.replace(/^\d\d-|\.md$/g, '')).join(' ')).toBe(
     'first-sale credentials idempotency paging errors limits orders own-payments webhooks events testing going-live identity-providers changes',
   )
@@ -33,13 +33,13 @@ test('there is a guide for each thing that whoever calls has to know, each with 
     expect(readFileSync(join(docs, 'operating', name), 'utf8')).toMatch(/^# [A-Z]/)
 })
 
-test('the guide on errors has every code with its cause and its cure', () => {
+test('the guide on errors has every code with its cause and its remedy', () => {
   const text = errorGuide()
   for (const code of errorCodeNames)
     expect(text).toMatch(new RegExp(`^\\| \`${code}\` \\| .{4,} \\| .{4,} \\|$`, 'm'))
 })
 
-test('the picture and the table of an order’s life have every state', () => {
+test('the diagram and the table of an order’s life have every status', () => {
   const picture = readFileSync(join(docs, 'page/orders.svg'), 'utf8')
   for (const [name, code] of Object.entries(OrderStatus)) {
     expect(picture).toContain(`>${name}</text><text class="code"`)
@@ -47,7 +47,7 @@ test('the picture and the table of an order’s life have every state', () => {
   }
 })
 
-test('the guides name every role, type of event and kind of allowance', () => {
+test('the guides name every role, type of event and rate limit', () => {
   for (const role of roleNames) expect(guide('credentials')).toContain(`\`${role}\``)
   for (const type of eventTypes) {
     const [group, what] = type.split('.')
@@ -58,12 +58,12 @@ test('the guides name every role, type of event and kind of allowance', () => {
     expect(limits).toContain(allowance)
   expect(guide('testing')).toContain('{{cards}}')
   expect(Object.keys(testCards)).toHaveLength(10)
-  // Those of samples exist.
+  // The scopes in samples exist.
   for (const [, list] of guide('credentials').matchAll(/--scopes (\S+)/g))
     for (const scope of list!.split(',')) expect(scopes).toContain(scope)
 })
 
-test('the page shows each endpoint once, the guides before them, and the visitor’s own ids in its examples', () => {
+test('the page shows each endpoint once, the guides before them, and the visitor’s own ids in examples', () => {
   const guides = [
     { group: 'Guides', title: 'Webhooks', text: 'How to be told.' },
     { group: 'Operating', title: 'Watch', text: 'Each day.' },

@@ -203,9 +203,8 @@ onEachDatabase('the gateway’s store', (open) => {
     })
 
     test('an entry that is enqueued during a snapshot is in it or after it', async () => {
-      // A transaction writes a dead letter beside its entry, and a snapshot holds the letters that it finds.
-      // The order of answers proves nothing: a commit may be answered after the start of a snapshot that sees
-      // it.
+      // Writes a dead letter beside an entry; a snapshot has the letters that it sees. The order of
+      // answers proves nothing.
       const change = (id: number) =>
         context.db.transact(async (tx) => {
           await enqueue(tx, 1, cancel(id))

@@ -7,7 +7,7 @@ import { test } from 'vitest'
 const DAY = 86_400_000
 
 onEachDatabase('certificates of the cloud', (open) => {
-  test('one that ends within 14 days is an alarm of every owner, until it is renewed', async () => {
+  test('a certificate that ends within 14 days is an alarm of every owner, until it is renewed', async () => {
     const { context, clock } = await openShop(await open())
     const alarms = () =>
       context.db.kysely

@@ -43,7 +43,7 @@ onEachDatabase('alarms that a hub reports', (open) => {
       ({ subject }) => subject,
     )
 
-  test('are raised for parts that its layout has', async () => {
+  test('alarms of a hub are raised for parts of its layout', async () => {
     await apply(
       entry('row 1/2/3', 'row_blocked'),
       entry('door main', 'door_forced'),
@@ -68,18 +68,18 @@ onEachDatabase('alarms that a hub reports', (open) => {
     'Hub',
     'bin 1 ',
     'version 1 or 2',
-  ])('are ignored for %j, which is no part of it', async (subject) => {
+  ])('alarms of a hub are ignored for %j, which is not a part of the layout', async (subject) => {
     await apply(entry(subject))
     expect(await subjects()).toEqual([])
   })
 
-  test('and that it makes up by the thousand, are one line in the log', async () => {
+  test('thousands of invented alarms of a hub are one line in the log', async () => {
     await apply(...Array.from({ length: 2000 }, (_, index) => entry(`s1-${index}`)))
     expect(await subjects()).toEqual([])
     expect(logged).toMatchObject([{ hubId: 1, code: 'bin_fault', subject: 's1-0', count: 2000 }])
   })
 
-  test('in a snapshot are judged alike', async () => {
+  test('alarms in a snapshot are judged like single alarms', async () => {
     const snapshot = {
       alarms: [
         { code: 'row_blocked', subject: 'row 1/2/1', detail: 'jam', since: 1 },
@@ -91,7 +91,7 @@ onEachDatabase('alarms that a hub reports', (open) => {
   })
 })
 
-describe('what a hub reports has bounds', () => {
+describe('bounds of a hub’s reports', () => {
   const long = 'x'.repeat(70_000)
   const many = Array.from({ length: 5000 }, () => 1)
   const line = { line_id: 1, dropped: 0, doubtful: 0, bins: [1] }
@@ -140,12 +140,12 @@ describe('what a hub reports has bounds', () => {
       { unknown_operations: Array.from({ length: 20_000 }, () => uuid(1)) },
     ],
     ['a bin’s state', { kind: 'state', at: 1, state: bin }, { state: { ...bin, bin: 5000 } }],
-  ])('%s', (_, sound, change) => {
+  ])('the schema bounds a hub’s report: %s', (_, sound, change) => {
     expect(HubEntry.safeParse(sound).success).toBe(true)
     expect(HubEntry.safeParse({ ...sound, ...change }).success).toBe(false)
   })
 
-  test('temperatures', () => {
+  test('the schema bounds a hub’s report of temperatures', () => {
     const reading = { kind: 'temperature', at: 1, fridge_number: 1, celsius: 4, min: 4, max: 4 }
     expect(TelemetryEntry.safeParse(reading).success).toBe(true)
     for (const change of [{ celsius: 1e9 }, { fridge_number: 10_000 }, { at: 1e300 }])

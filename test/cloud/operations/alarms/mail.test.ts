@@ -40,7 +40,7 @@ onEachDatabase('alarms by mail', (open) => {
   }
   const subjects = (): string[] => sent.map(({ to, subject }) => `${to.address} ${subject}`)
 
-  test('a contact gets one mail when an incident begins, and one when it is over', async () => {
+  test('a contact gets one mail at the start of an incident, and one at its end', async () => {
     await contact('a@larder.example', 'warning')
     await raise(row)
     await raise(row)
@@ -56,7 +56,7 @@ onEachDatabase('alarms by mail', (open) => {
     expect(sent[0]!.text).toMatch(/What to do: .*count the row/)
   })
 
-  test('those who want to hear of the worst alone hear of nothing else; another owner of nothing', async () => {
+  test('a contact for critical alarms gets only those, and another owner’s contact gets none', async () => {
     await contact('worst@larder.example', 'critical')
     await contact('all@larder.example', 'info')
     await contact('other@larder.example', 'info', 2)
@@ -71,7 +71,7 @@ onEachDatabase('alarms by mail', (open) => {
     ])
   })
 
-  test('what comes together comes in one mail, and nothing is put off by what comes after it', async () => {
+  test('simultaneous alarms are sent in one mail, and later alarms do not delay it', async () => {
     await contact('a@larder.example', 'warning')
     for (let number = 1; number <= 30; number += 1) {
       await raise({ ...row, subject: `row 1/1/${number}` })
@@ -83,7 +83,7 @@ onEachDatabase('alarms by mail', (open) => {
     expect(sent[0]!.text.match(/is blocked/g)).toHaveLength(30)
   })
 
-  test('a mail that the server did not take comes again as the same mail, whatever was raised since', async () => {
+  test('a mail that the server refused is repeated unchanged, whatever alarms were raised since', async () => {
     await contact('a@larder.example', 'warning')
     await raise(row)
     let isUp = false
@@ -105,7 +105,7 @@ onEachDatabase('alarms by mail', (open) => {
     expect(await context.db.kysely.selectFrom('alarm_mails').selectAll().execute()).toEqual([])
   })
 
-  test('one whose process died after it was sent is sent once more with the same id', async () => {
+  test('a mail whose process died after sending is repeated with the same id', async () => {
     await contact('a@larder.example', 'warning')
     await raise(row)
     await publish(context)
@@ -125,7 +125,7 @@ onEachDatabase('alarms by mail', (open) => {
     expect(sent[1]).toEqual(sent[0])
   })
 
-  test('an alarm that is told of while a mail has just been sent is mailed by the next one', async () => {
+  test('an alarm that is raised just after a mail is sent by the next mail', async () => {
     await contact('a@larder.example', 'warning')
     await raise(row)
     const kinds = mailWork(context, (mail) => Promise.resolve(void sent.push(mail)))
@@ -133,7 +133,7 @@ onEachDatabase('alarms by mail', (open) => {
     let isFirst = true
     const look: WorkKind['look'] = async (work) => {
       const outcome = await mail.look(work)
-      // The look has seen that nothing is left, and its row is still in the queue.
+      // The run has found nothing left, and its row is still in the queue.
       if (isFirst) {
         isFirst = false
         await raise(door)
@@ -151,7 +151,7 @@ onEachDatabase('alarms by mail', (open) => {
     expect(await context.db.kysely.selectFrom('due_work').select('kind').execute()).toEqual([])
   })
 
-  test('without a mail server nothing waits for one', async () => {
+  test('an installation without a mail server queues no mail', async () => {
     await contact('a@larder.example', 'warning')
     await raise(row)
     await pass(new WorkRunner(context, mailWork(context, undefined)))
@@ -159,7 +159,7 @@ onEachDatabase('alarms by mail', (open) => {
   })
 })
 
-test('a mail server gets it as text, with who it is from and an id of its own', async () => {
+test('a mail is plain text with its sender and its own id', async () => {
   const mails: string[] = []
   const server = new SMTPServer({
     authOptional: true,

@@ -4,7 +4,7 @@ import { uuid } from '../../../support/uuid.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 
-/** Entries of hub 1 that nothing here stands for become dead letters. */
+/** Entries of hub 1 about unknown rows become dead letters. */
 const report = (shop: Shop, ...bodies: object[]): Promise<void> =>
   shop.context.db.transact(async (tx) => {
     for (const body of bodies) {
@@ -39,7 +39,7 @@ async function orders(shop: Shop): Promise<unknown[] | undefined> {
 }
 
 onEachDatabase('a hub that reports what the database has lost', (open) => {
-  test('raises database_restored with its orders, and their numbers are issued to no other order', async () => {
+  test('a hub that reports lost orders raises database_restored, and their numbers are not issued again', async () => {
     const shop = await openShop(await open())
     const lost = uuid(41)
     await report(shop, { kind: 'order.preparing', order_id: lost, bins: [1], at: 1 })
@@ -49,7 +49,7 @@ onEachDatabase('a hub that reports what the database has lost', (open) => {
     expect((await shop.paidOrder({ 1: 1 })).id).toBe(42)
   })
 
-  test('raises nothing for other dead letters, nor for an order that is known', async () => {
+  test('a hub with other dead letters or known orders raises no database_restored', async () => {
     const shop = await openShop(await open())
     const { uuid: known } = await shop.paidOrder({ 1: 1 })
     await report(
@@ -61,7 +61,7 @@ onEachDatabase('a hub that reports what the database has lost', (open) => {
     expect(await orders(shop)).toBeUndefined()
   })
 
-  test('gets a dead letter whose error tells what a person can do', async () => {
+  test('a dead letter of a lost order contains an error with a remedy', async () => {
     const shop = await openShop(await open())
     await expect(shop.report({ kind: 'order.collecting', order_id: uuid(7) })).rejects.toThrow(
       /has no order .* drop this letter/,

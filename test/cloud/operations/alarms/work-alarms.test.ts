@@ -7,7 +7,7 @@ import { onEachDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
 
 onEachDatabase('work that fails again and again', (open) => {
-  test('is an alarm of whoever it is for, and of all owners only where it is nobody’s', async () => {
+  test('failing work is an alarm of the owner that it concerns, and of all owners only if it concerns none', async () => {
     const shop = await openShop(await open())
     const { context } = shop
     const { kysely: q } = context.db
@@ -49,8 +49,8 @@ onEachDatabase('work that fails again and again', (open) => {
     }
   })
 
-  test.each(['taken off the queue', 'made due anew'] as const)(
-    'is an alarm no more when it was %s, and one as long as it fails',
+  test.each(['removed from the queue', 'made due anew'] as const)(
+    'the alarm of failing work ends when the work was %s, and stays while it fails',
     async (end) => {
       const shop = await openShop(await open())
       const { context } = shop

@@ -13,7 +13,7 @@ interface World {
   post: (path: string) => Promise<{ status_code: number; response_data: unknown }>
 }
 
-/** A hub whose connection is gone: its state is wanted, and sent when it returns. */
+/** A disconnected hub: its desired state is stored, and sent when it returns. */
 async function openWorld(open: OpenDatabase): Promise<World> {
   const db = await open()
   const commands = { send: () => Promise.reject(new Error('nothing is sent')) }
@@ -44,7 +44,7 @@ const sent = async ({ shop }: World) =>
   (await shop.outbox()).map((entry) => (entry as unknown as { config: HubConfig }).config)
 
 onEachDatabase('desired state', (open) => {
-  test('is stored and on its way to the hub in one transaction, whole each time', async () => {
+  test('the desired state is stored and queued for the hub in one transaction, complete each time', async () => {
     const world = await openWorld(open)
     expect(await world.post('disable_bin?hub=1&bin=3')).toEqual({
       success: true,
@@ -71,14 +71,14 @@ onEachDatabase('desired state', (open) => {
     expect(await hubRow(world)).toEqual({ accepting_orders: 1, disabled_bins: '[1]', disabled_fridges: '[]' })
   })
 
-  test('asked for again it stays as it is, and is sent again', async () => {
+  test('an unchanged desired state stays, and is sent again', async () => {
     const world = await openWorld(open)
     for (let again = 0; again < 2; again++) await world.post('disable_bin?hub=1&bin=2')
     expect((await hubRow(world)).disabled_bins).toBe('[2]')
     expect(await sent(world)).toHaveLength(2)
   })
 
-  test('of 31 toggles at the same time each one toggles', async () => {
+  test('each of 31 simultaneous toggles toggles once', async () => {
     const world = await openWorld(open)
     const answers = await Promise.all(Array.from({ length: 31 }, () => world.post('toggle_bin?hub=1&bin=2')))
     const enabled = answers.filter(({ response_data }) => (response_data as { enabled: boolean }).enabled)
@@ -88,7 +88,7 @@ onEachDatabase('desired state', (open) => {
     expect(states).toEqual(Array.from({ length: 31 }, (_, index) => 1 - (index % 2)))
   })
 
-  test('each change is in the audit log, with what came of it', async () => {
+  test('each change of the desired state is in the audit log with its result', async () => {
     const world = await openWorld(open)
     await world.post('toggle_bin?hub=1&bin=2')
     await world.post('stop_orders?hub=1')
@@ -103,7 +103,7 @@ onEachDatabase('desired state', (open) => {
     ])
   })
 
-  test('nothing in the cabinets of a disabled fridge can be bought', async () => {
+  test('no product in the cabinets of a disabled fridge can be bought', async () => {
     const world = await openWorld(open)
     const { shop } = world
     const { db } = shop.context

@@ -30,7 +30,7 @@ beforeEach(async () => {
   await heard()
 })
 
-/** The hub was heard so long ago. */
+/** Sets the time of the hub's last message. */
 async function heard(msAgo = 0): Promise<void> {
   const at = app.runtime.clock.now() - msAgo
   await app.context.db.kysely.updateTable('hub_sessions').set({ last_heard_at: at, health_at: at }).execute()
@@ -52,7 +52,7 @@ describe('O §4.6: bins', () => {
     { name: 'close_bin', data: { door: 'closed', duration_ms: 850 } },
     { name: 'raise_bin', data: { lift: 'up', duration_ms: 850 } },
     { name: 'lower_bin', data: { lift: 'down', duration_ms: 850 } },
-  ])('$name moves the bin of the hub, and answers with what it is now', async ({ name, data }) => {
+  ])('the command $name moves the hub’s bin, and returns its new state', async ({ name, data }) => {
     shop.answer(executed(data))
     expect(await post(name)).toMatchObject({
       status: 200,
@@ -66,7 +66,7 @@ describe('O §4.6: bins', () => {
     ])
   })
 
-  test('get_bin_status answers with what the hub says now', async () => {
+  test('get_bin_status returns the present state from the hub', async () => {
     const bin = { bin_number: 2, enabled: true, status: 'fault', door: 'open', lift: 'up' }
     shop.answer(executed({ ...bin, capacity: 10, occupied: true, fault_code: 'jam', order_id: uuid(7) }))
     const answer = await status()
@@ -75,7 +75,7 @@ describe('O §4.6: bins', () => {
       result: {
         success: true,
         status_code: 200,
-        // An order that is not known here has no number.
+        // An order that is unknown at the cloud has no number.
         response_data: {
           ...bin,
           fault_code: 'jam',
@@ -87,7 +87,7 @@ describe('O §4.6: bins', () => {
     })
   })
 
-  test('of a hub that is offline get_bin_status answers with the last that was known', async () => {
+  test('get_bin_status of an offline hub returns the last known state', async () => {
     await heard(600_000)
     expect((await status()).json).toMatchObject({
       result: {
@@ -107,7 +107,7 @@ describe('O §4.6: bins', () => {
   })
 })
 
-describe('what goes wrong', () => {
+describe('failed controls', () => {
   const refused = (reason: string): CommandOutcome => ({
     kind: 'refused',
     commandId: COMMAND,
@@ -146,7 +146,7 @@ describe('what goes wrong', () => {
     expect(shop.commands).toHaveLength(1)
   })
 
-  test('bin_not_found: a bin that the hub does not have, by its health or by its own word', async () => {
+  test('a bin that the hub does not have, by its health or its answer, is bin_not_found', async () => {
     shop.answer(refused('not_found'))
     expect(await post('open_bin')).toMatchObject({ status: 404, json: { error: { code: 'bin_not_found' } } })
     await shop.hear({ bins: [] })
@@ -157,14 +157,14 @@ describe('what goes wrong', () => {
   })
 
   test.each(['hub=1', 'bin=2', 'hub=1&bin=5', 'hub=1&bin=0', 'hub=1&bin=1.5', 'hub=x&bin=1'])(
-    '%s is 422, and nothing is sent',
+    'the parameters %s are 422, and no command is sent',
     async (query) => {
       expect((await post('open_bin', query)).status).toBe(422)
       expect(shop.commands).toEqual([])
     },
   )
 
-  test('another owner’s hub does not exist; a key limited to hubs is denied every other one', async () => {
+  test('another owner’s hub does not exist, and a key for some hubs is denied every other one', async () => {
     expect(await post('open_bin', 'hub=2&bin=1')).toMatchObject({
       status: 404,
       json: { error: { code: 'hub_not_found' } },
@@ -178,7 +178,7 @@ describe('what goes wrong', () => {
     expect(shop.commands).toEqual([])
   })
 
-  test('reading a bin takes controls:read, moving it controls:write', async () => {
+  test('reading a bin requires controls:read, moving it controls:write', async () => {
     key = await app.key(['controls:read'])
     expect((await post('open_bin')).status).toBe(403)
     key = await app.key(['controls:write'])
@@ -189,7 +189,7 @@ describe('what goes wrong', () => {
 
 describe('open_bin as the integrator’s confirmation', () => {
   async function claim(): Promise<number> {
-    // By the shop's clock, then again by the interface's.
+    // Advances the shop's clock and then the interface's clock.
     await shop.hear()
     const userId = await shop.customer()
     const order = await shop.cart(userId, { 1: 1 })
@@ -198,7 +198,7 @@ describe('open_bin as the integrator’s confirmation', () => {
     return order.id
   }
 
-  test('on the bin that is kept for an order it confirms the payment; the hub opens it later', async () => {
+  test('open_bin on the bin reserved for an order confirms the payment, and the hub opens the bin later', async () => {
     const orderId = await claim()
     const answer = await post('open_bin', 'hub=1&bin=1')
     expect(answer).toMatchObject({
@@ -220,7 +220,7 @@ describe('open_bin as the integrator’s confirmation', () => {
     ])
   })
 
-  test('repeated before the bin is filled it confirms the same order, once', async () => {
+  test('a repeated open_bin before the bin is filled confirms the same order once', async () => {
     const orderId = await claim()
     await post('open_bin', 'hub=1&bin=1')
     expect((await post('open_bin', 'hub=1&bin=1')).json).toMatchObject({
@@ -230,7 +230,7 @@ describe('open_bin as the integrator’s confirmation', () => {
     expect(shop.commands).toEqual([])
   })
 
-  test('on any other bin it opens the door and confirms nothing', async () => {
+  test('open_bin on any other bin opens the door and confirms nothing', async () => {
     const orderId = await claim()
     shop.answer(executed({ door: 'open' }))
     expect((await post('open_bin', 'hub=1&bin=2')).json).toMatchObject({ result: { status_code: 200 } })
@@ -262,7 +262,7 @@ describe('open_bin as the integrator’s confirmation', () => {
   })
 
   test.each(['bin=1', 'bin=2', 'bin=1&confirm=false'])(
-    'an order_id that %s is not reserved for is 409: nothing is confirmed and no door opens',
+    'an order_id without a reservation of the bin is 409 for %s: nothing is confirmed and no door opens',
     async (query) => {
       const orderId = await claim()
       const wrong = query.includes('bin=1') ? orderId + 1 : orderId
@@ -286,7 +286,7 @@ describe('open_bin as the integrator’s confirmation', () => {
     expect(JSON.parse(record!.detail)).toMatchObject({ order_id: orderId, confirmed_by_key: prefix })
   })
 
-  test('get_bin_status and get_hub_health show for which order a bin is reserved, until its goods are in it', async () => {
+  test('get_bin_status and get_hub_health show the order of a reserved bin until its products are in it', async () => {
     const shown = async () => {
       const { json } = await status('hub=1&bin=1')
       const health = await app.call('GET', '/api/v1/owners/hubs/get_hub_health?hub_id=1', { key: reader })

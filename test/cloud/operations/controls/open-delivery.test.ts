@@ -40,7 +40,7 @@ const open = (query = 'hub_id=1'): Promise<CallAnswer> =>
 const results = (...bins: [number, string | null][]) =>
   bins.map(([bin_number, error]) => ({ bin_number, success: error === null, error }))
 
-test('without bins all bins of the order are opened', async () => {
+test('a call without bins opens all bins of the order', async () => {
   shop.answer({
     kind: 'executed',
     commandId: COMMAND,
@@ -60,13 +60,13 @@ test.each([
   { query: 'hub_id=1&bin_num=3', bins: [3] },
   { query: 'hub_id=1&bin_nums=3,1', bins: [3, 1] },
   { query: 'hub_id=1&bin_nums=1,3&bin_num=3', bins: [1, 3] },
-])('$query opens bins $bins', async ({ query, bins }) => {
+])('a call with $query opens bins $bins', async ({ query, bins }) => {
   shop.answer({ kind: 'executed', commandId: COMMAND, durationMs: 1, data: {} })
   expect((await open(query)).json).toMatchObject({ success: true })
   expect(shop.commands[0]!.body).toMatchObject({ bins })
 })
 
-test('bins that did not open are told one by one; success means all of them', async () => {
+test('bins that did not open are listed one by one, and success means that all opened', async () => {
   const data = { results: results([1, null], [3, 'fault']) }
   for (const outcome of [
     { kind: 'executed', commandId: COMMAND, durationMs: 1, data },
@@ -83,19 +83,19 @@ test.each([
   { outcome: { kind: 'refused', reason: 'too_late' } as const, status: 409, code: 'order_not_ready' },
   { outcome: { kind: 'refused', reason: 'interlock' } as const, status: 409, code: 'order_state_conflict' },
   {
-    // A board that was busy refused the motion.
+    // A busy board refused the motion.
     outcome: { kind: 'failed', reason: 'interlock', data: { results: results([1, 'interlock']) } } as const,
     status: 409,
     code: 'order_state_conflict',
   },
   { outcome: { kind: 'failed', reason: 'nack' } as const, status: 502, code: 'hardware_error' },
-])('$outcome.kind $outcome.reason is $status $code', async (row) => {
+])('the outcome $outcome.kind with the reason $outcome.reason is $status $code', async (row) => {
   shop.answer({ commandId: COMMAND, data: null, ...row.outcome })
   expect(await open()).toMatchObject({ status: row.status, json: { error: { code: row.code } } })
 })
 
 test.each([OrderStatus.QUEUED, OrderStatus.PREPARING, OrderStatus.COMPLETED, OrderStatus.FAILED])(
-  'an order in status %i is not ready: nothing is sent',
+  'an order in status %i is not ready, and no command is sent',
   async (status) => {
     await become(status)
     expect(await open()).toMatchObject({ status: 409, json: { error: { code: 'order_not_ready' } } })
@@ -103,7 +103,7 @@ test.each([OrderStatus.QUEUED, OrderStatus.PREPARING, OrderStatus.COMPLETED, Ord
   },
 )
 
-test('a customer who comes back while collecting may open again', async () => {
+test('a customer may open the bins again while collecting', async () => {
   await become(OrderStatus.COLLECTING)
   shop.answer({ kind: 'executed', commandId: COMMAND, durationMs: 1, data: {} })
   expect((await open()).status).toBe(200)
@@ -115,7 +115,7 @@ test.each([
   ['hub_id=1&bin_nums=2,2&bin_num=2', [2]],
   ['hub_id=1&bin_num=99', [99]],
   ['hub_id=1&bin_num=0&bin_nums=7,1', [7, 0]],
-])('%s names a bin of another: 422, which says each once', async (query, bins) => {
+])('a call with %s is 422, and lists each bin of another order once', async (query, bins) => {
   expect(await open(query)).toMatchObject({
     status: 422,
     json: { error: { code: 'bin_not_in_order', details: { bins } } },
@@ -124,13 +124,13 @@ test.each([
 })
 
 test.each(['hub_id=1&bin_num=a', 'hub_id=1&bin_nums=1,,3', 'hub_id=1&bin_nums=a', ''])(
-  '"%s" is 422 before anything is looked up',
+  'the bin list "%s" is 422 before any lookup',
   async (query) => {
     expect(await open(query)).toMatchObject({ status: 422, json: { error: { code: 'validation_error' } } })
   },
 )
 
-test('another hub’s, or another customer’s order is not found', async () => {
+test('an order of another hub or another customer is not found', async () => {
   expect(await open('hub_id=2')).toMatchObject({ status: 404, json: { error: { code: 'order_not_found' } } })
   const other = await shop.paidOrder({ 1: 1 })
   orderId = other.id

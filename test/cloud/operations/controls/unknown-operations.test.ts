@@ -20,7 +20,7 @@ const refused = (reason: string): CommandOutcome => ({
   data: null,
 })
 
-/** A clock on which every wait is over at once. */
+/** A clock on which every wait ends at once. */
 const hurried = (runtime: StillRuntime): Runtime => ({
   ...runtime,
   clock: {
@@ -33,12 +33,12 @@ const hurried = (runtime: StillRuntime): Runtime => ({
   },
 })
 
-onEachDatabase('operations of unknown outcome', (open) => {
+onEachDatabase('operations with unknown outcome', (open) => {
   let shop: Shop
   let app: Awaited<ReturnType<typeof testApp>>
   let key: string
   let sent: CommandRequest[]
-  /** What the hub does with a command. */
+  /** The hub's answer to a command. */
   let hub: (request: CommandRequest) => CommandOutcome | Promise<CommandOutcome>
 
   beforeEach(async () => {
@@ -85,8 +85,8 @@ onEachDatabase('operations of unknown outcome', (open) => {
   const states = async () =>
     (await list()).data.map(({ state, settled_by }) => [state, settled_by]).toReversed()
 
-  describe('are listed', () => {
-    test('the newest first, by pages, with all that is known of them', async () => {
+  describe('listing unknown operations', () => {
+    test('unknown operations are listed newest first, by page, with all their data', async () => {
       for (const number of [1, 3, 2]) await report(number, 1_800_000_000_000 + number)
       expect(await list('?limit=2')).toEqual({
         data: [3, 2].map((number) => ({
@@ -110,7 +110,7 @@ onEachDatabase('operations of unknown outcome', (open) => {
       })
     })
 
-    test('those that began in one moment each on one page', async () => {
+    test('operations that started at the same moment are each on one page', async () => {
       for (const number of [1, 2, 3]) await report(number, 5)
       const seen: string[] = []
       for (let cursor = ''; ;) {
@@ -122,7 +122,7 @@ onEachDatabase('operations of unknown outcome', (open) => {
       expect(seen).toEqual([uuid(3), uuid(2), uuid(1)])
     })
 
-    test('by state, with what has become of them', async () => {
+    test('operations can be filtered by state, and show how they were resolved', async () => {
       for (const number of [1, 2, 3]) await report(number)
       await shop.report({ kind: 'operation.settled', operation_id: uuid(1), by: 'count', happened: true })
       await shop.report({ kind: 'operation.settled', operation_id: uuid(2), by: 'sensor', happened: false })
@@ -137,7 +137,7 @@ onEachDatabase('operations of unknown outcome', (open) => {
       ])
     })
 
-    test('to whom their hub belongs, and to a key that is limited to its hubs', async () => {
+    test('unknown operations are visible to the owner of the hub, and to a key for this hub', async () => {
       await report(1)
       expect(await ids('?hub_id=1')).toEqual([uuid(1)])
       const other = await app.key([...scopes], { hubs: [2] })
@@ -148,8 +148,8 @@ onEachDatabase('operations of unknown outcome', (open) => {
     })
   })
 
-  describe('are settled from afar', () => {
-    test('by the hub, whose word the next reading has at once', async () => {
+  describe('resolving unknown operations', () => {
+    test('a resolution is executed by the hub, and the next read shows it at once', async () => {
       await report(1)
       const answer = await settle(1, true)
       expect(answer).toMatchObject({
@@ -165,12 +165,12 @@ onEachDatabase('operations of unknown outcome', (open) => {
       expect(sent).toMatchObject([
         { hubId: 1, body: { name: 'settle_operation', operation_id: uuid(1), happened: true } },
       ])
-      // What its ledger says later is no news.
+      // The later report in the ledger changes nothing.
       await shop.report({ kind: 'operation.settled', operation_id: uuid(1), by: 'person', happened: true })
       expect((await list()).data).toEqual([answer.json])
     })
 
-    test('the same way again: 200, and the hub is not asked; otherwise: 409', async () => {
+    test('a repeated resolution is 200 without a command to the hub, and a contradicting one is 409', async () => {
       await report(1)
       const first = await settle(1, false)
       expect(await settle(1, false)).toMatchObject({ status: 200, json: first.json as object })
@@ -178,7 +178,7 @@ onEachDatabase('operations of unknown outcome', (open) => {
       expect(sent).toHaveLength(1)
     })
 
-    test('not where the hub has settled it meanwhile: how, its ledger says a moment later', async () => {
+    test('an operation that the hub has resolved itself is not resolved again, and the ledger later reports how', async () => {
       for (const number of [1, 2, 3]) await report(number)
       hub = async ({ body }) => {
         if (body.name === 'settle_operation' && body.operation_id !== uuid(3))
@@ -192,7 +192,7 @@ onEachDatabase('operations of unknown outcome', (open) => {
       }
       expect(await settle(1, true)).toMatchObject({ status: 200, json: { settled_by: 'count' } })
       expect(await settle(2, false)).toMatchObject({ status: 409 })
-      // It has not said yet.
+      // The ledger has not reported it yet.
       expect(await settle(3, true)).toMatchObject({ status: 409 })
       expect(await states()).toEqual([
         ['happened', 'count'],
@@ -201,7 +201,7 @@ onEachDatabase('operations of unknown outcome', (open) => {
       ])
     })
 
-    test('here alone where the hub knows it no more; the audit log says so, and the alarm ends', async () => {
+    test('an operation that the hub no longer knows is resolved at the cloud, audited, and its alarm ends', async () => {
       await report(1)
       const alarms = () =>
         shop.context.db.kysely.selectFrom('alarms').select(['kind', 'cleared_at']).execute()
@@ -234,16 +234,19 @@ onEachDatabase('operations of unknown outcome', (open) => {
       ],
       [refused('stale_session'), 502, { reason: 'offline', command_id, outcome: 'refused' }],
       [refused('fault'), 502, { reason: 'fault', command_id, outcome: 'refused' }],
-    ])('not where the hub does not do it: %j', async (outcome, status, details) => {
-      await report(1)
-      hub = () => outcome
-      const answer = await settle(1, true)
-      expect([answer.status, errorOf(answer).error]).toMatchObject([
-        status,
-        { code: 'hardware_error', details },
-      ])
-      expect(await states()).toEqual([['unknown', null]])
-    })
+    ])(
+      'an operation is not resolved if the hub does not execute it: %j',
+      async (outcome, status, details) => {
+        await report(1)
+        hub = () => outcome
+        const answer = await settle(1, true)
+        expect([answer.status, errorOf(answer).error]).toMatchObject([
+          status,
+          { code: 'hardware_error', details },
+        ])
+        expect(await states()).toEqual([['unknown', null]])
+      },
+    )
   })
 
   describe('a snapshot of the hub', () => {
@@ -256,7 +259,7 @@ onEachDatabase('operations of unknown outcome', (open) => {
         ...(unknown_operations && { unknown_operations }),
       })
 
-    test('settles those that it does not name, though nobody knows how, until the hub says', async () => {
+    test('a snapshot resolves operations that it does not list, and their result stays open until the hub reports it', async () => {
       for (const number of [1, 2]) await report(number)
       await snapshot([uuid(2)])
       expect(await states()).toEqual([
@@ -273,18 +276,18 @@ onEachDatabase('operations of unknown outcome', (open) => {
       ])
     })
 
-    test('names those that are unknown, whatever was said of them here', async () => {
+    test('a snapshot lists operations as unknown whatever the cloud recorded', async () => {
       await report(1)
       await settle(1, true)
       await snapshot([uuid(1)])
       expect(await states()).toEqual([['unknown', null]])
     })
 
-    test('of a new store says nothing of any, nor do its later ones of those that it has never known', async () => {
+    test('the snapshots of a new store do not resolve operations that the store has never known', async () => {
       for (const number of [1, 2, 3]) await report(number)
       await snapshot()
       expect(await states()).toEqual([1, 2, 3].map(() => ['unknown', null]))
-      // It finds two in the memories of its controllers, says so of one, and names the other.
+      // The store finds two operations in its controllers, reports one, and lists the other.
       await report(2)
       await snapshot([uuid(2), uuid(3)])
       await snapshot([])

@@ -12,7 +12,7 @@ import { openShop, type Shop } from '../../support/shop.ts'
 
 const NAME = 'delete_expired_orders'
 
-/** A task that ends when it is told to. */
+/** A task that ends on request. */
 function gate(): { run: () => Promise<number[]>; open(ids: number[]): void; runs: () => number } {
   let count = 0
   let resolve: (ids: number[]) => void = () => {}
@@ -37,7 +37,7 @@ const stateOf = ({ context }: Shop, id: string) =>
     .executeTakeFirstOrThrow()
 
 onEachDatabase('background tasks', (open) => {
-  test('a task is under way once, whoever triggers it: the others are told of that run', async () => {
+  test('a task runs once at a time, and all callers get the same run', async () => {
     const { context } = await openShop(await open())
     const work = gate()
     const processes = ['a', 'b', 'c'].map((name) => tasksOf(context, name, work.run))
@@ -57,7 +57,7 @@ onEachDatabase('background tasks', (open) => {
     expect(await again.ended).toMatchObject({ state: 'SUCCESS', affected_ids: '[]' })
   })
 
-  test('whoever asks for a run just as one ends is told of that run or begins the next', async () => {
+  test('a caller at the end of a run gets that run or starts the next one', async () => {
     const { context } = await openShop(await open())
     const ended = await Promise.all(
       ['a', 'b', 'c', 'd'].map(async (name) => {
@@ -69,7 +69,7 @@ onEachDatabase('background tasks', (open) => {
     expect(ended).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test('a run whose process died is over when its lease is, and is a failure', async () => {
+  test('a run of a dead process ends with its lease, as a failure', async () => {
     const shop = await openShop(await open())
     const dead = await tasksOf(shop.context, 'dead', () => new Promise(() => {})).trigger(NAME)
     shop.clock.clear()
@@ -82,7 +82,7 @@ onEachDatabase('background tasks', (open) => {
     expect(await stateOf(shop, dead.run.id)).toEqual({ state: 'FAILURE', error: 'its process ended' })
   })
 
-  test('a run that takes long keeps its lease', async () => {
+  test('a long run keeps its lease', async () => {
     const shop = await openShop(await open())
     const work = gate()
     const { run, ended } = await tasksOf(shop.context, 'a', work.run).trigger(NAME)
@@ -103,7 +103,7 @@ onEachDatabase('background tasks', (open) => {
     expect(await ended).toMatchObject({ id: run.id, state: 'SUCCESS' })
   })
 
-  test('one that fails is answered with its failure, without what went wrong inside; the next run is another', async () => {
+  test('a failed run returns its failure without internals, and the next run is separate', async () => {
     let isBroken = true
     const run = () =>
       isBroken ? Promise.reject(new RangeError('a secret of the inside')) : Promise.resolve([7, 9])

@@ -39,7 +39,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   return 'found'
 }
 
-test('what leads out of the folder is not found: parents, absolute paths, links, neighbours of a like name', async () => {
+test('a path that leads out of the folder is not found: parents, absolute paths, links, folders with a similar name', async () => {
   const { logs, path, outside } = await folder()
   await symlink(outside, join(path, 'link.log'))
   await symlink(join(path, '..'), join(path, 'up'))
@@ -72,7 +72,7 @@ test('what leads out of the folder is not found: parents, absolute paths, links,
   }
 })
 
-test('no path whatever shows what is outside', async () => {
+test('no path shows files outside of the folder', async () => {
   const { logs } = await folder()
   const part = fc.constantFrom('..', '.', 'old', 'a.log', 'secret.txt', 'logs', '', '/', 'logs-of-another')
   await fc.assert(
@@ -86,7 +86,7 @@ test('no path whatever shows what is outside', async () => {
   )
 })
 
-test('a link to a file inside is followed, and listed as what it leads to', async () => {
+test('a link to a file in the folder is followed, and listed as its target', async () => {
   const { logs, path } = await folder()
   await symlink(join(path, 'a.log'), join(path, 'current.log'))
   expect(await logs.view('current.log', 1)).toEqual({ file: 'a.log', lines: ['three'], truncated: true })
@@ -94,7 +94,7 @@ test('a link to a file inside is followed, and listed as what it leads to', asyn
   expect(names).toEqual(['a.log', 'b.log', 'old'])
 })
 
-test('a folder is listed by date, name or size, either way', async () => {
+test('a folder can be listed by date, name or size, in both directions', async () => {
   const { logs } = await folder()
   const names = async (order: 'date' | 'name' | 'size', reverse: boolean) =>
     (await logs.list({ path: '.', order, reverse })).map(({ name }) => name)
@@ -107,7 +107,7 @@ test('a folder is listed by date, name or size, either way', async () => {
   ])
 })
 
-test('a file is seen from its end: so many lines, or all up to 1 MiB', async () => {
+test('a file is read from its end: a number of lines, or up to 1 MiB', async () => {
   const { logs, path } = await folder()
   expect(await logs.view('a.log', 2)).toEqual({ file: 'a.log', lines: ['two', 'three'], truncated: true })
   expect(await logs.view('a.log', 0)).toEqual({
@@ -147,7 +147,7 @@ async function follower(path: string) {
   }
   return {
     reader,
-    /** Lines until `count` of them have come. */
+    /** Reads `count` lines. */
     lines: async (count: number): Promise<string[]> => {
       while (text.split('data: ').length - 1 < count) text += await read()
       const lines = [...text.matchAll(/^data: (.*)$/gm)].map((match) => match[1]!)
@@ -158,7 +158,7 @@ async function follower(path: string) {
   }
 }
 
-test('a stream begins at the end of the file, sends each line once, and half a line when it is whole', async () => {
+test('a stream starts at the end of the file, sends each line once, and a half line when it is complete', async () => {
   const { path } = await folder()
   const file = join(path, 'a.log')
   const { read, lines } = await follower(file)
@@ -171,7 +171,7 @@ test('a stream begins at the end of the file, sends each line once, and half a l
   expect(await second).toEqual(['five', 'sechs \u{1F600}'])
 })
 
-test('a stream goes on with the new file after a rotation, and with one that was cut', async () => {
+test('a stream continues with the new file after a rotation, and with a truncated one', async () => {
   const { path } = await folder()
   const file = join(path, 'a.log')
   const { read, lines } = await follower(file)
@@ -189,7 +189,7 @@ test('a stream goes on with the new file after a rotation, and with one that was
   expect(await after).toEqual(['cut'])
 })
 
-test('a reader who is slow loses nothing, and no more than two pieces wait for it', async () => {
+test('a slow reader loses nothing, and at most two chunks wait for it', async () => {
   const { path } = await folder()
   const file = join(path, 'a.log')
   const { read, lines } = await follower(file)
@@ -204,7 +204,7 @@ test('a reader who is slow loses nothing, and no more than two pieces wait for i
   expect(await lines(all.length)).toEqual(all)
 })
 
-test('a stream that says nothing says so, and one that is left is closed', async () => {
+test('a silent stream sends keep-alives, and an abandoned stream is closed', async () => {
   const { path } = await folder()
   const { read, reader } = await follower(join(path, 'a.log'))
   expect(await read()).toBe(': ok\n\n')

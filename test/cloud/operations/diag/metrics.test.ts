@@ -27,7 +27,7 @@ const metricsOf = (context: CloudContext) =>
   })
 
 onEachDatabase('metrics of the cloud', (open) => {
-  test('tell what is open in the books, in a form that Prometheus takes without complaint', async () => {
+  test('the metrics report open items of the books, in valid Prometheus format', async () => {
     const db = await open()
     const shop = await openShop(db, { products: [{ price: 300, quantity: 9 }] })
     await shop.paidOrder({ 1: 1 })
@@ -42,7 +42,7 @@ onEachDatabase('metrics of the cloud', (open) => {
     const metrics = metricsOf(shop.context)
     metrics.onServed({ method: 'GET', route: '/api/v1/owners/hubs', status: 200, seconds: 0.03 })
     metrics.onServed({ method: 'BREW', route: 'none', status: 404, seconds: 0.001 })
-    // A second reading is of then, and not added to the first.
+    // A second scrape replaces the first one; the values are not added.
     await metrics.read()
     const { text, type } = await metrics.read()
     expect(type).toMatch(/^text\/plain/)
@@ -55,7 +55,7 @@ onEachDatabase('metrics of the cloud', (open) => {
       [1, 0],
     )
     expect(told('larder_outbox_hubs')).toBe(1)
-    // One family, whatever the webhooks.
+    // One family for all webhooks.
     expect(told('larder_due_work', { kind: 'webhook' })).toBe(2)
     expect(told('larder_due_work_age_seconds', { kind: 'webhook' })).toBe(9)
     expect(told('larder_due_work_exhausted', { kind: 'webhook' })).toBe(1)
@@ -69,7 +69,7 @@ onEachDatabase('metrics of the cloud', (open) => {
     if (db.kind === 'postgres') expect(told('larder_database_connections_limit', { pool: 'gateway' })).toBe(6)
   })
 
-  test('are told without the books while the database is away, and say so', async () => {
+  test('the metrics without the books are served while the database is down, and report it', async () => {
     const { context } = await openShop(await open(), { onFault: () => {} })
     const away = new Proxy(context.db, {
       get: (target, name) => {
@@ -85,7 +85,7 @@ onEachDatabase('metrics of the cloud', (open) => {
   })
 })
 
-test('requests are told of by route as documented, never by the path that was called', async () => {
+test('the metrics of requests use the documented route, never the called path', async () => {
   const seen: Served[] = []
   const { call, key } = await testApp({ onServed: (served) => void seen.push(served) })
   await call('GET', '/api/v1/owners/hubs', { key: await key(['hubs:read']) })
@@ -103,7 +103,7 @@ test('requests are told of by route as documented, never by the path that was ca
   ])
 })
 
-test('each request has a line in the log where the operator wants it, without what is in its query', async () => {
+test('each request has a log line if the operator enables it, without its query values', async () => {
   const lines: [level: string, fields: object][] = []
   const at = (level: string) => (fields: object, text: string) =>
     void (text === 'request' && lines.push([level, fields]))
@@ -125,7 +125,7 @@ test('each request has a line in the log where the operator wants it, without wh
   expect(JSON.stringify(lines)).not.toContain('secret')
 })
 
-test('the dashboard asks for metrics that there are', async () => {
+test('the dashboard uses only existing metrics', async () => {
   const { context } = await testApp()
   const hub = createHubMetrics({
     hubId: 1,

@@ -19,7 +19,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-// A folder that is not there: nothing has ever run.
+// An absent folder: no program has ever run.
 const run = (commands: CommandLine, ...args: string[]): Promise<Outcome> =>
   runCommandLine(commands, args, { DATA_DIR: join(folder, 'data', 'cloud') })
 const json = ({ exitCode, stdout, stderr }: Outcome): Record<string, unknown> => {
@@ -51,7 +51,7 @@ async function inDatabase<T>(look: (db: ReturnType<typeof openDatabase>) => Prom
   }
 }
 
-test('before the first start of the cloud: an owner, a hub, a key and products, from nothing', async () => {
+test('an owner, a hub, a key and products can be created before the first start of the cloud', async () => {
   const hub = json(await create({ 'new-owner': 'Springfield Vending', tax: '8.25', hardware }))
   expect(hub).toMatchObject({
     hub_id: 1,
@@ -95,7 +95,7 @@ test('before the first start of the cloud: an owner, a hub, a key and products, 
   })
 })
 
-test('a new password ends the old one; a layout comes later, and not without room for what stands there', async () => {
+test('a new password ends the old one; a layout can be set later, but must have room for existing products', async () => {
   const { mqtt_password: first } = json(await create({ 'new-owner': 'One' }))
   const { mqtt_password: second } = json(await hubs('renew-password', '1'))
   expect(second).not.toBe(first)
@@ -116,7 +116,7 @@ test('a new password ends the old one; a layout comes later, and not without roo
   await inDatabase(async ({ kysely: q }) => expect(Object.keys(await readLayout(q, 1))).toHaveLength(4))
 })
 
-test('a renewal with an overlap reports until when the former password is valid', async () => {
+test('a renewal with an overlap returns the time until which the former password is valid', async () => {
   json(await create({ 'new-owner': 'One' }))
   const at = (hours: number) => new Date(runtime.clock.now() + hours * 3_600_000).toISOString()
   expect(json(await hubs('renew-password', '1', '--overlap', '24'))).toEqual({
@@ -130,7 +130,7 @@ test('a renewal with an overlap reports until when the former password is valid'
     expect((await hubs('renew-password', '1', `--overlap=${hours}`)).exitCode).toBe(2)
 })
 
-test('with an external broker a new password comes with the line of its password file', async () => {
+test('a new password for an external broker is printed as a line of its password file', async () => {
   json(await create({ 'new-owner': 'One' }))
   const withBroker = (...args: string[]) =>
     runCommandLine(hubCommands(runtime), args, {
@@ -149,7 +149,7 @@ test('with an external broker a new password comes with the line of its password
   expect((await hubs('renew-password', '1', '--old-password-file', file)).exitCode).toBe(2)
 })
 
-test('a hub is created with a tax rate of three decimals', async () => {
+test('a hub can have a tax rate with three decimals', async () => {
   json(await create({ 'new-owner': 'One', tax: '8.875' }))
   await inDatabase(async ({ kysely: q }) => {
     const hub = await q.selectFrom('hubs').select('tax_millipercent').executeTakeFirstOrThrow()
@@ -157,7 +157,7 @@ test('a hub is created with a tax rate of three decimals', async () => {
   })
 })
 
-test('what is wrong is said in words, and nothing is made', async () => {
+test('invalid options are reported in words, and nothing is created', async () => {
   json(await create({ 'new-owner': 'One' }))
   const cases: [() => Promise<Outcome>, RegExp][] = [
     [() => create({}), /one of --owner and --new-owner is needed/],

@@ -63,7 +63,7 @@ const heard = ({ app }: Pick<World, 'app'>, msAgo = 0) =>
     .execute()
 
 onEachDatabase('O §4.1', (open) => {
-  test('hub_ids are those of the hubs that the credential reaches', async () => {
+  test('hub_ids lists the hubs that the credential reaches', async () => {
     const { app, get } = await openWorld(open)
     expect(await get('hub_ids')).toEqual([1])
     const none = await app.call('GET', '/api/v1/owners/hub_ids', {
@@ -76,7 +76,7 @@ onEachDatabase('O §4.1', (open) => {
     expect(other.json).toEqual([2])
   })
 
-  test('get_hub_info has the place as GeoJSON, longitude first, and the time zone', async () => {
+  test('get_hub_info returns the place as GeoJSON, longitude first, and the time zone', async () => {
     const { get } = await openWorld(open)
     expect(await get('hubs/get_hub_info/?hub_id=1')).toEqual({
       success: true,
@@ -93,7 +93,7 @@ onEachDatabase('O §4.1', (open) => {
     })
   })
 
-  test('hub_layout and the fridge map are the stored layout', async () => {
+  test('hub_layout and the fridge map return the stored layout', async () => {
     const { get } = await openWorld(open)
     expect(await get('hubs/hub_layout/?hub_id=1')).toEqual({
       layout: {
@@ -111,7 +111,7 @@ onEachDatabase('O §4.1', (open) => {
     })
   })
 
-  test('doors are as the hub reports them; of an offline hub they are unknown', async () => {
+  test('door states are those that the hub reports, and unknown for an offline hub', async () => {
     const world = await openWorld(open)
     await world.shop.hear({
       doors: [
@@ -135,10 +135,10 @@ onEachDatabase('O §4.1', (open) => {
     })
   })
 
-  test('an order is pending from QUEUED to COLLECTING; the main door stays locked then, and nothing is sent', async () => {
+  test('an order is pending from QUEUED to COLLECTING, when the main door stays locked and no command is sent', async () => {
     const { app, shop, get } = await openWorld(open)
     const key = await app.key(['hubs:write'])
-    // By the shop's clock, then again by the interface's.
+    // Advances the shop's clock and then the interface's clock.
     await shop.hear()
     shop.answer({
       kind: 'executed',
@@ -167,7 +167,7 @@ onEachDatabase('O §4.1', (open) => {
     expect(shop.commands[0]).toMatchObject({ hubId: 1, body: { name: 'open_main_door' } })
   })
 
-  test('the hub has the last word: an order that has just begun there keeps the door locked', async () => {
+  test('the hub decides last: an order that has just started there keeps the door locked', async () => {
     const { app, shop } = await openWorld(open)
     const key = await app.key(['hubs:write'])
     const commandId = crypto.randomUUID()

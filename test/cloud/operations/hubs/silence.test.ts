@@ -5,7 +5,7 @@ import { onEachDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
 
 onEachDatabase('the silence of a hub', (open) => {
-  test('that ends while it is being looked at is no alarm', async () => {
+  test('a hub that returns during the check of its silence raises no alarm', async () => {
     const { context, clock } = await openShop(await open())
     const { db, settings } = context
     const work = hubWork(context)['hub.silent']!
@@ -19,7 +19,7 @@ onEachDatabase('the silence of a hub', (open) => {
       await tellOfHub(tx, context, 1)
       let isOver = false
       const looked = lookNow().finally(() => (isOver = true))
-      // SQLite has the look wait for all of this one.
+      // On SQLite the check waits for this whole transaction.
       if (tx.kind === 'postgres')
         await vi.waitFor(async () => {
           const waiting = await sql`select 1 from pg_stat_activity

@@ -23,7 +23,7 @@ async function openHistory(open: OpenDatabase) {
 }
 
 onEachDatabase('the temperatures of a hub', (open) => {
-  test('are kept as least, mean and most of five minutes, the running ones included', async () => {
+  test('temperatures are stored as minimum, mean and maximum of five minutes, including the present five', async () => {
     const { read, record } = await openHistory(open)
     await record(1, NOON - 7 * MINUTE, 4)
     await record(1, NOON - 2 * MINUTE, 4, 3.8, 4.1)
@@ -38,7 +38,7 @@ onEachDatabase('the temperatures of a hub', (open) => {
     expect((await read('&fridge=2')).json).toMatchObject([{ fridge: 2 }])
   })
 
-  test('of a fridge that the hub neither has nor had are 404 fridge_not_found', async () => {
+  test('temperatures of a fridge that the hub never had are 404 fridge_not_found', async () => {
     const { read, record } = await openHistory(open)
     await record(3, NOON - 25 * 60 * MINUTE, 4)
     for (const fridge of [1, 99]) {
@@ -49,7 +49,7 @@ onEachDatabase('the temperatures of a hub', (open) => {
     expect(await read()).toMatchObject({ status: 200, json: [] })
   })
 
-  test('are the last day’s where nothing else is asked for, and at most 31 days', async () => {
+  test('temperatures of the last day are the default, and at most 31 days can be read', async () => {
     const { read, record } = await openHistory(open)
     await record(1, NOON - 25 * 60 * MINUTE, 4)
     await record(1, NOON - 23 * 60 * MINUTE, 5)
@@ -64,7 +64,7 @@ onEachDatabase('the temperatures of a hub', (open) => {
     expect(await read('&from=yesterday')).toMatchObject({ status: 422 })
   })
 
-  test('come as a table where the caller wants one', async () => {
+  test('temperatures can be returned as a table', async () => {
     const { read, record } = await openHistory(open)
     await record(1, NOON - MINUTE, 4.5, 4, 4.7)
     const answer = await read('', { Accept: 'text/csv' })

@@ -65,7 +65,7 @@ async function workshop(open: OpenDatabase) {
 }
 
 onEachDatabase('maintenance reports', (open) => {
-  test('of a hub itself is kept once, however often the hub tells of it, and has a number among the others', async () => {
+  test('a report from a hub is stored once for any number of repetitions, and has its number in the common series', async () => {
     const { context, file, call, owner, q } = await workshop(open)
     const entry: MaintenanceEntry = {
       kind: 'maintenance.report',
@@ -83,7 +83,7 @@ onEachDatabase('maintenance reports', (open) => {
     await file([formData()])
     for (let time = 1; time <= 3; time++)
       await context.db.transact((tx) => applyMaintenanceEntry(tx, context, 1, entry))
-    // Another hub's id of its own is another report.
+    // The same id at another hub is another report.
     await context.db.transact((tx) => applyMaintenanceEntry(tx, context, 2, entry))
     const { json } = await call('GET', `${reports}?hub_id=1`, { key: owner })
     expect(json).toMatchObject({ total: 2 })
@@ -105,7 +105,7 @@ onEachDatabase('maintenance reports', (open) => {
     expect(told).toHaveLength(2)
   })
 
-  test('are filed with their media, and read as they were filed', async () => {
+  test('a maintenance report is filed with its media, and read unchanged', async () => {
     const { file, call, owner, folder, runtime } = await workshop(open)
     const filed = await file([
       ['media', fileOf(jpeg, 'before.jpg', 'image/jpeg')],
@@ -158,7 +158,7 @@ onEachDatabase('maintenance reports', (open) => {
     })
   })
 
-  test('need no media, nor what is optional; times without an offset are UTC', async () => {
+  test('media and optional fields of a report may be absent, and times without an offset are UTC', async () => {
     const { file, call, owner } = await workshop(open)
     expect(
       (await file([formData({ serviceStartTime: '2026-03-01T09:00:00', hubTested: null })])).status,
@@ -173,7 +173,7 @@ onEachDatabase('maintenance reports', (open) => {
     })
   })
 
-  test('the JSON may come as a file, as generated clients send it', async () => {
+  test('the JSON of a report may be a file, as generated clients send it', async () => {
     const { file } = await workshop(open)
     const [, text] = formData()
     const answer = await file([['formData', new File([text], 'blob', { type: 'application/json' })]])
@@ -189,7 +189,7 @@ onEachDatabase('maintenance reports', (open) => {
     ),
     ['hubId missing', [['formData', JSON.stringify({ ...data, hubId: undefined })]], 'hub_id_required', 422],
     ['hubId null', [formData({ hubId: null })], 'hub_id_required', 422],
-    ['hubId missing and all else too', [['formData', '{}']], 'hub_id_required', 422],
+    ['hubId and all other fields missing', [['formData', '{}']], 'hub_id_required', 422],
     ['name missing', [formData({ name: undefined })], 'validation_error', 422],
     ['name empty', [formData({ name: '' })], 'validation_error', 422],
     ['submittedBy missing', [formData({ submittedBy: undefined })], 'validation_error', 422],
@@ -230,19 +230,22 @@ onEachDatabase('maintenance reports', (open) => {
       'unauthorized',
       403,
     ],
-  ] as [string, FormPart[], string, number][])('%s: nothing is kept', async (_name, parts, code, status) => {
-    const { file, folder, q } = await workshop(open)
-    const answer = await file([['media', fileOf(png, 'a.png')], ...parts])
-    const { error, detail } = errorOf(answer)
-    expect([answer.status, error.code]).toEqual([status, code])
-    expect(Array.isArray(detail)).toBe(status === 422)
-    expect(filesIn(folder)).toEqual([])
-    expect(existsSync(join(folder, 'maintenance/1'))).toBe(false)
-    for (const table of ['media', 'maintenance_reports', 'maintenance_media'] as const)
-      expect(await q.selectFrom(table).selectAll().execute()).toEqual([])
-  })
+  ] as [string, FormPart[], string, number][])(
+    'a report with a bad field is refused and nothing is stored: %s',
+    async (_name, parts, code, status) => {
+      const { file, folder, q } = await workshop(open)
+      const answer = await file([['media', fileOf(png, 'a.png')], ...parts])
+      const { error, detail } = errorOf(answer)
+      expect([answer.status, error.code]).toEqual([status, code])
+      expect(Array.isArray(detail)).toBe(status === 422)
+      expect(filesIn(folder)).toEqual([])
+      expect(existsSync(join(folder, 'maintenance/1'))).toBe(false)
+      for (const table of ['media', 'maintenance_reports', 'maintenance_media'] as const)
+        expect(await q.selectFrom(table).selectAll().execute()).toEqual([])
+    },
+  )
 
-  test('what is wrong is named by its place in the JSON', async () => {
+  test('a problem of a report is named by its place in the JSON', async () => {
     const { file } = await workshop(open)
     const { detail } = errorOf(
       await file([formData({ hubId: undefined, name: 7, componentsServiced: ['a', 2] })]),
@@ -254,7 +257,7 @@ onEachDatabase('maintenance reports', (open) => {
     ])
   })
 
-  test('a JSON body is 415; of none at all the form is missing', async () => {
+  test('a report as a JSON body is 415, and a report without a body lacks the form', async () => {
     const { call, owner } = await workshop(open)
     const json = await call('POST', reports, { key: owner, body: data })
     expect([json.status, errorOf(json).error.code]).toEqual([415, 'unsupported_media_type'])
@@ -263,7 +266,7 @@ onEachDatabase('maintenance reports', (open) => {
     expect(errorOf(none).detail).toMatchObject([{ loc: ['body', 'formData'], type: 'missing' }])
   })
 
-  test('an image of 20 MiB and a video of 100 MiB are taken', async () => {
+  test('a report accepts an image of 20 MiB and a video of 100 MiB', async () => {
     const { file } = await workshop(open)
     const answer = await file([
       formData(),
@@ -273,7 +276,7 @@ onEachDatabase('maintenance reports', (open) => {
     expect((answer.json as Filed).report.media_assets.map(({ size }) => size)).toEqual([20 * MIB, 100 * MIB])
   })
 
-  test('are seen by those who reach the hub', async () => {
+  test('reports are visible to callers that reach the hub', async () => {
     const { file, call, key, owner } = await workshop(open)
     const other = await key(['maintenance:read', 'maintenance:write'], { ownerId: 2 })
     await file([formData()])
@@ -305,7 +308,7 @@ onEachDatabase('maintenance reports', (open) => {
     expect(await code(`${reports}?hub_id=1`, elsewhere)).toEqual([403, 'unauthorized'])
   })
 
-  test('are filed and read by technicians of the hub, with their own token', async () => {
+  test('technicians of the hub can file and read reports with their own token', async () => {
     const { file, call, issuer, runtime, q } = await workshop(open)
     await grantRole(q, runtime, { identity: 'tess', role: 'technician', hubs: [1] })
     const token = await issuer.token({ sub: 'tess' })
@@ -317,7 +320,7 @@ onEachDatabase('maintenance reports', (open) => {
     expect(errorOf(await file([formData()], { token: stranger })).error.code).toBe('scope_missing')
   })
 
-  test('come in pages, newest first', async () => {
+  test('reports are listed in pages, newest first', async () => {
     const { file, call, owner } = await workshop(open)
     for (let count = 0; count < 5; count += 1) await file([formData()])
     const pages: unknown[] = []

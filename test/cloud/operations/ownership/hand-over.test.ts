@@ -8,7 +8,7 @@ import { onEachDatabase } from '../../support/database.ts'
 import { finish, openHub } from './support/owned-hub.ts'
 
 onEachDatabase('a hub that is moved to another owner', (open) => {
-  test('leaves past orders and figures with the former owner, and gives the new owner none of them', async () => {
+  test('a moved hub leaves past orders and figures with the former owner, and gives the new owner none', async () => {
     const { one, two, orders, figures, sell, move, call } = await openHub(open)
     const before = [await sell(), await sell(2)]
     await move(2)
@@ -28,7 +28,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     expect((await call(two, `hubs/all_orders_paginated/?hub_id=1&cursor=${before[0]}`)).status).toBe(400)
   })
 
-  test('is back with its first owner after a second move: that owner has both times and nothing between', async () => {
+  test('a hub that returns to its first owner shows both of that owner’s times and nothing between', async () => {
     const { one, two, orders, figures, sell, move } = await openHub(open)
     const first = await sell()
     await move(2)
@@ -40,7 +40,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     expect([await figures(one), await figures(two)]).toEqual([2, 1])
   })
 
-  test('has its past orders refunded by the former owner only, whose figures and events change', async () => {
+  test('past orders of a moved hub can be refunded only by the former owner, whose figures and events change', async () => {
     const { db, one, two, figures, sell, move, call } = await openHub(open)
     const id = await sell()
     await move(2)
@@ -55,7 +55,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     expect(events).toEqual([{ type: 'order.refunded', owner_id: 1 }])
   })
 
-  test('has deals whose use and limits count the redemptions of the present owner’s time alone', async () => {
+  test('the deals of a moved hub count only redemptions of the present owner’s time', async () => {
     const { app, shop, one, two, sell, move } = await openHub(open)
     const off = (cents: number) => [{ type: 'AMOUNT_OFF' as const, discount_pct_or_price: cents }]
     const limited = await addDeal(shop, { rewards: off(30), constraints: [{ type: 'MAXUSES', value: '1' }] })
@@ -77,7 +77,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     expect(await redemptionsOf(shop)).toHaveLength(2)
   })
 
-  test('has audit records of its past orders with the owner of the order, and all others with the owner of their time', async () => {
+  test('audit records of past orders belong to the order’s owner, and other records to the owner at that time', async () => {
     const { db, shop, one, two, sell, move, call } = await openHub(open)
     const old = await sell()
     await move(2)
@@ -101,7 +101,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     )
   })
 
-  test('is 404 for the former owner, also for a key that names it; foreign hubs stay denied to such a key', async () => {
+  test('a moved hub is 404 for the former owner, also for a key that names it; foreign hubs stay denied to such a key', async () => {
     const { app, one, two, call, move } = await openHub(open)
     const limited = await app.key(['hubs:read'], { ownerId: 1, hubs: [1] })
     await move(2)
@@ -117,7 +117,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     })
   })
 
-  test('shows each owner the temperatures of that owner’s time', async () => {
+  test('each owner of a moved hub sees the temperatures of that owner’s time', async () => {
     const { db, context, one, two, call, move } = await openHub(open)
     const record = (at: number, celsius: number) =>
       db.transact((tx) =>
@@ -138,7 +138,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     expect(await means(two)).toEqual([5])
   })
 
-  test('takes its open alarms along as new ones, but not alarms about sales', async () => {
+  test('open alarms of a moved hub become new alarms, but not alarms about sales', async () => {
     const { db, context, one, two, call, move } = await openHub(open)
     await db.transact(async (tx) => {
       await raiseAlarm(tx, context, { hubId: 1, kind: 'bin_fault', subject: 'bin 1' })
@@ -149,14 +149,14 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
       ((await call(key, 'alarms?state=open')).json['data'] as { kind: string }[]).map(({ kind }) => kind)
     expect(await openKinds(one)).toEqual(['refund_failed'])
     expect(await openKinds(two)).toEqual(['bin_fault'])
-    // It comes again: the former owner hears nothing of it.
+    // The alarm is raised again, and the former owner is not notified.
     await db.transact((tx) =>
       raiseAlarm(tx, context, { hubId: 1, kind: 'refund_failed', subject: 'order 7', soldBy: 1 }),
     )
     expect(await openKinds(two)).toEqual(['bin_fault'])
   })
 
-  test('is refused while an order is being paid, prepared or collected, and nothing changes', async () => {
+  test('a move is refused while an order is being paid, prepared or collected, and nothing changes', async () => {
     const { db, shop, move } = await openHub(open)
     const { id } = await shop.paidOrder({ 1: 1 })
     for (const status of [10, 20, 30, 40, 50] as const) {
@@ -169,7 +169,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     await move(2)
   })
 
-  test('keeps carts that were not paid: they are sold by the new owner', async () => {
+  test('unpaid carts of a moved hub are kept, and are sold by the new owner', async () => {
     const { context, shop, one, two, orders, move } = await openHub(open)
     const userId = await shop.customer()
     const cart = await shop.cart(userId, { 1: 1 })
@@ -180,7 +180,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     expect(await orders(one)).toEqual([])
   })
 
-  test('is taken from roles that name it', async () => {
+  test('a moved hub is removed from roles that name it', async () => {
     const { db, move } = await openHub(open)
     const role = (identity: string, hubs: string) => ({ identity, role: 'technician', hubs, created_at: 1 })
     await db.kysely

@@ -9,7 +9,7 @@ import { onEachDatabase } from '../../support/database.ts'
 import { openHub } from './support/owned-hub.ts'
 
 onEachDatabase('a hub that is retired', (open) => {
-  test('sells nothing and has neither login nor alarm, and its books stay readable', async () => {
+  test('a retired hub sells nothing, has neither login nor alarm, and its books stay readable', async () => {
     const { db, context, shop, one, orders, figures, sell, retire, call } = await openHub(open)
     const id = await sell()
     await db.transact((tx) => raiseAlarm(tx, context, { hubId: 1, kind: 'bin_fault', subject: 'bin 1' }))
@@ -33,7 +33,7 @@ onEachDatabase('a hub that is retired', (open) => {
     expect(await retire()).toEqual(first)
   })
 
-  test('ends unfinished orders with --force only, and refunds all of their money', async () => {
+  test('a hub is retired with unfinished orders only by --force, which ends and refunds them', async () => {
     const { db, shop, retire } = await openHub(open)
     const ids: number[] = []
     for (const status of [20, 30, 40, 50] as const) {
@@ -43,7 +43,7 @@ onEachDatabase('a hub that is retired', (open) => {
         .set({ processing_status: status, bins: '[1]' })
         .where('id', '=', id)
         .execute()
-      // One of the units has dropped where the hub has begun.
+      // One of the units has dropped if the hub has started the order.
       if (status > 20)
         await db.kysely
           .updateTable('order_items')
@@ -55,7 +55,7 @@ onEachDatabase('a hub that is retired', (open) => {
     await expect(retire()).rejects.toThrow('hub 1 has 4 unfinished orders')
     const retired = await retire(true)
     expect(retired.orders).toEqual(ids)
-    // The hub has to hear of it: its login stays for a bounded time.
+    // The hub must receive the cancellation, so its login stays for a limited time.
     const { mqtt_password_digest: digest } = await db.kysely
       .selectFrom('hubs')
       .select('mqtt_password_digest')
@@ -77,7 +77,7 @@ onEachDatabase('a hub that is retired', (open) => {
 })
 
 onEachDatabase('a hub that is retired with --force while it cannot be reached', (open) => {
-  test('gets the cancellation of each order by its stream, and what fell at it meanwhile reaches the books', async () => {
+  test('a hub that is retired by --force while offline gets the cancellations by its stream, and its last reports reach the books', async () => {
     const { shop, retire } = await openHub(open)
     const waiting = await shop.paidOrder({ 1: 1 })
     const begun = await shop.paidOrder({ 1: 2 })
@@ -120,7 +120,7 @@ onEachDatabase('a hub that is retired with --force while it cannot be reached', 
     expect(await shop.product(1)).toMatchObject({ quantity: before.quantity - 2, reserved: 0 })
   })
 
-  test('is announced as retired, not as paused', async () => {
+  test('a hub that is retired by --force is announced as retired, not as paused', async () => {
     const { db, context, retire } = await openHub(open)
     await db.transact((tx) => tellOfHub(tx, context, 1))
     await retire()
@@ -148,7 +148,7 @@ onEachDatabase('a retired hub', (open) => {
     ['PUT', 'owners/product/1/update_price', { price: 99 }],
     ['POST', 'deals/', deal],
   ] as const)(
-    'takes no change any more: %s %s is 409, and nothing is sent to the hub',
+    'a retired hub accepts no change: %s %s is 409, and nothing is sent to the hub',
     async (method, path, body) => {
       const { app, shop, one, retire } = await openHub(open)
       const change = () => app.call(method, `/api/v1/${path}`, { key: one, ...(body && { body }) })

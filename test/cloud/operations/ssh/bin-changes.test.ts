@@ -50,20 +50,20 @@ onEachDatabase('bins over SSH', (open) => {
     )
   const audit = () =>
     q().selectFrom('audit_log').select(['actor', 'action', 'object', 'result']).orderBy('id').execute()
-  /** What the hub is told next, by its stream. */
+  /** Configuration entries in the hub's stream. */
   const entries = async () =>
     (await shop.outbox()).filter(({ kind }) => kind === 'config') as unknown as {
       config: { disabled_bins: number[] }
     }[]
 
-  /** Until whatever is under way at the hub is over, and somebody looks. */
+  /** Waits until any work at the hub has ended and the due work runs. */
   async function later(ms = SETTLED_MS + HOUR): Promise<void> {
     shop.clock.advance(ms)
     await recover()
   }
 
-  describe('what the hub did', () => {
-    test('the cloud wants too, and says so to the hub, in one commit with the audit record', async () => {
+  describe('a bin change that the hub executed', () => {
+    test('the cloud adopts an executed bin change and sends it to the hub, in one commit with the audit record', async () => {
       expect(await ask()).toMatchObject({ ok: true, answer: { disabled_bins: [2] } })
       expect(await desired()).toEqual([2])
       expect((await entries()).map(({ config }) => config.disabled_bins)).toEqual([[2]])
@@ -76,13 +76,13 @@ onEachDatabase('bins over SSH', (open) => {
       expect((await entries()).at(-1)?.config.disabled_bins).toEqual([])
     })
 
-    test('changes that one bin and no other, of several at once', async () => {
+    test('simultaneous bin changes each change only their bin', async () => {
       await Promise.all([ask({ bin: 1 }), ask({ bin: 4 }), ask({ bin: 3 })])
       expect(await desired()).toEqual([1, 3, 4])
       expect((await entries()).at(-1)?.config.disabled_bins).toEqual([1, 3, 4])
     })
 
-    test('is wanted even where its service did not start: it has stored it', async () => {
+    test('the cloud adopts a bin change also if the hub’s service did not restart, because the hub has stored it', async () => {
       hub.next('not started')
       expect(await ask()).toMatchObject({ ok: false, failure: 'command_failed' })
       expect(await desired()).toEqual([2])
@@ -90,11 +90,11 @@ onEachDatabase('bins over SSH', (open) => {
     })
   })
 
-  describe('what the hub did not do changes nothing', () => {
+  describe('a bin change that the hub did not execute', () => {
     test.each([
       ['unreachable', 'connection_error'],
       ['refused', 'validation_error'],
-    ] as const)('%s', async (how, failure) => {
+    ] as const)('the cloud does not adopt a bin change of a hub that is %s', async (how, failure) => {
       hub.next(how)
       expect(await ask()).toMatchObject({ ok: false, failure })
       expect(await desired()).toEqual([])
@@ -103,7 +103,7 @@ onEachDatabase('bins over SSH', (open) => {
       expect(await audit()).toMatchObject([{ result: 'failed' }])
     })
 
-    test('a hub without a management service, and a bin that the hub has not, are not asked', async () => {
+    test('a hub without a management service, and a bin that the hub does not have, are not called', async () => {
       expect(await ask({ bin: 9 })).toMatchObject({ ok: false, failure: 'validation_error' })
       await q().deleteFrom('hub_management').execute()
       expect(await ask()).toMatchObject({ ok: false, failure: 'connection_error' })
@@ -112,25 +112,28 @@ onEachDatabase('bins over SSH', (open) => {
     })
   })
 
-  describe('what nobody knows', () => {
+  describe('a bin change with unknown outcome', () => {
     test.each([
       ['lost before', [], 'failed'],
       ['lost after', [2], 'done'],
-    ] as const)('(%s) is asked about when it is over, and then holds', async (how, wanted, state) => {
-      hub.next(how)
-      expect(await ask()).toMatchObject({ ok: false, failure: 'timeout' })
-      expect(await desired()).toEqual([])
-      await recover()
-      expect(hub.calls.map(({ name }) => name)).toEqual(['disable-bin'])
-      await later()
-      expect(hub.calls.map(({ name }) => name)).toEqual(['disable-bin', 'status'])
-      expect(await desired()).toEqual(wanted)
-      expect(await states()).toEqual([state])
-      await later()
-      expect(hub.calls).toHaveLength(2)
-    })
+    ] as const)(
+      'a bin change with unknown outcome (%s) is checked after its time-out, and then adopted',
+      async (how, wanted, state) => {
+        hub.next(how)
+        expect(await ask()).toMatchObject({ ok: false, failure: 'timeout' })
+        expect(await desired()).toEqual([])
+        await recover()
+        expect(hub.calls.map(({ name }) => name)).toEqual(['disable-bin'])
+        await later()
+        expect(hub.calls.map(({ name }) => name)).toEqual(['disable-bin', 'status'])
+        expect(await desired()).toEqual(wanted)
+        expect(await states()).toEqual([state])
+        await later()
+        expect(hub.calls).toHaveLength(2)
+      },
+    )
 
-    test('is asked again while the hub cannot be reached, and given up after a day', async () => {
+    test('a bin change with unknown outcome is checked again while the hub is unreachable, and abandoned after a day', async () => {
       hub.next('lost after', 'unreachable', 'unreachable')
       await ask()
       await later()
@@ -146,7 +149,7 @@ onEachDatabase('bins over SSH', (open) => {
       expect(await desired()).toEqual([2])
     })
 
-    test('counts for nothing where somebody says otherwise while the hub is being asked', async () => {
+    test('a bin change with unknown outcome is dropped if another change comes during the check', async () => {
       hub.next('lost after')
       await ask()
       shop.clock.advance(SETTLED_MS + HOUR)
@@ -170,7 +173,7 @@ onEachDatabase('bins over SSH', (open) => {
       expect(await states()).toEqual(['superseded'])
     })
 
-    test('counts for nothing once somebody has said otherwise', async () => {
+    test('a bin change with unknown outcome is dropped after a later change', async () => {
       hub.next('lost after')
       await ask()
       shop.clock.advance(1000)
@@ -188,7 +191,7 @@ onEachDatabase('bins over SSH', (open) => {
       expect(await desired()).toEqual([])
     })
 
-    test('is asked by one process of several', async () => {
+    test('a bin change with unknown outcome is checked by one of several processes', async () => {
       hub.next('lost after')
       await ask()
       shop.clock.advance(SETTLED_MS + HOUR)
@@ -199,7 +202,7 @@ onEachDatabase('bins over SSH', (open) => {
   })
 
   test.each(['management.intended', 'management.answered', 'management.settled', 'db.before-commit'])(
-    'a cloud that dies at %s agrees with the hub again later',
+    'a cloud that dies at %s during a bin change agrees with the hub later',
     async (point) => {
       crashAt = point
       await expect(ask()).rejects.toThrow(`crash at ${point}`)

@@ -29,7 +29,7 @@ describe('O §4.6: enable_bin_ssh, disable_bin_ssh', () => {
     start_result: { exit_code: 0, duration_ms: 5, output: 'started' },
   }
 
-  test('success, in full', async () => {
+  test('a successful bin change returns the complete answer', async () => {
     hub.disabled.add(4)
     expect(await post('disable_bin_ssh', 'bin=2&hub=1')).toMatchObject({
       status: 200,
@@ -56,7 +56,7 @@ describe('O §4.6: enable_bin_ssh, disable_bin_ssh', () => {
     ['bin=2&hub=1', 'unreachable', 'connection_error', 2],
     ['bin=2&hub=1', 'lost after', 'timeout', 2],
     ['bin=2&hub=1', 'not started', 'command_failed', 2],
-  ] as const)('failure is a 200 too: %s, %s', async (query, how, error_type, bin_number) => {
+  ] as const)('a failed bin change is a 200 too: %s, %s', async (query, how, error_type, bin_number) => {
     hub.next(how)
     const answer = await post('disable_bin_ssh', query)
     expect(answer).toMatchObject({
@@ -77,7 +77,7 @@ describe('O §4.6: enable_bin_ssh, disable_bin_ssh', () => {
     ['bin=x&hub=y', null, null],
     ['bin=1&hub=0', 0, 1],
     ['bin=99999999999999999999&hub=1', 1, null],
-  ])('invalid input is a validation_error within the 200: %j', async (query, hub_id, bin_number) => {
+  ])('an invalid bin change is a validation_error within the 200: %j', async (query, hub_id, bin_number) => {
     expect(await post('enable_bin_ssh', query)).toMatchObject({
       status: 200,
       json: {
@@ -88,7 +88,7 @@ describe('O §4.6: enable_bin_ssh, disable_bin_ssh', () => {
     expect(hub.calls).toEqual([])
   })
 
-  test('who may not is refused as everywhere, and the hub hears nothing of it', async () => {
+  test('a caller without permission is refused as on other routes, and the hub receives nothing', async () => {
     key = await app.key(['controls:read'])
     expect((await post('enable_bin_ssh', 'bin=1&hub=1')).status).toBe(403)
     key = await app.key(['controls:write'], { hubs: [2] })
@@ -102,7 +102,7 @@ describe('O §4.6: enable_bin_ssh, disable_bin_ssh', () => {
     expect(hub.calls).toEqual([])
   })
 
-  test('a repetition under the same key is answered as the first, and done once', async () => {
+  test('a repetition under the same key gets the first answer, and is executed once', async () => {
     const headers = { 'Idempotency-Key': 'one' }
     const first = await post('disable_bin_ssh', 'bin=2&hub=1', headers)
     const again = await post('disable_bin_ssh', 'bin=2&hub=1', headers)
@@ -112,7 +112,7 @@ describe('O §4.6: enable_bin_ssh, disable_bin_ssh', () => {
     expect((await post('disable_bin_ssh', 'bin=3&hub=1', headers)).status).toBe(422)
   })
 
-  test('GET is not a way to do it', async () => {
+  test('the method GET is refused for a bin change', async () => {
     expect(
       (await app.call('GET', '/api/v1/owners/controls/enable_bin_ssh?bin=1&hub=1', { key })).status,
     ).toBe(405)

@@ -9,13 +9,13 @@ export const address: ManagementAddress = { host: '192.0.2.7', port: 22, hostKey
 export const register = (db: CloudDatabase, hubId = 1): Promise<void> =>
   writeAddress(db.kysely, hubId, address)
 
-/** What a hub's management service does, with a line to it that can fail before or after. */
+/** A hub's management service, with a line that can fail before or after the command. */
 export interface ModelHub {
   remote: Remote
   /** The hub's stored configuration. */
   disabled: Set<number>
   calls: ManagementCommand[]
-  /** How the next call goes; then as usual again. */
+  /** Sets the results of the next calls; later calls succeed. */
   next(
     how: 'unreachable' | 'lost before' | 'lost after' | 'refused' | 'not started',
     ...more: ('unreachable' | 'lost before' | 'lost after')[]

@@ -31,7 +31,7 @@ const run = (given: Partial<ExecRequest> = {}) =>
   )
 const failed = (failure: string, isSent: boolean) => ({ kind: 'failed', failure, isSent })
 
-test('a host that cannot be reached is not named', async () => {
+test('the error about an unreachable host does not name the host', async () => {
   const gone = { host: '127.0.0.1', port: 1, hostKey: rig.hostKey }
   expect(await run({ address: gone })).toEqual({
     ...failed('connection_error', false),
@@ -39,7 +39,7 @@ test('a host that cannot be reached is not named', async () => {
   })
 })
 
-test('a command is run, and its exit status and words are told', async () => {
+test('a command is executed, and its exit status and output are returned', async () => {
   expect(await run()).toEqual({
     kind: 'exited',
     code: 0,
@@ -49,8 +49,8 @@ test('a command is run, and its exit status and words are told', async () => {
   expect(await run({ command: 'id' })).toMatchObject({ kind: 'exited', code: 127, stdout: '' })
 })
 
-describe('nothing is sent', () => {
-  test('to a host whose key is not the pinned one', async () => {
+describe('commands that are not sent', () => {
+  test('no command is sent to a host with another key than the pinned one', async () => {
     const before = rig.hostKey
     await reopen({ port: rig.port })
     expect(rig.hostKey).not.toBe(before)
@@ -63,7 +63,7 @@ describe('nothing is sent', () => {
     expect(rig.logged.map(({ message }) => message)).not.toContain('logged in')
   })
 
-  test('where the cloud’s key is not let in', async () => {
+  test('no command is sent to a host that refuses the cloud’s key', async () => {
     expect(await run({ privateKey: newKey('x').privateKey })).toMatchObject(
       failed('authentication_error', false),
     )
@@ -71,7 +71,7 @@ describe('nothing is sent', () => {
     expect(rig.commands).toEqual([])
   })
 
-  test('where nobody listens, or something else does', async () => {
+  test('no command is sent if the port is closed, or is not an SSH service', async () => {
     const { port } = rig
     rig.close()
     const address = { host: '127.0.0.1', port, hostKey: rig.hostKey }
@@ -86,7 +86,7 @@ describe('nothing is sent', () => {
     web.close()
   })
 
-  test('to one that takes the connection and says nothing', async () => {
+  test('no command is sent to a host that accepts the connection and stays silent', async () => {
     const silent = createServer(() => {})
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
     const { port } = silent.address() as { port: number }
@@ -96,14 +96,14 @@ describe('nothing is sent', () => {
   })
 })
 
-describe('sent, and nobody knows what became of it', () => {
-  test('a command that is not answered in time', async () => {
+describe('commands with unknown outcome', () => {
+  test('a command without an answer in time has an unknown outcome', async () => {
     await reopen({ execute: () => new Promise(() => {}) })
     expect(await run({ commandMs: 200 })).toMatchObject(failed('timeout', true))
     expect(rig.commands).toHaveLength(1)
   })
 
-  test('a connection that ends in the middle', async () => {
+  test('a command on a connection that ends early has an unknown outcome', async () => {
     await reopen({
       execute: () => {
         rig.close()
@@ -113,7 +113,7 @@ describe('sent, and nobody knows what became of it', () => {
     expect(await run()).toMatchObject(failed('connection_error', true))
   })
 
-  test('an answer without end', async () => {
+  test('a command with an endless answer has an unknown outcome', async () => {
     const host = newKey('chatty')
     const key = ssh2.utils.parseKey(host.publicKey)
     if (key instanceof Error) throw key
@@ -140,7 +140,7 @@ describe('sent, and nobody knows what became of it', () => {
   })
 })
 
-test('during a rotation a hub that has either key lets the cloud in', async () => {
+test('a hub with either key accepts the cloud during a rotation', async () => {
   const fresh = newKey('fresh')
   const privateKey = [fresh.privateKey, rig.key]
   expect(await run({ privateKey })).toMatchObject({ kind: 'exited', code: 0 })
@@ -150,7 +150,7 @@ test('during a rotation a hub that has either key lets the cloud in', async () =
   expect(await run({ privateKey })).toMatchObject(failed('authentication_error', false))
 })
 
-describe('what the cloud makes of it', () => {
+describe('results of management commands', () => {
   const logged: object[] = []
   const remote = (readKey: () => string) =>
     createRemote({
@@ -162,7 +162,7 @@ describe('what the cloud makes of it', () => {
     })
   const address = () => ({ host: '127.0.0.1', port: rig.port, hostKey: rig.hostKey })
 
-  test('the service’s answer, whichever it is', async () => {
+  test('any answer of the management service is returned', async () => {
     expect(await remote(() => rig.key)(address(), { name: 'status' })).toEqual({
       kind: 'answered',
       answer: answered,
@@ -183,7 +183,7 @@ describe('what the cloud makes of it', () => {
     })
   })
 
-  test('a service that does not speak so is command_failed, as it may have done it', async () => {
+  test('an invalid answer is command_failed with an unknown outcome', async () => {
     await reopen({ execute: () => Promise.resolve({ hello: 'world' } as unknown as typeof answered) })
     expect(await remote(() => rig.key)(address(), { name: 'restart' })).toMatchObject(
       failed('command_failed', true),
@@ -194,7 +194,7 @@ describe('what the cloud makes of it', () => {
     )
   })
 
-  test('without a key nothing is tried; where it should be is told to the operator alone', async () => {
+  test('without a key no command is tried, and only the operator’s log has the path of the key', async () => {
     const error = new Error("ENOENT: no such file or directory, open '/srv/larder/management-key'")
     const missing = () => {
       throw error

@@ -73,7 +73,7 @@ const statesOf = async ({ context }: Shop): Promise<string[]> =>
   )
 
 onEachDatabase('notices', (open) => {
-  test('a cart that will expire is told of five minutes before, once; an empty one is not', async () => {
+  test('a notice announces the expiry of a cart five minutes before, once, but not for an empty cart', async () => {
     const shop = await openShop(await open())
     const { context, clock } = shop
     const userId = await shop.customer()
@@ -99,7 +99,7 @@ onEachDatabase('notices', (open) => {
     expect(sent).toEqual(expect.arrayContaining(expected))
   })
 
-  test('an order that waits for ten minutes is told of, once, in whatever process the task runs', async () => {
+  test('one notice reports an order that has waited for ten minutes, from any process', async () => {
     const shop = await openShop(await open())
     const { context, clock } = shop
     const { id } = await readyOrder(shop)
@@ -113,7 +113,7 @@ onEachDatabase('notices', (open) => {
     expect(sent).toMatchObject([{ token: null, title: 'Your order is waiting', orderId: id }])
   })
 
-  test('a device that comes with a new token while its old one is found to be gone is told there', async () => {
+  test('a device that registers a new token while its old one is refused gets the notice at the new one', async () => {
     const shop = await openShop(await open())
     const { context } = shop
     const { userId } = await readyOrder(shop)
@@ -138,7 +138,7 @@ onEachDatabase('notices', (open) => {
     expect(await statesOf(shop)).toEqual(['sent'])
   })
 
-  test('who wants no push messages gets none', async () => {
+  test('a customer without push messages gets none', async () => {
     const shop = await openShop(await open())
     const { id, userId } = await readyOrder(shop)
     await addDevice(shop, userId, 'phone')
@@ -150,7 +150,7 @@ onEachDatabase('notices', (open) => {
     expect(sent.map(({ token }) => token)).toEqual([null])
   })
 
-  test('a notice that was certainly not taken is sent again, later and later, and given up in the end', async () => {
+  test('a notice that was certainly not accepted is retried with growing pauses, and abandoned in the end', async () => {
     const shop = await openShop(await open())
     await readyOrder(shop)
     shop.clock.advance(10 * MINUTE)
@@ -167,7 +167,7 @@ onEachDatabase('notices', (open) => {
     expect(await statesOf(shop)).toEqual(['failed'])
   })
 
-  test('a notice of which nobody knows whether it was sent is sent again, under the same tag, and given up in the end', async () => {
+  test('a notice with an unknown outcome is retried under the same tag, and abandoned in the end', async () => {
     const faults: unknown[] = []
     const shop = await openShop(await open(), { onFault: (error) => faults.push(error) })
     await readyOrder(shop)
@@ -183,7 +183,7 @@ onEachDatabase('notices', (open) => {
     expect(await statesOf(shop)).toEqual(['failed'])
   })
 
-  test('a notice to a device whose token was sealed by another secret is given up in the end', async () => {
+  test('a notice to a device with a token sealed by another secret is abandoned in the end', async () => {
     const faults: unknown[] = []
     const shop = await openShop(await open(), { onFault: (error) => faults.push(error) })
     const { userId } = await readyOrder(shop)
@@ -201,7 +201,7 @@ onEachDatabase('notices', (open) => {
   })
 
   test.each(['notice.before-send', 'notice.after-send'])(
-    'a notice whose process dies at %s is sent by another one when the lease ends, and by none after that',
+    'a notice whose process dies at %s is sent by another one after the lease, and by none after that',
     async (death) => {
       let isDead = false
       const shop = await openShop(await open(), {
@@ -229,7 +229,7 @@ onEachDatabase('notices', (open) => {
     },
   )
 
-  test('a device that has gone is forgotten', async () => {
+  test('a device that no longer exists is deleted', async () => {
     const shop = await openShop(await open())
     const { userId } = await readyOrder(shop)
     await addDevice(shop, userId, 'old phone')
@@ -244,8 +244,8 @@ onEachDatabase('notices', (open) => {
   })
 })
 
-onEachDatabase('notices of what became of an order', (open) => {
-  /** What a customer with a phone is told of an order by now. */
+onEachDatabase('notices about the result of an order', (open) => {
+  /** The notices that a customer with a phone has received so far. */
   async function told(shop: Shop): Promise<string[]> {
     const { sent, senders } = recorder()
     const work = new WorkRunner(shop.context, noticeWork(shop.context, senders))
@@ -254,7 +254,7 @@ onEachDatabase('notices of what became of an order', (open) => {
     return sent.map(({ title }) => title)
   }
 
-  test('READY is told of at once, and again only when nobody comes', async () => {
+  test('READY is reported at once, and again only if the customer does not come', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await readyOrder(shop)
     expect(await told(shop)).toEqual(['Your order is ready'])
@@ -265,7 +265,7 @@ onEachDatabase('notices of what became of an order', (open) => {
     expect(await told(shop)).toEqual(['Your order was not collected'])
   })
 
-  test('FAILED and TIMED_OUT are told of, and the money that goes back', async () => {
+  test('FAILED and TIMED_OUT are reported together with the refund', async () => {
     const shop = await openShop(await open())
     for (const [kind, title] of [
       ['order.failed', 'Your order could not be completed'],
@@ -283,7 +283,7 @@ onEachDatabase('notices of what became of an order', (open) => {
     }
   })
 
-  test('each refund of an order is told of once', async () => {
+  test('each refund of an order is reported once', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2, 2: 1 })
     const lines = droppedLines(await shop.items(order_id), { units: 0 })

@@ -24,7 +24,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-/** A push service: takes requests down, and answers with `status`. */
+/** A push service that records requests and answers with `status`. */
 async function pushService(status = 201, answer: unknown = {}) {
   const received: Received[] = []
   const server = createServer((request, response) => {
@@ -54,7 +54,7 @@ const results = [
   [401, 'refused'],
 ] as const
 
-/** A browser's subscription, and what reads its messages (RFC 8291). */
+/** A browser's subscription, and the decoder of its messages (RFC 8291). */
 function browser(endpoint: string) {
   const ecdh = createECDH('prime256v1')
   const publicKey = ecdh.generateKeys()
@@ -81,7 +81,7 @@ function browser(endpoint: string) {
   return { token, read }
 }
 
-/** Keys as operators make them: both as raw bytes. */
+/** Keys as operators generate them: both as raw bytes. */
 function vapidKeys() {
   const ecdh = createECDH('prime256v1')
   const publicKey = ecdh.generateKeys().toString('base64url')
@@ -91,7 +91,7 @@ const vapid = vapidKeys()
 const webSender = (origins: readonly string[]) =>
   webPushSender({ ...vapid, subject: 'mailto:hub@example.org', origins, ttlSeconds: 600 })
 
-test('Web Push: the browser alone can read the message, and its service knows who sends it', async () => {
+test('Web Push: only the browser can read the message, and its push service knows the sender', async () => {
   const { received, url } = await pushService()
   const { token, read } = browser(`${url}/push/abc`)
   expect(await webSender([url]).send({ platform: 'web', token }, message, about)).toBe('sent')
@@ -114,7 +114,7 @@ test('Web Push: the browser alone can read the message, and its service knows wh
   expect(verifier.verify(signer, b64url(jwt!.split('.')[2]!))).toBe(true)
 })
 
-test('Web Push: what is wrong with our own keys costs no customer the subscription', async () => {
+test('Web Push: an error of our own keys does not delete a customer’s subscription', async () => {
   const { url } = await pushService()
   const { token } = browser(`${url}/push/abc`)
   const options = { ...vapid, subject: 'mailto:hub@example.org', origins: [url], ttlSeconds: 600 }
@@ -124,13 +124,13 @@ test('Web Push: what is wrong with our own keys costs no customer the subscripti
     ).rejects.toThrow()
 })
 
-test.each(results)('Web Push: an answer of %i is "%s"', async (status, result) => {
+test.each(results)('Web Push: an answer of %i means "%s"', async (status, result) => {
   const { url } = await pushService(status)
   const { token } = browser(`${url}/push/abc`)
   expect(await webSender([url]).send({ platform: 'web', token }, message, about)).toBe(result)
 })
 
-test('Web Push: no address is called that is not of a push service, whatever a browser says', async () => {
+test('Web Push: only addresses of push services are called, whatever a browser sends', async () => {
   const { received, url } = await pushService()
   const sender = webSender(['https://*.push.example.org'])
   const tokens = [
@@ -152,7 +152,7 @@ test('Web Push: no address is called that is not of a push service, whatever a b
   expect(received).toEqual([])
 })
 
-test('an origin is the whole host, or below a domain', () => {
+test('a push origin matches the whole host, or a host below a domain', () => {
   const matches = originMatcher(['https://a.example.org', 'https://*.push.example.org'])
   const verdicts = [
     ['https://a.example.org/x', true],
@@ -175,7 +175,7 @@ const account = {
   private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
 }
 
-test('FCM: a message for a device, with a token that the service account signed', async () => {
+test('FCM: a message to a device carries a token that the service account signed', async () => {
   const { received, url } = await pushService(200)
   const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
   expect(await sender.send({ platform: 'android', token: 'device' }, message, about)).toBe('sent')
@@ -199,7 +199,7 @@ test('FCM: a message for a device, with a token that the service account signed'
   })
 })
 
-test('FCM: one token serves until five minutes before its hour is over', async () => {
+test('FCM: one token is used until five minutes before its hour ends', async () => {
   const { received, url } = await pushService(200)
   const virtual = virtualRuntime(1)
   const keyed = { ...account, private_key_id: 'key-1' }
@@ -234,7 +234,7 @@ test('FCM: an unregistered device is recognised among details of other types', a
   expect(await sender.send({ platform: 'ios', token: 'x' }, message, about)).toBe('refused')
 })
 
-/** FCM's answer for a token that is good no more. */
+/** FCM's answer for a token that is no longer valid. */
 const unregistered = {
   error: {
     code: 404,
@@ -244,7 +244,7 @@ const unregistered = {
   },
 }
 
-test.each(results)('FCM: an answer of %i is "%s"', async (status, result) => {
+test.each(results)('FCM: an answer of %i means "%s"', async (status, result) => {
   const { url } = await pushService(status, result === 'gone' ? unregistered : {})
   const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
   expect(await sender.send({ platform: 'ios', token: 'device' }, message, about)).toBe(result)
@@ -262,13 +262,13 @@ test.each([
     },
   ],
   ['no such page'],
-])('FCM: a 404 that speaks of no token costs no customer the device: %j', async (answer) => {
+])('FCM: a 404 that does not mention the token does not delete the customer’s device: %j', async (answer) => {
   const { url } = await pushService(404, answer)
   const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
   expect(await sender.send({ platform: 'android', token: 'device' }, message, about)).toBe('refused')
 })
 
-test('a service that cannot be reached is an error: nobody knows what it took', async () => {
+test('an unreachable push service is an error with an unknown outcome', async () => {
   const { url } = await pushService()
   for (const close of closers.splice(0)) close()
   const sender = fcmSender({ account, url, ttlSeconds: 600, clock })

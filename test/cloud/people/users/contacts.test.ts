@@ -31,8 +31,8 @@ async function people(open: OpenDatabase) {
   }
 }
 
-onEachDatabase('a contact', (open) => {
-  test('that no token has proved is kept and shown as such, and answers exists for nobody', async () => {
+onEachDatabase('contacts', (open) => {
+  test('a contact without proof by a token is stored as unverified, and does not count for exists', async () => {
     const { bootstrap, patch, shown, exists } = await people(open)
     const named = await bootstrap('eve', {}, { email: EMAIL, phone_number: PHONE })
     expect([named.status, named.json]).toMatchObject([201, { email_verified: false, phone_verified: false }])
@@ -42,7 +42,7 @@ onEachDatabase('a contact', (open) => {
     expect(await exists()).toEqual([false, false])
   })
 
-  test('that a token has proved is verified, and stays so until another one takes its place', async () => {
+  test('a contact that a token proves is verified until the user changes it', async () => {
     const { bootstrap, patch, shown, exists } = await people(open)
     await bootstrap('ada', proof)
     expect(await shown('ada')).toEqual([EMAIL, true, PHONE, true])
@@ -56,7 +56,7 @@ onEachDatabase('a contact', (open) => {
     expect(await exists()).toEqual([false, true])
   })
 
-  test('that its user named becomes verified when a later token proves it', async () => {
+  test('a contact that the user entered is verified when a later token proves it', async () => {
     const { bootstrap, shown, exists } = await people(open)
     await bootstrap('ada', {}, { email: EMAIL, phone_number: PHONE })
     await bootstrap('ada', { email: EMAIL, email_verified: true })
@@ -64,7 +64,7 @@ onEachDatabase('a contact', (open) => {
     expect(await exists()).toEqual([false, true])
   })
 
-  test('that is verified belongs to one user: the one who proved it last', async () => {
+  test('a verified contact belongs to the user who proved it last', async () => {
     const { bootstrap, shown } = await people(open)
     await bootstrap('ada', proof)
     await bootstrap('eve', {}, { email: EMAIL, phone_number: PHONE })
@@ -74,7 +74,7 @@ onEachDatabase('a contact', (open) => {
     expect(await shown('heir')).toEqual([null, false, PHONE, true])
   })
 
-  test('that several prove at once is one user’s', async () => {
+  test('a contact that several users prove at once belongs to one of them', async () => {
     const { bootstrap, shown } = await people(open)
     const names = ['one', 'two', 'three', 'four']
     const answers = await Promise.all(names.map((name) => bootstrap(name, proof)))

@@ -37,7 +37,7 @@ async function ada(open: OpenDatabase) {
   return {
     ...service,
     q,
-    /** A cart with a unit of product 1; paid, if so wished. */
+    /** Creates a cart with a unit of product 1, and pays it if a method is given. */
     order: async (method?: string): Promise<number> => {
       const { json } = await customer('ada', 'POST', '/users/1/orders?hub_id=1')
       const { order_id } = json as { order_id: number }
@@ -69,7 +69,7 @@ async function columnsWith({ context }: Shop, text: string): Promise<string[]> {
 }
 
 onEachDatabase('deleting a user', (open) => {
-  test('who comes back at this moment is a new user, and nothing is written to the one that is erased', async () => {
+  test('a person who returns during the deletion is a new user, and nothing is written to the deleted one', async () => {
     const { customer, shop, q, rows } = await ada(open)
     const { db } = shop.context
     await q.updateTable('users').set({ is_anonymous: 1 }).where('id', '=', 1).execute()
@@ -85,7 +85,7 @@ onEachDatabase('deleting a user', (open) => {
       })
     })
     const back = customer('ada', 'POST', `${user}/bootstrap`, { first_name: 'Ada' })
-    // SQLite has one writer at a time anyway.
+    // SQLite has only one writer at a time.
     if (db.kind === 'postgres')
       await vi.waitFor(async () => {
         const waiting = await sql`select 1 from pg_stat_activity
@@ -98,7 +98,7 @@ onEachDatabase('deleting a user', (open) => {
     expect((await rows())[0]).toMatchObject({ identity: null, email: null, first_name: null })
   })
 
-  test('erases everything personal, keeps the books, and frees the identity', async () => {
+  test('the deletion of a user erases all personal data, keeps the books, and frees the identity', async () => {
     const { customer, order, remove, rows, q, shop } = await ada(open)
     await customer('ada', 'POST', `${user}/push-configs`, {
       device_id: 'd',
@@ -149,7 +149,7 @@ onEachDatabase('deleting a user', (open) => {
     expect(opened.status).toBe(200)
     await shop.report({ kind: 'order.collecting', order_id })
     await shop.report({ kind: 'order.completed', order_id })
-    // The same person works at the hub: acts at hardware and money, and takes note of an alarm.
+    // The same person works at the hub: acts on hardware and money, and acknowledges an alarm.
     await grantRole(q, shop.context.runtime, { identity: sub, role: 'owner', hubs: '*' })
     const works = (method: string, path: string, body?: object) =>
       customer(sub, method, `/api/v1/owners/${path}`, body)
@@ -170,7 +170,7 @@ onEachDatabase('deleting a user', (open) => {
       (await q.selectFrom('audit_log').select('action').where('actor', '=', actor).execute()).map(
         ({ action }) => action,
       )
-    // The results of commands are recorded later.
+    // Results of commands are recorded later.
     shop.clock.advance(60_000)
     await vi.waitFor(async () =>
       expect(await actsOf('user:1')).toEqual(
@@ -181,7 +181,7 @@ onEachDatabase('deleting a user', (open) => {
       expect([text, await columnsWith(shop, text)]).toEqual([text, []])
   })
 
-  test('the former identity of a user is replaced, too, once the user has another one', async () => {
+  test('the former identity of a user is replaced too if the user has another one', async () => {
     const { shop, q } = await ada(open)
     await appendAudit(q, shop.context.runtime, {
       actor: 'identity:ada',
@@ -202,7 +202,7 @@ onEachDatabase('deleting a user', (open) => {
     expect(actors).not.toContainEqual({ actor: 'identity:ada' })
   })
 
-  test('is refused while a paid order has not ended, and changes nothing then', async () => {
+  test('the deletion of a user is refused while a paid order has not ended, and changes nothing', async () => {
     const { order, remove, rows, shop } = await ada(open)
     const id = await order('pm_card_visa')
     const before = await rows()
@@ -224,7 +224,7 @@ onEachDatabase('deleting a user', (open) => {
     expect((await remove()).status).toBe(204)
   })
 
-  test('takes the cart along, and cancels a payment that is under way', async () => {
+  test('the deletion of a user deletes the cart, and cancels a pending payment', async () => {
     const { order, remove, q, shop } = await ada(open)
     const cart = await order()
     await order('pm_card_authenticationRequired')
@@ -235,7 +235,7 @@ onEachDatabase('deleting a user', (open) => {
     expect(await shop.product(1)).toMatchObject({ reserved: 0 })
   })
 
-  test('an answer kept for the old user is not given to the new one', async () => {
+  test('the stored answer of a deleted user is not returned to the new user', async () => {
     const { customer, remove, send, tokenOf } = await ada(open)
     const ask = async (id: number) =>
       send('POST', `/users/${id}/orders?hub_id=1`, {
@@ -248,7 +248,7 @@ onEachDatabase('deleting a user', (open) => {
     expect((await ask(2)).json).toMatchObject({ user_id: 2 })
   })
 
-  test('with money in the wallet, or on its way there, wants it said that this is given up', async () => {
+  test('the deletion of a user with money in the wallet, or with a pending deposit, requires a confirmation', async () => {
     const { customer, remove, shop } = await ada(open)
     const body = { amount_cents: 2500, payment_method_id: 'pm_card_visa' }
     await customer('ada', 'POST', '/users/wallet/deposit', body)
@@ -267,11 +267,11 @@ onEachDatabase('deleting a user', (open) => {
     expect((await customer('ada', 'GET', '/users/wallet/balance')).json).toMatchObject({ balance_cents: 0 })
   })
 
-  test('wants the same said of a deposit that is credited at this moment', async () => {
+  test('the deletion of a user requires the confirmation also for a deposit that is credited at the same moment', async () => {
     const { remove, shop, q } = await ada(open)
     const { context } = shop
     const { db } = context
-    // SQLite shows a transaction one state.
+    // A transaction on SQLite sees one state.
     if (db.kind === 'sqlite') return
     const waits = (count: number) =>
       vi.waitFor(async () => {
@@ -298,7 +298,7 @@ onEachDatabase('deleting a user', (open) => {
     expect(errorOf(await removing).error).toMatchObject({ code: 'wallet_not_empty' })
   })
 
-  test('wants the same said of a deposit that failed while its customer could complete it with another card', async () => {
+  test('the deletion of a user requires the confirmation for a failed deposit that another card can still complete', async () => {
     const { customer, remove, shop } = await ada(open)
     const body = { amount_cents: 2500, payment_method_id: 'pm_card_authenticationRequired' }
     const begun = await customer('ada', 'POST', '/users/wallet/deposit', body)
@@ -314,14 +314,14 @@ onEachDatabase('deleting a user', (open) => {
     expect((await remove()).status).toBe(204)
   })
 
-  test('is not held up by a deposit that was declined at once: nobody was given what it takes to complete it', async () => {
+  test('the deletion of a user ignores a deposit that was declined at once, because it cannot be completed', async () => {
     const { customer, remove } = await ada(open)
     const body = { amount_cents: 2500, payment_method_id: 'pm_card_chargeDeclined' }
     expect((await customer('ada', 'POST', '/users/wallet/deposit', body)).status).toBe(402)
     expect((await remove()).status).toBe(204)
   })
 
-  test('ends deposits, too: one that was asked for a moment before takes no money', async () => {
+  test('the deletion of a user ends deposits: a deposit requested just before takes no money', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, roles: [] }
@@ -332,7 +332,7 @@ onEachDatabase('deleting a user', (open) => {
     expect(await shop.bank.intents()).toEqual([])
   })
 
-  test('keeps nothing of what a request that was under way says of the user afterwards', async () => {
+  test('a request in flight leaves no personal data after the deletion of its user', async () => {
     const shop = await openShop(await open())
     const { context } = shop
     const media = testMedia(context)
@@ -355,7 +355,7 @@ onEachDatabase('deleting a user', (open) => {
     expect(await q.selectFrom('push_configs').selectAll().execute()).toEqual([])
   })
 
-  test('waits for a processor that cannot be reached', async () => {
+  test('the deletion of a user waits for an unreachable processor', async () => {
     let isUp = true
     const shop = await openShop(await open(), {
       wrapProcessor: (sandbox) => ({

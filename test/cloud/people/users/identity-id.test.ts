@@ -23,20 +23,20 @@ async function service(open: OpenDatabase) {
 }
 
 onEachDatabase("a user's identity", (open) => {
-  test('becomes another one, by which alone the user is reached then', async () => {
+  test('a user with a new identity can only be reached by the new one', async () => {
     const { put, who, tokenOf } = await service(open)
     const changed = await put('ada', ada, await tokenOf('ada-of-the-new-provider'))
     expect([changed.status, changed.json]).toEqual([200, { message: expect.any(String) as string }])
     expect([await who('ada-of-the-new-provider'), await who('ada')]).toEqual([1, null])
   })
 
-  test('stays where it is the same', async () => {
+  test('an unchanged identity stays', async () => {
     const { put, who, tokenOf } = await service(open)
     expect((await put('ada', { email: 'ADA@example.org' }, await tokenOf('ada'))).status).toBe(200)
     expect(await who('ada')).toBe(1)
   })
 
-  test('is the caller’s alone to change', async () => {
+  test('only the caller’s own identity can be changed', async () => {
     const { put, who, tokenOf } = await service(open)
     const code = async (by: string, contact: object, token: string) => {
       const answer = await put(by, contact, token)
@@ -52,7 +52,7 @@ onEachDatabase("a user's identity", (open) => {
     expect([await who('ada'), await who('eve')]).toEqual([1, 2])
   })
 
-  test('needs a token that is genuine and has not expired', async () => {
+  test('a change of identity needs a genuine token that has not expired', async () => {
     const { put, issuer, shop } = await service(open)
     const past = Math.floor(shop.clock.now() / 1000) - 600
     for (const [token, code] of [
@@ -65,7 +65,7 @@ onEachDatabase("a user's identity", (open) => {
     }
   })
 
-  test('is for a user named by exactly one contact', async () => {
+  test('a change of identity needs exactly one contact that identifies the user', async () => {
     const { put, tokenOf } = await service(open)
     const token = await tokenOf('fresh')
     for (const contact of [{}, { ...ada, phone_number: '+14155550100' }]) {
@@ -77,7 +77,7 @@ onEachDatabase("a user's identity", (open) => {
     }
   })
 
-  test('of a user who has none yet is claimed by who has the verified contact', async () => {
+  test('a user without an identity can be claimed by the owner of the verified contact', async () => {
     const { put, who, q, issuer, send, tokenOf } = await service(open)
     await q
       .insertInto('users')
@@ -107,7 +107,7 @@ onEachDatabase("a user's identity", (open) => {
     expect(await who('claimant')).toBe(3)
   })
 
-  test('is one user’s: of two who want it at once one gets it', async () => {
+  test('an identity belongs to one user: one of two simultaneous changes succeeds', async () => {
     const { put, tokenOf, who } = await service(open)
     const token = await tokenOf('wanted')
     const answers = await Promise.all([

@@ -13,14 +13,14 @@ async function ada(open: OpenDatabase) {
   return { ...service, patch, read: async () => (await service.customer('ada', 'GET', profile)).json }
 }
 
-/** What is wrong with a body, by field. */
+/** The problems of a body, by field. */
 const complaints = (answer: Parameters<typeof errorOf>[0]) => {
   const { detail } = errorOf(answer)
   return Array.isArray(detail) ? detail.map(({ loc, type }) => `${loc.join('.')} ${type}`) : detail
 }
 
 onEachDatabase('a profile', (open) => {
-  test('is what the user says: what is absent is kept, null clears', async () => {
+  test('a profile keeps absent fields, and null clears a field', async () => {
     const { patch, read } = await ada(open)
     expect(await read()).toMatchObject({
       first_name: 'Ada',
@@ -74,7 +74,7 @@ onEachDatabase('a profile', (open) => {
     expect((await patch({})).json).toEqual(await read())
   })
 
-  test('takes no field that is not its own, and no value that is none', async () => {
+  test('a profile refuses unknown fields and invalid values', async () => {
     const { patch, read } = await ada(open)
     const before = await read()
     for (const [body, complaint] of [
@@ -98,7 +98,7 @@ onEachDatabase('a profile', (open) => {
     expect(await read()).toEqual(before)
   })
 
-  test('a locale is read as telephones write it', async () => {
+  test('a locale is read in the notation of phones', async () => {
     const { patch, customer } = await ada(open)
     for (const [written, stored] of [
       ['en_US', 'en-US'],
@@ -127,7 +127,7 @@ onEachDatabase('a profile', (open) => {
     }
   })
 
-  test('changes of different fields at the same time are all kept', async () => {
+  test('simultaneous changes of different fields are all stored', async () => {
     const { patch, read } = await ada(open)
     const changes = [
       { first_name: 'A' },
@@ -147,7 +147,7 @@ onEachDatabase('a profile', (open) => {
     })
   })
 
-  test('has one image, which can be fetched, replaced and removed', async () => {
+  test('a profile has one image, which can be read, replaced and removed', async () => {
     const { send, tokenOf, read, customer, cloud, shop } = await ada(open)
     const stored = () => filesIn(mediaFolder()).filter((path) => path.startsWith('profiles/')).length
     const before = stored()
@@ -205,7 +205,7 @@ onEachDatabase('a profile', (open) => {
 })
 
 onEachDatabase('the hub of a user', (open) => {
-  test('is the one selected, else the default one', async () => {
+  test('the hub of a user is the selected one, or else the default one', async () => {
     const { customer } = await ada(open)
     const current = async () => (await customer('ada', 'GET', '/users/user')).json
     expect((await customer('ada', 'POST', '/users/user/default-hub', { hub_id: 1 })).json).toMatchObject({
@@ -234,7 +234,7 @@ onEachDatabase('push configurations', (open) => {
   const path = '/users/user/push-configs'
   const phone = { device_id: 'phone', push_token: 'a secret', platform: 'ios' }
 
-  test('there is one per device, and nobody sees its token again', async () => {
+  test('each device has one push configuration, and no answer contains its token', async () => {
     const { customer, shop } = await ada(open)
     const first = await customer('ada', 'POST', path, { ...phone, app_version: '1.0', locale: 'en-us' })
     expect([first.status, first.json]).toEqual([
@@ -262,7 +262,7 @@ onEachDatabase('push configurations', (open) => {
     expect((await customer('ada', 'DELETE', `${path}?device_id=phone`)).json).toEqual({ deleted: false })
   })
 
-  test('a device is told of one user at a time', async () => {
+  test('a device receives notices of one user at a time', async () => {
     const { customer, shop } = await ada(open)
     await customer('eve', 'POST', '/users/user/bootstrap')
     const register = (name: string, device_id = 'phone') =>
@@ -280,7 +280,7 @@ onEachDatabase('push configurations', (open) => {
     expect((await customer('eve', 'DELETE', `${path}?device_id=nothing`)).json).toEqual({ deleted: false })
   })
 
-  test('of many devices the one longest unheard goes', async () => {
+  test('the device that was silent longest is removed if a user has too many', async () => {
     const { customer, shop } = await ada(open)
     for (let n = 1; n <= 22; n += 1) {
       shop.clock.advance(1000)

@@ -4,7 +4,7 @@ import { errorOf, testApp } from '../../support/app.ts'
 const bootstrap = '/users/user/bootstrap'
 const guest = '/users/user/bootstrap/guest'
 
-test('an identity has one user, however often it asks and however many times at once', async () => {
+test('an identity has one user for any number of simultaneous and repeated calls', async () => {
   const { call, issuer, context } = await testApp()
   const token = await issuer.token()
   const body = { email: 'ada@example.org', first_name: 'Ada', default_hub_id: 1 }
@@ -31,7 +31,7 @@ test('an identity has one user, however often it asks and however many times at 
   expect(await context.db.kysely.selectFrom('users').selectAll().execute()).toHaveLength(1)
 })
 
-test('what the token verifies wins over what the body says', async () => {
+test('verified claims of the token take precedence over the body', async () => {
   const { call, issuer } = await testApp()
   const body = { email: 'body@example.org', phone_number: '+14155550100' }
   const verified = { email: 'token@example.org', email_verified: true, phone_number: '+14155550199' }
@@ -47,7 +47,7 @@ test('what the token verifies wins over what the body says', async () => {
   expect([three.status, three.json]).toEqual([201, expect.objectContaining({ email: 'token@example.org' })])
 })
 
-test('at least one contact is needed, and it must look like one', async () => {
+test('at least one valid contact is required', async () => {
   const { call, issuer } = await testApp()
   const token = await issuer.token()
   const none = await call('POST', bootstrap, { token, body: { first_name: 'Ada' } })
@@ -74,7 +74,7 @@ test('a guest is the user of an anonymous identity', async () => {
   expect([named.status, errorOf(named).error.code]).toEqual([403, 'forbidden'])
 })
 
-test('an identity that is a guest no more keeps its user', async () => {
+test('an identity that is no longer a guest keeps its user', async () => {
   const { call, issuer, runtime } = await testApp()
   await call('POST', guest, { token: await issuer.token({ anonymous: true }) })
   runtime.advance(1000)
@@ -105,7 +105,7 @@ test('GET user shows the user with its hub, the selected before the default one'
       street_address_2: null,
       city: 'Springfield',
       state: 'IL',
-      // It has never been connected.
+      // The hub has never been connected.
       hub_status: 'inactive',
     },
   })
@@ -129,7 +129,7 @@ test('the deprecated creation says whether the user is new', async () => {
   ).toBe(422)
 })
 
-test('a bootstrap notes the device that it comes from, and nothing else of a user who is there', async () => {
+test('a bootstrap stores its device, and changes nothing else of an existing user', async () => {
   const { call, issuer, context } = await testApp()
   const token = await issuer.token()
   for (const device_uuid of ['phone', 'tablet', undefined])
@@ -142,7 +142,7 @@ test('a bootstrap notes the device that it comes from, and nothing else of a use
   )
 })
 
-test('whether a user exists is asked by phone number or e-mail, in any spelling of it', async () => {
+test('the existence of a user can be checked by phone number or e-mail, in any notation', async () => {
   const { call, issuer } = await testApp()
   const verified = { email: 'Ada@Example.org', email_verified: true, phone_number: '+14155550100' }
   await call('POST', bootstrap, { token: await issuer.token(verified) })
@@ -161,7 +161,7 @@ test('whether a user exists is asked by phone number or e-mail, in any spelling 
     expect((await call('GET', `/users/user/exists${path}`)).status).toBe(422)
 })
 
-test('whoever asks without a credential is heard ten times a minute by address', async () => {
+test('a caller without a credential may check ten times a minute per address', async () => {
   const { call, runtime } = await testApp()
   const ask = async () => (await call('GET', '/users/user/exists/email?email=ada@example.org')).status
   for (let count = 0; count < 10; count += 1) expect(await ask()).toBe(200)
@@ -170,7 +170,7 @@ test('whoever asks without a credential is heard ten times a minute by address',
   expect(await ask()).toBe(200)
 })
 
-test('whoever asks with a credential is heard ten times a minute by address too, and guests are told no user', async () => {
+test('a caller with a credential may check ten times a minute per address too, and guests get no answer', async () => {
   const { call, issuer, runtime } = await testApp()
   await call('POST', bootstrap, { token: await issuer.token({ phone_number: '+14155550100' }) })
   const ask = async (sub: string) => {
@@ -188,7 +188,7 @@ test('whoever asks with a credential is heard ten times a minute by address too,
   expect((await ask('guest-11')).status).toBe(200)
 })
 
-test('a network makes twenty guests a minute, by whichever route; users with a verified contact are not counted', async () => {
+test('a network may create twenty guests a minute by any route, and users with a verified contact do not count', async () => {
   let address = '2001:db8::1'
   const { call, issuer, runtime } = await testApp({ addressOf: () => address })
   let made = 0

@@ -18,7 +18,7 @@ import { openShop, type Shop } from '../../../support/shop.ts'
 export async function openHub(open: OpenDatabase) {
   const db = await open()
   let shop: Shop | undefined
-  // The interface makes the hub, and the shop what refunds work with.
+  // The interface creates the hub, and the shop the dependencies of refunds.
   const late = {
     get processor() {
       return shop!.services.processor
@@ -40,7 +40,7 @@ export async function openHub(open: OpenDatabase) {
       ...dealHandlers(context, media),
       ...facingHandlers(context),
       ...inventoryHandlers(context, media),
-      // Desired state needs no command.
+      // The handlers of desired state need no commands.
       ...configurationHandlers({ context, commands: undefined as never }),
     }),
   })
@@ -81,7 +81,7 @@ export async function openHub(open: OpenDatabase) {
         ({ id }) => id,
       ),
     figures: async (key: string) => (await call(key, 'total_orders/?hub_id=1')).json['total_orders'],
-    /** Sells one unit, and has the hub hand it out. */
+    /** Sells one unit, which the hub delivers. */
     sell: async (quantity = 1): Promise<number> => {
       const { id } = await shop.paidOrder({ 1: quantity })
       await finish(shop, id)
