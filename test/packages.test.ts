@@ -34,20 +34,23 @@ const declared = ({
 }: Manifest): Record<string, string> => ({ ...dependencies, ...optionalDependencies, ...devDependencies })
 
 const typed = new Set(Object.keys(declared(whole)).map((name) => name.replace(/^@types\//, '')))
-/** A package whose types alone are imported need not be there where the whole declares them. */
+/** Removes type-only imports: their packages may be missing at run time if the root declares the types. */
 const withoutTypes = (text: string): string =>
   text.replaceAll(/^import type [^'"`;]*? from '([^'.][^']*)'/gm, (found, specifier: string) =>
     typed.has(packageOf(specifier)) ? '' : found,
   )
 
-/** `kysely` of `kysely/helpers/sqlite`, `@hono/node-server` of itself. */
+/** `kysely` for `kysely/helpers/sqlite`, `@hono/node-server` for itself. */
 const packageOf = (specifier: string): string =>
   specifier
     .split('/')
     .slice(0, specifier.startsWith('@') ? 2 : 1)
     .join('/')
 
-/** The packages that a text imports, requires, or runs with `node --import`; a style's `@import` and `@plugin`. */
+/**
+ * The packages that a text imports, requires, or runs with `node --import`; also a style's `@import` and
+ * `@plugin`.
+ */
 function packagesIn(text: string): string[] {
   const patterns = [
     /^@(?:import|plugin) '([^'.][^']*)'/gm,
@@ -62,7 +65,7 @@ function packagesIn(text: string): string[] {
     .map(packageOf)
 }
 
-/** What is bundled for browsers, and what bundles it: at run time no program needs any of it. */
+/** Files bundled for browsers, and the bundler: no program needs them at run time. */
 const isBuilt = (path: string): boolean =>
   /^(ui|console\/page|local-api\/page|docs\/page|packaging)\//.test(path)
 
@@ -70,7 +73,7 @@ function importedBy(workspace: string, which: (path: string) => boolean = () => 
   const sources = readdirSync(join(root, workspace), { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.(tsx?|css)$/.test(path) && !path.includes('node_modules'))
     .filter((path) => which(path))
-    // What JSX becomes imports Preact by itself.
+    // Compiled JSX imports Preact.
     .map(
       (path) =>
         (path.endsWith('.tsx') ? "import 'preact'\n" : '') +
@@ -79,31 +82,31 @@ function importedBy(workspace: string, which: (path: string) => boolean = () => 
   return new Set(sources.flatMap(packagesIn))
 }
 
-test('the workspaces are the rooms', () => {
+test('package.json lists exactly the workspaces', () => {
   expect(whole.workspaces).toEqual(workspaces)
 })
 
 describe.each(workspaces)('%s', (workspace) => {
   const own = manifest(workspace)
 
-  test('declares each package that it imports, and no other', () => {
+  test('the workspace declares exactly the packages that it imports', () => {
     expect(Object.keys(declared(own)).sort()).toEqual([...importedBy(workspace)].sort())
   })
 
-  test('declares as packages of development what pages and their making need, the tests all of theirs', () => {
+  test('the workspace declares packages of pages and their build as development packages, and the tests declare all of theirs', () => {
     if (workspace === 'test') return expect(own.dependencies).toBeUndefined()
     const atRunTime = importedBy(workspace, (path) => !isBuilt(path))
     const built = [...importedBy(workspace, isBuilt)].filter((name) => !atRunTime.has(name))
     return expect(Object.keys(own.devDependencies ?? {}).sort()).toEqual(built.sort())
   })
 
-  test('has the version, the module type and the Node of the whole', () => {
+  test('the workspace has the version, the module type and the Node versions of the root', () => {
     const { version, type, engines } = whole
     expect(own).toMatchObject({ name: `@larder/${workspace}`, version, type, engines })
   })
 })
 
-test('every command of operators is a script of the repository, and a command of the installed cloud', () => {
+test('every operator command is a script of the repository, and a command of the installed cloud', () => {
   const parts = readFileSync(join(root, 'cloud/cli/main.ts'), 'utf8').matchAll(
     /import\('\.\/([a-z-]+)\.ts'\)/g,
   )
@@ -127,7 +130,7 @@ test('a package that several workspaces use has one version', () => {
   expect([...versions].filter(([, ranges]) => ranges.size > 1)).toEqual([])
 })
 
-test('types are declared by the whole, for packages that somebody uses', () => {
+test('the root declares types only for packages that are used', () => {
   const used = new Set(workspaces.flatMap((workspace) => Object.keys(declared(manifest(workspace)))))
   const idle = Object.keys(declared(whole))
     .filter((name) => name.startsWith('@types/') && name !== '@types/node')
@@ -135,7 +138,7 @@ test('types are declared by the whole, for packages that somebody uses', () => {
   expect(idle).toEqual([])
 })
 
-test('the simulator alone, and its tests, need a pseudo-terminal', () => {
+test('only the simulator and its tests need a pseudo-terminal', () => {
   const users = workspaces.filter((workspace) => 'node-pty' in declared(manifest(workspace)))
   expect(users).toEqual(['simulator', 'test'])
 })
@@ -144,7 +147,7 @@ test('the lock file names no registry', () => {
   expect(readFileSync(join(root, 'package-lock.json'), 'utf8')).not.toMatch(/"resolved": "[a-z+]+:/)
 })
 
-test('every package says what its licence is, and holds it', () => {
+test('every package names its licence and contains it', () => {
   expect(whole.license).toBe('UNLICENSED')
   for (const folder of workspaces) {
     expect([folder, manifest(folder).license]).toEqual([folder, 'UNLICENSED'])
@@ -152,12 +155,12 @@ test('every package says what its licence is, and holds it', () => {
   }
 })
 
-test('the version that programs tell is that of the packages', () => {
+test('the version that programs print is that of the packages', () => {
   for (const folder of ['.', ...workspaces])
     expect([folder, manifest(folder).version]).toEqual([folder, VERSION])
 })
 
-test('what compiles programs to run them judges no types, which takes seven times as long: `check` does', () => {
+test('the compilation before a run skips the type check, which takes seven times as long; `check` runs it', () => {
   const compiling = Object.entries(whole.scripts ?? {}).filter(([, script]) => /\btsc\b/.test(script))
   expect(compiling.map(([name, script]) => [name, script.includes('--noCheck')])).toEqual([
     ['build', true],
@@ -165,7 +168,7 @@ test('what compiles programs to run them judges no types, which takes seven time
   ])
 })
 
-test('larder in a checkout lists the commands of both packages, and suggests what was probably meant', () => {
+test('larder in a checkout lists the commands of both packages, and suggests similar names', () => {
   const larder = (...args: string[]) =>
     spawnSync(process.execPath, [join(root, whole.bin!['larder']!), ...args], { encoding: 'utf8' })
   const help = larder('--help')
@@ -204,7 +207,7 @@ test('the security policy lists every package with an install script, and whethe
   expect(listed).toEqual(expected)
 })
 
-test('the security policy names a private way to report, and invents no address', () => {
+test('the security policy names a private way to report, and no invented address', () => {
   const policy = readFileSync(join(root, '.github/SECURITY.md'), 'utf8')
   expect(policy).toContain('Report a vulnerability')
   expect(policy).toContain('private vulnerability reporting')

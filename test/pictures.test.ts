@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 const root = resolve(import.meta.dirname, '..')
 const MOST_BYTES = 80_000
 
-test('pictures in READMEs are there, small, and say in words what they show', () => {
+test('each picture in a README exists, is small, and has a description', () => {
   const pictures = ['README.md', 'edge/README.md', 'simulator/README.md'].flatMap((readme) => {
     const text = readFileSync(join(root, readme), 'utf8')
     const shown = [

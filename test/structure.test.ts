@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
 const rooms = ['edge', 'cloud', 'protocol', 'simulator', 'test'] as const
-/** Which rooms a room may import, besides itself. */
+/** Workspaces that a workspace may import, besides itself. */
 const mayImport: Record<(typeof rooms)[number], readonly string[]> = {
   protocol: [],
   edge: ['protocol'],
@@ -27,7 +27,7 @@ const importsOf = (path: string): string[] =>
     resolve(dirname(path), match[1]!),
   )
 
-test('imports run one way between the rooms', () => {
+test('imports run one way between the workspaces', () => {
   const wrong = files.flatMap(({ room, path }) =>
     importsOf(path)
       .map((target) => ({ path, target, to: relative(root, target).split('/')[0]! }))
@@ -37,12 +37,15 @@ test('imports run one way between the rooms', () => {
   expect(wrong).toEqual([])
 })
 
-/** Files by their path from the root, and what each imports. */
+/** Files by their path from the root, with their imports. */
 const graph = new Map(
   files.map(({ path }) => [relative(root, path), importsOf(path).map((target) => relative(root, target))]),
 )
 
-/** What a folder's children import of one another: files and folders alike, each named by its first step below it. */
+/**
+ * Imports between a folder's children: files and folders alike, each named by its first step below the
+ * folder.
+ */
 function between(folder: string): Map<string, Set<string>> {
   const below = folder === '' ? '' : `${folder}/`
   const childOf = (path: string) =>
@@ -57,7 +60,7 @@ function between(folder: string): Map<string, Set<string>> {
   return arrows
 }
 
-/** A circle among the nodes, or undefined. */
+/** A cycle among the nodes, or undefined. */
 function circle(arrows: Map<string, Set<string>>): string[] | undefined {
   const done = new Set<string>()
   function visit(node: string, trail: readonly string[]): string[] | undefined {
@@ -83,7 +86,7 @@ const folders = new Set(
   ),
 )
 
-test('no circle between files, none between folders at any depth', () => {
+test('no cycle exists between files or between folders at any depth', () => {
   const circles = [...folders].flatMap((folder) => {
     const found = folder.startsWith('test') ? undefined : circle(between(folder))
     return found ? [`${folder || '.'}: ${found.join(' → ')}`] : []
@@ -103,11 +106,11 @@ test('imports run one way between the domains of the cloud', () => {
   expect(wrong).toEqual([])
 })
 
-/** What is bundled for browsers. */
+/** Files bundled for browsers. */
 const isPage = (path: string): boolean =>
   /^(protocol\/ui|simulator\/console\/page|edge\/local-api\/page|cloud\/docs\/page)\//.test(path)
 
-test('no program imports what is made for browsers, and JSX stands there alone', () => {
+test('no program imports browser code, and JSX exists only there', () => {
   const wrong = [...graph].flatMap(([path, targets]) =>
     isPage(path)
       ? []
@@ -118,10 +121,10 @@ test('no program imports what is made for browsers, and JSX stands there alone',
   expect(wrong.filter((line) => !line.startsWith('test/'))).toEqual([])
 })
 
-/** The programs. */
+/** The entry files of programs. */
 const entry = /(^|\/)(([a-z-]+-)?main|seed)\.ts$/
 
-test('every program refuses a Node that it does not run on before it imports anything else', () => {
+test('every program refuses an unsupported Node before it imports anything else', () => {
   const wrong = files
     .filter(({ path }) => entry.test(path))
     .filter(
@@ -131,10 +134,10 @@ test('every program refuses a Node that it does not run on before it imports any
   expect(wrong).toEqual([])
 })
 
-/** Programs that make things for others: packages, a mount of another's folder, figures, runs of tests. */
+/** Programs that create files for others: packages, a mount of another's folder, figures, test runs. */
 const makers = /^(test|(edge|cloud)\/packaging|simulator\/mounts)\//
 
-test('every program keeps what it writes from other users', () => {
+test('every program makes its files unreadable for other users', () => {
   const wrong = files
     .map(({ path }) => relative(root, path))
     .filter((path) => entry.test(path) && !makers.test(path))
@@ -145,7 +148,7 @@ test('every program keeps what it writes from other users', () => {
   expect(wrong).toEqual([])
 })
 
-test('the programs are wired in main files alone: nothing else takes the system clock', () => {
+test('only main files use the system clock, and wire the programs', () => {
   const wrong = files
     .filter(({ room, path }) => room !== 'test' && !entry.test(path))
     .filter(({ path }) => importsOf(path).some((target) => target.endsWith('protocol/system-runtime.ts')))
@@ -153,10 +156,10 @@ test('the programs are wired in main files alone: nothing else takes the system 
   expect(wrong).toEqual([])
 })
 
-/** Where the system's clock is read, and the browser's. */
+/** Files that read the system's clock, and the browser's. */
 const clockReaders = ['protocol/system-runtime.ts', 'protocol/ui/page-clock.ts']
 
-test('nothing below the main files reads a clock or chance of its own', () => {
+test('no file below the main files reads a clock or random numbers itself', () => {
   const bare = /\b(Date\.now\(|Date\(\)|setTimeout\(|setInterval\(|Math\.random\(|randomUUID\()/
   const wrong = files
     .filter(({ room, path }) => room !== 'test' && !clockReaders.includes(relative(root, path)))
@@ -165,10 +168,10 @@ test('nothing below the main files reads a clock or chance of its own', () => {
   expect(wrong).toEqual([])
 })
 
-/** Where a program reads what it was built from, at its start. */
+/** The file that reads a program's build information at its start. */
 const buildReader = 'protocol/build.ts'
 
-test('the protocol does no I/O, except that it reads what was built', () => {
+test('the protocol does no I/O, except that it reads the build information', () => {
   const builtin =
     /from '(node:(?!crypto|perf_hooks|timers)[a-z_/]+|mqtt|serialport|better-sqlite3|onoff|hono)'/
   const wrong = files
@@ -188,7 +191,7 @@ test('no file is longer than 400 lines', () => {
   expect(long).toEqual([])
 })
 
-test('at the top stand the workspaces, what they share, and dotfiles, nothing else', () => {
+test('the top level contains only workspaces, their shared files, and dotfiles', () => {
   const made = ['node_modules', 'data']
   const standing = readdirSync(root).filter((name) => !name.startsWith('.') && !made.includes(name))
   expect(standing.sort()).toEqual(

@@ -31,14 +31,14 @@ export interface AnalyticsBench {
   rounds: number
 }
 
-/** One service over one database, called with key, scope, limit and validation, and every answer as JSON. */
+/** One service over one database, called with key, scope, limit and validation; every answer is JSON. */
 interface Bench {
   call(path: string): Promise<number>
   close(): Promise<void>
   buildMs: number
 }
 
-/** Every analytics call at a hub with few orders and at one with many, in turns. */
+/** Calls every analytics route in turns, for a hub with few orders and a hub with many. */
 export async function benchAnalytics(options: AnalyticsBench): Promise<Section> {
   const { runtime, folder, few, many, rounds } = options
   const small = await openBench(runtime, join(folder, 'few.sqlite'), few)
@@ -49,7 +49,7 @@ export async function benchAnalytics(options: AnalyticsBench): Promise<Section> 
       const times: [few: number[], many: number[]] = [[], []]
       for (let round = -1; round < rounds; round += 1) {
         const [a, b] = await mediansOf([small, large], path)
-        // The first round warms up.
+        // The first round is a warm-up.
         if (round >= 0) times[0].push(a)
         if (round >= 0) times[1].push(b)
       }
@@ -77,7 +77,7 @@ export async function benchAnalytics(options: AnalyticsBench): Promise<Section> 
 
 const micros = (values: readonly number[]): number => Math.round(quantile(values, 0.5) * 1000)
 
-/** Each route once, one of them in both its ways. */
+/** Each route once; the route with two forms twice. */
 function paths(): string[] {
   return Object.entries(ownerAnalyticsRoutes).flatMap(([id, { path }]) => {
     const short = path.slice('/owners/'.length).replace('{hub_id}', '1')
@@ -92,7 +92,7 @@ function paths(): string[] {
   })
 }
 
-/** The middle times of both, called in turns, so that whatever else the machine does meets both alike. */
+/** The medians of both, called in turns, so that other load of the machine affects both alike. */
 async function mediansOf(benches: readonly [Bench, Bench], path: string): Promise<[number, number]> {
   const times: [number[], number[]] = [[], []]
   for (let index = 0; index < CALLS; index += 1) {
@@ -125,7 +125,7 @@ async function openBench(runtime: Runtime, file: string, orders: number): Promis
   }
 }
 
-/** The limit counts, but its minute is over with each call: nobody may call as often as this. */
+/** The limit counts calls, but each call starts a new minute: no real caller may call this often. */
 function appOver(db: CloudDatabase, runtime: Runtime, mediaFolder: string): App {
   const context = testContext(db, runtime)
   const { clock } = runtime

@@ -4,8 +4,8 @@ import { Hono } from 'hono'
 import { createServer, type AddressInfo, type Server } from 'node:net'
 
 /**
- * The bare hops' first process: HTTP by Hono, and the broker. What is asked for by HTTP is published to the hub's process,
- * and answered when it comes back. No store, no credentials, no checks.
+ * The first process of the bare hops: HTTP by Hono, and the broker. A request is published to the hub's
+ * process, and answered with its reply. No store, no credentials, no checks.
  */
 const broker = await Aedes.createBroker()
 const waiting = new Map<string, (body: string) => void>()

@@ -2,7 +2,10 @@ import { performance } from 'node:perf_hooks'
 import { writtenBytes } from './process-figures.ts'
 import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 
-/** So many durable commits of one row of 300 bytes: milliseconds of each, and bytes that they wrote to the disk. */
+/**
+ * Makes `count` durable commits of one row of 300 bytes; returns their times in milliseconds and the bytes
+ * written to the disk.
+ */
 export function durableCommits(path: string, count: number): { times: number[]; bytes: number } {
   const db = new Sqlite(path)
   db.pragma('journal_mode = WAL')

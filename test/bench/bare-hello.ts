@@ -2,7 +2,7 @@ import { createAdaptorServer } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { AddressInfo, Server } from 'node:net'
 
-/** The bare counterpart of a route that does nothing: Hono with one route. */
+/** The baseline of a route without work: Hono with one route. */
 const app = new Hono()
 app.get('/', (c) => c.json({ status: 'ok' }))
 

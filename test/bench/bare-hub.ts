@@ -3,7 +3,10 @@ import { MqttClient } from 'mqtt'
 import { connect } from 'node:net'
 import { SerialPort } from 'serialport'
 
-/** The bare hops' second process: from MQTT to the serial line, and back. Arguments: the broker's port, the line's path. */
+/**
+ * The second process of the bare hops: from MQTT to the serial line, and back. Arguments: the broker's port,
+ * the line's path.
+ */
 const [brokerPort, path] = process.argv.slice(2)
 const client = new MqttClient(() => connect({ host: '127.0.0.1', port: Number(brokerPort), noDelay: true }), {
   protocolVersion: 4,

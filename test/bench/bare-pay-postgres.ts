@@ -4,8 +4,8 @@ import type { AddressInfo, Server } from 'node:net'
 import { Pool, types } from 'pg'
 
 /**
- * `bare-pay.ts` on PostgreSQL: the same rows in as many durable commits, one statement after another, each prepared once on
- * each connection.
+ * `bare-pay.ts` on PostgreSQL: the same rows in as many durable commits, one statement after another, each
+ * prepared once per connection.
  */
 types.setTypeParser(types.builtins.INT8, Number)
 const pool = new Pool({ connectionString: process.argv[2], max: 8 })

@@ -4,9 +4,9 @@ import type { AddressInfo, Server } from 'node:net'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 
 /**
- * The bare counterpart of paying: Hono, and the least that must be written when a cart is paid by card, in as many durable
- * commits as there are parties: the order frozen and the payment begun; the processor's own books; the payment done, the
- * order queued and its entry in the hub's outbox. No credentials, no limits, no deals, no checks.
+ * The baseline of a payment: Hono, and the minimum of rows for a cart that is paid by card. The durable
+ * commits are: the frozen order with the started payment; the processor's own books; the completed payment
+ * with the queued order and its outbox entry. No credentials, no limits, no deals, no checks.
  */
 const db = new Sqlite(process.argv[2])
 db.pragma('journal_mode = WAL')

@@ -9,8 +9,8 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { MEDIA_SECRET } from './served-cloud.ts'
 
 /**
- * The bare counterpart of reading: Hono, and a prepared statement for each question, over the file that is named. No
- * credentials, no limits, no checks; the same answers as those of the cloud at the address that is named: pictures are signed.
+ * The baseline of reads: Hono, and a prepared statement for each query, on the named file. No credentials, no
+ * limits, no checks. The answers equal those of the cloud at the named address: pictures are signed.
  */
 const [file, baseUrl] = process.argv.slice(2)
 const database = new Sqlite(file)
@@ -131,7 +131,7 @@ const ownOrder = database.prepare<[number, number, number], OwnLine>(`
 const iso = (at: number | string | null | undefined): string | null =>
   at == null ? null : new Date(Number(at)).toISOString()
 
-/** An order that has been collected: it waits in no queue. */
+/** A collected order, which waits in no queue. */
 function orderOf(lines: readonly OwnLine[]) {
   const pictureOf = pictures()
   const [o] = lines

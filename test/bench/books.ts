@@ -12,14 +12,14 @@ export interface BooksOptions {
   file: string
   orders: number
   now: number
-  /** What the hub sells, and how many lines an order has. */
+  /** Number of the hub's products, and lines per order. */
   products?: number
   lines?: number
 }
 
 /**
- * A database with hub 1, whose orders were paid one after the other over two years: two lines each, every fiftieth
- * refunded in part, a customer for every ten. Nothing is summed up yet.
+ * A database with hub 1 and its orders of two years: two lines each, every fiftieth partly refunded, one
+ * customer per ten orders. No summary exists yet.
  */
 export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> {
   const { file, orders, now, products = PRODUCTS, lines = 2 } = options
@@ -28,7 +28,7 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
   await writeHub(db, 1, { products, firstProduct: 1 })
   const users = Math.ceil(orders / 10)
   const since = now - TWO_YEARS_MS
-  // Whole numbers that are spread well, and the same in each run.
+  // Well distributed integers, equal in each run.
   const numbers = (count: number) =>
     sql`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${count})`
   const at = sql`cast(${since} + (${TWO_YEARS_MS} * 1.0 * i) / ${orders} as integer)`
@@ -57,7 +57,7 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
   return db
 }
 
-/** An empty database begins with an owner, and categories of what is sold. */
+/** An empty database starts with an owner, and product categories. */
 export async function writeOwner(db: CloudDatabase): Promise<void> {
   await db.migrate()
   await db.kysely.insertInto('owners').values({ id: 1, name: 'Owner' }).execute()
@@ -68,7 +68,7 @@ export async function writeOwner(db: CloudDatabase): Promise<void> {
       .execute()
 }
 
-/** One more hub of the owner, with products of its own. */
+/** Another hub of the owner, with its own products. */
 export async function writeHub(
   db: CloudDatabase,
   id: number,
@@ -88,7 +88,9 @@ export async function writeHub(
 const KINDS = ['Sparkling', 'Dark', 'Salted', 'Green', 'Iced', 'Sweet', 'Crunchy', 'Fresh']
 const THINGS = ['Water', 'Chocolate', 'Crisps', 'Tea', 'Coffee', 'Almonds', 'Crackers', 'Salad', 'Yogurt']
 
-/** As the demo's: products of one category share a picture of the media store, whose address is signed for each answer. */
+/**
+ * As in the demo, products of one category share a stored picture, and its address is signed for each answer.
+ */
 const pictureOf = (id: number): string => `products/018f0000-0000-7000-8000-00000000000${id % CATEGORIES}.png`
 
 function writeProducts(db: CloudDatabase, hubId: number, ids: readonly number[]): Promise<void> {
@@ -136,7 +138,7 @@ function writeProducts(db: CloudDatabase, hubId: number, ids: readonly number[])
   })
 }
 
-/** No summaries are made of hub 1's past while something else is measured. */
+/** Prevents summaries of hub 1's past during another measurement. */
 export async function leaveUnsummed({ kysely }: CloudDatabase): Promise<void> {
   await kysely
     .insertInto('sales_calendars')

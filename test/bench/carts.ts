@@ -5,7 +5,7 @@ import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 
 const DAY_MS = 86_400_000
 
-/** Of each hub. */
+/** Bins of each hub. */
 export const BINS = [1, 2, 3, 4]
 
 const health: HubHealth = {
@@ -16,7 +16,7 @@ const health: HubHealth = {
   unknown_operations: 0,
 }
 
-/** What a hub is known by: heard of, and with an outbox that takes entries. Nobody is there to fetch them. */
+/** Makes a hub known: online, and with an outbox that accepts entries. No process fetches them. */
 export async function writePresence({ kysely: q }: CloudDatabase, hubId: number, now: number): Promise<void> {
   await q
     .insertInto('hub_sessions')
@@ -26,7 +26,7 @@ export async function writePresence({ kysely: q }: CloudDatabase, hubId: number,
       process_id: 'none',
       lease_until: 0,
       is_connected: 1,
-      // It is online for as long as anything is measured.
+      // The hub is online during the whole measurement.
       last_heard_at: now + DAY_MS,
       health: JSON.stringify(health),
       health_at: now,
@@ -53,20 +53,22 @@ export async function writePresence({ kysely: q }: CloudDatabase, hubId: number,
     .execute()
 }
 
-/** A hub at which carts are, and whose products are in them. */
+/** A hub with carts of its products. */
 export interface CartsHub {
   id: number
   firstProduct: number
   products: number
 }
 
-/** A cart, and whose it is. */
+/** A cart and its customer. */
 export interface WrittenCart {
   order: number
   user: number
 }
 
-/** Customers `bench-1`, `bench-2` …, each with a cart of two lines of its own, at one hub after the other; in their order. */
+/**
+ * Customers `bench-1`, `bench-2` …, each with a cart of two own lines, distributed over the hubs in order.
+ */
 export async function writeCarts(
   { kysely: q }: CloudDatabase,
   { count, hubs, now }: { count: number; hubs: readonly CartsHub[]; now: number },

@@ -14,31 +14,32 @@ import { processorMs, residentMb } from './process-figures.ts'
 export interface ConsoleOptions {
   runtime: Runtime
   folder: string
-  /** How many hubs the page has at the end; it begins with one. */
+  /** Number of hubs on the page at the end; the page starts with one. */
   hubs: number
-  /** For how long it is watched, at rest and busy. */
+  /** Duration of each observation, idle and busy. */
   seconds: number
 }
 
-/** Each hub's main door is opened or closed so often while it is busy. */
+/** Pause between two moves of each hub's main door while it is busy. */
 const MOVE_MS = 500
 const SETTLE_MS = 3000
 
-/** What a time of looking on cost and showed. */
+/** Result of one observation. */
 interface Watch {
-  /** Shares of one processor, in percent. */
+  /** Percent of one processor. */
   simulator: number
   page: number
   residentMb: number
   pageMb: number
-  /** From a change, before it was asked for, to the page that shows it; milliseconds. */
+  /** Milliseconds from the request of a change to the page that shows it. */
   delays: number[]
   lost: number
 }
 
 /**
- * The console's page with all hubs of one simulator, in headless Chromium: what simulator and page take, at rest and while every
- * hub changes twice a second, and how long a change takes to be seen. Beside it the same with one hub.
+ * Measures the console's page with all hubs of one simulator in headless Chromium: the processor time of
+ * simulator and page, idle and with two changes per second of each hub, and the delay of a change. The
+ * baseline is one hub.
  */
 export async function benchConsole({ runtime, folder, hubs, seconds }: ConsoleOptions): Promise<Section> {
   const { clock } = runtime
@@ -117,7 +118,7 @@ export async function benchConsole({ runtime, folder, hubs, seconds }: ConsoleOp
     }
   }
 
-  /** By how much the page's clock is ahead of this program's: of several looks, by the one that took the shortest. */
+  /** How far the page's clock is ahead of this program's: from the fastest of several measurements. */
   async function pageAhead(page: Page): Promise<number> {
     let best = { tookMs: Infinity, ahead: 0 }
     for (let look = 0; look < 20; look++) {
@@ -129,12 +130,12 @@ export async function benchConsole({ runtime, folder, hubs, seconds }: ConsoleOp
     return best.ahead
   }
 
-  /** Moves the main door of every hub again and again: `[hub, open, when]` of each. */
+  /** Moves the main door of every hub repeatedly: `[hub, open, when]` of each move. */
   async function moveDoors(simulator: Simulator, count: number): Promise<number[][]> {
     const moved: number[][] = []
     const turns = Math.floor((seconds * 1000) / MOVE_MS)
     const mover = async (hub: number): Promise<void> => {
-      // Not all at one instant.
+      // The moves are spread over time.
       await sleep(clock, (hub / count) * MOVE_MS)
       for (let turn = 0; turn < turns; turn++) {
         const isOpen = turn % 2 === 0
@@ -166,7 +167,7 @@ const figuresOf = (what: string, { rest, busy }: { rest: Watch; busy: Watch }): 
   { name: `${what}: page resident`, values: [busy.pageMb], unit: 'MB' },
 ]
 
-/** Notes when the card of a hub says of a door that it is open, or is not any more: at the frame in which it is drawn. */
+/** Records when a hub's card shows a door as open or closed: at the frame in which it is drawn. */
 const WATCH_CARDS = `{
   globalThis.seen = []
   const known = new Map()
@@ -181,7 +182,7 @@ const WATCH_CARDS = `{
   })).observe(document.querySelector('[data-fleet]'), { subtree: true, childList: true, characterData: true })
 }`
 
-/** The simulator alone, a process of its own. */
+/** The simulator as a separate process. */
 async function startSimulator(
   folder: string,
 ): Promise<{ process: ChildProcess; url: string; stop: () => Promise<void> }> {
@@ -217,7 +218,7 @@ async function startSimulator(
   }
 }
 
-/** The processes of this program's Chromium that draw pages; `other` is none of them. */
+/** The renderer processes of this program's Chromium, except `other`. */
 function renderersOf(other: number): number[] {
   const parents = new Map<number, number>()
   const drawing: number[] = []
@@ -229,7 +230,7 @@ function renderersOf(other: number): number[] {
       if (pid !== other && readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('--type=renderer'))
         drawing.push(pid)
     } catch {
-      // It has ended meanwhile.
+      // The process has ended.
     }
   const isOurs = (pid: number | undefined): boolean =>
     pid !== undefined && pid > 1 && (pid === process.pid || isOurs(parents.get(pid)))

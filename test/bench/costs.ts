@@ -14,23 +14,23 @@ import { worstCalls, type KnownIds, type WorstCall } from './worst-calls.ts'
 export interface CostsBench {
   runtime: Runtime
   folder: string
-  /** How often each call is measured. */
+  /** Number of measurements of each call. */
   rounds: number
-  /** Only routes whose method and path contain this. */
+  /** Only routes whose method and path contain this text. */
   route: string
 }
 
-/** No request may take more of the processor. */
+/** The maximum of processor time for a request. */
 const MOST_MS = 100
-/** Callers change before the allowance of a minute ends. */
+/** Callers change before the rate limit of a minute is reached. */
 const CALLS_PER_KEY = 80
 const CALLS_PER_CUSTOMER = 8
 const DEALS = 100
 const LINES = 60
 
 /**
- * What one request costs of the processor at the most, route by route: the real cloud over the demo's data, with 100 deals and a cart
- * of 60 lines, and requests that are made to be much work.
+ * Measures the maximum processor time of one request, route by route: the real cloud with the demo's data,
+ * 100 deals and a cart of 60 lines, and requests designed to need much work.
  */
 export async function benchCosts({ runtime, folder, rounds, route }: CostsBench): Promise<Section> {
   const database = join(folder, 'costs.sqlite')
@@ -39,7 +39,7 @@ export async function benchCosts({ runtime, folder, rounds, route }: CostsBench)
     clock: runtime.clock,
     folder,
     database,
-    // Nobody is at the hubs: commands need not be waited for.
+    // No hub is online: waiting for commands would be useless.
     environment: { DOCS_API_KEY: keys[0]!, COMMAND_TIMEOUT_MS: '50' },
   })
   try {
@@ -49,7 +49,7 @@ export async function benchCosts({ runtime, folder, rounds, route }: CostsBench)
     const worst = new Map<string, { call: WorstCall; values: number[] }>()
     for (const [index, call] of calls.entries()) {
       progress.show(`${index + 1} of ${calls.length}: ${call.route}, ${call.how}`)
-      // The first ones are compiled while they run.
+      // The first calls are compiled during their run.
       await asked.cost(call)
       const values: number[] = []
       for (let round = 0; round < Math.min(rounds, 3); round += 1) values.push(await asked.cost(call))
@@ -79,7 +79,7 @@ export async function benchCosts({ runtime, folder, rounds, route }: CostsBench)
   }
 }
 
-/** The demo's data, with keys of its owner. */
+/** Creates the demo's data, with keys of its owner. */
 async function seed(database: string, runtime: Runtime): Promise<string[]> {
   const db = openDatabase({ url: `sqlite:${database}` }).for('background')
   try {
@@ -105,12 +105,12 @@ async function seed(database: string, runtime: Runtime): Promise<string[]> {
   }
 }
 
-/** The cloud, asked by callers who change before their allowance ends. */
+/** The cloud, called by callers who change before their rate limit is reached. */
 class Asked {
   readonly #cloud: ServedCloud
   readonly #keys: readonly string[]
   readonly #used = new Map<string, number>()
-  /** Of customers, in the order of their signing in. The first one has the cart. */
+  /** Tokens of customers, in the order of their sign-in. The first customer has the cart. */
   readonly #tokens: string[] = []
   #addresses = 0
 
@@ -119,7 +119,7 @@ class Asked {
     this.#keys = keys
   }
 
-  /** Another customer. */
+  /** Signs in another customer. */
   async signIn(): Promise<{ user_id: number }> {
     const sub = `costs-${this.#tokens.length}`
     const answer = await this.json(
@@ -135,7 +135,7 @@ class Asked {
     return JSON.parse(user) as { user_id: number }
   }
 
-  /** Small allowances are of a customer: paths that name none are called by one after the other. */
+  /** Low rate limits are per customer: customers take turns on paths without a user. */
   async #tokenOf(path: string, used: number): Promise<string> {
     const turn =
       path.includes('/users/user/') || !/\/users\/\d/.test(path) ? Math.floor(used / CALLS_PER_CUSTOMER) : 0
@@ -195,7 +195,7 @@ class Asked {
   }
 }
 
-/** A customer with a full cart, and deals; the ids of both. */
+/** A customer with a full cart, and deals; returns the ids of both. */
 async function prepare(asked: Asked): Promise<KnownIds> {
   const user = await asked.signIn()
   const orders = `/users/${user.user_id}/orders`

@@ -21,7 +21,9 @@ const Order = z.object({
 })
 const Products = z.array(z.object({ id: z.int(), quantity: z.int() }))
 
-/** A product for each order that the shelves still have enough for, one after another; some of each are left. */
+/**
+ * A product for each order, one after another, as long as the shelves have enough; some units of each remain.
+ */
 export async function findProducts({ baseUrl, hubId }: CustomerOptions): Promise<number[]> {
   const products = Products.parse(await ask('GET', `${baseUrl}/hubs/${hubId}/products?size=100`))
   const rounds = Math.max(0, ...products.map(({ quantity }) => Math.floor(quantity / UNITS)))
@@ -30,12 +32,12 @@ export async function findProducts({ baseUrl, hubId }: CustomerOptions): Promise
   ).flat()
 }
 
-/** A guest buys two of a product, opens the bin and takes them. Throws where that comes to nothing. */
+/** A guest buys two units, opens the bin and takes them. Throws if that fails. */
 export async function buy(options: CustomerOptions, name: string, product: number): Promise<void> {
   await (await place(options, name, product)).fetch()
 }
 
-/** A guest pays for two of a product; `fetch` waits for them, opens the bin and takes them. */
+/** A guest pays for two units; `fetch` waits for them, opens the bin and takes them. */
 export async function place(
   options: CustomerOptions,
   name: string,
@@ -78,7 +80,7 @@ export async function place(
   }
 }
 
-/** The JSON of the answer, undefined where there is none. Throws where it is no success. */
+/** The JSON of the answer; undefined if it is empty. Throws if the call failed. */
 export async function ask(
   method: 'GET' | 'POST' | 'PUT' | 'DELETE',
   url: string,

@@ -13,18 +13,21 @@ export interface DealsBench {
   runtime: Runtime
   folder: string
   rounds: number
-  /** Looks at a cart in a round, in each of the hubs. */
+  /** Reads of a cart in a round, in each of the hubs. */
   requests: number
-  /** Deals that run in the hubs. */
+  /** Active deals of the hubs. */
   sizes: readonly number[]
 }
 
 const PRODUCTS = 5000
 const WARM_UP = 1000
-/** Each may look 360 times a minute. */
+/** Each customer may read 360 times a minute. */
 const CUSTOMERS = 50
 
-/** A customer's look at a cart of two lines, priced with its deals, in hubs where few, more and many deals run. */
+/**
+ * Measures a customer's read of a cart of two lines with its deals, in hubs with few, more and many active
+ * deals.
+ */
 export async function benchDeals({ runtime, folder, rounds, requests, sizes }: DealsBench): Promise<Section> {
   const clouds: ServedCloud[] = []
   const contestants: Contestant[] = []
@@ -90,7 +93,7 @@ async function openHub(runtime: Runtime, folder: string, deals: number) {
   return { cloud, carts, tokens: await tokensOf(cloud, CUSTOMERS) }
 }
 
-/** Ten percent off one product; the carts hold some of the first ones, in every hub the same. */
+/** Ten percent off one product; the carts contain some of the first ones, equal in every hub. */
 async function addDeal(db: CloudDatabase, runtime: Runtime, n: number): Promise<void> {
   const context = testContext(db, runtime)
   const part = {

@@ -9,11 +9,11 @@ import { openShop } from '../cloud/support/shop.ts'
 import { quantile, type Section } from './figures.ts'
 import { serveCloud } from './served-cloud.ts'
 
-/** One in a hundred is dead: it takes connections and never answers. */
+/** One webhook in a hundred is dead: it accepts connections and never answers. */
 const HEALTHY = 99
 const EVENTS = 10
 const PAUSE_MS = 1000
-/** Events of one key in a minute, at most (O §8). */
+/** Maximum number of events of one key per minute (O §8). */
 const PER_KEY = 80
 const READERS_PER_KEY = 300
 
@@ -28,8 +28,8 @@ interface Options {
 const now = (): number => performance.timeOrigin + performance.now()
 
 /**
- * How long after its commit an event is with those who are told of it, at the real cloud program over SQLite: webhooks,
- * with a dead one among them and without, and readers of the live stream. An event is a count of a product's stock.
+ * Measures the delay from the commit of an event to its receivers, at the real cloud program on SQLite:
+ * webhooks, with and without a dead one, and readers of the live stream. An event is a stock count.
  */
 export async function benchEvents({ runtime, folder, rounds, readers }: Options): Promise<Section> {
   const database = join(folder, 'events.sqlite')
@@ -81,7 +81,7 @@ export async function benchEvents({ runtime, folder, rounds, readers }: Options)
     }
   }
 
-  /** Delays of webhooks and of streams, of some events one after the other. */
+  /** Delays of webhooks and streams, for events one after the other. */
   async function measure(): Promise<{ webhooks: number[]; streams: number[] }> {
     receiver.delays.length = 0
     for (const stream of streams) stream.delays.length = 0
@@ -91,7 +91,10 @@ export async function benchEvents({ runtime, folder, rounds, readers }: Options)
     return { webhooks: [...receiver.delays], streams: streams.flatMap(({ delays }) => delays) }
   }
 
-  /** Every reader is cut off, things happen, and each comes back with the last id that it has seen. What it then has not. */
+  /**
+   * Disconnects every reader, publishes events, and reconnects each reader with its last id. Returns the
+   * missing events.
+   */
   async function cut(): Promise<{ missed: number; repeated: number; seconds: number }> {
     const before = streams.map(({ seen }) => seen.at(-1)!)
     const known = new Set(streams[0]!.seen)
@@ -168,7 +171,7 @@ export async function benchEvents({ runtime, folder, rounds, readers }: Options)
   }
 }
 
-/** Counts a product, on a connection of its own: one that is kept may be closed at the other end in a pause. */
+/** Counts a product over a new connection: a kept-alive one may be closed at the other end during a pause. */
 function count(port: number, key: string, quantity: number): Promise<void> {
   const path = '/api/v1/owners/hubs/product/1/update_quantity'
   const headers = { 'X-API-Key': key, 'Content-Type': 'application/json' }
@@ -184,7 +187,7 @@ function count(port: number, key: string, quantity: number): Promise<void> {
   })
 }
 
-/** Takes webhooks, but for the dead one's. */
+/** Receives all webhooks except those of the dead one. */
 function createReceiver() {
   const delays: number[] = []
   const server = createServer((request, response) => {
@@ -212,11 +215,11 @@ function createReceiver() {
 interface Reader {
   socket: Socket
   delays: number[]
-  /** Ids of the events that it was told of, in their order. */
+  /** Ids of the received events, in order. */
   seen: string[]
 }
 
-/** A reader of the live stream, with as little work of its own as can be; after `last`, where that is given. */
+/** A reader of the live stream with minimal work; starts after `last`, if it is given. */
 function follow(port: number, key: string, last?: string): Promise<Reader> {
   const reader = { delays: [] as number[], seen: [] as string[] }
   return new Promise((resolve, reject) => {
@@ -231,7 +234,7 @@ function follow(port: number, key: string, last?: string): Promise<Reader> {
       const text = rest + chunk.toString('latin1')
       if (text.startsWith('HTTP/1.1 ') && !text.startsWith('HTTP/1.1 200')) reject(new Error(text))
       if (text.includes(': ok')) resolve({ socket, ...reader })
-      // What is cut in two is read with what follows.
+      // A divided message is read together with the next chunk.
       const end = text.lastIndexOf('\n\n') + 2
       rest = text.slice(end)
       const whole = text.slice(0, end)

@@ -1,24 +1,24 @@
-/** One line of the printed table: a quantity measured several times in one run. */
+/** One line of the printed table: a quantity that was measured several times in one run. */
 export interface Figure {
   name: string
   /** At least one. */
   values: readonly number[]
   unit: string
-  /** What is aimed at, in words. */
+  /** The target, in words. */
   aim?: string
-  /** Where it is measured at several sizes: of what, at which of them, and what is the same at all. */
+  /** For a quantity of several sizes: the dimension, the size, and the common line. */
   growth?: { of: string; at: number; line: string }
 }
 
-/** A part of the benchmarks, as it is printed. */
+/** A printed part of the benchmarks. */
 export interface Section {
   title: string
   figures: readonly Figure[]
-  /** What must be known to read the figures. */
+  /** Notes that a reader of the figures needs. */
   notes: readonly string[]
 }
 
-/** The value below which `share` (0–1) of all values lie. */
+/** The value below which `share` (0–1) of all values are. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   const place = (sorted.length - 1) * share
@@ -26,11 +26,11 @@ export function quantile(values: readonly number[], share: number): number {
   return below + (sorted[Math.ceil(place)]! - below) * (place % 1)
 }
 
-/** Each value by the one at its place in `others`. */
+/** Each value divided by the value at the same place in `others`. */
 export const ratios = (values: readonly number[], others: readonly number[]): number[] =>
   values.map((value, index) => value / others[index]!)
 
-/** Least, middle and greatest value of each figure, in columns. */
+/** Minimum, median and maximum of each figure, in columns. */
 export function formatSection({ title, figures, notes }: Section): string {
   const rows = figures.map(({ name, values, unit, aim }) => [
     name,
@@ -56,7 +56,7 @@ export function formatSection({ title, figures, notes }: Section): string {
   ].join('\n')
 }
 
-/** Three digits that say something; whole from a hundred on, with thousands apart. */
+/** Three significant digits; an integer from a hundred on, with separated thousands. */
 function formatNumber(value: number): string {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)

@@ -3,9 +3,9 @@ import { sleep } from '../../protocol/model/runtime.ts'
 import { ask, place, type CustomerOptions } from './customer.ts'
 import type { Installation } from './installation.ts'
 
-/** The hub has the order by then, and nothing moves any more. */
+/** By then the hub has the order, and nothing moves. */
 const SETTLE_MS = 1000
-/** The demo hub's controllers that dispense. */
+/** The controllers of the demo hub that dispense. */
 const VENDING = ['cabinets-left', 'cabinets-right']
 const LOOK_MS = 4
 const PATIENCE_MS = 30_000
@@ -13,8 +13,8 @@ const PATIENCE_MS = 30_000
 const Actuations = z.array(z.object({ n: z.int() }))
 
 /**
- * Milliseconds from the start of the hub's program until it moves something: an order waits in its journal, as what
- * dispenses was silent when it came, and every controller has to be met first.
+ * Milliseconds from the start of the hub's program to its first motion. An order waits in its journal,
+ * because the dispensing controllers were silent, and every controller must connect first.
  */
 export async function firstActuation(
   shop: CustomerOptions,

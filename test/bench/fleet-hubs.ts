@@ -4,8 +4,8 @@ import { createMemoryHub } from '../support/memory-hub.ts'
 import type { FleetOrder, FleetState } from './fleet.ts'
 
 /**
- * The hubs' process of `fleet.ts`: as many as it is told, each the real sync over real MQTT, with an outbox in memory.
- * Arguments: how many, the broker's URL, every hub's password.
+ * The hubs' process of `fleet.ts`: a number of hubs, each with the real sync over real MQTT and an outbox in
+ * memory. Arguments: number, the broker's URL, the password of every hub.
  */
 const [count, url, password] = process.argv.slice(2)
 const runtime = systemRuntime()

@@ -20,35 +20,35 @@ export interface FleetBench {
   runtime: Runtime
   folder: string
   hubs: number
-  /** How long the fleet is watched while it does nothing but beat. */
+  /** How long the fleet is observed while it only sends heartbeats. */
   idleSeconds: number
-  /** Measures a cloud with a tenth of a core, too. */
+  /** Also measures a cloud with a tenth of a core. */
   isHeld?: boolean
 }
 
-/** What the hubs' process is told; it answers each with its state. */
+/** Messages to the hubs' process, which answers each with its state. */
 export type FleetOrder = { type: 'start' | 'state' } | { type: 'report'; entries: number }
 export interface FleetState {
   welcomed: number
-  /** Entries that are not acknowledged, of all hubs. */
+  /** Unacknowledged entries of all hubs. */
   pending: number
   cpuMs: number
 }
 
-/** Entries that wait at each hub when the cloud comes back. */
+/** Pending entries of each hub when the cloud returns. */
 const ENTRIES = 20
 const HEARTBEAT_MS = 15_000
 const PATIENCE_MS = 180_000
-/** As many cores as a cloud has that is held to a part of one, and how long it may take then. */
+/** Cores of a restricted cloud, and its time limit. */
 const A_TENTH = 0.1
 const HELD_PATIENCE_MS = 900_000
 const CALL_PAUSE_MS = 50
-/** Clouds that take no more of a second each have done it. */
+/** The clouds are idle when each uses less than this per second. */
 const REST_MS = 60
 const KEYS = 8
 const QUESTION = '/api/v1/owners/hub_inventory/?hub_id=1'
 
-/** A cloud as it runs, and how it is killed and started again. */
+/** A running cloud that can be killed and restarted. */
 interface Installation {
   name: string
   brokerUrl: string
@@ -61,8 +61,9 @@ interface Installation {
 }
 
 /**
- * A fleet of hubs at the real cloud programs: how long until all are welcomed, and have brought what waited, after the
- * cloud and after the broker were killed; what calls of the API take meanwhile; and what a hub costs.
+ * Measures a fleet of hubs at the real cloud programs after kills of the cloud and of the broker. Figures:
+ * the time until all hubs are welcomed and their entries applied, the duration of API calls meanwhile, and
+ * the cost of a hub.
  */
 export async function benchFleet(options: FleetBench): Promise<Section> {
   const { hubs } = options
@@ -165,7 +166,7 @@ async function external({ runtime, folder, hubs }: FleetBench, postgresUrl: stri
   }
 }
 
-/** Returns API keys: each may ask only so often a minute. */
+/** Returns API keys, because each key has a rate limit. */
 export async function seedFleet(
   runtime: Runtime,
   url: string,
@@ -207,7 +208,7 @@ async function measure(
     Promise.all(clouds.map((cloud) => cloud.phase(`${name} ${phase}`.replaceAll(/\W+/g, '-'))))
   const resident = (): number => clouds.reduce((sum, { pid }) => sum + residentMb(pid), 0)
 
-  /** Waits until what a start and new hubs have left behind is done. */
+  /** Waits until the work after a start and after new hubs has ended. */
   async function rest(): Promise<void> {
     const end = clock.monotonic() + PATIENCE_MS
     for (let isBusy = true; isBusy && clock.monotonic() < end;) {
@@ -217,7 +218,7 @@ async function measure(
     }
   }
 
-  /** Waits until all hubs are welcomed and have brought everything, and calls the API meanwhile. */
+  /** Waits until all hubs are welcomed and their entries are applied; calls the API during that time. */
   async function converge(what: string, from: number): Promise<void> {
     const times: number[] = []
     const ends = new AbortController()
@@ -267,7 +268,7 @@ async function measure(
     await tell(hubs, { type: 'report', entries: ENTRIES })
     await tell(hubs, { type: 'start' })
     await converge('first connection', clock.monotonic())
-    // What the connecting left behind is done.
+    // The work after the connections has ended.
     await sleep(clock, 2000)
     figure('memory for each hub', ((resident() - emptyMb) * 1000) / count, 'kB')
     await enter('idle')

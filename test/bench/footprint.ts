@@ -20,30 +20,30 @@ export interface FootprintOptions {
   runtime: Runtime
   folder: string
   orders: number
-  /** How long the hub is watched while nobody orders. Telemetry is written once a minute. */
+  /** How long the idle hub is observed. Telemetry is written once a minute. */
   idleSeconds: number
 }
 
-/** Of what a hub says of itself: what stands in its rows by its books. */
+/** Part of the hub's state: the stock of its rows. */
 const Stock = z.object({ stock: z.array(z.object({ location: Location, quantity: z.int() })) })
 
 const READY_MS = 60_000
 const SETTLE_MS = 5000
 const SAMPLES = 5
-/** As many customers as there are bins. */
+/** One customer per bin. */
 const CUSTOMERS = 4
 const PARTS = 5
 const PAGE = 'edge/local-api/assets'
 const IDLE_PARTS = 2
 const STARTS = 5
 
-/** What a part of the run took, by what there was of orders or hours in it. */
+/** Cost of a part of the run, divided by its orders or hours. */
 interface Cost {
   kilobytes: number[]
   processorMs: number[]
 }
 
-/** The hub's program in the few files that a hub's package has. */
+/** The hub's program as the few files of its package. */
 async function packagedHub(folder: string): Promise<string> {
   const root = packageRoot()
   const program = 'edge/main.js'
@@ -53,7 +53,7 @@ async function packagedHub(folder: string): Promise<string> {
   return join(folder, program)
 }
 
-/** What a process takes from now on, until it is asked. */
+/** Starts to measure a process; returns a function that ends the measurement. */
 function meter(pid: number): () => { bytes: number; ms: number } {
   const before = { bytes: writtenBytes(pid), ms: processorMs(pid) }
   return () => ({ bytes: writtenBytes(pid) - before.bytes, ms: processorMs(pid) - before.ms })
@@ -65,8 +65,8 @@ function add(cost: Cost, { bytes, ms }: { bytes: number; ms: number }, share: nu
 }
 
 /**
- * The hub program alone, as its package has it, against the real cloud and the real simulator: resident memory, and bytes
- * that it writes to the disk. Mechanisms move 50 times as fast as real ones, which the hub's memory and disk do not notice.
+ * Measures the packaged hub program at the real cloud and the real simulator: resident memory, and bytes
+ * written to the disk. Mechanisms move 50 times as fast as real ones, which does not affect memory and disk.
  */
 export async function benchFootprint(options: FootprintOptions): Promise<Section> {
   const { runtime, folder, orders, idleSeconds } = options
@@ -141,7 +141,7 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
       ],
     }
 
-    /** Per order, of each part of the orders. Shelves that do not hold enough for all are filled again in between. */
+    /** Cost per order, for each part of the orders. Empty shelves are filled between the parts. */
     async function drive(pid: number): Promise<Cost> {
       const full = await stock()
       const enough = (await findProducts(shop)).length
@@ -167,7 +167,7 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
       return cost
     }
 
-    /** Per hour. */
+    /** Cost per hour. */
     async function watch(pid: number): Promise<Cost> {
       const cost: Cost = { kilobytes: [], processorMs: [] }
       for (let part = 1; part <= IDLE_PARTS; part++) {
@@ -183,7 +183,7 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
       return Stock.parse(await ask('GET', `${addresses.edgeUrl}/api/state`, { bearer: hubToken() })).stock
     }
 
-    /** What a restocker does: brings every row to what it held, and says so at the hub; soon the shop knows. */
+    /** Works like a restocker: fills every row, and reports it at the hub; the shop knows soon. */
     async function fill(full: z.infer<typeof Stock>['stock']): Promise<void> {
       const now = await stock()
       for (const { location, quantity: most } of full) {

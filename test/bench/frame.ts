@@ -13,12 +13,15 @@ export interface FrameBench {
   requests: number
 }
 
-/** V8 compiles for tens of thousands of calls, and what one takes is so little that a round is many. */
+/** V8 compiles during tens of thousands of calls, and one call is so short that a round needs many. */
 const WARM_UP = 40_000
 const TIMES = 5
 const SLICES = 10
 
-/** What every request costs: a route that does nothing, with limit, validation and headers, beside bare Hono's hello. */
+/**
+ * Measures the cost of every request: a route without work, with limit, validation and headers; the baseline
+ * is a bare Hono route.
+ */
 export async function benchFrame({ runtime, folder, rounds, requests }: FrameBench): Promise<Section> {
   mkdirSync(folder, { recursive: true })
   const of = TIMES * requests

@@ -5,17 +5,17 @@ import { join } from 'node:path'
 const ROOTS = ['/sys/fs/cgroup', '/sys/fs/cgroup/cpu'] as const
 const PERIOD_US = 100_000
 
-/** A group of processes that may together use a part of the processor only. */
+/** A group of processes that may use only a part of the processor. */
 export interface Held {
-  /** Runs a command in the group from its first instruction on. */
+  /** A command that runs in the group from its first instruction on. */
   command: (command: readonly string[]) => string[]
   remove: () => void
 }
 
 /**
- * Holds processes to `cores` of the processor (0.1 is a tenth of one core).
+ * Restricts processes to `cores` of the processor (0.1 is a tenth of one core).
  *
- * @returns undefined where this user may not, or this system has no control groups
+ * @returns undefined if the user may not do this, or the system has no control groups
  */
 export function holdTo(cores: number): Held | undefined {
   const root = ROOTS.find((path) => controls(path))

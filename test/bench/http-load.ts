@@ -1,20 +1,20 @@
 import { connect, type Socket } from 'node:net'
 
-/** What `http-load.ts` is told to send. */
+/** Instructions to `http-load.ts`. */
 export interface Load {
   port: number
-  /** Whole requests, as they go over the line. */
+  /** Complete requests, as bytes on the line. */
   requests: readonly string[]
-  /** How many are under way at once. */
+  /** Number of simultaneous requests. */
   connections: number
   /**
-   * It never sleeps: who sleeps has to be woken for each answer, which in a virtual machine costs the server as much as all
-   * else that it does, and of two servers only the quicker one is spared it.
+   * The client never sleeps. Waking a sleeping client costs a server in a virtual machine as much as all its
+   * other work, and only the quicker of two servers is spared it.
    */
   isAwake?: boolean
 }
 
-/** What it found: one time for each request, in milliseconds, and the bytes of all answers, heads and all. */
+/** Result: one time per request in milliseconds, and the bytes of all answers with headers. */
 export interface Loaded {
   elapsedMs: number
   times: number[]
@@ -22,8 +22,8 @@ export interface Loaded {
 }
 
 /**
- * A program that sends requests over connections that it keeps open, and reads each answer to its end: with so little
- * work of its own that what it measures is the server.
+ * Sends requests over kept-alive connections, and reads each answer to its end. It does so little work that
+ * the measured time is the server's.
  */
 async function run({ port, requests, connections, isAwake = false }: Load): Promise<Loaded> {
   const times: number[] = []
@@ -48,7 +48,7 @@ async function run({ port, requests, connections, isAwake = false }: Load): Prom
   return { elapsedMs, times, bytes }
 }
 
-/** Goes round and round until what it returns is called. */
+/** Runs a busy loop until the returned function is called. */
 function stayAwake(): () => void {
   let round = setImmediate(function again() {
     round = setImmediate(again)
@@ -62,7 +62,7 @@ const open = (port: number): Promise<Socket> =>
     socket.once('error', reject)
   })
 
-/** Resolves with the bytes of the answer. Rejects where that is no success: then it says what it is. */
+/** Resolves with the bytes of the answer. Rejects with the answer if it is no success. */
 function ask(socket: Socket, request: string): Promise<number> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -80,7 +80,7 @@ function ask(socket: Socket, request: string): Promise<number> {
   })
 }
 
-/** Where an answer of which this is the beginning ends; -1 as long as that cannot be told. */
+/** End of the answer that starts with this text; -1 as long as it is unknown. */
 function endOf(text: string): number {
   const head = text.indexOf('\r\n\r\n')
   if (head < 0) return -1

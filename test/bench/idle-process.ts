@@ -1,3 +1,3 @@
-// What any program of Node takes that does nothing at all; beside it `footprint.ts` sets the hub.
+// Baseline of `footprint.ts`: a Node program without any work.
 process.once('disconnect', () => process.exit(0))
 process.send!('ready')

@@ -20,15 +20,15 @@ export interface InstallationOptions {
   /** An empty folder. */
   folder: string
   runtime: Runtime
-  /** Hub 1's; its ports are relative to its folder. */
+  /** Hardware of hub 1, with ports relative to its folder. */
   hardware: z.input<typeof HardwareDescription>
-  /** Which programs run, and what each is told beyond what the demo tells it. */
+  /** The programs to run, each with its settings beyond those of the demo. */
   run: Partial<Record<DemoProgram, Record<string, string>>>
-  /** Another hub's program than the one that stands beside this. */
+  /** Another hub's program instead of the default one. */
   hubProgram?: string
 }
 
-/** The real programs as the demo configures them, each a process of its own. */
+/** The real programs as the demo configures them, each a separate process. */
 export interface Installation {
   seed: SeedResult
   hubId: number
@@ -36,22 +36,22 @@ export interface Installation {
   addresses: DemoAddresses
   pidOf(name: DemoProgram): number
   start(): void
-  /** Kills a program as a power cut does; it stays away until `resume`. */
+  /** Kills a program like a power cut; it stays down until `resume`. */
   halt(name: DemoProgram): Promise<void>
   resume(name: DemoProgram): void
-  /** Throws where a program has died. */
+  /** Throws if a program has died. */
   check(): void
   stop(): Promise<void>
 }
 
-/** With its processor's profile, where one is asked for. */
+/** Adds the processor profile, if it is requested. */
 function profiled([node, ...args]: readonly string[]): string[] {
   const folder = process.env['BENCH_PROFILE']
   const flags = folder ? ['--cpu-prof', `--cpu-prof-dir=${folder}`] : []
   return [node!, ...flags, ...args]
 }
 
-/** Makes the data; nothing runs before `start`. */
+/** Creates the data; no program runs before `start`. */
 export async function install({
   folder,
   runtime,

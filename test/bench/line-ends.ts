@@ -4,13 +4,13 @@ import { mountPty } from '../../simulator/mounts/pty.ts'
 import { createPromptController } from './prompt-controller.ts'
 
 /**
- * What is at the other end of the two serial lines of `round-trip.ts`, in one process: a prompt controller for the hub,
- * an echo for the bare hops. Arguments: where to link the pseudo-terminals, first the hub's.
+ * The other ends of the two serial lines of `round-trip.ts`, in one process: a prompt controller for the hub,
+ * an echo for the bare hops. Arguments: the links of the pseudo-terminals, the hub's first.
  */
 const [controllerLink, echoLink] = process.argv.slice(2)
 const { random } = systemRuntime()
 
-/** A line on a pseudo-terminal; `open` is given how to answer and returns who hears. */
+/** A line on a pseudo-terminal; `open` receives the send function and returns the receiver. */
 function lay(link: string, open: (send: (line: string) => void) => (line: string) => void): void {
   const listeners = new Set<(line: string) => void>()
   const toController = open((line) => {

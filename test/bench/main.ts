@@ -214,7 +214,7 @@ async function run(chosen: readonly Part[]): Promise<void> {
   console.log(`drawn in ${values.report}`)
 }
 
-/** Other programs' part in the figures. */
+/** Load of other programs during the measurement. */
 function load(): string {
   return `load ${loadavg()
     .map((value) => value.toFixed(1))

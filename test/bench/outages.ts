@@ -24,9 +24,9 @@ const ENDINGS = 20
 const AWAY_MS = 30_000
 const LOCK_MS = 25_000
 const SILENT_MS = 15_000
-/** So long after its begin a process is told to stop. */
+/** Time from the start of an outage to the stop signal of a process. */
 const TOLD_AFTER_MS = 3000
-/** Calls under way there. */
+/** Simultaneous calls at the stopping process. */
 const BUSY = 8
 const PATIENCE_MS = 60_000
 
@@ -35,20 +35,21 @@ const kinds = ['own', 'profile', 'orders', 'cart'] as const
 interface Call {
   what: (typeof kinds)[number]
   status: number
-  /** By the monotonic clock. */
+  /** End by the monotonic clock. */
   endedAt: number
   ms: number
 }
 
-/** What happens to the database: begins, lasts, and is over when it resolves. */
+/** A database failure: resolves when it is over. */
 interface Outage {
   name: string
   befall: () => Promise<void>
 }
 
 /**
- * A PostgreSQL that fails in four ways while customers read, change their profile and begin carts at the real cloud program: what
- * they are answered, how soon they are served again, and how long another process takes to stop meanwhile.
+ * A PostgreSQL fails in four ways while customers read, change their profile and create carts at the real
+ * cloud program. Figures: the answers, the time until service returns, and the time that another process
+ * needs to stop.
  */
 export async function benchOutages({ runtime, folder }: OutagesBench): Promise<Section> {
   const [port] = (await freePorts(1)) as [number]
@@ -100,7 +101,7 @@ async function measure(
       const befalls = befall()
       await sleep(clock, TOLD_AFTER_MS)
       const url = `${other.baseUrl}/api/v1/owners/hub_inventory/?hub_id=1`
-      // Some are answered, and of some the connection ends.
+      // Some calls are answered, and some connections end.
       const busy = Promise.allSettled(
         Array.from({ length: BUSY }, () => fetch(url, { headers: { 'X-API-Key': key } })),
       )
@@ -142,7 +143,7 @@ async function measure(
     }
     run.isOver = true
     await Promise.all(customers)
-    // Throws where it has ended before.
+    // Throws if the process has ended already.
     process.kill(cloud.pid, 0)
     return figures
   } finally {
@@ -153,7 +154,7 @@ async function measure(
 
 const isGood = (status: number): boolean => status < 300
 
-/** When the last kind of call was served for the first time since `over`. */
+/** When the last kind of call was first served since `over`. */
 function allServedAt(calls: readonly Call[], over: number): number {
   const since = calls.filter(({ status, endedAt }) => endedAt > over && isGood(status))
   return Math.max(...kinds.map((kind) => since.find(({ what }) => what === kind)?.endedAt ?? Infinity))

@@ -5,43 +5,43 @@ import type { Load, Loaded } from './http-load.ts'
 import { progress } from './progress.ts'
 import { processorMs } from './process-figures.ts'
 
-/** A server in a process of its own, and how the same thing is asked of it again and again. */
+/** A server in a separate process, and the request that is sent to it repeatedly. */
 export interface Contestant {
   name: string
   port: number
   pid: number
-  /** So many requests, as they go over the line. */
+  /** Creates `count` requests, as bytes on the line. */
   requests: (count: number) => readonly string[]
-  /** Waits for what it goes on with after it has answered. */
+  /** Waits for the work that continues after an answer. */
   rest?: () => Promise<void>
 }
 
 export interface PairedOptions {
   rounds: number
-  /** Requests in a round, to either. */
+  /** Requests per round to each contestant. */
   requests: number
-  /** Unmeasured ones, to either, first of all: V8 goes on compiling for thousands of calls. */
+  /** Unmeasured requests to each contestant at the start: V8 compiles during thousands of calls. */
   warmUp: number
   connections: number
-  /** Into how many parts a round is cut, of which all contestants have one after the other; 1 where absent. */
+  /** Number of parts of a round; all contestants take turns in each part. Default 1. */
   slices?: number
-  /** Whether the one who asks never sleeps, as a processor of its own lets it (`http-load.ts`). */
+  /** Whether the client never sleeps, if it has its own processor (`http-load.ts`). */
   isAwake?: boolean
 }
 
-/** What was measured of one contestant, a value for each round. */
+/** Measurements of one contestant, a value for each round. */
 export interface Measured {
   perSecond: number[]
   p50: number[]
-  /** Of the server, per request with all that follows it, in milliseconds. */
+  /** Processor time of the server per request, including follow-up work, in milliseconds. */
   processor: number[]
-  /** Of an answer, head and all. */
+  /** Bytes of an answer with headers. */
   bytes: number[]
 }
 
 /**
- * Asks all contestants in turns, block by block, each round in another order: what else the machine does meets all alike, the
- * more so the more parts a round is cut into.
+ * Measures all contestants in turns, block by block, with another order in each round. Other load of the
+ * machine then affects all alike, and more evenly with more parts.
  */
 export async function inTurns(
   contestants: readonly Contestant[],
@@ -100,7 +100,7 @@ async function ask(
   return (await loaded) as Loaded
 }
 
-/** Lines of the printed table: what was measured of one thing, beside its baseline. */
+/** Lines of the printed table: measurements of one subject, beside its baseline. */
 export function besideBare(name: string, larder: Measured, bare: Measured, aim?: string): Figure[] {
   return [
     { name: `${name}: Larder`, values: larder.perSecond, unit: 'requests/s' },

@@ -1,18 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Memory of a process that is in RAM, in MB (10⁶ bytes): `VmRSS`. */
+/** Resident memory of a process in MB (10⁶ bytes): `VmRSS`. */
 export function residentMb(pid: number): number {
   const text = readFileSync(`/proc/${pid}/status`, 'utf8')
   return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(text)![1]) * 1024) / 1e6
 }
 
-/** What a process has caused to be written to the disk so far, in bytes: `write_bytes` of `/proc/<pid>/io`. */
+/** Bytes that a process has written to the disk so far: `write_bytes` of `/proc/<pid>/io`. */
 export function writtenBytes(pid: number | 'self'): number {
   const text = readFileSync(`/proc/${pid}/io`, 'utf8')
   return Number(/^write_bytes: (\d+)$/m.exec(text)![1])
 }
 
-/** The processor's time that a process has taken so far, all threads together, in milliseconds: `schedstat`. */
+/** Processor time of a process so far, all threads together, in milliseconds: `schedstat`. */
 export function processorMs(pid: number): number {
   const tasks = readdirSync(`/proc/${pid}/task`)
   const times = tasks.map((task) =>

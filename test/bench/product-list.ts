@@ -17,10 +17,12 @@ export interface ProductListBench {
 const LIST = '/hubs/1/products'
 const WARM_UP = 3000
 const CONNECTIONS = 4
-/** Limits of what anybody may ask are by address: callers are many. */
+/** Limits of unauthenticated callers are per address, so there are many addresses. */
 const ADDRESSES = 60_000
 
-/** A page of the demo's products, as a browser asks for it: whole, compressed, and only if it has changed. */
+/**
+ * Measures a page of the demo's products as browsers request it: uncompressed, compressed, and conditional.
+ */
 export async function benchProductList(options: ProductListBench): Promise<Section> {
   const { runtime, folder, rounds, requests } = options
   const database = join(folder, 'demo.sqlite')

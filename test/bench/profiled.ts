@@ -3,15 +3,15 @@ import { Session } from 'node:inspector'
 import { join } from 'node:path'
 
 /**
- * Loaded before a program that is measured, where `BENCH_PROFILE` names a folder: writes the program's processor profile
- * there, one for each phase that it is told of, and the last at its end.
+ * Loaded before a measured program if `BENCH_PROFILE` names a folder. Writes the program's processor profile
+ * there, one for each announced phase, and the last one at its end.
  */
 const folder = process.env['BENCH_PROFILE']!
 const session = new Session()
 let phase = 'start'
 let written = 0
 
-/** Called back before it returns: the inspector is in this process. */
+/** The callback runs before the call returns: the inspector is in this process. */
 function write(): void {
   session.post('Profiler.stop', (error, { profile }) => {
     if (error) throw error
@@ -31,5 +31,5 @@ process.on('message', (next: string) => {
   session.post('Profiler.start')
   process.send!(next)
 })
-// What is measured ends as it would by itself.
+// The measured program ends as it would without this module.
 process.channel!.unref()

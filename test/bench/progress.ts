@@ -1,5 +1,5 @@
 import { progressOn } from '../../protocol/model/progress.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 
-/** How far the benchmarks are, beside what they print. */
+/** Progress of the benchmarks, beside their output. */
 export const progress = progressOn(process.stderr, systemRuntime().clock)

@@ -3,12 +3,12 @@ import type { Random } from '../../protocol/model/runtime.ts'
 import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
 import { SERIAL_PROTOCOL_VERSION, type FrameBody, type FrameType } from '../../protocol/serial/frames.ts'
 
-/** Of these bins every door stands open and every lift is down. */
+/** Bins with an open door and a lowered lift. */
 const BINS = [1, 2, 3, 4]
 
 /**
- * A controller whose every motion is over at once: it says that the device stands already where the command would bring
- * it (protocol/serial/SPEC.md §6). It takes none of the time that is measured, and leaves none of the answers out.
+ * A controller that ends every motion at once: it reports that the device is already in position
+ * (protocol/serial/SPEC.md §6). It adds no time to the measurement, and sends all answers.
  */
 export function createPromptController(random: Random, send: (line: string) => void): (line: string) => void {
   const boot = randomHex(random, 4)

@@ -15,7 +15,7 @@ export interface ReadsBench {
   runtime: Runtime
   folder: string
   rounds: number
-  /** Requests of each kind in a round, to either side. */
+  /** Requests of each kind in a round, to each side. */
   requests: number
 }
 
@@ -28,7 +28,7 @@ const limited: readonly RouteId[] = ['owner.inventory.list', 'owner.orders.list'
 
 interface Question {
   name: string
-  /** Whole requests in turns, so many that nobody asks more often than a caller may. */
+  /** Complete requests in turns, so many that no caller reaches its rate limit. */
   larder: readonly string[]
   bare: readonly string[]
   aim: string
@@ -77,7 +77,7 @@ function questionsOf(
   ]
 }
 
-/** Customers `bench-1`, `bench-2` … with an order each. */
+/** Customers `bench-1`, `bench-2` … with one order each. */
 async function writeCustomers(db: CloudDatabase, count: number): Promise<OwnOrder[]> {
   const q = db.kysely
   const owned: OwnOrder[] = []
@@ -100,8 +100,9 @@ async function writeCustomers(db: CloudDatabase, count: number): Promise<OwnOrde
 }
 
 /**
- * Answers of the owner's interface and one of the customer's, over real HTTP: the real cloud program with credential, scope,
- * limit and validation, and a bare one with a prepared statement, each in a process of its own over the same file.
+ * Measures answers of the owner's interface and one of the customer's, over real HTTP. The real cloud program
+ * has credential, scope, limit and validation; the bare one has a prepared statement. Each is a separate
+ * process on the same file.
  */
 export async function benchReads({ runtime, folder, rounds, requests }: ReadsBench): Promise<Section> {
   const file = join(folder, 'reads.sqlite')
@@ -114,7 +115,7 @@ export async function benchReads({ runtime, folder, rounds, requests }: ReadsBen
   })
   await leaveUnsummed(db)
   const total = WARM_UP + rounds * (requests + SLICES) + 2
-  // Each may ask so often a minute; both order pages count as one.
+  // Each key has a rate limit per minute; both order pages share one.
   const fewest = Math.min(...limited.map((route) => rateClasses[routes[route].rate].requests))
   const callers = Math.ceil((2 * total) / fewest) + 1
   const keys: string[] = []
@@ -170,7 +171,7 @@ export async function benchReads({ runtime, folder, rounds, requests }: ReadsBen
   }
 }
 
-/** So many of them, each time from where the last time ended. */
+/** The next `count` texts, continued from the last call. */
 function inOrder(texts: readonly string[]): (count: number) => string[] {
   let used = 0
   return (count) => Array.from({ length: count }, () => texts[used++ % texts.length]!)

@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Section } from './figures.ts'
 
-/** All of a run as one page that needs nothing else: each figure's values, ratios by round, and what grows with what. */
+/**
+ * The result of a run as one page without external files: each figure's values, ratios by round, and growth.
+ */
 export function reportOf(sections: readonly Section[], about: readonly string[]): string {
   const data = JSON.stringify(sections).replaceAll('<', '\\u003c')
   return `<!doctype html>
@@ -32,7 +34,7 @@ ${about.map((line) => `<p class="note">${escaped(line)}</p>`).join('\n')}
 
 const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
-/** A program of a package, as it stands between two tags. */
+/** A program of a package, between two tags. */
 function packaged(name: string, file: string): string {
   const from = createRequire(import.meta.url)
   const main = from.resolve(name)
@@ -40,7 +42,7 @@ function packaged(name: string, file: string): string {
   return readFileSync(`${folder}/node_modules/${name}/${file}`, 'utf8').replaceAll('</script', '<\\/script')
 }
 
-/** As much of a page as is used: the rest of these programs has none. */
+/** The used part of a page; these programs have no types for the rest. */
 interface Part {
   textContent: string
   className: string
@@ -50,7 +52,7 @@ interface Part {
 declare const document: { querySelector(selector: string): Part | null; createElement(tag: string): Part }
 declare const Plot: typeof import('@observablehq/plot')
 
-/** Runs in the page, and so refers to nothing outside of it. */
+/** Runs in the page, and therefore uses nothing outside of this function. */
 function draw(sections: readonly Section[]): void {
   const main = document.querySelector('main')!
   const number = (value: number): string =>

@@ -15,13 +15,13 @@ export interface RoundTripOptions {
   runtime: Runtime
   folder: string
   rounds: number
-  /** Of each kind in each round. */
+  /** Calls of each kind in each round. */
   calls: number
 }
 
-/** V8 goes on compiling for some thousands of calls; a service that runs for weeks has them behind it. */
+/** V8 compiles during some thousands of calls, which a service of weeks has long passed. */
 const WARM_UP = 2000
-/** Unmeasured calls before each measured block: the other kind has had the processor's caches. */
+/** Unmeasured calls before each measured block: the other kind has used the processor's caches. */
 const LEAD = 5
 const READY_MS = 30_000
 /** Durable commits that an answer waits for. */
@@ -40,8 +40,9 @@ const hardware = {
 }
 
 /**
- * `open_bin` from HTTP to the pseudo-terminal and back: the real cloud program on SQLite with its own broker, the real
- * hub program with its journal on the disk. In turns with it, block by block, the same hops bare.
+ * Measures `open_bin` from HTTP to the pseudo-terminal and back: the real cloud program on SQLite with its
+ * own broker, the real hub program with its journal on the disk. The baseline, in turns block by block, is
+ * the bare hops.
  */
 export async function benchRoundTrip({ runtime, folder, rounds, calls }: RoundTripOptions): Promise<Section> {
   const { clock } = runtime
@@ -98,7 +99,7 @@ export async function benchRoundTrip({ runtime, folder, rounds, calls }: RoundTr
     await Promise.all([bareHub, bareCloud, lines].map(dismiss))
   }
 
-  /** Each may make so many calls a minute: together they can make all of them. */
+  /** Keys for all calls, because each key has a rate limit. */
   async function makeKeys(count: number): Promise<string[]> {
     const db = openDatabase({ url: installation.addresses.databaseUrl })
     const { owner_id: ownerId } = await db.kysely
@@ -127,7 +128,7 @@ export async function benchRoundTrip({ runtime, folder, rounds, calls }: RoundTr
     return status === 200
   }
 
-  /** A block of calls, and the processor's time of the two processes that carry them. */
+  /** Runs a block of calls; measures the processor time of the two processes that carry them. */
   async function watched(
     work: Record<Worker, number[]>,
     cloud: [Worker, number],
@@ -167,7 +168,7 @@ type Worker = 'cloud' | 'hub' | 'bareCloud' | 'bareHub'
 interface Measured extends Pick<RoundTripOptions, 'rounds' | 'calls'> {
   timesOf: { larder: number[][]; bare: number[][] }
   commits: number[]
-  /** Milliseconds of the processor, per call. */
+  /** Processor time in milliseconds per call. */
   work: Record<Worker, number[]>
 }
 

@@ -14,13 +14,13 @@ export interface SearchBench {
   rounds: number
   /** Searches in a round, in each of the hubs. */
   requests: number
-  /** Orders that the hubs have had. */
+  /** Past orders of the hubs. */
   sizes: readonly number[]
 }
 
 const PRODUCTS = 5000
 const WARM_UP = 300
-/** Requests of the caller who is watched while another one searches without pause. */
+/** Requests of the observed caller while another caller searches without pause. */
 const WATCHED = 300
 /** Each key may search 90 times a minute. */
 const KEYS = 400
@@ -32,7 +32,7 @@ const searches = {
   'a name that a few orders have': `${list}&search=green%20tea%2024`,
 }
 
-/** An owner's search in the orders of hubs that have had few, more and many, with 5,000 names each. */
+/** Measures an owner's search in hubs with few, more and many past orders, with 5,000 names each. */
 export async function benchSearch(options: SearchBench): Promise<Section> {
   const { runtime, folder, rounds, requests, sizes } = options
   const hubs: { cloud: ServedCloud; keys: string[] }[] = []
@@ -101,7 +101,7 @@ function asking({ port, pid }: ServedCloud, keys: readonly string[], path: strin
   }
 }
 
-/** What another caller gets while one searches without pause, and while nobody does. */
+/** Measures another caller's requests during continuous searches, and without them. */
 async function othersMeanwhile(
   { cloud, keys }: { cloud: ServedCloud; keys: readonly string[] },
   rounds: number,

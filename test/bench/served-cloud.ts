@@ -8,34 +8,34 @@ import { freePorts } from '../process/chaos/ports.ts'
 import type { Held } from './held.ts'
 
 const READY_MS = 120_000
-/** Of the programs beside this one: compiled or not as it is. */
+/** Extension of the programs beside this one: compiled or not like this one. */
 const EXTENSION = extname(import.meta.filename)
-/** Of the addresses of pictures: a bare counterpart gives the same ones. */
+/** Secret of picture addresses: a baseline program creates equal addresses. */
 export const MEDIA_SECRET = 'a secret that all benches have in common'
-/** Processes with one database share it. */
+/** Secret that processes on one database share. */
 const STORE_SECRET = 'another secret that all benches have in common'
 
 export interface ServedCloud {
   port: number
   baseUrl: string
   pid: number
-  /** What comes from now on has a profile of its own, where there is one (`BENCH_PROFILE`). */
+  /** Starts a new profile for the next phase, if profiles are enabled (`BENCH_PROFILE`). */
   phase(name: string): Promise<void>
   stop(): Promise<void>
-  /** As SIGKILL does. */
+  /** Kills it like SIGKILL. */
   kill(): Promise<void>
 }
 
 /**
- * The real cloud program over a SQLite file, or over the database and with the broker that `environment` names. It believes
- * what callers say of their address.
+ * The real cloud program on a SQLite file, or on the database and broker in `environment`. It trusts the
+ * addresses that callers send.
  */
 export async function serveCloud(options: {
   clock: Clock
   folder: string
   database: string
   environment?: Readonly<Record<string, string>>
-  /** Holds it to a part of the processor. */
+  /** Restricts it to a part of the processor. */
   held?: Held
 }): Promise<ServedCloud> {
   const { clock, folder, database, environment = {}, held } = options
@@ -103,10 +103,10 @@ export async function serveCloud(options: {
   }
 }
 
-/** Limits of what anybody may ask are by address: callers are many. */
+/** Limits of unauthenticated callers are per address, so there are many addresses. */
 export const addressOf = (n: number): string => `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`
 
-/** Access tokens of customers `bench-1`, `bench-2` …, in their order. */
+/** Access tokens of customers `bench-1`, `bench-2` …, in order. */
 export async function tokensOf({ port }: ServedCloud, count: number): Promise<string[]> {
   const tokens: string[] = []
   for (let n = 1; n <= count; n += 1) {

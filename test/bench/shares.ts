@@ -11,21 +11,25 @@ import { seedFleet, tell, type FleetBench } from './fleet.ts'
 import { processorMs } from './process-figures.ts'
 import { serveCloud, type ServedCloud } from './served-cloud.ts'
 
-/** Each sends three commands a second: a fifth of what a key may ask in a minute, as processes count by themselves at first. */
+/**
+ * Each key sends three commands a second: a fifth of a key's limit, because each process counts alone at
+ * first.
+ */
 const KEYS = 8
 const PAUSE_MS = 50
 const LIMIT_MS = 60_000
 const PROCESSES = 3
 
-/** Commands that were answered within a stretch of time. */
+/** Commands that were answered during a period. */
 interface Stretch {
   tookMs: number[]
   failed: string[]
 }
 
 /**
- * Three processes share a fleet on PostgreSQL and Mosquitto: how many hubs each has, and how long until that is even again
- * after one was added, stopped and killed; what became of commands meanwhile, sent to any hub by any process.
+ * Three processes share a fleet on PostgreSQL and Mosquitto. Figures: the share of each process, the time
+ * until the shares are even again after a process was added, stopped and killed, and the results of commands
+ * through any process during that time.
  */
 export async function benchShares({ runtime, folder, hubs, idleSeconds }: FleetBench): Promise<Section> {
   const { clock } = runtime
@@ -59,7 +63,7 @@ export async function benchShares({ runtime, folder, hubs, idleSeconds }: FleetB
   let child: ChildProcess | undefined
   const cpu = (): number => [...clouds.values()].reduce((sum, { pid }) => sum + processorMs(pid), 0)
 
-  /** Sends commands until told to stop: each to another hub, by each process in turn. */
+  /** Sends commands until it is stopped: each to another hub, by each process in turn. */
   function command(): () => Promise<Stretch> {
     const stretch: Stretch = { tookMs: [], failed: [] }
     const ends = new AbortController()
@@ -85,7 +89,7 @@ export async function benchShares({ runtime, folder, hubs, idleSeconds }: FleetB
     }
   }
 
-  /** Waits until all hubs are held, by so many processes, evenly; tells how they are shared then. */
+  /** Waits until all hubs are held by `processes` processes, evenly; returns their shares. */
   async function shared(what: string, processes: number, from: number, aim: string): Promise<void> {
     let shares: number[] = []
     const isEven = (): boolean =>
@@ -105,7 +109,7 @@ export async function benchShares({ runtime, folder, hubs, idleSeconds }: FleetB
     figure(`${what}: hubs of a process`, shares, 'hubs', `${Math.round(hubs / processes)}`)
   }
 
-  /** Lets something happen while commands are sent, and for ten seconds after. */
+  /** Runs work while commands are sent, and for ten seconds after. */
   async function during(
     what: string,
     processes: number,
@@ -170,7 +174,7 @@ export async function benchShares({ runtime, folder, hubs, idleSeconds }: FleetB
   }
   return { title, figures, notes }
 
-  /** No more commands go there. */
+  /** Sends no more commands to the leaving process. */
   async function leave(index: number, how: 'stop' | 'kill'): Promise<void> {
     const cloud = clouds.get(index)!
     clouds.delete(index)

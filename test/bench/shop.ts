@@ -16,9 +16,9 @@ export interface ShopBench {
   runtime: Runtime
   folder: string
   rounds: number
-  /** Searches in a round, to either side; of payments a tenth. */
+  /** Searches in a round, to each side; payments are a tenth of them. */
   requests: number
-  /** Orders that the smaller and the larger hub have had. */
+  /** Past orders of the smaller and the larger hub. */
   few: number
   many: number
 }
@@ -26,11 +26,13 @@ export interface ShopBench {
 const PRODUCTS = 5000
 const SEARCH_WARM_UP = 2000
 const PAY_WARM_UP = 300
-/** Beside hub 1, whose past is long: where carts are paid. What a hub has no bin for cannot be paid. */
+/**
+ * Hubs beside hub 1, which has a long past. Carts are paid there: a hub without a free bin takes no payment.
+ */
 const PAYING_HUBS = 80
 const PRODUCTS_THERE = 50
 const CONNECTIONS = 4
-/** Who pay at once. */
+/** Simultaneous payers. */
 const GUESTS = 16
 const DRAINED_MS = 20_000
 
@@ -42,8 +44,8 @@ interface Shop {
 }
 
 /**
- * A customer's search among 5,000 products, and paying a cart by card, over real HTTP: the real cloud program over a hub that
- * has had few orders and over one that has had many, and a bare one over a copy of the latter.
+ * Measures a customer's search among 5,000 products, and a card payment of a cart, over real HTTP: the real
+ * cloud program for a hub with few past orders and one with many, and a bare one on a copy of the latter.
  */
 export async function benchShop(options: ShopBench): Promise<Section> {
   const { runtime, folder, rounds } = options
@@ -109,7 +111,7 @@ export async function benchShop(options: ShopBench): Promise<Section> {
   }
 }
 
-/** Paying at hubs without a past, and the bare program on a database of its own at the same server. */
+/** Payments at hubs without a past; the bare program has its own database on the same server. */
 async function payOnPostgres(
   runtime: Runtime,
   folder: string,
@@ -166,7 +168,7 @@ async function openHub(
   return { cloud, db, carts, tokens: await tokensOf(cloud, count) }
 }
 
-/** Hubs at which carts are paid, and so many carts. */
+/** Hubs with carts to pay. */
 async function writePayingHubs(
   db: CloudDatabase,
   count: number,
@@ -231,7 +233,7 @@ function payOf({ cloud, db, carts, tokens }: Shop, { clock }: Runtime): Contesta
           .executeTakeFirst()) !== undefined
       for (const end = clock.monotonic() + DRAINED_MS; await isLeft(); await sleep(clock, 50))
         if (clock.monotonic() > end) throw new Error('events of the processor are not delivered')
-      // All are fetched, so that bins are free again.
+      // All orders are collected, so that bins are free again.
       await db.kysely
         .updateTable('orders')
         .set({ processing_status: OrderStatus.COMPLETED })

@@ -11,21 +11,24 @@ import type { Crowd, CrowdReport } from './slow-crowd.ts'
 export interface SlowConnectionsBench {
   runtime: Runtime
   folder: string
-  /** How many of each of the four kinds. */
+  /** Number of connections of each of the four kinds. */
   each: number
-  /** How long they stay, and how long the same callers are watched before. */
+  /** How long they stay, and how long the callers are observed before. */
   seconds: number
 }
 
 const ORDERS = 20_000
 const PAUSE_MS = 40
 const WARM_UP = 2000
-/** So many callers, each with an address and a key: each may ask so often a minute. The crowd has the same keys. */
+/**
+ * Number of callers, each with an address and a key, because each key has a rate limit. The crowd has the
+ * same keys.
+ */
 const KEYS = 150
 
 /**
- * The real cloud program with hundreds of connections that send their headers, a body or a file byte by byte, or hardly
- * read what they have asked for: what it keeps for them, and how it serves other callers meanwhile.
+ * Measures the real cloud program with hundreds of connections that send headers, a body or a file byte by
+ * byte, or hardly read an answer. Figures: the memory for them, and the service for other callers.
  */
 export async function benchSlowConnections(options: SlowConnectionsBench): Promise<Section> {
   const { runtime, folder, each, seconds } = options
@@ -55,7 +58,7 @@ export async function benchSlowConnections(options: SlowConnectionsBench): Promi
     return clock.monotonic() - from
   }
 
-  /** Times of the callers, by question, and what the program has in memory, all along. */
+  /** Times of the callers by question, and the memory of the program, during the whole run. */
   async function watch(): Promise<{ times: number[][]; residentMb: number[] }> {
     const times: number[][] = questions.map(() => [])
     const resident: number[] = []

@@ -1,26 +1,26 @@
 import { connect, type Socket } from 'node:net'
 
-/** What `slow-crowd.ts` is told. */
+/** Instructions to `slow-crowd.ts`. */
 export interface Crowd {
   port: number
-  /** How many connections of each kind. */
+  /** Number of connections of each kind. */
   each: number
-  /** Of the owner's interface: one for each connection that needs it. */
+  /** Keys of the owner's interface: one for each connection that needs it. */
   keys: readonly string[]
 }
 
-/** How many connections are open, and how many the server has ended so far. */
+/** Number of open connections, and of those that the server has closed. */
 export interface CrowdReport {
   open: number
   ended: number
 }
 
 interface Slowness {
-  /** What is sent at once, and what is sent then, `bytes` in each step. */
+  /** Bytes sent at once, and bytes sent later, `bytes` in each step. */
   first: string
   rest: Buffer
   bytes: number
-  /** Of what it is answered it reads so much in each step; undefined: all. */
+  /** Bytes of the answer read in each step; undefined: all. */
   reads?: number
 }
 
@@ -40,7 +40,7 @@ const form = [
 const head = (request: string, ...lines: string[]): string =>
   [`${request} HTTP/1.1`, 'Host: bench', ...lines].join('\r\n')
 
-/** Those who say the beginning of a request, a body or a file byte by byte, and those who hardly read what they asked for. */
+/** Connections that send the start of a request, a body or a file byte by byte, or hardly read an answer. */
 const kinds: readonly ((key: string) => Slowness)[] = [
   () => ({ first: '', rest: Buffer.from(head('GET /', `X-Slow: ${'x'.repeat(4000)}`)), bytes: 1 }),
   () => ({

@@ -17,8 +17,8 @@ const open = (path: string): Database.Database => {
 }
 
 /**
- * The same entries moved from one file to another with nothing but prepared statements: read a batch, insert it there and
- * commit, delete it here and commit. No network, no second process, no judgement of what is in the entries. Milliseconds.
+ * Moves the same entries between two files with prepared statements: reads a batch, inserts it there and
+ * commits, deletes it here and commits. No network, no second process, no validation. Returns milliseconds.
  */
 export function moveBare(folder: string, count: number, batch: number): number {
   const runtime = systemRuntime()
@@ -51,7 +51,7 @@ export function moveBare(folder: string, count: number, batch: number): number {
   return elapsed
 }
 
-/** How long it takes to append so many entries to a hub's ledger, each in a durable commit of its own. Milliseconds. */
+/** Milliseconds to append `count` entries to a hub's ledger, each in its own durable commit. */
 export function appendEach(folder: string, count: number): number {
   const runtime = systemRuntime()
   const store = openStore({ path: join(folder, 'append.sqlite'), checkpoint: noCheckpoint, log: silentLog })

@@ -13,8 +13,8 @@ import { PRODUCTS } from './stream-entries.ts'
 import { testContext } from '../cloud/support/context.ts'
 
 /**
- * The cloud's process of `stream.ts`: the gateway on a database in a file, with the embedded broker, or with the external
- * one that the second argument names. Arguments: the database's URL, the hub's password, perhaps the broker's URL.
+ * The cloud's process of `stream.ts`: the gateway on a database in a file, with the embedded broker or an
+ * external one. Arguments: the database's URL, the hub's password, optionally the broker's URL.
  */
 const [databaseUrl = '', password, brokerUrl] = process.argv.slice(2)
 const runtime = systemRuntime()
@@ -42,7 +42,7 @@ const gateway = new Gateway({
         open: externalBroker({ urls: [brokerUrl!], clientId: 'cloud-bench', runtime }),
       },
   processId: 'bench',
-  // What the stream can do is measured, not what a hub may.
+  // The stream is measured, not the rate limit of a hub.
   settings: { ...defaultLimits.gateway, entriesAtOnce: 100_000_000 },
 })
 gateway.start()

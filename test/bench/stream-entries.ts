@@ -2,10 +2,10 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { HubEntry } from '../../protocol/mqtt/hub-entries.ts'
 
-/** Products of the benchmark's hub, each on a facing of its own. */
+/** Products of the benchmark's hub, each in its own facing. */
 export const PRODUCTS = 40
 
-/** What a hub reports most: a unit that dropped; for each ten of them a restocking. `n` counts from 0. */
+/** The most frequent reports of a hub: drops, with a restock after every ten. `n` counts from 0. */
 export function stockEntry(n: number, runtime: Runtime): HubEntry {
   const product = (n % PRODUCTS) + 1
   const at = 1_767_225_600_000 + n

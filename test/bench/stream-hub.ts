@@ -11,8 +11,8 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { stockEntry } from './stream-entries.ts'
 
 /**
- * The hub's process of `stream.ts`: collects entries in a journal on the disk, and when told so brings them to the cloud.
- * Arguments: the journal's path, how many entries, and how many to a commit while they are collected.
+ * The hub's process of `stream.ts`: collects entries in a journal on the disk, and sends them to the cloud on
+ * request. Arguments: the journal's path, the number of entries, and the number per commit.
  */
 const [path, countText, perCommitText] = process.argv.slice(2)
 const count = Number(countText)
@@ -30,7 +30,7 @@ for (let n = 0; n < count; n += perCommit)
   })
 process.send!({ collectedMs: clock.monotonic() - collectedFrom })
 
-/** A core that takes what the cloud says and has nothing to do. */
+/** A core that accepts the cloud's messages without any work. */
 const core: SyncCore = {
   applyCloudEntry() {},
   execute() {},

@@ -1,7 +1,7 @@
 import type { Section } from './figures.ts'
 import { benchStream, type StreamBench } from './stream.ts'
 
-/** `stream.ts`, several times over. */
+/** Runs `stream.ts` several times. */
 export async function streamSection(options: {
   folder: string
   runs: number

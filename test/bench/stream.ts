@@ -7,9 +7,9 @@ import { appendEach, moveBare } from './stream-baseline.ts'
 
 export interface StreamBench {
   entries: number
-  /** Entries per second from the hub's connecting to its having forgotten the last one. */
+  /** Entries per second from the hub's connection to its deletion of the last entry. */
   perSecond: number
-  /** The same entries from file to file by prepared statements alone, in the same batches. */
+  /** The same entries in the same batches, between two files by prepared statements. */
   barePerSecond: number
   /** `barePerSecond / perSecond`. */
   ratio: number
@@ -21,15 +21,19 @@ export interface StreamBench {
 
 export interface StreamBenchOptions {
   entries?: number
-  /** A folder on the disk to measure; the system's temporary one by default. */
+  /** A folder on the measured disk; default: the system's temporary folder. */
   folder?: string
-  /** `mqtt://user:password@host:port` of an external broker on which hub 1 has `password`; the embedded one by default. */
+  /**
+   * `mqtt://user:password@host:port` of an external broker on which hub 1 has `password`; default: the
+   * embedded broker.
+   */
   broker?: { url: string; password: string }
 }
 
 /**
- * Entries through the reliable stream end to end, with durable commits on both sides: the hub's real sync on a journal
- * on the disk that collected them offline, the cloud's real gateway on SQLite in a file, each a process of its own.
+ * Measures entries through the reliable stream end to end, with durable commits on both sides. The hub's real
+ * sync sends a journal that was filled offline; the cloud's real gateway uses a SQLite file. Each is a
+ * separate process.
  */
 export async function benchStream(options: StreamBenchOptions = {}): Promise<StreamBench> {
   const { entries = 100_000, broker } = options

@@ -2,26 +2,29 @@ import { z } from 'zod'
 import { mountsOf, type Route } from '../../protocol/contract/route.ts'
 import { routes } from '../../protocol/contract/routes.ts'
 
-/** A request that is made to be much work, as far as a caller can make it so. */
+/** A request that needs as much work as a caller can cause. */
 export interface WorstCall {
   route: string
   how: string
   path: string
   method: Route['method']
   auth: Route['auth']['kind']
-  /** The bytes are made when they are sent: all of them together are a gigabyte. */
+  /** The bytes are created when they are sent: all of them together are a gigabyte. */
   body?: { type: string; bytes: () => Uint8Array } | undefined
 }
 
-/** What stands in paths: a customer with a full cart, and what the demo's owner has. */
+/** Ids for paths: a customer with a full cart, and the demo's owner. */
 export type KnownIds = Readonly<Record<string, string>>
 
 const MIB = 1024 * 1024
-/** As long as an address may be: names of headers have a place beside it. */
+/** Maximum length of an address, so that the names of headers still fit. */
 const QUERY_BYTES = 12_000
 const IMAGE_BYTES = 5_000_000
 
-/** Requests of every route of the table: with a query of very many names, long lists and long texts, and with bodies of 1 MiB. */
+/**
+ * Requests of every route of the table: with a query of very many names, long lists and long texts, and with
+ * bodies of 1 MiB.
+ */
 export function worstCalls(ids: KnownIds): WorstCall[] {
   return Object.entries<Route>(routes).flatMap(([id, route]) =>
     route.produces === 'text/event-stream' || route.path === '/diag/logs/stream'
@@ -68,7 +71,7 @@ function callsOf(id: string, route: Route, ids: KnownIds): WorstCall[] {
 const pathOf = (route: Route, ids: KnownIds): string =>
   mountsOf(route)[0]!.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? '1')
 
-/** What must be there, and the largest page. */
+/** The required parameters, and the largest page. */
 function queryOf(route: Route, ids: KnownIds): string {
   const fields = Object.entries(route.query?.shape ?? {}) as [string, z.ZodType][]
   return fields
@@ -79,7 +82,7 @@ function queryOf(route: Route, ids: KnownIds): string {
     .join('&')
 }
 
-/** Texts that a search cuts into words, folds, and puts into patterns. */
+/** Texts that a search splits into words, folds, and uses in patterns. */
 const texts = ['a b c d e f g h i j k l m n o p q r s t u v w x y z ', '%_!', 'ﷺ', '\u0300', 'ẞ']
 
 function queriesOf(route: Route, plain: string): [string, string][] {
@@ -109,7 +112,7 @@ function repeated(part: (n: number) => string, separator: string, bytes = QUERY_
   return parts.join(separator)
 }
 
-/** A body as its fields demand it. */
+/** A valid body. */
 function bodyOf(route: Route, ids: KnownIds): Record<string, unknown> | undefined {
   if (!route.body) return undefined
   const example = route.examples?.body
@@ -171,7 +174,7 @@ const PNG = latin1('\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04\x08\x02\0\
 const WEBP = latin1('RIFF\xff\xff\xff\x7fWEBPVP8X\x0a\0\0\0\0\0\0\0\x07\0\0\x07\0\0')
 const MP4 = latin1('\0\0\0\x10ftypisom\0\0\x02\0')
 
-/** Pictures and videos whose structure is the work. */
+/** Pictures and videos with a structure that needs much work. */
 const pictures: Readonly<Record<string, () => Buffer>> = {
   'a JPEG, its scan of FF': () => Buffer.concat([JPEG, latin1('\xff\xda\0\x02'), many('\xff')]),
   'a JPEG, its scan of stuffed bytes': () => Buffer.concat([JPEG, latin1('\xff\xda\0\x02'), many('\xff\0')]),
@@ -209,7 +212,7 @@ function formsOf({ form }: Route): [string, NonNullable<WorstCall['body']>][] {
   ]
 }
 
-/** As many lines as a preview takes, of products and categories that the deals are about. */
+/** As many lines as a preview allows, of products and categories with deals. */
 const cart = (ids: KnownIds) => ({
   hub_id: Number(ids['hub_id']),
   user_id: Number(ids['user_id']),

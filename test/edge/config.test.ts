@@ -30,7 +30,7 @@ function problems(environment: Record<string, string>, ...args: string[]): strin
 }
 
 describe("the hub's configuration", () => {
-  it('takes relative ports from the folder of its data, as the simulator does', () => {
+  it('relative ports of the hub are relative to its data folder, as in the simulator', () => {
     const controllers = ['/dev/bins', 'ports/left'].map((port, index) => ({
       ...hardware.controllers[0]!,
       id: `c${index}`,
@@ -47,7 +47,7 @@ describe("the hub's configuration", () => {
     })
   })
 
-  it('needs two settings, and has a standard for the rest', () => {
+  it('the hub needs two settings, and has a default for the others', () => {
     const result = readConfig([], { HARDWARE: file('hub.json', hardware), MQTT_PASSWORD: 'secret' })
     expect(result).toMatchObject({
       kind: 'config',
@@ -61,7 +61,7 @@ describe("the hub's configuration", () => {
     })
   })
 
-  it('takes them from a file, the environment first', () => {
+  it('the hub reads settings from a file, and the environment takes precedence', () => {
     const config = file('config.json', {
       HARDWARE: file('hub.json', hardware),
       MQTT_PASSWORD: 'secret',
@@ -78,7 +78,7 @@ describe("the hub's configuration", () => {
     })
   })
 
-  it('sends neither password nor token over a network in clear unless it is named', () => {
+  it('the hub sends passwords and tokens over an unencrypted network only with a named permission', () => {
     const base = { HARDWARE: file('hub.json', hardware), MQTT_PASSWORD: 'secret' }
     for (const [environment, setting, name] of [
       [{ MQTT_URL: 'mqtt://broker.example' }, 'MQTT_URL', 'plain-mqtt'],
@@ -99,7 +99,7 @@ describe("the hub's configuration", () => {
     expect(problems({ ...base, LOCAL_CERT: pem.LOCAL_CERT })).toEqual([expect.stringContaining('LOCAL_KEY')])
   })
 
-  it('names every setting that is wrong or missing', () => {
+  it('every wrong or missing setting of the hub is named', () => {
     expect(problems({})).toEqual([
       expect.stringContaining('HARDWARE'),
       expect.stringContaining('MQTT_PASSWORD'),
@@ -118,7 +118,7 @@ describe("the hub's configuration", () => {
       expect(problems({ ...base, [name]: value })).toEqual([expect.stringContaining(name)])
   })
 
-  it('says what is wrong with the description of the hardware', () => {
+  it('a wrong hardware description is reported with its problems', () => {
     const MQTT_PASSWORD = 'secret'
     expect(problems({ MQTT_PASSWORD, HARDWARE: join(folder, 'none.json') })[0]).toMatch(/HARDWARE.*ENOENT/)
     expect(problems({ MQTT_PASSWORD, HARDWARE: file('bad.json', '{') })[0]).toMatch(
@@ -131,7 +131,7 @@ describe("the hub's configuration", () => {
     ])
   })
 
-  it('refuses arguments and names in the file that it does not know', () => {
+  it('unknown arguments and unknown names in the file are refused', () => {
     expect(problems({}, '--port', '80')[0]).toContain('--port')
     expect(problems({}, '--config')[0]).toContain('--config')
     expect(problems({}, '--config', join(folder, 'none.json'))[0]).toMatch(/--config.*ENOENT/)
@@ -140,7 +140,7 @@ describe("the hub's configuration", () => {
     )
   })
 
-  it('lists every setting in its help with --all', () => {
+  it('the hub’s help lists every setting with --all', () => {
     const result = readConfig(['--help', '--all'], {})
     if (result.kind !== 'help') throw new Error('no help')
     const names = [...settingsIn(edgeSettings).keys()]

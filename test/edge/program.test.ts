@@ -27,7 +27,7 @@ function run(environment: Record<string, string> = {}): EdgeProgram {
 
 // Real programs, on machines that may be busy.
 describe("the hub's program", { timeout: 60_000 }, () => {
-  test('tells whether it is alive and ready, and its metrics on a port of their own', async () => {
+  test('the hub reports liveness and readiness, and its metrics on a separate port', async () => {
     const { url, output } = run({ METRICS_PORT: '0' })
     const at = await url
     for (const path of ['/healthz', '/readyz'])
@@ -46,7 +46,7 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     expect(valueOf(text, 'larder_hub_cloud_connected')).toBe(0)
   })
 
-  test('runs and is served without the cloud, and ends on SIGTERM', async () => {
+  test('the hub runs and serves its page without the cloud, and ends on SIGTERM', async () => {
     const { child, url, exited } = run({ LOCAL_TOKEN: 'a-token-of-this-test' })
     const health = await fetch(`${await url}/health`)
     expect(await health.json()).toMatchObject({ status: 'ok', hub_id: 1 })
@@ -54,7 +54,7 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     const state = await fetch(`${await url}/api/state`, { headers })
     expect(await state.json()).toMatchObject({ health: { bins: [{ bin_number: 1, status: 'offline' }] } })
     expect((await fetch(`${await url}/api/state`)).status).toBe(401)
-    // A tree whose pages nobody has built yet has none; one in which somebody has run the demo has them.
+    // A tree without built pages has none; a tree in which the demo ran has them.
     const [, main = ''] = commandOf('edge/main')
     const isBuilt = existsSync(join(dirname(main), 'local-api/assets/index.html'))
     expect(await (await fetch(await url)).text()).toEqual(
@@ -66,7 +66,7 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     expect(await exited).toBe(0)
   })
 
-  test('keeps what it writes from other users, whatever the umask', async () => {
+  test('the hub’s files are unreadable for other users, with any umask', async () => {
     const before = process.umask(0o022)
     try {
       const { child, url, exited } = run()
@@ -94,14 +94,14 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     }
   })
 
-  test('ends with the program that holds its channel', async () => {
+  test('the hub ends with the program that holds its channel', async () => {
     const { child, url, exited } = run()
     await url
     child.disconnect()
     expect(await exited).toBe(0)
   })
 
-  test('names the setting where its port is in use', async () => {
+  test('a port in use ends the hub’s start with its setting', async () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as { port: number }
@@ -111,7 +111,7 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     other.close()
   })
 
-  test('a second one on the same journal says who has it, and leaves it alone', async () => {
+  test('a second hub on the same journal names the first one, and does not disturb it', async () => {
     const { child, url } = run()
     await url
     const { exited, output } = run()
@@ -126,7 +126,7 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     expect(await after.url).toContain('http://')
   })
 
-  test('names every setting that is wrong', async () => {
+  test('every wrong setting of the hub’s program is named', async () => {
     const { exited, output } = run({ MQTT_PASSWORD: '', GPIO: 'wires' })
     expect(await exited).toBe(1)
     expect(output()).toMatch(/^larder edge: MQTT_PASSWORD .*\nlarder edge: GPIO .*\n$/)

@@ -10,7 +10,7 @@ const bench = (kept = 100) => {
   return { clock, recent: createRecent({ clock, hardware: simulatedHardware, kept }) }
 }
 
-test('the log goes where it went, and what is more than for debugging is kept, errors with their message', () => {
+test('the log is written as before, and its lines above debug level are also kept, errors with their message', () => {
   const { recent } = bench()
   const told: string[] = []
   const note = (_: object, message: string): void => void told.push(message)
@@ -25,7 +25,7 @@ test('the log goes where it went, and what is more than for debugging is kept, e
   ])
 })
 
-test('lines of both directions are kept by controller; what was not queued did not pass', () => {
+test('recent lines of both directions are kept by controller, except unsent ones', () => {
   const { recent } = bench()
   let isOpen = true
   let there: LinePortHandlers | undefined
@@ -49,7 +49,7 @@ test('lines of both directions are kept by controller; what was not queued did n
   ])
 })
 
-test('only the newest are kept, however many come', () => {
+test('only the newest lines are kept, for any number of lines', () => {
   const { recent } = bench(10)
   const log = recent.log(silentLog)
   for (let n = 1; n <= 1000; n++) log.info({}, String(n))

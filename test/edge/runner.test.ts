@@ -55,7 +55,7 @@ function setUp(fails?: StorageReason) {
   }
 }
 
-test('a hub whose card works runs, and nothing is opened again', () => {
+test('a hub with a working card runs, and opens nothing again', () => {
   const { runtime, runner, take, cancelTick } = setUp()
   runner.start()
   cancelTick()
@@ -64,7 +64,7 @@ test('a hub whose card works runs, and nothing is opened again', () => {
   expect(runner.fault()).toBeUndefined()
 })
 
-test('a hub that starts on a failing card waits, tries less and less often, and runs by itself when the card works', () => {
+test('a hub that starts on a failing card retries with growing pauses, and runs when the card works', () => {
   const { runtime, runner, card, take, lines } = setUp('read_only')
   runner.start()
   expect(take()).toEqual(['open', 'wait: read_only', 'waiting'])
@@ -90,7 +90,7 @@ test('a hub that starts on a failing card waits, tries less and less often, and 
   expect(lines[1]).toContain('info: the storage works again')
 })
 
-test('a hub whose card fails ends with all its timers, waits, and goes on when the card works again', () => {
+test('a hub with a failing card ends with all its timers, and resumes when the card works again', () => {
   const { runtime, runner, card, take, lose } = setUp()
   runner.start()
   take()
@@ -107,7 +107,7 @@ test('a hub whose card fails ends with all its timers, waits, and goes on when t
   expect(take()).toContain('running')
 })
 
-test('another reason is told to those who look on, once', () => {
+test('another reason of a failing card is reported once to open pages', () => {
   const { runtime, runner, card, take, lines } = setUp('io_error')
   runner.start()
   card.fails = 'read_only'
@@ -116,7 +116,7 @@ test('another reason is told to those who look on, once', () => {
   expect(lines).toHaveLength(2)
 })
 
-test('a card that opens and fails at once is tried less and less often', () => {
+test('a card that opens and fails at once is retried with growing pauses', () => {
   const { runtime, runner, take, lose, cancelTick } = setUp()
   runner.start()
   for (let time = 0; time < 600; time += 1) {
@@ -127,7 +127,7 @@ test('a card that opens and fails at once is tried less and less often', () => {
   expect(take().filter((event) => event === 'open').length).toBeLessThan(60)
 })
 
-test('a journal that is refused ends the start; one that is refused after a failure ends the service', () => {
+test('a refused journal ends the start, and a journal refused after a failure ends the service', () => {
   const { runtime, runner, card, take } = setUp('io_error')
   runner.start()
   card.refuses = 'an older build made its tables'
@@ -138,7 +138,7 @@ test('a journal that is refused ends the start; one that is refused after a fail
   expect(() => other.runner.start()).toThrow('in use')
 })
 
-test('a hub that stops while it waits opens nothing any more', () => {
+test('a hub that stops while it waits for its card opens nothing any more', () => {
   const { runtime, runner, take } = setUp('locked')
   runner.start()
   take()

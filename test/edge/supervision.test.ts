@@ -10,7 +10,7 @@ import { silentLog } from '../../protocol/model/log.ts'
 import { fakeRuntime } from './support/fake-runtime.ts'
 
 describe('supervision', () => {
-  it('gives the check of a large journal its time, at the start and from the watchdog, and takes it back', () => {
+  it('the check of a large journal gets extra time from the watchdog at the start, and none afterwards', () => {
     const told: string[] = []
     const notify = (state: string): void => void told.push(state)
     extendTimeouts(notify, 1000, 30_000)
@@ -24,7 +24,7 @@ describe('supervision', () => {
     expect(told).toEqual(['EXTEND_TIMEOUT_USEC=660000000'])
   })
 
-  it('says that it is ready once, and that it is alive thrice within the watchdog time', () => {
+  it('the hub reports that it is ready once, and that it is alive three times per watchdog period', () => {
     const runtime = fakeRuntime()
     const told: string[] = []
     const stop = superviseBy({
@@ -43,7 +43,7 @@ describe('supervision', () => {
     expect(told).toHaveLength(5)
   })
 
-  it('says nothing while the journal or the core does not answer', () => {
+  it('the hub sends no heartbeat to the watchdog while the journal or the core does not answer', () => {
     const runtime = fakeRuntime()
     const told: string[] = []
     let journal = true
@@ -70,7 +70,7 @@ describe('supervision', () => {
     expect(told).toEqual(['READY=1', 'WATCHDOG=1'])
   })
 
-  it('is not watched unless the manager says so, to this process', () => {
+  it('the hub has a watchdog only if the manager sets one for this process', () => {
     expect(watchdogMsOf({}, 10)).toBeUndefined()
     expect(watchdogMsOf({ WATCHDOG_USEC: '30000000' }, 10)).toBe(30_000)
     expect(watchdogMsOf({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: '10' }, 10)).toBe(30_000)

@@ -13,7 +13,7 @@ import { service } from '../support/services.ts'
 
 const launcher = join(packageRoot(), 'edge/packaging/notify-socket.pl')
 
-/** Prints each datagram of the socket that it inherits as descriptor 3, one a line. */
+/** Prints each datagram of the socket that it inherits as descriptor 3, one per line. */
 const reader = `
 const { readSync } = require('node:fs')
 const buffer = Buffer.alloc(4096)
@@ -25,14 +25,16 @@ const next = () => {
 }
 next()`
 
-/** Says three words to the service manager by what the sources compile to, with no other program within reach. */
+/**
+ * Sends three messages to the service manager with the compiled sources, without access to any other program.
+ */
 const speaker = `
 import { systemdNotify } from ${JSON.stringify(pathToFileURL(commandOf('edge/supervision')[1]!))}
 const log = { warn: (fields) => console.error(fields) }
 for (const word of ['READY=1', 'WATCHDOG=1', 'STOPPING=1']) systemdNotify(process.env, log)(word)`
 
 service('systemd')(
-  'words arrive at a real datagram socket, from the hub itself and without a process for each',
+  'notifications reach a real datagram socket directly from the hub, without a helper process',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'larder-notify-'))
     const socket = join(folder, 'notify')
@@ -60,7 +62,7 @@ service('systemd')(
   },
 )
 
-it('says nothing where no manager listens, and warns where it cannot be told', () => {
+it('notifications without a manager are skipped, and a failed one is a warning', () => {
   const warned: unknown[] = []
   const log: Log = { ...silentLog, warn: (fields) => warned.push(fields) }
   systemdNotify({}, log)('READY=1')
@@ -73,7 +75,7 @@ it('says nothing where no manager listens, and warns where it cannot be told', (
   ])
 })
 
-service('systemd')('a socket that is not there is named, and nothing is started', () => {
+service('systemd')('a missing notification socket is named, and nothing is started', () => {
   const { status, stderr } = spawnSync(onPath('perl')!, [launcher, process.execPath, '--version'], {
     encoding: 'utf8',
     env: { NOTIFY_SOCKET: '/nowhere/notify' },

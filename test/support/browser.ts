@@ -10,7 +10,7 @@ import { onPath } from './on-path.ts'
 const root = resolve(import.meta.dirname, '../..')
 const out = join(root, '.build/pages')
 
-/** The page of a workspace, made now where its sources have changed. */
+/** The page of a workspace; it is built again if its sources have changed. */
 export async function builtPage(
   workspace: 'cloud' | 'edge' | 'simulator',
 ): Promise<{ folder: string; assets: PageAssets }> {
@@ -25,7 +25,7 @@ export interface Visit {
 }
 
 export interface Browser {
-  /** A page of its own; `problems` gets what its console complains of. */
+  /** A separate page; `problems` collects the errors of its console. */
   open(url: string, visit?: Partial<Visit>): Promise<{ page: Page; problems: string[] }>
   close(): Promise<void>
 }
@@ -35,7 +35,7 @@ export async function openBrowser(): Promise<Browser> {
   const contexts: BrowserContext[] = []
   return {
     async open(url, { width = 1400, colorScheme = 'light' } = {}) {
-      // One page at a time: pages that nobody looks at any more would go on to be told what changes.
+      // One page at a time: an abandoned page would still receive changes.
       for (const former of contexts.splice(0)) await former.close()
       const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme })
       contexts.push(context)
@@ -53,10 +53,10 @@ export async function openBrowser(): Promise<Browser> {
   }
 }
 
-/** What axe-core finds that is serious or worse, in a line each. */
+/** Problems that axe-core rates as serious or worse, one line each. */
 export async function seriousProblems(page: Page): Promise<string[]> {
   await page.evaluate(axe.source)
-  // Colours that are on their way to others are not judged.
+  // Colours in a transition are not judged.
   await page.evaluate(`{
     const still = new CSSStyleSheet()
     still.replaceSync('*, ::before, ::after { transition: none !important }')
@@ -74,7 +74,7 @@ export async function seriousProblems(page: Page): Promise<string[]> {
 export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate('document.documentElement.scrollWidth - innerWidth')
 
-/** What a page's script and style weigh as they are sent, in bytes. */
+/** Size of a page's script and style as sent, in bytes. */
 export const weightOf = (folder: string): number =>
   files
     .readdirSync(folder)
@@ -82,8 +82,8 @@ export const weightOf = (folder: string): number =>
     .reduce((sum, name) => sum + files.statSync(join(folder, name)).size, 0)
 
 /**
- * Where pictures of the pages go, if somebody wants them: a folder in `PAGE_PICTURES`. Those of a workspace stand in its README,
- * and are renewed by `npm run pictures` alone.
+ * Writes pictures of the pages to the folder `PAGE_PICTURES`, if it is set. Pictures of a workspace are in
+ * its README, and only `npm run pictures` renews them.
  */
 export async function picture(page: Page, name: string, workspace?: 'edge' | 'simulator'): Promise<void> {
   const folder = process.env['PAGE_PICTURES']
@@ -94,7 +94,7 @@ export async function picture(page: Page, name: string, workspace?: 'edge' | 'si
   const before = page.viewportSize()!
   const { width, height } = README_SIZES[workspace]
   await page.setViewportSize({ width, height })
-  // Of the highest quality that is small enough.
+  // The highest quality that is small enough.
   for (const quality of [85, 75, 65, 55, 45, 35]) {
     const image = await page.screenshot({ type: 'jpeg', quality })
     if (image.length > MOST_PICTURE_BYTES) continue
@@ -104,8 +104,8 @@ export async function picture(page: Page, name: string, workspace?: 'edge' | 'si
   throw new Error(`${path} is too large`)
 }
 
-/** Of the part of a page that is shown in a README, in pixels. */
+/** Size of the picture of a page in a README, in pixels. */
 const README_SIZES = { simulator: { width: 1100, height: 1000 }, edge: { width: 390, height: 844 } }
 
-/** Of a picture that stands in a README. */
+/** Maximum size of a picture in a README. */
 const MOST_PICTURE_BYTES = 80_000

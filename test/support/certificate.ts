@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onPath } from './on-path.ts'
 
-/** A certificate of this machine's loopback addresses that signs itself, and its key: paths, and what they hold. */
+/** A self-signed certificate of this machine's loopback addresses, and its key: paths and contents. */
 export interface TestCertificate {
   certPath: string
   keyPath: string
@@ -18,7 +18,7 @@ const LOOPBACK = '-subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:12
 
 export const makeCertificate = (): TestCertificate => make(mkdtempSync(join(tmpdir(), 'larder-certificate-')))
 
-/** The same, signed by an authority of its own, whose certificate is at `authorityPath`. */
+/** A certificate signed by its own authority, with the authority's certificate at `authorityPath`. */
 export function makeCertificateOfAuthority(): TestCertificate & { authorityPath: string } {
   const folder = mkdtempSync(join(tmpdir(), 'larder-certificate-'))
   const [authorityPath, authorityKey] = [join(folder, 'authority.pem'), join(folder, 'authority-key.pem')]
@@ -36,15 +36,15 @@ function make(folder: string, ...signer: string[]): TestCertificate {
 const openssl = (words: string, ...paths: string[]): void =>
   void execFileSync(onPath('openssl')!, [...words.split(' '), ...paths], { stdio: 'ignore' })
 
-/** Days from now, in parts; negative: before. */
+/** Days from now, possibly fractional; negative: before now. */
 export interface Validity {
   fromDay: number
   toDay: number
 }
 
-/** An authority whose certificates have the names and dates that a test wants. */
+/** An authority whose certificates have the names and dates of a test. */
 export interface TestAuthority {
-  /** PEM of its own certificate. */
+  /** PEM of the authority's own certificate. */
   ca: string
   caPath: string
   issue(
@@ -56,7 +56,7 @@ export interface TestAuthority {
   remove(): void
 }
 
-/** An authority, valid for as long as a test says. */
+/** An authority with a given validity. */
 export function makeAuthority(
   validity: Validity,
   extensions = 'basicConstraints=critical,CA:true',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { chromium, type BrowserContext } from 'playwright-core'
 import { onPath } from './on-path.ts'
 
-/** Chromium asks nobody outside this machine. */
+/** With these flags Chromium calls no host outside this machine. */
 export const chromiumFlags = [
   '--no-sandbox',
   '--disable-gpu',
@@ -15,7 +15,7 @@ export const chromiumFlags = [
   '--disable-sync',
 ]
 
-/** Chromium with a profile of its own, while `work` goes on. */
+/** Runs Chromium with its own profile during `work`. */
 export async function inChromium(work: (browser: BrowserContext) => Promise<void>): Promise<void> {
   const profile = await mkdtemp(join(tmpdir(), 'larder-chromium-'))
   const browser = await chromium.launchPersistentContext(profile, {

@@ -1,6 +1,6 @@
 import { freePorts } from '../process/chaos/ports.ts'
 
-/** Settings of the demo below `folder`, at ports where nobody listens. */
+/** Settings of the demo in `folder`, with free ports. */
 export async function freeDemoSettings(folder: string) {
   const [cloud, edge, simulator, broker, management] = await freePorts(5)
   return {

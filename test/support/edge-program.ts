@@ -7,13 +7,16 @@ const [, main = ''] = commandOf('edge/main')
 
 export interface EdgeProgram {
   child: ChildProcess
-  /** Where it is served. Rejects where it ends before. */
+  /** Address of the hub's service. Rejects if the program ends first. */
   url: Promise<string>
   exited: Promise<number | null>
   output: () => string
 }
 
-/** Starts the hub's program as the demo does, on a hub without controllers that answer. Its files are below `folder`. */
+/**
+ * Starts the hub's program as the demo does, for a hub whose controllers do not answer. Its files are in
+ * `folder`.
+ */
 export function startEdge(folder: string, environment: Readonly<Record<string, string>> = {}): EdgeProgram {
   const HARDWARE = join(folder, 'hardware.json')
   const devices = [{ kind: 'bin', number: 1 }]
@@ -25,7 +28,7 @@ export function startEdge(folder: string, environment: Readonly<Record<string, s
       PATH: process.env['PATH'],
       HARDWARE,
       MQTT_PASSWORD: 'secret',
-      // Nobody listens there: the hub works with the internet unplugged.
+      // No broker listens there: the hub works without the internet.
       MQTT_URL: 'mqtt://127.0.0.1:9',
       STORE: join(folder, 'data', 'hub.sqlite'),
       PORT: '0',
@@ -45,7 +48,7 @@ export function startEdge(folder: string, environment: Readonly<Record<string, s
       })
     void exited.then((code) => reject(new Error(`ended with ${code}: ${output}`)))
   })
-  // A program that is meant to fail has no address.
+  // A program that is expected to fail has no address.
   url.catch(() => {})
   return { child, url, exited, output: () => output }
 }

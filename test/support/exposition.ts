@@ -7,7 +7,7 @@ export interface Sample {
 }
 
 export interface Exposition {
-  /** By the name of a metric, which samples of histograms and summaries have with an ending. */
+  /** By metric name; samples of histograms and summaries have it with a suffix. */
   types: Map<string, string>
   helps: Map<string, string>
   samples: Sample[]
@@ -16,7 +16,7 @@ export interface Exposition {
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$/
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)/y
 
-/** Reads what Prometheus would. Throws at a line that it could not read. */
+/** Parses an exposition like Prometheus. Throws at an invalid line. */
 export function readExposition(text: string): Exposition {
   const read: Exposition = { types: new Map(), helps: new Map(), samples: [] }
   for (const line of text.split('\n').filter((each) => each !== '')) {
@@ -42,7 +42,7 @@ function readLabels(text: string): Record<string, string> {
   return labels
 }
 
-/** What is wrong with an exposition by Prometheus' conventions; by `promtool` too, where it is installed. */
+/** Problems of an exposition by Prometheus' conventions; also by `promtool`, if it is installed. */
 export function problemsOf(text: string): string[] {
   const { types, helps, samples } = readExposition(text)
   const problems: string[] = []

@@ -5,7 +5,7 @@ import type { HubHealth } from '../../protocol/model/hub-health.ts'
 
 type HubRow = Insertable<Tables['hubs']>
 
-/** A hub of owner 1 as the cloud has it, open and without tax, but for what is said of it. */
+/** A hub of owner 1 as a row of the cloud, open and without tax, except for the given fields. */
 export const hubRow = <T extends Partial<HubRow>>(row: T) => ({
   owner_id: 1,
   name: 'Hub',
@@ -26,7 +26,7 @@ export const hubRow = <T extends Partial<HubRow>>(row: T) => ({
   ...row,
 })
 
-/** Bins 1, 2 … as a hub tells of them when all is well and nothing is in them. */
+/** Bins 1, 2 … as a hub reports them when they are healthy and empty. */
 export const healthyBins = (count = 4): HubHealth['bins'] =>
   Array.from({ length: count }, (_, index) => ({
     bin_number: index + 1,

@@ -2,7 +2,7 @@ import type { HubAcceptance } from '../../edge/core/hub-core.ts'
 
 type Ask = (name: string) => (...args: unknown[]) => { ok: true }
 
-/** The acceptance of a scripted hub: none is under way. What is asked of it `ask` takes down. */
+/** The acceptance of a scripted hub, which is not running. `ask` records its calls. */
 export const idleAcceptance = (ask: Ask): HubAcceptance => ({
   begin: ask('begin'),
   beginSteps: ask('beginSteps'),

@@ -1,4 +1,7 @@
-/** Proofs that take half a minute or more each, the longest first: with `TEST_LONG=1`, as `.ci/run` has it. */
+/**
+ * Test files that take half a minute or more each, the longest first. They run with `TEST_LONG=1`, as in
+ * `.ci/run`.
+ */
 export const long: readonly string[] = [
   'test/simulation/mutants-noticed.test.ts',
   'test/process/money-kill.test.ts',
@@ -31,5 +34,5 @@ export const long: readonly string[] = [
   'test/process/two-clouds.test.ts',
 ]
 
-/** Those that this run does not have. */
+/** Test files that this run leaves out. */
 export const leftOut: readonly string[] = process.env['TEST_LONG'] === '1' ? [] : long

@@ -1,7 +1,10 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { long } from './long-tests.ts'
 
-/** What takes minutes begins first: else the last of it goes on alone when all else is done, and one processor waits. */
+/**
+ * Starts the longest files first. Otherwise the last one would run alone at the end, while one processor is
+ * idle.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const others = await super.sort(files)

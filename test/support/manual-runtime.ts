@@ -1,7 +1,7 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { Scheduler } from '../simulation/scheduler.ts'
 
-/** A clock that moves only when told to, and chance that is none. `pass` runs what became due, in order. */
+/** A clock that moves only on request, and constant random numbers. `pass` runs the due work in order. */
 export function manualRuntime(): Runtime & { pass(ms: number): Promise<void> } {
   const scheduler = new Scheduler()
   const life = scheduler.newLife('test', () => {})

@@ -12,14 +12,14 @@ import type { ReceiverPosition } from '../../protocol/mqtt/session.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { judgeBatch, judgeEpoch } from '../../protocol/stream/receiver.ts'
 
-/** A hub's end of the line without the hub: the real sync, over an outbox and an inbox that are in memory alone. */
+/** The hub's end of the line without the hub: the real sync with an outbox and an inbox in memory. */
 export interface MemoryHub {
   hubId: number
   sync: Sync
-  /** Entries that the cloud has not acknowledged. */
+  /** Number of entries that the cloud has not acknowledged. */
   pending(): number
   report(...bodies: object[]): void
-  /** Ids of commands, as often as each was executed. */
+  /** Ids of executed commands, once per execution. */
   executed: readonly string[]
 }
 
@@ -38,7 +38,7 @@ const health: HubHealth = {
   unknown_operations: 0,
 }
 
-/** Does not connect before `sync.start()`. Thousands of them fit into a process. */
+/** Connects at `sync.start()`. Thousands of them fit into a process. */
 export function createMemoryHub(options: MemoryHubOptions): MemoryHub {
   const { hubId, runtime, openTransport, settings = defaultSyncSettings } = options
   const { outbox, append } = createMemoryOutbox(runtime)

@@ -5,19 +5,19 @@ import { packageRoot } from './programs.ts'
 import { onPath } from './on-path.ts'
 
 export interface MosquittoSetup {
-  /** Where its files go. */
+  /** Folder of its files. */
   folder: string
   hubPort: number
   cloudPort: number
-  /** By user; all but hubs are of the cloud. */
+  /** By user; all users except hubs belong to the cloud. */
   passwords: Readonly<Record<string, string>>
-  /** Paths of a certificate, which is its own authority, and of its key. Without them it speaks in clear. */
+  /** Paths of a self-signed certificate and of its key. Without them the connection is unencrypted. */
   certificate?: { certPath: string; keyPath: string }
 }
 
 /**
- * Writes the files of protocol/mqtt/SPEC.md §2 as they stand there, but for folder, ports and address, and returns the
- * command that runs Mosquitto by them.
+ * Writes the files of protocol/mqtt/SPEC.md §2 unchanged, except folder, ports and address. Returns the
+ * command that runs Mosquitto with them.
  */
 export function setUpMosquitto({ folder, passwords, certificate, ...ports }: MosquittoSetup): string[] {
   const write = (name: string, text: string): string => {
@@ -45,12 +45,12 @@ export function setUpMosquitto({ folder, passwords, certificate, ...ports }: Mos
     .replace('listener 8884', `listener ${ports.cloudPort} 127.0.0.1`)
     .replaceAll(certificate ? /(?!)/g : /^(cafile|certfile|keyfile) .*\n/gm, '')
     .replaceAll('/etc/larder/', `${folder}/`)
-  // Started by root it becomes another user, who could not read these files.
+  // Mosquitto started by root changes to another user, who could not read these files.
   const user = process.getuid?.() === 0 ? 'user root\n' : ''
   return [onPath('mosquitto')!, '-c', write('mosquitto.conf', user + configuration)]
 }
 
-/** A file as the specification prints it: what operators copy is what is tested. */
+/** A file as the specification prints it: tests use the text that operators copy. */
 function specified(name: string): string {
   const spec = readFileSync(join(packageRoot(), 'protocol/mqtt/SPEC.md'), 'utf8')
   const text = new RegExp(`^\`\`\`\n(# /etc/larder/${name}\n[^]*?)^\`\`\`$`, 'm').exec(spec)?.[1]

@@ -6,23 +6,23 @@ import { join } from 'node:path'
 import { freePorts } from '../process/chaos/ports.ts'
 import { setUpMosquitto, type MosquittoSetup } from './mosquitto-spec.ts'
 
-/** A Mosquitto of a test's own, with the configuration of protocol/mqtt/SPEC.md §2. */
+/** A separate Mosquitto of a test, with the configuration of protocol/mqtt/SPEC.md §2. */
 export interface Mosquitto {
   hubPort: number
   cloudPort: number
-  /** Of the cloud's listener, with user and password. */
+  /** URL of the cloud's listener, with user and password. */
   cloudUrl: string
-  /** As SIGKILL does. */
+  /** Kills it like SIGKILL. */
   kill(): Promise<void>
-  /** Starts it again, empty, on the same ports. */
+  /** Restarts it, empty, on the same ports. */
   start(): Promise<void>
-  /** Writes one of its password files anew, and has it read again. */
+  /** Replaces one of its password files, and makes it read the file. */
   replacePasswords(name: 'hub-passwords' | 'cloud-passwords', text: string): void
   /** Kills it and deletes its files. */
   remove(): Promise<void>
 }
 
-/** Every user's password. */
+/** The password of every user. */
 export const MOSQUITTO_PASSWORD = 'a secret'
 const CLOUD_USER = 'larder-cloud'
 

@@ -8,7 +8,7 @@ export function databaseAt(url: string, name: string): string {
   return address.href
 }
 
-/** Runs one statement on the server at `url`, over a connection of its own. */
+/** Runs one statement on the server at `url`, over a separate connection. */
 export async function administrate(url: string, statement: string): Promise<void> {
   const admin = new Kysely<unknown>({
     dialect: new PostgresDialect({ pool: new Pool({ connectionString: url, max: 1 }) }),

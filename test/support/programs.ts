@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** The repository's folder, above this file or what it was compiled to: only there is tsconfig.json. */
+/** The repository's folder, above this file or its compiled form: only that folder has a tsconfig.json. */
 export function packageRoot(): string {
   let folder = import.meta.dirname
   while (!existsSync(join(folder, 'tsconfig.json'))) {
@@ -17,8 +17,8 @@ export function packageRoot(): string {
 const isSource = import.meta.filename.endsWith('.ts')
 
 /**
- * How to run a program of this package (`cloud/main`, with arguments behind it), compiled: it starts in a third of the time that
- * its sources take. `before` are modules of it that are imported before anything else.
+ * The command of a compiled program of this package (`cloud/main`, followed by arguments): it starts three
+ * times as fast as from sources. `before`: modules that are imported first.
  */
 export function commandOf(program: string, before: readonly string[] = []): [string, ...string[]] {
   if (isSource) compileOnce()
@@ -26,7 +26,7 @@ export function commandOf(program: string, before: readonly string[] = []): [str
   return [process.execPath, ...before.flatMap((name) => ['--import', fileOf(name)]), fileOf(program)]
 }
 
-/** The sources as they are, compiled once for all workers of a run of the suites: whose folder for temporary files it is says which. */
+/** Compiles the present sources once for all workers of a run; the run's temporary folder identifies it. */
 function compileOnce(): void {
   const begun = join(tmpdir(), 'compiling')
   const ended = join(tmpdir(), 'compiled')

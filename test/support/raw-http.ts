@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** Sends a text to a port of this machine, and resolves with everything that comes until the connection ends. */
+/** Sends a text to a port of this machine, and resolves with all received data when the connection ends. */
 export function sendRaw(port: number, text: string, localAddress = '127.0.0.1'): Promise<string> {
   return new Promise((resolve) => {
     let answer = ''
@@ -12,7 +12,7 @@ export function sendRaw(port: number, text: string, localAddress = '127.0.0.1'):
   })
 }
 
-/** The status of the answer to a GET in HTTP/1.0 without `Host`, as minimal health checks send it. */
+/** The status of a GET in HTTP/1.0 without `Host`, as minimal health checks send it. */
 export async function statusInHttp10(port: number, path: string): Promise<number> {
   const answer = await sendRaw(port, `GET ${path} HTTP/1.0\r\n\r\n`)
   return Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1])

@@ -1,7 +1,7 @@
 import { createServer, request as send, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** One call that went through the proxy. */
+/** One call through the proxy. */
 export interface RecordedCall {
   method: string
   path: string
@@ -10,12 +10,15 @@ export interface RecordedCall {
 
 export interface RecordingProxy {
   url: string
-  /** The calls since the last time they were taken. */
+  /** The calls since the last `take`. */
   take(): RecordedCall[]
   close(): Promise<void>
 }
 
-/** Forwards every call to a service of this machine and records its status: samples can be judged by what they were answered. */
+/**
+ * Forwards every call to a service of this machine and records its status, so that tests can judge samples by
+ * it.
+ */
 export async function recordingProxy(target: string): Promise<RecordingProxy> {
   let calls: RecordedCall[] = []
   const server: Server = createServer((incoming, outgoing) => {

@@ -1,6 +1,6 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
-/** Stands before a server, and can fall silent: it accepts, and nothing comes back. */
+/** A proxy in front of a server that can become silent: it accepts connections and returns nothing. */
 export interface Relay {
   url: string
   isSilent: boolean

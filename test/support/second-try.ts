@@ -1,6 +1,9 @@
 import type { Reporter, TestModule } from 'vitest/node'
 
-/** Names at the end of a run what passed at its second try only, with what the first one said: a finding, though not a red one. */
+/**
+ * Lists at the end of a run each test that passed only at its second attempt, with the first error: a
+ * finding, although the run passes.
+ */
 export class SecondTryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     for (const module of modules)

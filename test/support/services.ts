@@ -9,14 +9,14 @@ import { onPath } from './on-path.ts'
 const withoutPostgres = (): string | undefined =>
   process.env['TEST_POSTGRES_URL'] ? undefined : 'TEST_POSTGRES_URL is not set'
 
-/** What a test may need beyond Node. Each says why it cannot be had here, or nothing where it can. */
+/** Requirements of tests beyond Node. Each returns the reason why it is missing here, or undefined. */
 const services = {
   /** `/dev/fuse` and a mount namespace. */
   fuse: () => {
     const found = sysfsAvailability()
     return found.available ? undefined : `no FUSE mount in a namespace: ${found.reason}`
   },
-  /** A small disk that a test fills. */
+  /** A small disk that a test can fill. */
   tmpfs: () => {
     const folder = mkdtempSync(join(tmpdir(), 'larder-tmpfs-'))
     const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'larder', folder], {
@@ -26,9 +26,9 @@ const services = {
     rmdirSync(folder)
     return mounted.status === 0 ? undefined : `no tmpfs can be mounted: ${mounted.stderr?.trim() ?? ''}`
   },
-  /** A server of its own, made by `.ci/run`, in which databases may be created. */
+  /** A separate server, made by `.ci/run`, on which databases may be created. */
   postgres: withoutPostgres,
-  /** In front of the server of `postgres`. */
+  /** PgBouncer in front of the server of `postgres`. */
   pgbouncer: () => (onPath('pgbouncer') ? withoutPostgres() : 'pgbouncer is not installed'),
   mosquitto: () => (onPath('mosquitto') ? undefined : 'mosquitto is not installed'),
   /** The programs that the operating pages call. */
@@ -39,7 +39,7 @@ const services = {
     return absent.length > 0 ? `${absent.join(', ')} not installed` : undefined
   },
   pgDump: () => (onPath('pg_dump') && onPath('pg_restore') ? withoutPostgres() : 'pg_dump is not installed'),
-  /** For the example of a controller's firmware. */
+  /** For the example firmware of a controller. */
   python3: () => (onPath('python3') ? undefined : 'python3 is not installed'),
   openssl: () => (onPath('openssl') ? undefined : 'openssl is not installed'),
   nginx: () => (onPath('nginx') && onPath('openssl') ? undefined : 'nginx or openssl is not installed'),
@@ -62,15 +62,15 @@ export type Service = keyof typeof services
 
 const reasons = new Map<Service, string | undefined>()
 
-/** Why `name` cannot be had on this machine; `undefined` where it can. Found out once. */
+/** The reason why `name` is missing on this machine; `undefined` if it exists. Checked once. */
 export function missing(name: Service): string | undefined {
   if (!reasons.has(name)) reasons.set(name, services[name]())
   return reasons.get(name)
 }
 
 /**
- * A test that needs a service: `service('fuse')('edges arrive', async () => …)`. Where the service is missing the test is
- * skipped and named with the reason; with `REQUIRE_SERVICES=1` it fails.
+ * A test that needs a service: `service('fuse')('edges arrive', async () => …)`. If the service is missing,
+ * the test is skipped and named with the reason; with `REQUIRE_SERVICES=1` it fails.
  */
 export function service(name: Service): (title: string, run: TestFunction, timeoutMs?: number) => void {
   return (title, run, timeoutMs) => {

@@ -1,8 +1,8 @@
 import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 
 /**
- * With SMALL_LIMITS=1 every batch of due work is one row, and one runs at a time: no limit may be the limit of what gets
- * done. Imported before anything that copies the settings.
+ * With SMALL_LIMITS=1 every batch of due work is one row, and one row runs at a time: no limit may prevent
+ * work. Imported before any module that copies the settings.
  */
 if (process.env['SMALL_LIMITS'] === '1')
   Object.assign(defaultLimits.rules, {

@@ -1,17 +1,17 @@
 import type { Cancel, Clock, Runtime } from '../../protocol/model/runtime.ts'
 import { seededChance } from '../simulation/chance.ts'
 
-/** A clock that stands still until it is advanced. Synchronous: for code without promises. */
+/** A clock that moves only when it is advanced. Synchronous: for code without promises. */
 export interface VirtualClock extends Clock {
-  /** Runs what becomes due within `ms`, in order of time and then of planning; then it is `ms` later. */
+  /** Runs the timers due within `ms`, in order of time and then of planning; then the clock is `ms` later. */
   advance(ms: number): void
-  /** Advances until `done()` holds, by at most `ms`. Tells whether it does. */
+  /** Advances until `done()` holds, by at most `ms`. Returns whether it holds. */
   runUntil(done: () => boolean, ms: number): boolean
-  /** Forgets every timer, as a crash does. */
+  /** Drops every timer, like a crash. */
   clear(): void
-  /** Moves the wall clock alone, as a step of NTP or an empty battery does. */
+  /** Moves only the wall clock, like a step of NTP or an empty battery. */
   shiftWall(ms: number): void
-  /** Timers that are waiting. */
+  /** Number of pending timers. */
   readonly pending: number
 }
 
@@ -64,7 +64,7 @@ export function virtualClock(startWall = 1_767_225_600_000): VirtualClock {
   }
 }
 
-/** A runtime on a virtual clock, with chance from a seed. */
+/** A runtime with a virtual clock, and random numbers from a seed. */
 export function virtualRuntime(seed = 1): Runtime & { clock: VirtualClock } {
   return { clock: virtualClock(), random: seededChance(seed) }
 }

@@ -16,11 +16,11 @@ const hardware = HardwareDescription.parse({
 })
 
 interface Board {
-  /** The versions that it takes a session of; it answers others with the newest of them. */
+  /** Protocol versions that it accepts; it answers other versions with the newest of them. */
   versions: readonly number[]
-  /** It restarts when its port opens, and is deaf for so long. */
+  /** It restarts when its port opens, and ignores input for this time. */
   bootMs: number
-  /** Why its port does not open. */
+  /** Error at the opening of its port. */
   fails?: string | undefined
 }
 
@@ -90,15 +90,18 @@ function bench(board: Board) {
 }
 
 describe('a board that restarts when its port opens', () => {
-  test.each([4000, 8000, 20_000])('and boots for %i ms comes up', (bootMs) => {
-    const { runtime, controllers, said } = bench({ versions: [3], bootMs })
-    runtime.advance(3 * bootMs + 15_000)
-    expect(controllers.links()[0]).toMatchObject({ up: true, protocol: 3, reason: null })
-    runtime.advance(600_000)
-    expect(said.filter((line) => line.startsWith('up'))).toHaveLength(1)
-  })
+  test.each([4000, 8000, 20_000])(
+    'a board that restarts and boots for %i ms when its port opens connects',
+    (bootMs) => {
+      const { runtime, controllers, said } = bench({ versions: [3], bootMs })
+      runtime.advance(3 * bootMs + 15_000)
+      expect(controllers.links()[0]).toMatchObject({ up: true, protocol: 3, reason: null })
+      runtime.advance(600_000)
+      expect(said.filter((line) => line.startsWith('up'))).toHaveLength(1)
+    },
+  )
 
-  test('is greeted again and again on one open port, not by opening it again and again', () => {
+  test('a booting board gets repeated HELLOs on one open port, without a reopening', () => {
     const { runtime, opened, hellos } = bench({ versions: [3], bootMs: Infinity })
     runtime.advance(5 * 60_000)
     expect(opened()).toBeLessThan(16)
@@ -107,7 +110,7 @@ describe('a board that restarts when its port opens', () => {
 })
 
 describe('a board of an older version of the protocol', () => {
-  test('gets a session of its version on the same port, and its reports are taken', () => {
+  test('a board of an older protocol version gets a session of its version on the same port, and its reports are accepted', () => {
     const { runtime, controllers, hellos, said, opened } = bench({ versions: [2], bootMs: 0 })
     runtime.advance(1000)
     expect(said).toEqual(['up 2', 'fridge-1 4'])
@@ -117,26 +120,29 @@ describe('a board of an older version of the protocol', () => {
     expect(said).toHaveLength(2)
   })
 
-  test('that speaks the present one too is spoken to in that', () => {
+  test('a board with several protocol versions gets a session of the present one', () => {
     const { runtime, said } = bench({ versions: [2, 3], bootMs: 0 })
     runtime.advance(1000)
     expect(said[0]).toBe('up 3')
   })
 
-  test.each([[[1]], [[9]]])('that cannot be spoken is not used, and that is its reason: %j', (versions) => {
-    const { runtime, controllers, said, opened } = bench({ versions, bootMs: 0 })
-    runtime.advance(60_000)
-    expect(said).toEqual([])
-    expect(controllers.links()[0]).toMatchObject({
-      up: false,
-      reason: `the controller speaks version ${versions[0]} of the protocol`,
-    })
-    expect(opened()).toBeLessThan(40)
-  })
+  test.each([[[1]], [[9]]])(
+    'a board with an unknown protocol version is not used, and the version is its reason: %j',
+    (versions) => {
+      const { runtime, controllers, said, opened } = bench({ versions, bootMs: 0 })
+      runtime.advance(60_000)
+      expect(said).toEqual([])
+      expect(controllers.links()[0]).toMatchObject({
+        up: false,
+        reason: `the controller speaks version ${versions[0]} of the protocol`,
+      })
+      expect(opened()).toBeLessThan(40)
+    },
+  )
 })
 
-describe('why a port does not come up', () => {
-  test('is one warning for each new reason, and stands beside its line', () => {
+describe('reasons of a closed port', () => {
+  test('each new reason why a port does not open is one warning, and is part of the line’s state', () => {
     const board: Board = { versions: [3], bootMs: 0, fails: 'there is no such port' }
     const { runtime, controllers, warnings } = bench(board)
     runtime.advance(10 * 60_000)
@@ -157,7 +163,7 @@ describe('why a port does not come up', () => {
     ['Error: Inappropriate ioctl for device setting custom baud rate of 115200', /not a serial port/],
     ['Error: Is a directory, cannot open /tmp', /not a serial port/],
     ['Error: Something else', /^Something else$/],
-  ])('%s is put in words', (message, words) => {
+  ])('the port error %s is reported in words', (message, words) => {
     expect(portProblem('/dev/x', message)).toMatch(words)
   })
 })

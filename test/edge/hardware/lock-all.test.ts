@@ -4,7 +4,7 @@ import type { GpioLines, Level } from '../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { simulatedHardware } from '../../simulation/hardware.ts'
 
-/** Lines at these levels; what is driven is kept. A line without a level cannot be read. */
+/** Lines with these levels; driven levels are recorded. A line without a level cannot be read. */
 function linesAt(levels: Record<string, Level>) {
   const driven: string[] = []
   const gpio: GpioLines = {
@@ -18,14 +18,14 @@ function linesAt(levels: Record<string, Level>) {
 
 const locks = ['main', 'fridge_1_left', 'fridge_1_middle', 'fridge_1_right'].map((door) => `${door}_lock`)
 
-test('every lock that was left unlocked is locked, and nothing else is driven', () => {
+test('every unlocked lock is locked, and no other line is driven', () => {
   const levels = Object.fromEntries(simulatedHardware.gpio.lines.map(({ name }) => [name, 0]))
   const { gpio, driven } = linesAt({ ...levels, main_door: 1, main_lock: 1, fridge_1_right_lock: 1 })
   lockAll(gpio, simulatedHardware.gpio.lines, silentLog)
   expect(driven).toEqual(['main_lock 0', 'fridge_1_right_lock 0'])
 })
 
-test('a lock of which nobody knows is driven to locked', () => {
+test('a lock with an unknown level is locked', () => {
   const { gpio, driven } = linesAt({})
   lockAll(gpio, simulatedHardware.gpio.lines, silentLog)
   expect(driven.toSorted()).toEqual(locks.map((lock) => `${lock} 0`).toSorted())

@@ -2,21 +2,24 @@ import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { LinePortHandlers, OpenLinePort } from '../../../protocol/serial/line-port.ts'
 import type { ScriptedController } from './scripted-controller.ts'
 
-/** What becomes of one line: passed, lost, passed twice, or one character changed. */
+/** Result of one line: passed, lost, doubled, or with one changed character. */
 export type Fate = 'pass' | 'lose' | 'double' | 'damage'
 
 export interface NoisyLine {
   openPort: OpenLinePort
-  /** Ends the connection as an unplugged cable does. */
+  /** Ends the connection like an unplugged cable. */
   unplug(): void
-  /** How many ports were opened, and not closed since. */
+  /** Number of open ports. */
   opened: number
   open: number
-  /** Fails the next attempts to open. */
+  /** Makes the next attempts to open fail. */
   absent: boolean
 }
 
-/** A line between the hub and a controller: in order, 1 ms each way, each line with the fate that `fates` gives it. */
+/**
+ * A line between the hub and a controller: in order, 1 ms in each direction, each line with its fate from
+ * `fates`.
+ */
 export function noisyLine(clock: Clock, controller: ScriptedController, fates: () => Fate): NoisyLine {
   let current: { handlers: LinePortHandlers; live: boolean } | undefined
   const carry = (line: string, deliver: (line: string) => void): void => {

@@ -11,26 +11,28 @@ const NodePty = z.object({
 })
 const Opened = z.object({ master: z.int(), slave: z.int(), pty: z.string() })
 
-/** A real pseudo-terminal: `path` is the device that a program opens, the rest is the other end of the line. */
+/**
+ * A real pseudo-terminal: a program opens the device at `path`; the methods are the other end of the line.
+ */
 export interface PseudoTerminal {
   path: string
-  /** Resolves when the line has taken all of it. */
+  /** Resolves when the line has accepted all data. */
   write: (this: void, text: string) => Promise<void>
-  /** Calls `listener` with whatever arrives. */
+  /** Calls `listener` with all received data. */
   listen(listener: (text: string) => void): void
-  /** The cable is pulled: the device hangs up. */
+  /** Pulls the cable: the device hangs up. */
   vanish(): void
 }
 
 export function openPseudoTerminal(): PseudoTerminal {
   const { master, slave, pty } = Opened.parse(NodePty.parse(require('node-pty')).native.open(80, 24))
   const stream = new ReadStream(master)
-  // Reading fails while nobody has the other end open, and after it closed.
+  // Reads fail while the other end is not open, and after it closed.
   stream.on('error', () => {})
   return {
     path: pty,
     async write(text) {
-      // Not through the stream: that would block the reader, which is in this process.
+      // A write to the stream would block the reader, which is in this process.
       for (let rest = Buffer.from(text, 'latin1'); rest.length > 0;) {
         rest = rest.subarray(push(master, rest))
         if (rest.length > 0) await new Promise((resolve) => void setImmediate(resolve))

@@ -6,18 +6,19 @@ type Reply = Extract<Frame, { type: 'WELCOME' | 'RES' | 'OPS' | 'END' | 'EVT' }>
 type Body<F extends Frame = Reply> = F extends Frame ? Omit<F, 'seq'> : never
 
 /**
- * The least controller that keeps the protocol's rules: one motion for an operation id, one answer for a sequence
- * number, its own frames repeated until acknowledged. It outlives connections, as a board outlives the hub's service.
+ * The smallest controller that follows the protocol: one motion per operation id, one answer per sequence
+ * number, own frames repeated until acknowledged. It survives connections, as a board survives the hub's
+ * service.
  */
 export class ScriptedController {
-  /** Operation ids, one for each motion. The witness. */
+  /** The operation id of each motion, independent of the hub's reports. */
   readonly motions: string[] = []
   readonly hosts: string[] = []
   readonly naks: FrameBody<'NAK'>[] = []
   boot = 'b0000001'
   memory = 'aaaaaaaa'
   motionMs = 100
-  /** Says nothing and hears nothing. */
+  /** Neither sends nor receives. */
   mute = false
   /** Refuses commands for this reason. */
   refuse: FrameBody<'NAK'>['why'] | undefined
@@ -71,13 +72,13 @@ export class ScriptedController {
     this.#unacknowledged = new Map()
   }
 
-  /** Says that it started, as SPEC §5 has it. */
+  /** Reports that it started, as in SPEC §5. */
   announce(): void {
     const fields = { proto: 2, fw: 'test-1', boot: this.boot, mem: this.memory, count: this.#results.size }
     this.#write({ type: 'WELCOME', host: '00000000', ...fields })
   }
 
-  /** Sends a line of which only the checksum is ours. */
+  /** Sends a line with a valid checksum and any content. */
   say(text: string): void {
     this.#send(`${text}*${crc16(text).toString(16).padStart(4, '0')}`)
   }

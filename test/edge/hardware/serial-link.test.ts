@@ -49,7 +49,7 @@ function bench(fates: () => Fate = () => 'pass') {
 }
 
 describe('a serial link', () => {
-  it('is up after the handshake, and carries a command to its result', () => {
+  it('a serial link connects after the handshake, and carries a command to its result', () => {
     const { runtime, controller, controllers, said, memories, results, open } = bench()
     expect(open(uuidv7(runtime))).toBe(false)
     controllers.start()
@@ -65,7 +65,7 @@ describe('a serial link', () => {
     expect(controller.motions).toEqual([opOfUuid(id)])
   })
 
-  it('carries each command out once, whatever is lost, doubled or damaged on the way (I1)', () => {
+  it('a serial link executes each command once, whatever lines are lost, doubled or damaged (I1)', () => {
     const fate = constantFrom<Fate>('pass', 'pass', 'pass', 'lose', 'double', 'damage')
     assert(
       property(array(fate, { minLength: 20, maxLength: 200 }), nat({ max: 6 }), (fates, commands) => {
@@ -81,7 +81,7 @@ describe('a serial link', () => {
         }
         expect(new Set(controller.motions).size).toBe(controller.motions.length)
         const downs = said.filter((text) => text.includes('down')).length
-        // On one connection nothing is missing; a later one is asked, never told again.
+        // One connection loses nothing; a later connection asks for results, and does not repeat commands.
         if (downs === 0) expect(results.map((result) => result.operationId).sort()).toEqual(sent.toSorted())
         for (const id of sent) controllers.query('bin-1', id)
         runtime.advance(2000)
@@ -94,7 +94,7 @@ describe('a serial link', () => {
     )
   })
 
-  it('hears an event once on a line that doubles everything and loses acknowledgements', () => {
+  it('a serial link reports an event once on a line that doubles everything and loses acknowledgements', () => {
     let count = 0
     const { runtime, controller, controllers, said } = bench(() => (count++ % 3 === 2 ? 'lose' : 'double'))
     controllers.start()
@@ -108,7 +108,7 @@ describe('a serial link', () => {
     expect(said).toContain('{"device":"bin-1","eventId":"b0000001.3","door":"open","occupied":true}')
   })
 
-  it('does not acknowledge a result whose handler threw: it comes again', () => {
+  it('a serial link does not acknowledge a result whose handler threw, so that the result is repeated', () => {
     const { runtime, controllers, events, results, open } = bench()
     controllers.start()
     runtime.advance(10)
@@ -124,7 +124,7 @@ describe('a serial link', () => {
     expect(results.map((result) => result.operationId)).toEqual([id])
   })
 
-  it('reports a refusal, and that nothing moved', () => {
+  it('a serial link reports a refusal as a command without a motion', () => {
     const { runtime, controllers, controller, said, open } = bench()
     controllers.start()
     runtime.advance(10)
@@ -136,7 +136,7 @@ describe('a serial link', () => {
     expect(controller.motions).toEqual([])
   })
 
-  it('notices an open but silent port, and opens a new one until the controller answers', () => {
+  it('a serial link notices an open but silent port, and reopens it until the controller answers', () => {
     const { runtime, controllers, controller, line, said } = bench()
     controllers.start()
     runtime.advance(1000)
@@ -153,7 +153,7 @@ describe('a serial link', () => {
     expect(new Set(controller.hosts).size).toBe(controller.hosts.length)
   })
 
-  it('opens a vanished port for ever, with a pause that is bounded', () => {
+  it('a serial link reopens a vanished port without an attempt limit, with a bounded pause', () => {
     const { runtime, controllers, line, said } = bench()
     line.absent = true
     controllers.start()
@@ -165,7 +165,7 @@ describe('a serial link', () => {
     expect(said).toEqual(['bins up b0000001'])
   })
 
-  it('never repeats a command on a later connection (I2)', () => {
+  it('a serial link never repeats a command on a later connection (I2)', () => {
     const { runtime, controllers, controller, line, open } = bench()
     controllers.start()
     runtime.advance(10)
@@ -180,7 +180,7 @@ describe('a serial link', () => {
     expect(controller.motions).toEqual([])
   })
 
-  it('begins anew with a controller that restarted unnoticed', () => {
+  it('a serial link starts a new session with a controller that restarted unnoticed', () => {
     const { runtime, controllers, controller, said, open } = bench()
     controllers.start()
     runtime.advance(10)
@@ -196,7 +196,7 @@ describe('a serial link', () => {
     expect(controller.motions).toEqual([])
   })
 
-  it('begins anew when a controller says that it started', () => {
+  it('a serial link starts a new session when a controller reports its start', () => {
     const { runtime, controllers, controller, said } = bench()
     controllers.start()
     runtime.advance(10)
@@ -206,7 +206,7 @@ describe('a serial link', () => {
     expect(said).toEqual(['bins up b0000001', 'bins down: the controller restarted', 'bins up b0000002'])
   })
 
-  it('takes nothing for its own that an earlier session left on the line', () => {
+  it('a serial link ignores frames of an earlier session', () => {
     const { runtime, controllers, controller, said, memories, results } = bench()
     controller.mute = true
     controllers.start()
@@ -223,7 +223,7 @@ describe('a serial link', () => {
     expect(results).toEqual([])
   })
 
-  it('answers a whole frame that it cannot read, so that it does not come for ever', () => {
+  it('a serial link refuses an unreadable whole frame, so that it is not repeated for ever', () => {
     const { runtime, controllers, controller } = bench()
     controllers.start()
     runtime.advance(10)
@@ -236,7 +236,7 @@ describe('a serial link', () => {
     ])
   })
 
-  it('lists the memory whole and in order on a line that loses every third line', () => {
+  it('a serial link lists the whole memory in order on a line that loses every third line', () => {
     let count = 0
     const { runtime, controllers, said, open } = bench(() => (count++ % 3 === 1 ? 'lose' : 'pass'))
     controllers.start()
@@ -255,7 +255,7 @@ describe('a serial link', () => {
     expect(new Set(listings[0]!.split(' ').slice(2))).toEqual(new Set(ids.slice(-10)))
   })
 
-  it('refuses an actuation that no controller could read', () => {
+  it('a serial link refuses an actuation that no controller could parse', () => {
     const { runtime, controllers } = bench()
     controllers.start()
     runtime.advance(10)
@@ -269,7 +269,7 @@ describe('a serial link', () => {
     expect(() => controllers.perform({ ...request, maxMs: 1e9 })).toThrow(RangeError)
   })
 
-  it('is quiet after it was stopped', () => {
+  it('a serial link sends nothing after its stop', () => {
     const { runtime, controllers, line, said } = bench()
     controllers.start()
     runtime.advance(10)

@@ -14,7 +14,7 @@ import { ScriptedController } from './scripted-controller.ts'
 const closers: (() => void)[] = []
 afterEach(() => closers.splice(0).forEach((close) => close()))
 
-/** Collects what happens, and lets a test wait for it. */
+/** Collects events, and lets a test wait for them. */
 function witness<T>() {
   const seen: T[] = []
   let wake = (): void => {}
@@ -60,7 +60,7 @@ function open(path: string): { port: LinePort; said: ReturnType<typeof witness<S
 const lines = (said: Said[]): string[] => said.flatMap((item) => (item.kind === 'line' ? [item.line] : []))
 
 describe('a serialport line', () => {
-  it('carries whole lines both ways on a real pseudo-terminal', async () => {
+  it('a serialport line carries whole lines both ways on a real pseudo-terminal', async () => {
     const pty = terminal()
     const arrived = witness<string>()
     pty.listen((text) => arrived.note(text))
@@ -75,7 +75,7 @@ describe('a serialport line', () => {
     expect(lines(said.seen)).toEqual(['one', 'two', 'three'])
   })
 
-  it('has the rest of what the line has no room for written when it has', async () => {
+  it('a serialport line sends the rest of a write when the line has room again', async () => {
     const pty = terminal()
     const { port, said } = open(pty.path)
     await said.until((items) => items.length > 0)
@@ -87,7 +87,7 @@ describe('a serialport line', () => {
     expect(arrived.seen.join('')).toBe(`${sent.join('\n')}\n`)
   })
 
-  it('writes nothing to a port that is not open yet, or not any more', async () => {
+  it('a serialport line writes nothing before its port is open, and after it closed', async () => {
     const pty = terminal()
     const { port, said } = open(pty.path)
     expect(port.write('too early')).toBe(false)
@@ -96,7 +96,7 @@ describe('a serialport line', () => {
     expect(port.write('too late')).toBe(false)
   })
 
-  it('says why a port cannot be opened', async () => {
+  it('a serialport line reports why a port cannot be opened', async () => {
     const { said } = open('/dev/no-such-port')
     await said.until((items) => items.length > 0)
     expect(said.seen[0]).toMatchObject({
@@ -105,7 +105,7 @@ describe('a serialport line', () => {
     })
   })
 
-  it('notices a port that vanishes before anything is written to it', async () => {
+  it('a serialport line notices a port that vanishes before a write', async () => {
     const pty = terminal()
     const { port, said } = open(pty.path)
     await said.until((items) => items.length > 0)
@@ -115,11 +115,11 @@ describe('a serialport line', () => {
     expect(said.seen.filter((item) => item.kind === 'close')).toHaveLength(1)
   })
 
-  it('closes a port that was closed while it opened', async () => {
+  it('a serialport line closes a port that was closed during its opening', async () => {
     const pty = terminal()
     const first = open(pty.path)
     first.port.close()
-    // The lock is the first one's until it is closed.
+    // The first port holds the lock until it is closed.
     const reopened = async (): Promise<void> => {
       const { said } = open(pty.path)
       await said.until((items) => items.length > 0)
@@ -129,7 +129,7 @@ describe('a serialport line', () => {
     expect(first.said.seen).toEqual([])
   })
 
-  it('drops 8 MiB without a line feed in linear time, and reads the next line', async () => {
+  it('a serialport line drops 8 MiB without a line feed in linear time, and reads the next line', async () => {
     const pty = terminal()
     const { said } = open(pty.path)
     await said.until((items) => items.length > 0)
@@ -143,8 +143,8 @@ describe('a serialport line', () => {
   })
 })
 
-describe('the controllers over real ports', () => {
-  it('come back on a new port when theirs vanished, and tell what became of an operation', async () => {
+describe('controllers over real ports', () => {
+  it('controllers reconnect on a new port after the loss of theirs, and report the result of an operation', async () => {
     const runtime = systemRuntime()
     const controller = new ScriptedController(runtime.clock)
     controller.motionMs = 20
@@ -176,7 +176,7 @@ describe('the controllers over real ports', () => {
     const controllers = createControllers(
       {
         hardware,
-        // As udev's links do: the same name, another device.
+        // The same name for another device, like a link of udev.
         openPort: (options, handlers) => openSerialPort({ ...options, path: pty.path }, handlers),
         runtime,
         log: silentLog,

@@ -3,7 +3,7 @@ import { Steady } from '../../../edge/hardware/steady.ts'
 
 const rules = { sensorHoldMs: 2000, sensorUnsettledMs: 5000, maxSensorHoldMs: 60_000 }
 
-/** What is reported over time, each change with its instant, of a sensor that reads `values` every `everyMs`. */
+/** The changes reported over time, with their instants, for a sensor with `values`, read every `everyMs`. */
 function reported(values: readonly boolean[], everyMs: number, quietMs = 120_000): [number, unknown][] {
   const steady = new Steady<boolean>(rules)
   const changes: [number, unknown][] = []
@@ -16,11 +16,11 @@ function reported(values: readonly boolean[], everyMs: number, quietMs = 120_000
 }
 const flips = (count: number): boolean[] => Array.from({ length: count }, (_, index) => index % 2 === 1)
 
-test('the first value counts at once', () => {
+test('the first value of a sensor counts at once', () => {
   expect(reported([true], 1000)).toEqual([[0, true]])
 })
 
-test('a change counts when it has held, and a flicker never', () => {
+test('a change of a sensor counts when it has lasted, and a flicker never counts', () => {
   expect(reported([false, true], 1000)).toEqual([
     [0, false],
     [3000, true],
@@ -28,27 +28,30 @@ test('a change counts when it has held, and a flicker never', () => {
   expect(reported([false, true, false], 1000)).toEqual([[0, false]])
 })
 
-test('a change by a motion counts at once', () => {
+test('a sensor change by a motion counts at once', () => {
   const steady = new Steady<string>(rules)
   steady.note('closed', 0)
   steady.note('open', 10_000, true)
   expect(steady.value(10_000)).toBe('open')
 })
 
-test.each([30, 250, 1000, 1900])('40 changes, one each %i ms, are reported as unsettled, once', (everyMs) => {
-  const changes = reported(flips(Math.max(41, 10_000 / everyMs)), everyMs)
-  expect(changes.filter(([, value]) => value === 'unsettled')).toHaveLength(1)
-  expect(changes.length).toBeLessThanOrEqual(3)
-})
+test.each([30, 250, 1000, 1900])(
+  '40 sensor changes every %i ms are reported once as unsettled',
+  (everyMs) => {
+    const changes = reported(flips(Math.max(41, 10_000 / everyMs)), everyMs)
+    expect(changes.filter(([, value]) => value === 'unsettled')).toHaveLength(1)
+    expect(changes.length).toBeLessThanOrEqual(3)
+  },
+)
 
 test.each([2500, 4000, 6000])(
-  'a sensor that comes and goes each %i ms must hold for longer each time',
+  'a sensor that changes every %i ms must be stable for longer each time',
   (everyMs) => {
     expect(reported(flips(400), everyMs).length).toBeLessThan(24)
   },
 )
 
-test('`waitMs` names the next instant at which time alone changes the value', () => {
+test('`waitMs` is the next instant when time alone changes the value', () => {
   const steady = new Steady<boolean>(rules)
   steady.note(false, 0)
   expect(steady.waitMs(0)).toBeUndefined()

@@ -46,7 +46,7 @@ async function front(probe: () => boolean, port = 0, failingLoads = 0) {
 }
 
 describe("the local API's front", () => {
-  it('tells supervisors that the hub makes progress, without loading the rest', async () => {
+  it('the local API reports progress to supervisors before its handlers are loaded', async () => {
     const { get, loads } = await front(() => true)
     expect(await get('/health')).toEqual({
       status: 200,
@@ -58,7 +58,7 @@ describe("the local API's front", () => {
     expect(loads()).toBe(1)
   })
 
-  it('loads the rest again with the next call where it could not be loaded', async () => {
+  it('a failed load of the handlers is repeated with the next call', async () => {
     const { get, loads } = await front(() => true, 0, 1)
     expect(await get('/api/state')).toMatchObject({
       status: 500,
@@ -68,7 +68,7 @@ describe("the local API's front", () => {
     expect(loads()).toBe(2)
   })
 
-  it('answers 503 to supervisors while a probe fails', async () => {
+  it('supervisors get 503 while a probe fails', async () => {
     const { get } = await front(() => {
       throw new Error('disk I/O error')
     })
@@ -78,15 +78,15 @@ describe("the local API's front", () => {
     })
   })
 
-  it('names the setting where its port is in use', async () => {
+  it('a port in use is reported with its setting', async () => {
     const { url } = await front(() => true)
     const port = Number(new URL(url).port)
     await expect(front(() => true, port)).rejects.toThrow(`port ${port} of 127.0.0.1 is in use: set PORT`)
   })
 })
 
-describe('the kept token', () => {
-  it('is made once, for its owner alone; an empty file is none, and a short text is refused', () => {
+describe('the hub’s token', () => {
+  it('the token is created once, readable only by its owner; an empty file is replaced, and a short text is refused', () => {
     const folder = mkdtempSync(join(tmpdir(), 'larder-token-'))
     try {
       const path = join(folder, 'hub.token')
@@ -97,7 +97,7 @@ describe('the kept token', () => {
       expect(keptToken(path, fakeRuntime(8).random, say)).toBe(token)
       expect(statSync(path).mode & 0o777).toBe(0o600)
       expect(said).toEqual([])
-      // As a power cut may leave it.
+      // A power cut may leave such a file.
       writeFileSync(path, '\n')
       const other = keptToken(path, fakeRuntime(9).random, say)
       expect(said).toEqual([expect.stringContaining('hub.token was empty')])
@@ -111,7 +111,7 @@ describe('the kept token', () => {
   })
 })
 
-service('openssl')('with a certificate the local API speaks https alone', async () => {
+service('openssl')('the local API with a certificate accepts only https', async () => {
   const certificate = makeCertificate()
   const { cert, key } = certificate
   try {
@@ -132,39 +132,42 @@ service('openssl')('with a certificate the local API speaks https alone', async 
   }
 })
 
-service('openssl')('over TLS too strangers end nobody whose request is under way', async () => {
-  const certificate = makeCertificate()
-  const { cert, key } = certificate
-  let finish = (): void => {}
-  const answer = (
-    _request: unknown,
-    response: { write(text: string): unknown; end(text: string): unknown },
-  ) => {
-    response.write('begun, ')
-    finish = () => void response.end('done')
-  }
-  const few = { ...bounds, maxConnections: 3 }
-  const listener = await listen({ host: '127.0.0.1', port: 0, bounds: few, runtime, cert, key }, answer)
-  listeners.push(listener)
-  const strangers: Socket[] = []
-  try {
-    const [response] = (await once(get(listener.url, { ca: cert }), 'response')) as [
-      AsyncIterable<Buffer> & NodeJS.EventEmitter,
-    ]
-    for (let count = 0; count < 5; count++) {
-      const stranger = connect(Number(new URL(listener.url).port), '127.0.0.1')
-      stranger.on('error', () => {})
-      strangers.push(stranger)
-      await once(stranger.resume(), 'connect')
+service('openssl')(
+  'over TLS unauthenticated callers end no connection with a request in progress',
+  async () => {
+    const certificate = makeCertificate()
+    const { cert, key } = certificate
+    let finish = (): void => {}
+    const answer = (
+      _request: unknown,
+      response: { write(text: string): unknown; end(text: string): unknown },
+    ) => {
+      response.write('begun, ')
+      finish = () => void response.end('done')
     }
-    // The first of them has to make room for the last.
-    await expect.poll(() => strangers[0]!.closed).toBe(true)
-    finish()
-    let text = ''
-    for await (const chunk of response) text += String(chunk)
-    expect(text).toBe('begun, done')
-  } finally {
-    for (const stranger of strangers) stranger.destroy()
-    certificate.remove()
-  }
-})
+    const few = { ...bounds, maxConnections: 3 }
+    const listener = await listen({ host: '127.0.0.1', port: 0, bounds: few, runtime, cert, key }, answer)
+    listeners.push(listener)
+    const strangers: Socket[] = []
+    try {
+      const [response] = (await once(get(listener.url, { ca: cert }), 'response')) as [
+        AsyncIterable<Buffer> & NodeJS.EventEmitter,
+      ]
+      for (let count = 0; count < 5; count++) {
+        const stranger = connect(Number(new URL(listener.url).port), '127.0.0.1')
+        stranger.on('error', () => {})
+        strangers.push(stranger)
+        await once(stranger.resume(), 'connect')
+      }
+      // The first connection must make room for the last one.
+      await expect.poll(() => strangers[0]!.closed).toBe(true)
+      finish()
+      let text = ''
+      for await (const chunk of response) text += String(chunk)
+      expect(text).toBe('begun, done')
+    } finally {
+      for (const stranger of strangers) stranger.destroy()
+      certificate.remove()
+    }
+  },
+)

@@ -9,13 +9,13 @@ const stock = [
   { location: { ...location, row: 4 }, name: null },
 ] as unknown as LocalState['stock']
 
-test('the page names the product of a row, and leaves other subjects as they are', () => {
+test('the page names the product of a row, and shows other subjects unchanged', () => {
   expect(nameOf({ stock }, 'row 1/2/3')).toBe('row 1/2/3 (Cola)')
   for (const subject of ['row 1/2/4', 'row 1/2/5', 'bin 3', 'hub'])
     expect(nameOf({ stock }, subject)).toBe(subject)
 })
 
-test('a row that is blocked by an operation of unknown outcome has one card, the one that asks about it', () => {
+test('a row blocked by an operation with unknown outcome has one card, which asks for the outcome', () => {
   const unknown_operations = [{ location }, { location: null }] as unknown as LocalState['unknown_operations']
   const asked = (code: string, subject: string) => isAsked({ unknown_operations }, { code, subject })
   expect(asked('row_blocked', 'row 1/2/3')).toBe(true)
@@ -23,7 +23,7 @@ test('a row that is blocked by an operation of unknown outcome has one card, the
   expect(asked('bin_fault', 'row 1/2/3')).toBe(false)
 })
 
-test('page and API have the same text for each alarm that a hub reports', () => {
+test('the page and the API have the same text for each alarm of a hub', () => {
   for (const code of hubAlarmCodes) {
     const { title, remedy } = textAtHub(code, 'row 1/2/3 (Cola)', 'jam')
     expect(title).toMatch(/^Row 1\/2\/3 \(Cola\) .* \(jam\)\.$/)
@@ -33,7 +33,7 @@ test('page and API have the same text for each alarm that a hub reports', () => 
   expect(textAtHub('bin_fault', 'hub', '').title).toBe('The hub has failed to move.')
 })
 
-test('a code that is not known yet is shown as it is', () => {
+test('an unknown alarm code is shown unchanged', () => {
   expect(textAtHub('odd_thing', 'bin 3', '')).toEqual({
     title: 'Bin 3 odd thing',
     remedy: 'Read the log of the hub.',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bench, location, OPERATION, result, TOKEN } from '../support/local-api-bench.ts'
 
 describe('the local API', () => {
-  it('tells its state without the cloud', async () => {
+  it('the local API returns the hub’s state without the cloud', async () => {
     const { status, json } = await bench().send('GET', '/api/state')
     expect(status).toBe(200)
     expect(json).toMatchObject({
@@ -16,14 +16,14 @@ describe('the local API', () => {
     })
   })
 
-  it('leaves one line of who guesses at its token', async () => {
+  it('the log has one line about a caller that guesses tokens', async () => {
     const { send, app, logged } = bench()
     for (let guess = 0; guess < 500; guess += 1) await send('GET', '/api/state', undefined, `guess-${guess}`)
     await app.request('/api/state')
     expect(logged).toEqual([{ refused: 'local_token', caller: '192.0.2.9', path: '/api/state', count: 1 }])
   })
 
-  it('answers 401 to a missing, wrong or shortened token, on every path of /api', async () => {
+  it('a missing, wrong or shortened token is 401 on every path of /api', async () => {
     const { app, send, asked } = bench()
     for (const [method, path] of [
       ['GET', '/api/state'],
@@ -42,7 +42,7 @@ describe('the local API', () => {
     expect(asked).toEqual([])
   })
 
-  it('is not called by a name that is not its own, with its token or without', async () => {
+  it('a request under a foreign host name is refused, with or without the token', async () => {
     const { app } = bench()
     const ask = async (host: string) =>
       (await app.request('/', { headers: { host, authorization: `Bearer ${TOKEN}` } })).status
@@ -53,7 +53,7 @@ describe('the local API', () => {
     ]).toEqual([403, 200, 200])
   })
 
-  it('moves a bin and says how it went', async () => {
+  it('the local API moves a bin and returns the result', async () => {
     const { send, asked } = bench()
     expect(await send('POST', '/api/bins/2/raise')).toEqual({
       status: 200,
@@ -71,7 +71,7 @@ describe('the local API', () => {
     }
   })
 
-  it('does not wait for ever for a motion', async () => {
+  it('the local API waits for a motion only for a limited time', async () => {
     const { send, runtime } = bench({ operate: () => {} })
     const answer = send('POST', '/api/bins/1/lower')
     await new Promise((resolve) => void setImmediate(resolve))
@@ -79,7 +79,7 @@ describe('the local API', () => {
     expect(await answer).toMatchObject({ status: 504, json: { error: { code: 'timeout' } } })
   })
 
-  it('waits for every motion of a door that opens and closes again and again', async () => {
+  it('the local API waits for all motions of a door that opens and closes repeatedly', async () => {
     let finish = (): void => {}
     const { send, runtime } = bench({
       operate: (_body, reply) => {
@@ -93,7 +93,7 @@ describe('the local API', () => {
     expect(await answer).toMatchObject({ status: 200, json: { cycles_completed: 3 } })
   })
 
-  it('has the cloud tell everything again, or gives a letter up', async () => {
+  it('the local API can request a snapshot of the cloud, or drop a dead letter', async () => {
     const { send, asked } = bench()
     const ok = { status: 200, json: { ok: true } }
     expect(await send('POST', '/api/dead-letters/replay')).toEqual(ok)
@@ -101,7 +101,7 @@ describe('the local API', () => {
     expect(asked).toEqual([['replayDeadLetters'], ['dropDeadLetter', 7]])
   })
 
-  it('settles, counts, restocks, unlocks and takes boards over', async () => {
+  it('the local API resolves operations, counts, restocks, unlocks and takes over boards', async () => {
     const { send, asked, logged } = bench()
     const ok = { status: 200, json: { ok: true } }
     expect(await send('POST', `/api/operations/${OPERATION}/settle`, { happened: true })).toEqual(ok)
@@ -127,7 +127,7 @@ describe('the local API', () => {
     ])
   })
 
-  it('says why the hub will not', async () => {
+  it('the local API returns the hub’s reason for a refusal', async () => {
     for (const [reason, status, code] of [
       ['not_found', 404, 'not_found'],
       ['not_unknown', 409, 'not_unknown'],
@@ -156,7 +156,7 @@ describe('the local API', () => {
     ['/api/dead-letters/replay', { all: true }, 422],
     ['/api/stock/count', ' '.repeat(20_000), 413],
     ['/api/bins/1/fly', {}, 404],
-  ])('refuses %s with %j', async (path, body, status) => {
+  ])('the request %s with %j is refused', async (path, body, status) => {
     const { send, asked } = bench()
     const answer = await send('POST', path, body)
     expect(answer.status).toBe(status)
@@ -164,7 +164,7 @@ describe('the local API', () => {
     expect(asked).toEqual([])
   })
 
-  it('hides from strangers what went wrong inside', async () => {
+  it('the answer to an internal error hides its cause', async () => {
     const { send } = bench({
       orders: () => {
         throw new Error('a secret of the journal')
@@ -175,7 +175,7 @@ describe('the local API', () => {
     expect(JSON.stringify(json)).not.toContain('secret')
   })
 
-  it('serves the page without a token, with a policy under which only its own files run', async () => {
+  it('the page is served without a token, with a policy that allows only its own files', async () => {
     const { app } = bench()
     const response = await app.request('/')
     expect(await response.text()).toBe('<b>page</b>')
@@ -185,7 +185,7 @@ describe('the local API', () => {
     expect(response.headers.get('x-content-type-options')).toBe('nosniff')
   })
 
-  it('cycles, reconnects, locks, holds, releases and restarts', async () => {
+  it('the local API cycles bins, reconnects controllers, and locks, holds, releases and restarts', async () => {
     const { send, asked } = bench()
     for (const [path, body] of [
       ['/api/bins/1/cycle', { cycles: 2 }],
@@ -208,7 +208,7 @@ describe('the local API', () => {
     ])
   })
 
-  it('takes an acceptance through its steps, and says in words what the hub will not take', async () => {
+  it('the local API takes an acceptance through its steps, and explains each refusal', async () => {
     const { send, asked } = bench()
     expect(await send('GET', '/api/acceptance')).toEqual({
       status: 200,
@@ -249,7 +249,7 @@ describe('the local API', () => {
     expect(await send('GET', '/api/acceptance/1')).toMatchObject({ status: 422 })
   })
 
-  it('tells a page that looks on what has changed, and nothing while nothing changes', async () => {
+  it('an open page receives changes, and nothing while nothing changes', async () => {
     let held = false
     const { app, runtime } = bench({ held: () => ({ orders: held, bins: [] }) })
     const headers = { authorization: `Bearer ${TOKEN}` }

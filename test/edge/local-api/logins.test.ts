@@ -16,7 +16,7 @@ const TOKEN = 'the-shared-token-of-this-hub'
 const HOUR = 3_600_000
 const SECURE = 'https://hub1.local'
 
-/** The logins of a hub on a virtual clock, and the browsers and programs that use them. */
+/** The logins of a hub on a virtual clock, with browsers and programs. */
 function logins(changes: Partial<LoginOptions> = {}) {
   const runtime = virtualRuntime()
   const logged: object[] = []
@@ -55,7 +55,7 @@ function logins(changes: Partial<LoginOptions> = {}) {
   }
 }
 
-test('a logout ends the session at the hub: its cookie is refused, and other sessions go on', async () => {
+test('a logout ends the session at the hub: its cookie is refused, and other sessions continue', async () => {
   const { login, logout, who, cookieOf } = logins()
   const [first, second] = [cookieOf(await login()), cookieOf(await login())]
   expect(first).not.toBe(second)
@@ -89,7 +89,7 @@ test('the page of another site can neither log in nor use the cookie', async () 
   expect(await who({ cookie: `${cookie}x` })).toBe(401)
 })
 
-test('with TLS the cookie has the prefix __Host-, and a cookie without it is not accepted', async () => {
+test('the cookie over TLS has the prefix __Host-, and a cookie without it is refused', async () => {
   const { login, who, cookieOf } = logins()
   const answer = await login(TOKEN, {}, SECURE)
   expect(answer.headers.get('set-cookie')).toMatch(/^__Host-larder_hub=[\w-]{43}; Path=\/; .*; Secure$/)
@@ -98,7 +98,7 @@ test('with TLS the cookie has the prefix __Host-, and a cookie without it is not
   expect(await who({ cookie: cookie.replace('__Host-', '') }, SECURE)).toBe(401)
 })
 
-test('the log names who logged in: the typed name, the owner of the token, or the shared token', async () => {
+test('the log names the person who logged in: the typed name, the token’s owner, or the shared token', async () => {
   const { login, who, logged, cookieOf } = logins()
   const cookie = cookieOf(await login(TOKEN, { name: ' Ada ' }))
   expect(await who({ cookie })).toBe('Ada')
@@ -128,7 +128,7 @@ test('after twenty wrong tokens a network waits, up to a minute, and other netwo
   expect((await login()).status).toBe(200)
 })
 
-test('an IPv6 network shares its delay, and a session goes on during a delay', async () => {
+test('an IPv6 network shares its delay, and open sessions continue during a delay', async () => {
   const { login, who, from, cookieOf } = logins()
   from('2001:db8::1')
   const cookie = cookieOf(await login())
@@ -168,7 +168,7 @@ function folderOfPeople() {
   return { store, runtime, run, add }
 }
 
-test('a person has a token of their own, which ends with its time or its removal, and so do the sessions', async () => {
+test('a person’s token ends with its expiry or its removal, and so do the person’s sessions', async () => {
   const { store, run, add } = folderOfPeople()
   const runtime = virtualRuntime()
   const people = peopleIn(`${store}.people`, runtime.clock, silentLog)
@@ -194,7 +194,7 @@ test('a person has a token of their own, which ends with its time or its removal
   expect([await who({ cookie: late }), (await login(bob)).status]).toEqual([401, 401])
 })
 
-test('the command lists people without their tokens, and refuses what it does not know', () => {
+test('the command for people lists people without their tokens, and refuses unknown names and options', () => {
   const { run, add, store } = folderOfPeople()
   const token = add('Ada Lovelace', '--days', '7')
   const listed = run('list')
@@ -226,7 +226,7 @@ test('the command for people refuses an empty option and an option that is given
   }
 })
 
-test('sessions outlive a restart of the service, and a damaged file ends them', async () => {
+test('sessions survive a restart of the service, and a damaged file ends them', async () => {
   const { store } = folderOfPeople()
   const file = sessionFile(`${store}.sessions`, silentLog)
   const runtime = virtualRuntime()

@@ -53,7 +53,7 @@ function hub(changes: {
 const inBin = (number: number, order: number, changes: Partial<Bin> = {}): Bin =>
   bin(number, { occupied: true, order_id: `o${order}`, ...changes })
 
-test('a hub all of whose bins wait for a person says so in the words of the cloud’s alarm', () => {
+test('a hub whose bins all wait for a person reports it with the text of the cloud’s alarm', () => {
   const bins = [
     inBin(1, 7),
     bin(2, { occupied: true }),
@@ -68,7 +68,7 @@ test('a hub all of whose bins wait for a person says so in the words of the clou
 
 test.each([
   { name: 'a free bin', state: hub({ bins: [inBin(1, 7), bin(2)], orders: [order(7, 'ready')] }) },
-  { name: 'an order in hand', state: hub({ bins: [inBin(1, 7)], orders: [order(7, 'preparing')] }) },
+  { name: 'an order in progress', state: hub({ bins: [inBin(1, 7)], orders: [order(7, 'preparing')] }) },
   {
     name: 'a customer at the bin',
     state: hub({ bins: [inBin(1, 7, { door: 'open' })], orders: [order(7, 'collecting')] }),

@@ -9,7 +9,7 @@ const entry = (id: string, row: number, units: number, what: PendingCount['what'
   units,
 })
 
-/** A page whose network a test switches. */
+/** A page with a network that the test switches. */
 function page(stored: readonly PendingCount[] = []) {
   let now = 1_000_000
   const world = {
@@ -34,13 +34,13 @@ function page(stored: readonly PendingCount[] = []) {
   return { counts, world }
 }
 
-test('a count that the hub confirms is forgotten', async () => {
+test('a confirmed count is deleted', async () => {
   const { counts, world } = page()
   await counts.enter(entry('a', 1, 7))
   expect([world.sent, world.shown]).toEqual([['a 0'], []])
 })
 
-test('counts without network wait in their order, and are sent with their age', async () => {
+test('counts without network wait in order, and are sent with their age', async () => {
   const { counts, world } = page()
   world.isThere = false
   await counts.enter(entry('a', 1, 7))
@@ -56,7 +56,7 @@ test('counts without network wait in their order, and are sent with their age', 
   expect([world.sent, world.shown]).toEqual([['a 60000', 'b 30000'], []])
 })
 
-test('a later count of a row replaces what waits for it; a restock is added to it', async () => {
+test('a later count of a row replaces its pending count, and a restock is added to it', async () => {
   const { counts, world } = page()
   world.isThere = false
   await counts.enter(entry('a', 1, 7))
@@ -68,7 +68,7 @@ test('a later count of a row replaces what waits for it; a restock is added to i
   expect(world.shown).toEqual([])
 })
 
-test('what the hub refuses stays with the reason, and does not hold up others', async () => {
+test('a count that the hub refuses stays with the reason, and does not delay other counts', async () => {
   const { counts, world } = page()
   world.refused.set('a', 'counted since')
   await counts.enter(entry('a', 1, 7))
@@ -79,7 +79,7 @@ test('what the hub refuses stays with the reason, and does not hold up others', 
   expect([world.sent, world.shown]).toEqual([['b 0', 'c 0'], []])
 })
 
-test('what an earlier load of the page left is sent', async () => {
+test('counts of an earlier load of the page are sent', async () => {
   const { counts, world } = page([{ ...entry('a', 1, 7), at: 940_000, problem: null, isLate: true }])
   await Promise.all([counts.send(), counts.send()])
   expect(world.sent).toEqual(['a 60000'])

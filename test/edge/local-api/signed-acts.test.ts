@@ -3,10 +3,10 @@ import { digestOf } from '../../../edge/local-api/token.ts'
 import { bench, location, OPERATION, TOKEN } from '../support/local-api-bench.ts'
 
 test.each([
-  ['a person with a token of their own', { person: 'Ada', shared_token: false }],
-  ['a person who gives a name with the shared token', { person: 'Ben', shared_token: true }],
-  ['a caller who gives the shared token only', { person: null, shared_token: true }],
-])('every act of %s is signed', async (_, actor) => {
+  ['a person with an own token', { person: 'Ada', shared_token: false }],
+  ['a person with a name and the shared token', { person: 'Ben', shared_token: true }],
+  ['a caller with only the shared token', { person: null, shared_token: true }],
+])('every action of %s is signed', async (_, actor) => {
   const own = 'a-token-of-ada-alone'
   const { app, actors } = bench({}, [
     { name: 'Ada', digest: digestOf(own), created_at: '2026-03-01T00:00:00Z', expires_at: null },

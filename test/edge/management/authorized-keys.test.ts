@@ -10,7 +10,7 @@ import { newKey } from '../../../protocol/management/new-key.ts'
 
 const { generateKeyPairSync: generate } = ssh2.utils
 const rsa = (bits: number) => generate('rsa', { bits })
-/** Not the library's: of its keys of this type some cannot be read again. */
+/** The library is not used: some of its keys of this type cannot be read back. */
 function ed25519() {
   const { privateKey, publicKey } = newKey('')
   return { private: privateKey, public: publicKey.split(' ').slice(0, 2).join(' ') }
@@ -27,7 +27,7 @@ const privateOf = (text: string): ParsedKey => {
 }
 
 describe('the file of authorized keys', () => {
-  test('keys of the taken types are read, with their comments; blank lines and comments count for nothing', () => {
+  test('keys of accepted types are read with their comments, and blank lines and comments are ignored', () => {
     const text = [
       '# people',
       '',
@@ -46,22 +46,26 @@ describe('the file of authorized keys', () => {
     { what: 'options', line: `command="id" ${pairs.ed25519.public}`, why: /with options/ },
     { what: 'a restriction', line: `restrict ${pairs.ed25519.public}`, why: /with options/ },
     { what: 'a DSA key', line: `ssh-dss ${pairs.ed25519.public.split(' ')[1]}`, why: /not a key of a type/ },
-    { what: 'another type than it says', line: `ssh-rsa ${pairs.ed25519.public.split(' ')[1]}`, why: /./ },
+    {
+      what: 'a type that differs from the key',
+      line: `ssh-rsa ${pairs.ed25519.public.split(' ')[1]}`,
+      why: /./,
+    },
     { what: 'no key', line: 'ssh-ed25519 AAAA', why: /./ },
-    { what: 'a type alone', line: 'ssh-ed25519', why: /./ },
+    { what: 'a type without a key', line: 'ssh-ed25519', why: /./ },
     {
       what: 'a certificate',
       line: `ssh-ed25519-cert-v01@openssh.com ${pairs.ed25519.public.split(' ')[1]}`,
       why: /not a key of a type/,
     },
-  ])('$what lets nobody in, and is named by its line', ({ line, why }) => {
+  ])('the entry with $what authorizes no key, and is reported by its line', ({ line, why }) => {
     const { keys, problems } = parseAuthorizedKeys(`# one\n${line}\n`)
     expect(keys).toEqual([])
     expect(problems).toEqual([expect.stringMatching(/^line 2: /)])
     expect(problems[0]).toMatch(why)
   })
 
-  test('a private key in it lets nobody in', () => {
+  test('a private key in the file authorizes no key', () => {
     const { keys, problems } = parseAuthorizedKeys(pairs.ed25519.private)
     expect(keys).toEqual([])
     expect(problems.length).toBeGreaterThan(0)
@@ -85,7 +89,7 @@ describe('an attempt to log in', () => {
     ['ecdsa', undefined],
     ['rsa', 'sha256'],
     ['rsa', 'sha512'],
-  ] as const)('%s (%s) with a good signature is let in', (name, hash) => {
+  ] as const)('a valid signature by %s (%s) is accepted', (name, hash) => {
     const own = privateOf(pairs[name].private)
     expect(authorize(keys, attemptOf(own, hash))?.key.type).toBe(own.type)
   })
@@ -104,7 +108,7 @@ describe('an attempt to log in', () => {
     expect(authorize([], attemptOf(privateOf(pairs.ed25519.private)))).toBeUndefined()
   })
 
-  test('a known key with a signature that is not its own, or over something else, is refused', () => {
+  test('an authorized key with another key’s signature, or a signature over other data, is refused', () => {
     const own = privateOf(pairs.ed25519.private)
     const good = attemptOf(own)
     const stranger = privateOf(ed25519().private)
@@ -116,12 +120,12 @@ describe('an attempt to log in', () => {
     expect(authorize(keys, { ...good, key: { ...good.key, algo: 'ssh-rsa' } })).toBeUndefined()
   })
 
-  test('a question whether a key would do is answered yes for known ones', () => {
+  test('the query for an acceptable key is answered with yes for authorized keys', () => {
     const { key } = attemptOf(privateOf(pairs.ecdsa.private))
     expect(authorize(keys, { key })?.key.type).toBe('ecdsa-sha2-nistp256')
   })
 
-  test('a key of the same words in another form is another key', () => {
+  test('another encoding of a key’s text is another key', () => {
     const { publicKey } = generateKeyPairSync('ed25519')
     const data = publicKey.export({ format: 'der', type: 'spki' })
     expect(authorize(keys, { key: { algo: 'ssh-ed25519', data } })).toBeUndefined()

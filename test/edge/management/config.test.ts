@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const read = (settings: Record<string, string> = {}, ...args: string[]) =>
   readManagementConfig(args, { HARDWARE, AUTHORIZED_KEYS, ...settings })
 
-test('what is not set is as documented: systemd, this machine alone, the host key beside the journal', () => {
+test('the defaults of the management service are the documented ones: systemd, loopback, the host key beside the journal', () => {
   expect(read({ STORE: '/var/lib/larder/hub.sqlite' })).toMatchObject({
     kind: 'config',
     task: 'serve',
@@ -33,7 +33,7 @@ test('what is not set is as documented: systemd, this machine alone, the host ke
   })
 })
 
-test('stopping and starting end before the cloud gives up', () => {
+test('stopping and starting end before the cloud’s time-out', () => {
   const result = read()
   if (result.kind !== 'config') throw new Error(result.kind)
   expect(result.config.STOP_TIMEOUT_MS + result.config.START_TIMEOUT_MS).toBeLessThan(40_000)
@@ -42,11 +42,11 @@ test('stopping and starting end before the cloud gives up', () => {
 test.each([
   ['systemd:hub@1.service', { kind: 'systemd', unit: 'hub@1.service' }],
   ['supervisor:/run/s.sock#edge', { kind: 'supervisor', socket: '/run/s.sock', program: 'edge' }],
-])('SERVICE %s', (SERVICE, manager) => {
+])('the setting SERVICE is parsed: %s', (SERVICE, manager) => {
   expect(read({ SERVICE })).toMatchObject({ config: { manager } })
 })
 
-test('--host-key is another task, with --config or without', () => {
+test('--host-key is a separate task, with or without --config', () => {
   expect(read({}, '--host-key')).toMatchObject({ task: 'print-host-key' })
   const file = join(folder, 'c.json')
   writeFileSync(file, JSON.stringify({ PORT: 9 }))
@@ -64,19 +64,19 @@ test.each([
   [{ HARDWARE: '/nowhere' }, 'HARDWARE'],
   [{ AUTHORIZED_KEYS: '/nowhere' }, 'AUTHORIZED_KEYS'],
   [{ STOP_TIMEOUT_MS: '0' }, 'STOP_TIMEOUT_MS'],
-])('%j is named', (settings, name) => {
+])('the invalid setting %j is reported', (settings, name) => {
   expect(read(settings)).toMatchObject({
     kind: 'problems',
     problems: [expect.stringMatching(new RegExp(`^${name}`)) as string],
   })
 })
 
-test('the host key is printed before there is a file of keys, for which it is given', () => {
+test('the host key is printed without a file of keys, because operators need it first', () => {
   const result = read({ AUTHORIZED_KEYS: join(folder, 'not-there-yet') }, '--host-key')
   expect(result).toMatchObject({ kind: 'config', task: 'print-host-key' })
 })
 
-test('what is no option is named, and --help --all lists every setting', () => {
+test('an unknown option is reported, and --help --all lists every setting', () => {
   expect(read({}, '--shell')).toMatchObject({ kind: 'problems' })
   const help = read({}, '--help', '--all')
   if (help.kind !== 'help') throw new Error(help.kind)

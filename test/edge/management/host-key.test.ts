@@ -11,7 +11,7 @@ let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-host-key-'))))
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('it is made at the first start, for its owner alone, and kept', () => {
+test('the host key is created at the first start, readable only by its owner, and kept', () => {
   const path = join(folder, 'deep', 'host-key')
   const first = keptHostKey(path, never)
   expect(statSync(path).mode & 0o777).toBe(0o600)
@@ -21,7 +21,7 @@ test('it is made at the first start, for its owner alone, and kept', () => {
   expect(readFileSync(path, 'utf8')).toBe(first.privateKey)
 })
 
-test('one that others may read is refused', () => {
+test('a host key that others may read is refused', () => {
   const path = join(folder, 'host-key')
   keptHostKey(path, never)
   chmodSync(path, 0o640)
@@ -31,14 +31,14 @@ test('one that others may read is refused', () => {
 test.each([
   ['no key', 'hello'],
   ['a public key', newKey('x').publicKey],
-])('%s is refused, and left as it is', (_what, text) => {
+])('the host key file with %s is refused and left unchanged', (_what, text) => {
   const path = join(folder, 'host-key')
   writeFileSync(path, text, { mode: 0o600 })
   expect(() => keptHostKey(path, never)).toThrow(/no private key/)
   expect(readFileSync(path, 'utf8')).toBe(text)
 })
 
-test('an empty file is no key: another is made, and somebody hears of it', () => {
+test('an empty file of the host key is replaced by a new key, with a warning', () => {
   const path = join(folder, 'host-key')
   writeFileSync(path, '', { mode: 0o600 })
   const said: string[] = []

@@ -10,12 +10,12 @@ const done = (output: string): ServiceAction => ({ exit_code: 0, duration_ms: 1,
 const failed: ServiceAction = { exit_code: 1, duration_ms: 1, output: 'no' }
 const waits = () => true
 
-/** A hub's service and what happens to it, in order. */
+/** Events at a hub's service, in order. */
 let deeds: string[]
 let disabled: number[]
 let marked: boolean
 let answers: { stop: ServiceAction; start: ServiceAction }
-/** Set, the stop waits for it. */
+/** The stop of the service waits for this promise. */
 let gate: Promise<void> | undefined
 let storeFails: Error | undefined
 let runtime: ReturnType<typeof virtualRuntime>
@@ -73,7 +73,7 @@ function build(): Management {
   })
 }
 
-/** Lets time pass, and what it sets off happen. */
+/** Lets time pass, and the work that it causes run. */
 async function pass(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 500) {
     runtime.clock.advance(500)
@@ -81,8 +81,8 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-describe('a command', () => {
-  test('that changes a bin stops the service, stores, and starts it again', async () => {
+describe('management commands', () => {
+  test('a command that changes a bin stops the service, stores the change, and restarts the service', async () => {
     const answer = await management.execute({ name: 'disable-bin', bin: 2 }, waits)
     expect(deeds).toEqual(['mark', 'stop', 'disable 2', 'start'])
     expect(marked).toBe(false)
@@ -96,7 +96,7 @@ describe('a command', () => {
     })
   })
 
-  test('restart changes nothing, status touches nothing', async () => {
+  test('the command restart changes no configuration, and the command status changes nothing', async () => {
     expect(await management.execute({ name: 'restart' }, waits)).toMatchObject({
       ok: true,
       disabled_bins: [4],
@@ -114,7 +114,7 @@ describe('a command', () => {
     expect(deeds).toEqual([])
   })
 
-  test.each([0, 5, 99])('on bin %i, which the hub has not, touches nothing', async (bin) => {
+  test.each([0, 5, 99])('a command on bin %i, which the hub does not have, changes nothing', async (bin) => {
     expect(await management.execute({ name: 'enable-bin', bin }, waits)).toMatchObject({
       ok: false,
       error_type: 'validation_error',
@@ -123,7 +123,7 @@ describe('a command', () => {
     expect(deeds).toEqual([])
   })
 
-  test('whose service does not stop stores nothing, and the service is started', async () => {
+  test('a command whose service does not stop stores nothing, and the service is started', async () => {
     answers.stop = failed
     const answer = await management.execute({ name: 'disable-bin', bin: 2 }, waits)
     expect(answer).toMatchObject({
@@ -137,7 +137,7 @@ describe('a command', () => {
   })
 
   test.each([new StoreError('the disk is full'), new TypeError('a defect')])(
-    'that cannot be stored (%s) fails, and the service runs again all the same',
+    'a change that cannot be stored (%s) fails, and the service runs again',
     async (error) => {
       storeFails = error
       const answer = await management.execute({ name: 'disable-bin', bin: 2 }, waits)
@@ -149,7 +149,7 @@ describe('a command', () => {
 })
 
 describe('a service that does not start', () => {
-  test('is told, with that the change is stored, and is started again until it runs', async () => {
+  test('a service that does not start is reported with the stored change, and is started again until it runs', async () => {
     answers.start = failed
     const answer = await management.execute({ name: 'disable-bin', bin: 2 }, waits)
     expect(answer).toMatchObject({
@@ -171,12 +171,12 @@ describe('a service that does not start', () => {
     expect(deeds).toEqual([])
   })
 
-  test('after restart alone nothing counts as stored', async () => {
+  test('a failed start after the command restart reports no stored change', async () => {
     answers.start = failed
     expect(await management.execute({ name: 'restart' }, waits)).toMatchObject({ ok: false, stored: false })
   })
 
-  test('is started by the next life of this service, which found the mark', async () => {
+  test('the next life of the management service starts a stopped service, because of its marker file', async () => {
     marked = true
     management = build()
     management.recover()
@@ -186,8 +186,8 @@ describe('a service that does not start', () => {
   })
 })
 
-describe('several commands', () => {
-  test('come one after the other', async () => {
+describe('simultaneous management commands', () => {
+  test('management commands run one after the other', async () => {
     const both = await Promise.all([
       management.execute({ name: 'disable-bin', bin: 1 }, waits),
       management.execute({ name: 'disable-bin', bin: 2 }, waits),
@@ -196,7 +196,7 @@ describe('several commands', () => {
     expect(both.map((answer) => answer.ok)).toEqual([true, true])
   })
 
-  test('that nobody waits for any more are dropped when their turn comes', async () => {
+  test('management commands without a waiting caller are dropped at their turn', async () => {
     let open = (): void => {}
     gate = new Promise((resolve) => (open = resolve))
     let isWaiting = true
@@ -209,7 +209,7 @@ describe('several commands', () => {
     expect(deeds).toEqual(['mark', 'stop', 'start'])
   })
 
-  test('are sent away when too many wait; status is answered meanwhile', async () => {
+  test('management commands are refused if too many wait, and status is still answered', async () => {
     let open = (): void => {}
     gate = new Promise((resolve) => (open = resolve))
     const all = Array.from({ length: 5 }, () => management.execute({ name: 'restart' }, waits))

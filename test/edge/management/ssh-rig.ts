@@ -22,17 +22,17 @@ export const answered: ManagementAnswer = {
   start_result: null,
 }
 
-/** The management service's SSH server, with commands that only note that they were given. */
+/** The management service's SSH server with recorded commands. */
 export interface SshRig {
   port: number
   /** `SHA256:…` */
   hostKey: string
-  /** A private key that is let in. */
+  /** An authorized private key. */
   key: string
   commands: ManagementCommand[]
-  /** What it told its operator. */
+  /** Log lines for the operator. */
   logged: { level: string; message: string; fields: Record<string, unknown> }[]
-  /** The text of the file of authorized keys. */
+  /** Replaces the text of the file of authorized keys. */
   authorize(text: string): void
   close(): void
 }
@@ -40,7 +40,7 @@ export interface SshRig {
 export interface RigOptions {
   limits?: Partial<ManagementLimits>
   execute?: Execute
-  /** Another port than any. */
+  /** A fixed port instead of a random one. */
   port?: number
 }
 
@@ -77,7 +77,7 @@ export async function openRig({ limits, execute, port = 0 }: RigOptions = {}): P
   }
 }
 
-/** A client that is logged in; rejects where it is not let in. */
+/** A client that is logged in; rejects if the login is refused. */
 export function login(rig: SshRig, options: Partial<ssh2.ConnectConfig> = {}): Promise<ssh2.Client> {
   return new Promise((resolve, reject) => {
     const client = new ssh2.Client()
@@ -100,7 +100,7 @@ export interface Ran {
   stderr: string
 }
 
-/** What a channel says until it closes. */
+/** Reads the output of a channel until it closes. */
 export function readChannel(channel: ClientChannel): Promise<Ran> {
   return new Promise((resolve) => {
     const ran: Ran = { code: null, stdout: '', stderr: '' }
@@ -120,7 +120,7 @@ export function exec(client: ssh2.Client, command: string): Promise<Ran> {
   })
 }
 
-/** A raw connection, and when it was closed. */
+/** A raw connection, and the time of its end. */
 export function dial(port: number, from = '127.0.0.1'): { socket: Socket; closed: Promise<void> } {
   const socket = connect({ host: '127.0.0.1', port, localAddress: from })
   socket.on('error', () => {})

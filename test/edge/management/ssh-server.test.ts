@@ -34,7 +34,7 @@ async function enter(rig: SshRig, options?: Partial<ssh2.ConnectConfig>): Promis
   return client
 }
 
-test('a key that is removed ends its open connections, also while a command runs', async () => {
+test('a removed key ends its open connections, also during a command', async () => {
   const rig = await open({ limits: { recheckMs: 50 }, execute: () => new Promise(() => {}) })
   const [idle, busy] = [await enter(rig), await enter(rig)]
   busy.exec('restart', () => {})
@@ -48,7 +48,7 @@ test('a key that is removed ends its open connections, also while a command runs
 
 describe('the commands', () => {
   test.each(['status', 'restart', 'enable-bin 1', 'disable-bin 4'])(
-    '%s is carried out, and answered',
+    'the SSH command %s is executed and answered',
     async (line) => {
       const rig = await open()
       const ran = await exec(await enter(rig), line)
@@ -64,7 +64,7 @@ describe('the commands', () => {
   )
 
   test.each(['id', 'enable-bin 1; id', 'scp -t /tmp', 'sh', 'x'.repeat(20_000), '', '\n'])(
-    'anything else is refused with a word about what there is',
+    'any other SSH command is refused with a list of commands',
     async (line) => {
       const rig = await open()
       const ran = await exec(await enter(rig), line)
@@ -76,7 +76,7 @@ describe('the commands', () => {
     },
   )
 
-  test('what fails says so by its exit code, and a defect says nothing of itself', async () => {
+  test('a failed SSH command has a non-zero exit code, and an internal error reveals no details', async () => {
     const failed = { hub_id: 1, error: 'no', stored: false, stop_result: null, start_result: null }
     const rig = await open({
       execute: (command) => {
@@ -93,7 +93,7 @@ describe('the commands', () => {
     expect(defect.stderr).not.toContain('secret')
   })
 
-  test('a caller who hangs up is known to wait no more', async () => {
+  test('a command is informed when its caller hangs up', async () => {
     let isWaiting: (() => boolean) | undefined
     const rig = await open({
       execute: (_command, waits) => {
@@ -110,8 +110,8 @@ describe('the commands', () => {
   })
 })
 
-describe('nothing else', () => {
-  test('a shell says what there is, and is none', async () => {
+describe('refused SSH features', () => {
+  test('an SSH shell lists the commands and ends', async () => {
     const rig = await open()
     const client = await enter(rig)
     const ran = await new Promise<Ran>((resolve, reject) =>
@@ -125,7 +125,7 @@ describe('nothing else', () => {
     expect(ran.stderr).toContain('There is no shell here')
   })
 
-  test('a terminal is refused', async () => {
+  test('an SSH terminal is refused', async () => {
     const client = await enter(await open())
     const refused = new Promise((_resolve, reject) =>
       client.exec('status', { pty: true }, (error) => reject(error ?? new Error('taken'))),
@@ -149,7 +149,7 @@ describe('nothing else', () => {
     ).rejects.toThrow(/X11/)
   })
 
-  test('sftp and other subsystems are refused', async () => {
+  test('SFTP and other SSH subsystems are refused', async () => {
     const client = await enter(await open())
     await expect(
       new Promise((resolve, reject) => client.sftp((error) => (error ? reject(error) : resolve(undefined)))),
@@ -161,7 +161,7 @@ describe('nothing else', () => {
     ).rejects.toThrow(/subsystem/)
   })
 
-  test('no connection is forwarded, in either direction', async () => {
+  test('no SSH connection is forwarded, in either direction', async () => {
     const rig = await open()
     const client = await enter(rig, { strictVendor: false })
     await expect(
@@ -185,7 +185,7 @@ describe('nothing else', () => {
     ).rejects.toThrow(/Channel open failure/)
   })
 
-  test('one connection has so many sessions and no more', async () => {
+  test('an SSH connection has a maximum number of sessions', async () => {
     const client = await enter(await open({ limits: { sessions: 2 } }))
     expect(await exec(client, 'status')).toMatchObject({ code: 0 })
     expect(await exec(client, 'status')).toMatchObject({ code: 0 })
@@ -193,8 +193,8 @@ describe('nothing else', () => {
   })
 })
 
-describe('the login', () => {
-  test('a key that is not in the file is refused, and one that was taken out of it', async () => {
+describe('the SSH login', () => {
+  test('a key that is not in the file is refused, and so is a removed key', async () => {
     const rig = await open()
     await expect(login(rig, { privateKey: newKey('stranger').privateKey })).rejects.toThrow(/authentication/)
     await enter(rig)
@@ -203,11 +203,11 @@ describe('the login', () => {
     expect(rig.logged.map(({ message }) => message)).toContain('login refused')
   })
 
-  test('another user is refused, with the same key', async () => {
+  test('another SSH user is refused, with the same key', async () => {
     await expect(login(await open(), { username: 'root' })).rejects.toThrow(/authentication/)
   })
 
-  test('passwords and questions are refused', async () => {
+  test('SSH passwords and keyboard-interactive logins are refused', async () => {
     const rig = await open()
     const noKey = { privateKey: undefined as unknown as string }
     await expect(login(rig, { ...noKey, password: 'larder' })).rejects.toThrow(/authentication/)
@@ -216,7 +216,7 @@ describe('the login', () => {
     expect(rig.commands).toEqual([])
   })
 
-  test('after so many refusals the connection ends', async () => {
+  test('an SSH connection ends after too many refused logins', async () => {
     const rig = await open({ limits: { attempts: 3 } })
     let attempts = 0
     const authHandler: ssh2.AuthHandlerMiddleware = (_left, _partial, next) => {
@@ -229,8 +229,8 @@ describe('the login', () => {
   })
 })
 
-describe('callers who take their time', () => {
-  test('one that says nothing, or never logs in, is ended', async () => {
+describe('slow SSH callers', () => {
+  test('an SSH connection without a greeting or a login is closed', async () => {
     const rig = await open({ limits: { loginMs: 200 } })
     const silent = dial(rig.port)
     const slow = dial(rig.port)
@@ -240,7 +240,7 @@ describe('callers who take their time', () => {
     await Promise.all([silent.closed, slow.closed, greeting.closed])
   })
 
-  test('a flood of one address takes the places of that address: an operator logs in from another each time', async () => {
+  test('a flood from one address takes only places of that address: an operator logs in from another one each time', async () => {
     const rig = await open()
     const flood = floodOf(rig.port, '127.0.0.2')
     try {
@@ -258,7 +258,7 @@ describe('callers who take their time', () => {
     )
   })
 
-  test('a flood that comes and goes leaves a place also to its own address', async () => {
+  test('a flood of short connections leaves a place also to its own address', async () => {
     const rig = await open()
     const flood = floodOf(rig.port, '127.0.0.1', 100)
     try {
@@ -276,7 +276,7 @@ describe('callers who take their time', () => {
     }
   })
 
-  test('no more callers than the limit are let in', async () => {
+  test('the number of logged-in callers is limited', async () => {
     const rig = await open({ limits: { callers: 1 } })
     const first = await enter(rig)
     await expect(login(rig)).rejects.toThrow(/closed/)
@@ -286,7 +286,7 @@ describe('callers who take their time', () => {
     expect(await exec(await enter(rig), 'status')).toMatchObject({ code: 0 })
   })
 
-  test('one without a command is ended, and one with a command is not', async () => {
+  test('an SSH connection without a command is closed, and one with a command is not', async () => {
     let finish = (): void => {}
     const rig = await open({
       limits: { idleMs: 1000 },
@@ -301,17 +301,17 @@ describe('callers who take their time', () => {
     await once(busy, 'close')
   })
 
-  test('no connection lives for ever', async () => {
+  test('every SSH connection ends after its maximum time', async () => {
     const rig = await open({ limits: { connectionMs: 2000 }, execute: () => new Promise(() => {}) })
     const client = await enter(rig)
-    // It may be writing when the connection ends.
+    // The client may be writing when the connection ends.
     client.on('error', () => {})
     client.exec('restart', () => {})
     await new Promise<void>((resolve) => client.once('close', () => resolve()))
   })
 })
 
-test('bytes that are no SSH end the connection and nothing else', async () => {
+test('bytes that are not SSH end only their connection', async () => {
   const rig = await open()
   for (const bytes of [
     'GET / HTTP/1.1\r\n\r\n',
@@ -326,7 +326,7 @@ test('bytes that are no SSH end the connection and nothing else', async () => {
   expect(await exec(await enter(rig), 'status')).toMatchObject({ code: 0 })
 })
 
-/** Some 200 connections a second from an address; each greets, and goes after `stayMs` or never. */
+/** Some 200 connections a second from an address; each sends a greeting, and ends after `stayMs` or never. */
 function floodOf(port: number, from: string, stayMs?: number): { count: () => number; stop: () => void } {
   const dialled = new Set<ReturnType<typeof dial>>()
   const timers = new Set<NodeJS.Timeout>()

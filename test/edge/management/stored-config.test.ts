@@ -39,7 +39,7 @@ afterEach(() => {
 const heard = (value: HubConfig) => store.transact(() => facts.setConfig(value))
 
 describe('the stored configuration', () => {
-  test('a bin is disabled and enabled again, and nothing else changes', () => {
+  test('a bin can be disabled and enabled in the stored configuration, and nothing else changes', () => {
     heard(config)
     const stored = storedConfig(path)
     expect(stored.disabledBins()).toEqual([4])
@@ -52,7 +52,7 @@ describe('the stored configuration', () => {
     expect(stored.disabledBins()).toEqual([2])
   })
 
-  test('it is taken up by the next life of the hub', () => {
+  test('the next life of the hub uses the stored configuration', () => {
     heard(config)
     store.close()
     storedConfig(path).setEnabled(1, false)
@@ -60,7 +60,7 @@ describe('the stored configuration', () => {
     expect(loadState(store, []).facts.config()?.disabled_bins).toEqual([1, 4])
   })
 
-  test('it is read while the hub holds its journal’s write lock; written then it is refused, in words', () => {
+  test('the stored configuration can be read during the hub’s write lock, and a write is refused in words', () => {
     heard(config)
     const other = new Sqlite(path)
     other.exec('BEGIN IMMEDIATE')
@@ -71,12 +71,12 @@ describe('the stored configuration', () => {
     expect(storedConfig(path).disabledBins()).toEqual([4])
   })
 
-  test('before the cloud’s first word there is nothing to change', () => {
+  test('the stored configuration is empty before the cloud’s first message, and cannot be changed', () => {
     expect(storedConfig(path).disabledBins()).toBeNull()
     expect(() => storedConfig(path).setEnabled(1, false)).toThrow(/never heard the cloud/)
   })
 
-  test('no journal, a damaged one, and one of newer software are refused and left alone', () => {
+  test('a missing, a damaged and a newer journal are refused and left unchanged', () => {
     const missing = join(folder, 'none.sqlite')
     expect(() => storedConfig(missing).setEnabled(1, true)).toThrow(StoreError)
     expect(() => storedConfig(missing).disabledBins()).toThrow(/no journal yet/)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { dropChance } from '../../../edge/management/strangers.ts'
 
-test('of a crowd nobody is turned away at first, some then, and all at last', () => {
+test('no connection is refused in a small crowd, some are in a larger one, and all in a full one', () => {
   const crowd = { start: 10, full: 110 }
   expect([0, 9, 10, 60, 109, 110, 500].map((present) => dropChance(present, crowd))).toEqual([
     0,

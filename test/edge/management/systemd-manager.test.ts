@@ -12,7 +12,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-/** The manager over a `systemctl` that notes how it was called and does as the script says. */
+/** The manager with a scripted `systemctl` that records its calls. */
 function manage(script: string) {
   const program = join(folder, 'systemctl')
   const calls = join(folder, 'calls')
@@ -26,7 +26,7 @@ function manage(script: string) {
   }
 }
 
-test('stop and start are systemd’s own, without a question for a password', async () => {
+test('stop and start call systemctl without a question for a password', async () => {
   const { manager, calls } = manage('echo done')
   expect(await manager.stop(5000)).toMatchObject({ exit_code: 0, output: 'done' })
   expect(await manager.start(5000)).toMatchObject({ exit_code: 0, output: 'done' })
@@ -36,7 +36,7 @@ test('stop and start are systemd’s own, without a question for a password', as
   ])
 })
 
-test('what fails tells its exit code and words', async () => {
+test('a failed systemctl returns its exit code and its output', async () => {
   const { manager } = manage('echo "Unit not found." >&2; exit 5')
   expect(await manager.start(5000)).toMatchObject({ exit_code: 5, output: 'Unit not found.' })
 })
@@ -54,7 +54,7 @@ esac`)
   expect(calls()[1]).toBe('--no-ask-password kill --signal=SIGKILL larder-edge.service')
 })
 
-test('a unit that is not ready in time says so', async () => {
+test('a unit that is not ready in time is reported', async () => {
   const { manager } = manage('exec sleep 30')
   expect(await manager.start(200)).toMatchObject({
     exit_code: 124,
@@ -62,7 +62,7 @@ test('a unit that is not ready in time says so', async () => {
   })
 })
 
-test('a machine without systemd says so', async () => {
+test('a machine without systemd is reported', async () => {
   vi.stubEnv('PATH', folder)
   const manager = systemdManager('larder-edge.service', systemRuntime().clock)
   expect(await manager.stop(1000)).toMatchObject({
@@ -77,12 +77,12 @@ test.each([
   ['ActiveState=failed\nMainPID=0', { state: 'stopped', pid: null }],
   ['ActiveState=activating\nMainPID=43', { state: 'stopped', pid: 43 }],
   ['', { state: 'unknown', pid: null }],
-])('%j is read as it is meant', async (said, state) => {
+])('the output %j of systemctl is parsed', async (said, state) => {
   const { manager } = manage(`printf '${said.replace('\n', '\\n')}'`)
   expect(await manager.state()).toEqual(state)
 })
 
-test('a manager that talks without end is cut short', async () => {
+test('an endless output of systemctl is truncated', async () => {
   const { manager } = manage('yes | head -c 60000')
   const { output } = await manager.stop(5000)
   expect(output.length).toBeLessThanOrEqual(2000)

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { bundlePrograms } from '../../../edge/packaging/bundle.ts'
 import { packageRoot } from '../../support/programs.ts'
 
-test('a bundled program takes one byte for each letter, and says what it said', async () => {
+test('a bundled program has one byte per character, and the same output', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-bundle-'))
   try {
     const [compiled, out] = [join(folder, 'compiled'), join(folder, 'out')]

@@ -25,10 +25,10 @@ test.each([
   ['another unit', manage, 'ssh.service', 'larder'],
   ['another user', manage, 'larder-edge.service', 'nobody'],
   ['another act', 'org.freedesktop.systemd1.manage-unit-files', 'larder-edge.service', 'larder'],
-])('nothing is said of %s', (_, id, unit, user) => {
+])('polkit gets no decision about %s', (_, id, unit, user) => {
   expect(decide(id, unit, user)).toBeUndefined()
 })
 
-test("is JavaScript that Debian's polkit reads", () => {
+test('the rules are JavaScript for Debian’s polkit', () => {
   expect(text.replaceAll(/\/\/.*/g, '')).not.toMatch(/=>|\b(const|let)\b|`/)
 })

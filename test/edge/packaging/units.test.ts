@@ -7,27 +7,27 @@ const units = [
   'cloud/systemd/larder-cloud.service',
 ]
 
-/** What a unit says of one thing; systemd takes the last word. */
+/** A setting of a unit; systemd uses the last value. */
 const wordOf = (unit: string, setting: string): string | undefined =>
   [...readFileSync(unit, 'utf8').matchAll(new RegExp(`^${setting}=(.*)$`, 'gm'))].at(-1)?.[1]
 
-test.each(units)('%s may take so much memory and no more', (unit) => {
+test.each(units)('the unit %s has a limit of memory', (unit) => {
   expect(wordOf(unit, 'MemoryMax')).toMatch(/^\d+[M%]$/)
 })
 
-test('the hub is watched, and speaks to its manager itself', () => {
+test('the hub’s unit has a watchdog, and the hub itself notifies the manager', () => {
   const unit = 'edge/systemd/larder-edge.service'
   expect(wordOf(unit, 'Type')).toBe('notify')
   expect(Number(wordOf(unit, 'WatchdogSec'))).toBeGreaterThan(0)
-  // By default the manager listens to the unit's main process alone.
+  // By default the manager accepts notifications only from the unit's main process.
   expect(wordOf(unit, 'NotifyAccess')).toBeUndefined()
 })
 
-/** All values of a setting that may stand several times. */
+/** All values of a setting that may occur several times. */
 const wordsOf = (unit: string, setting: string): string[] =>
   [...readFileSync(unit, 'utf8').matchAll(new RegExp(`^${setting}=-?(.*)$`, 'gm'))].map(([, path]) => path!)
 
-test('the management service reaches no secret of the hub’s service, and the hub’s service none of it', () => {
+test('the management service cannot read secrets of the hub’s service, nor the reverse', () => {
   const { STORE: store } = JSON.parse(readFileSync('edge/packaging/etc/hub.json', 'utf8')) as {
     STORE: string
   }

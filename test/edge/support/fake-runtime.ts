@@ -3,7 +3,7 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
 export interface FakeRuntime extends Runtime {
   /** Runs everything due within `byMs`, in order. */
   advance(byMs: number): void
-  /** The wall clock, apart from the monotonic one. */
+  /** Sets the wall clock; the monotonic clock stays. */
   setWall(nowMs: number): void
 }
 
@@ -12,7 +12,7 @@ interface Task {
   run: () => void
 }
 
-/** A clock that stands still until it is told to move, and chance from a seed. */
+/** A clock that moves only on request, and random numbers from a seed. */
 export function fakeRuntime(seed = 1): FakeRuntime {
   let time = 0
   let wall = Date.UTC(2026, 0, 1)

@@ -20,7 +20,7 @@ const actorIn = (one: unknown): unknown =>
 export function bench(changes: Partial<LocalCore> = {}, people: readonly Person[] = []) {
   const runtime = fakeRuntime()
   const asked: unknown[] = []
-  /** Who did what: the hub's function, and the person that it reports. */
+  /** The hub's functions with the person that each call reported. */
   const actors: [string, unknown][] = []
   const logged: object[] = []
   const ask =

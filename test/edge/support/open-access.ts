@@ -1,6 +1,6 @@
 import type { LoginOptions } from '../../../edge/local-api/login-routes.ts'
 
-/** Nobody has access by name, sessions stay in memory, and limits are the defaults. */
+/** No people with own tokens, sessions in memory, and default limits. */
 export const openAccess: Pick<LoginOptions, 'people' | 'sessionFile' | 'sessionMs' | 'guesses'> = {
   people: () => [],
   sessionFile: { read: () => undefined, write: () => {} },

@@ -19,7 +19,10 @@ import type { Line } from './line.ts'
 
 export class Crash extends Error {}
 
-/** The stream, outbox, inbox and a core of a few lines, from a start to a stop or a crash, on a database that stays. */
+/**
+ * The stream, outbox, inbox and a minimal core, from a start to a stop or a crash, on a database that
+ * survives.
+ */
 export interface HubLife {
   sync: Sync
   outbox: Outbox
@@ -27,20 +30,20 @@ export interface HubLife {
   /** Reports an alarm with this detail in the ledger. */
   report(detail: string): void
   executed: string[]
-  /** The cloud's clock: of its welcomes, and of what came between them. */
+  /** The cloud's time in its welcomes and later messages. */
   offsets: number[]
   heard: number[]
-  /** What came from the cloud, in its order. */
+  /** Kinds of messages from the cloud, in order. */
   order: ('clock' | 'entry')[]
   warnings: string[]
-  /** Of each new epoch of the ledger that was asked for: whether the cloud is ahead of this store. */
+  /** For each requested new epoch of the ledger: whether the cloud is ahead of this store. */
   restarts: ('ahead' | undefined)[]
-  /** The core finds no room for a new epoch. */
+  /** The core finds no space for a new epoch. */
   isDiskFull: boolean
   changeHealth(): void
-  /** Passing the point `crashAt` crashes it. */
+  /** Passing the point `crashAt` causes a crash. */
   gate: { alive: boolean; crashAt: string | undefined }
-  /** As a crash, here and now. */
+  /** Crashes at once. */
   kill(): void
 }
 
@@ -55,7 +58,7 @@ export const alarm = (detail: string): HubEntry => ({
 
 const health: HubHealth = { accepting_orders: true, bins: [], fridges: [], doors: [], unknown_operations: 0 }
 
-/** Ids of the orders that were cancelled by the cloud's entries, in the order of their application. */
+/** Ids of the orders that entries of the cloud cancelled, in the order of their application. */
 const numberOf = (orderId: string): number => Number(orderId.slice(-12))
 
 export const effectsIn = (db: Database.Database): number[] =>

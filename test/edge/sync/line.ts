@@ -5,32 +5,32 @@ interface End {
   options: TransportOptions
   handlers: TransportHandlers
   open: boolean
-  /** A packet was dropped: TCP waits for it, and nothing goes up behind it. */
+  /** A packet was dropped: TCP waits for it, and sends nothing after it. */
   isStuck?: boolean
 }
 
-/** What the line does with each message. */
+/** Faults of the line for each message. */
 export interface Weather {
   copies(): number
   delayMs(): number
 }
 export const calm: Weather = { copies: () => 1, delayMs: () => 1 }
 
-/** A broker with one hub on it, in memory: it loses, repeats and delays as its weather says. */
+/** A broker with one hub, in memory. It loses, repeats and delays messages according to its faults. */
 export class Line {
   readonly #clock: VirtualClock
   #end: End | undefined
   weather: Weather = calm
-  /** Of the hub's way up, where that is slow: one message goes behind the other. */
+  /** Speed of a slow line from the hub: messages queue one after another. */
   rate: { bytesPerMs: number; delayMs: number } | undefined
-  /** Packets above so many bytes are dropped on the way up, and the connection ends after `deadMs`. */
+  /** Larger packets from the hub are dropped, and the connection ends after `deadMs`. */
   narrow: { bytes: number; deadMs: number } | undefined
-  /** Whether messages of a topic pass it whatever their size. */
+  /** Whether messages of a topic pass at any size. */
   passes: (topic: string) => boolean = () => false
-  /** What the hub has sent. */
+  /** Bytes that the hub has sent. */
   sentBytes = 0
   #freeMs = 0
-  /** Whether connections succeed; `reason` if not. */
+  /** Whether connections succeed; otherwise they fail with `reason`. */
   up = true
   reason = 'unreachable'
   connections = 0
@@ -41,7 +41,7 @@ export class Line {
     this.#clock = clock
   }
 
-  /** For one life of the hub: `isAlive` tells whether it can still be called. */
+  /** The transport of one life of the hub; `isAlive` returns whether it may still be called. */
   transportFor(isAlive: () => boolean): OpenTransport {
     return (options, handlers) => {
       const end: End = { options, handlers, open: false }
@@ -72,7 +72,7 @@ export class Line {
     })
   }
 
-  /** Ends the connection as a cut cable does. */
+  /** Ends the connection like a cut cable. */
   cut(reason = 'cut'): void {
     const end = this.#end
     this.#end = undefined
@@ -82,7 +82,7 @@ export class Line {
     end.handlers.onDisconnect(reason)
   }
 
-  /** The hub's process is gone; nobody hears what comes for it. */
+  /** The hub's process is gone, and nothing is delivered to it. */
   abandon(): void {
     if (this.#end) this.#end.open = false
     this.#end = undefined

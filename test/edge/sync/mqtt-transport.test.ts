@@ -93,7 +93,7 @@ const until = async (condition: () => boolean): Promise<void> => {
 }
 
 describe('the MQTT transport', () => {
-  test('is connected when its subscriptions are granted, and carries messages both ways', async () => {
+  test('the MQTT transport is connected when its subscriptions are granted, and carries messages both ways', async () => {
     const hub = open()
     await hub.connected
     const heard = published('up/x')
@@ -104,7 +104,7 @@ describe('the MQTT transport', () => {
     expect(hub.messages).toEqual([['down/y', 'grüße']])
   })
 
-  test("speaks MQTT 3.1.1 with a clean session under the user's name", async () => {
+  test('the MQTT transport uses MQTT 3.1.1 with a clean session under the user’s name', async () => {
     const clients: unknown[] = []
     broker.on('clientReady', (client) => clients.push([client.id, client.version, client.clean]))
     const hub = open()
@@ -112,7 +112,7 @@ describe('the MQTT transport', () => {
     expect(clients).toEqual([['hub-1', 4, true]])
   })
 
-  test('acknowledges a message after its handler has returned', async () => {
+  test('the MQTT transport acknowledges a message after its handler has returned', async () => {
     const order: string[] = []
     broker.on('ack', () => order.push('acknowledged'))
     const hub = open({}, { onMessage: () => void order.push('handled') })
@@ -122,7 +122,7 @@ describe('the MQTT transport', () => {
     expect(order).toEqual(['handled', 'acknowledged'])
   })
 
-  test('leaves its will when it is cut off, and none when it is closed', async () => {
+  test('the broker publishes the transport’s will after a cut, and not after a close', async () => {
     const will = { topic: 'up/presence', payload: 'gone', retain: true }
     const hub = open({ will })
     await hub.connected
@@ -149,14 +149,14 @@ describe('the MQTT transport', () => {
     ).toBe('silent')
   })
 
-  test('a broker that refuses its subscription is no connection', async () => {
+  test('a connection with a refused subscription fails', async () => {
     broker.authorizeSubscribe = (_client, _subscription, done) => done(null, null)
     const hub = open()
     expect(await hub.disconnected).toMatch(/subscri/i)
     expect(await Promise.race([hub.connected.then(() => 'connected'), Promise.resolve('not')])).toBe('not')
   })
 
-  test('says false for what the broker did not accept before the connection ended, and after', async () => {
+  test('a publication that the broker did not accept before the end of the connection returns false, and so does a later one', async () => {
     broker.authorizePublish = (_client, packet, done) => {
       if (packet.topic !== 'up/held') done(null)
     }
@@ -169,7 +169,7 @@ describe('the MQTT transport', () => {
     expect(await hub.transport.publish('up/late', '2')).toBe(false)
   })
 
-  test('is used once: it does not come back by itself', async () => {
+  test('the MQTT transport is used once and does not reconnect', async () => {
     const hub = open()
     await hub.connected
     for (const socket of sockets) socket.destroy()
@@ -180,7 +180,7 @@ describe('the MQTT transport', () => {
     expect(sockets.size).toBe(connections + 1)
   })
 
-  test('says why it did not connect', async () => {
+  test('the MQTT transport reports why it did not connect', async () => {
     broker.authenticate = (_client, _user, _password, done) => done(null, false)
     expect(await open().disconnected).toMatch(/not authorized/i)
     server.close()
@@ -188,18 +188,18 @@ describe('the MQTT transport', () => {
     expect(await open().disconnected).toMatch(/ECONNREFUSED/)
   })
 
-  test('ends when a subscription is refused', async () => {
+  test('the MQTT transport ends when a subscription is refused', async () => {
     broker.authorizeSubscribe = (_client, _subscription, done) => done(null, null)
     expect(await open().disconnected).toBe('Subscribe error: the broker refuses down/# (granted 0 of 1)')
   })
 
-  test('ends when the broker says nothing of a subscription, though it answers pings', async () => {
+  test('the MQTT transport ends if the broker does not answer a subscription, although it answers pings', async () => {
     broker.authorizeSubscribe = () => {}
     const hub = open({}, { grantTimeoutMs: 100 })
     expect(await hub.disconnected).toBe('the broker does not grant a subscription')
   })
 
-  test('gives up a broker that takes nothing, rather than queue without end', async () => {
+  test('the MQTT transport disconnects from a broker that takes nothing, instead of queueing without end', async () => {
     broker.authorizePublish = () => {}
     const hub = open({}, { maxPendingBytes: 10_000 })
     await hub.connected
@@ -209,14 +209,14 @@ describe('the MQTT transport', () => {
   })
 })
 
-test('what mqtt.js keeps of the length of each message holds no more memory than itself', () => {
+test('the message lengths cached by mqtt.js hold only their own memory', () => {
   const written: Buffer[] = []
   const stream = { write: (bytes: Buffer) => written.push(bytes) > 0 } as unknown as Socket
   for (let length = 200; length < 300; length++) {
     written.length = 0
     const payload = Buffer.alloc(length)
     writeToStream({ cmd: 'publish', topic: 'up', payload, qos: 0, dup: false, retain: false }, stream)
-    // After the first byte: the length of what follows.
+    // After the first byte: the length of the rest.
     expect(written[1]!.length).toBe(2)
     expect(written[1]!.buffer.byteLength).toBeLessThanOrEqual(8)
   }

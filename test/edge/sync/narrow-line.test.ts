@@ -2,11 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { alarm } from './hub-life.ts'
 import { setUp } from './set-up.ts'
 
-/** A path that passes small packets and drops full-size ones: what comes behind one waits until the connection ends. */
+/**
+ * A path that passes small packets and drops full-size ones. Packets behind a dropped one wait until the
+ * connection ends.
+ */
 const NARROW = { bytes: 1400, deadMs: 45_000 }
 const MINUTE = 60_000
 
-/** A hub with a backlog of entries before a narrow line. */
+/** A hub with a backlog of entries on a narrow line. */
 function backlog(entries: number, line = NARROW) {
   const parts = setUp()
   parts.line.up = false
@@ -19,7 +22,7 @@ function backlog(entries: number, line = NARROW) {
 }
 
 describe('a path that drops large packets', () => {
-  test('carries the ledger, one entry at a time, after two connections without an acknowledgement', () => {
+  test('on a path that drops large packets the ledger is sent one entry at a time after two connections without an acknowledgement', () => {
     const { clock, line, hub, details } = backlog(300)
     clock.advance(4 * MINUTE)
     expect(hub.outbox.position('ledger').base).toBeGreaterThan(0)
@@ -27,11 +30,11 @@ describe('a path that drops large packets', () => {
     expect(details()).toHaveLength(300)
     expect(hub.outbox.position('ledger')).toMatchObject({ base: 300, last: 300 })
     expect(hub.sync.isStalled()).toBe(false)
-    // Two that die, one that grows too fast, and few more.
+    // Two failed connections, one with too large batches, and few more.
     expect(line.connections).toBeLessThan(7)
   })
 
-  test('is used at full size again when it carries large packets again', () => {
+  test('a path that carries large packets again is used at full size', () => {
     const { clock, line, hub } = backlog(300)
     clock.advance(4 * MINUTE)
     line.narrow = undefined
@@ -50,9 +53,9 @@ describe('a path that drops large packets', () => {
     expect(Math.max(...batches)).toBeGreaterThan(100)
   })
 
-  test('that carries not even one entry stops the hub from taking orders until the ledger moves', () => {
+  test('a path that carries no entry stops the hub from taking orders until the ledger advances', () => {
     const { clock, line, hub } = backlog(3, { bytes: 100, deadMs: 45_000 })
-    // Hellos and heartbeats pass, as they do on a real one.
+    // Hellos and heartbeats pass, as on a real narrow path.
     line.passes = (topic) => !topic.endsWith('/entries')
     clock.advance(2 * MINUTE)
     expect(hub.sync.isStalled()).toBe(false)
@@ -67,7 +70,7 @@ describe('a path that drops large packets', () => {
     expect(hub.outbox.position('ledger')).toMatchObject({ base: 3, last: 3 })
   })
 
-  test('does not count the time without a connection', () => {
+  test('the time without a connection does not count against the path', () => {
     const { clock, line, hub } = backlog(300, { bytes: 100, deadMs: 45_000 })
     line.up = false
     clock.advance(24 * 60 * MINUTE)

@@ -41,7 +41,7 @@ const newReceiver = (): Receiver => ({
   applied: [],
 })
 
-/** A cloud of one hub, in memory, that does as SPEC §3–§6 say, or as the test tells it. */
+/** A cloud of one hub, in memory, which follows SPEC §3–§6 or the test's instructions. */
 export class ScriptedCloud {
   readonly #line: Line
   readonly #clock: VirtualClock
@@ -98,7 +98,7 @@ export class ScriptedCloud {
     this.#step({ type: 'appended', last: this.#outbox.last })
   }
 
-  /** The cloud's outbox begins a new epoch, as `cloud/gateway` does when the hub's position does not fit. */
+  /** Starts a new epoch of the cloud's outbox, as `cloud/gateway` does if the hub's position does not fit. */
   newEpoch(): void {
     this.#cancel?.()
     this.epochs++
@@ -107,7 +107,7 @@ export class ScriptedCloud {
     this.#sender = initialSender(this.#outbox)
   }
 
-  /** As a cloud whose database was replaced by a copy of `cursor` entries ago. */
+  /** Replaces the ledger's position by that of an older copy of the database. */
   loseLedger(cursor: number, tag: number): void {
     const { position } = this.streams.ledger
     this.streams.ledger.position = { ...position, cursor, tag }
@@ -160,7 +160,7 @@ export class ScriptedCloud {
     }
   }
 
-  /** No later than another one of its session. */
+  /** Whether a later hello of its session has come before it. */
   #isOvertaken(hello: Hello): boolean {
     const latest = this.hellos.findLast(({ session }) => session === hello.session)
     return latest !== undefined && hello.clock.monotonic <= latest.clock.monotonic
@@ -181,7 +181,7 @@ export class ScriptedCloud {
     this.#step({ type: 'connected', cursor: from, ours: this.#isOurs(at), atLeast: 0, sentBefore: 0 })
   }
 
-  /** Whether the hub's sender goes on behind what was applied. */
+  /** Whether the hub's sender continues after the applied entries. */
   #adopt(stream: StreamName, { epoch, base, baseTag, last }: SenderPosition): boolean {
     const receiver = this.streams[stream]
     const judged = judgeEpoch(receiver.position.epoch, epoch, (other) => receiver.left.has(other))

@@ -4,7 +4,7 @@ import { uuid } from '../../support/uuid.ts'
 import { setUp } from './set-up.ts'
 
 describe('a session', () => {
-  test('begins with its will, presence, hello and a heartbeat, and ends with a goodbye', () => {
+  test('a session starts with its will, presence, hello and a heartbeat, and ends with a goodbye', () => {
     const { clock, line, cloud, start } = setUp()
     const hub = start()
     expect(hub.sync.state()).toMatchObject({ phase: 'connecting', heardMsAgo: null })
@@ -21,7 +21,7 @@ describe('a session', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('has an id of its own on every connection, and its will names it', () => {
+  test('a session has its own id on every connection, and its will names it', () => {
     const { clock, line, cloud, start } = setUp()
     start()
     clock.advance(10)
@@ -31,7 +31,7 @@ describe('a session', () => {
     expect(line.wills).toEqual([JSON.stringify({ session: cloud.hellos[0]!.session, online: false })])
   })
 
-  test('names the life of the service: the same on every connection, another one after a start', () => {
+  test('a session names the life of the service, which changes only with a restart', () => {
     const { clock, line, cloud, start } = setUp()
     const hub = start()
     clock.advance(10)
@@ -46,7 +46,7 @@ describe('a session', () => {
     expect(lives.slice(0, 2)).toEqual([lives[0], lives[0]])
   })
 
-  test('that the broker refuses is told in words: number or password', () => {
+  test('a login that the broker refuses is reported in words, as a wrong number or password', () => {
     const { clock, line, start } = setUp()
     const hub = start()
     clock.advance(10)
@@ -62,7 +62,7 @@ describe('a session', () => {
     ['connect', { code: 'ECONNREFUSED', address: '::1', port: 8883 }, /::1 port 8883 refuses connections/],
     ['Connection refused: Bad username or password', {}, /refuses this user name or password/],
   ])(
-    'that fails by %s is one warning, and a reason in the state until the cloud answers',
+    'a connection that fails by %s is one warning, and a reason in the state until the cloud answers',
     (message, fields, words) => {
       const { clock, line, start } = setUp()
       line.reason = connectionProblem(Object.assign(new Error(message), fields))
@@ -82,7 +82,7 @@ describe('a session', () => {
     },
   )
 
-  test('that the cloud does not answer has a reason after 10 s', () => {
+  test('a session that the cloud does not answer has a reason after 10 s', () => {
     const { clock, cloud, start } = setUp()
     cloud.answersHello = false
     const hub = start()
@@ -92,7 +92,7 @@ describe('a session', () => {
     expect(hub.sync.state().reason).toMatch(/the broker is connected, but the cloud does not answer/)
   })
 
-  test('is opened again for ever, with a back-off that a welcome resets', () => {
+  test('a session is reopened without an attempt limit, with a back-off that a welcome resets', () => {
     const { clock, line, start } = setUp()
     const hub = start()
     line.up = false
@@ -107,7 +107,7 @@ describe('a session', () => {
     expect(line.connections).toBe(2)
   })
 
-  test('repeats its hello, less and less often, until a welcome to this very session comes', () => {
+  test('a session repeats its hello with growing pauses until a welcome to this session comes', () => {
     const { clock, cloud, start } = setUp()
     cloud.answersHello = false
     const hub = start()
@@ -120,7 +120,7 @@ describe('a session', () => {
       expect(pause).toBeGreaterThanOrEqual(ceiling / 2)
       expect(pause).toBeLessThanOrEqual(ceiling)
     }
-    // Half of each is random: hubs that came together do not come together again.
+    // Half of each pause is random, so that hubs that connected together spread.
     expect(new Set(pauses).size).toBe(pauses.length)
     cloud.send('welcome', cloud.welcome({ session: 'f'.repeat(32) }))
     cloud.send('welcome', cloud.welcome({ answers: -1 }))
@@ -135,7 +135,7 @@ describe('a session', () => {
     expect(cloud.hellos).toHaveLength(count)
   })
 
-  test('that is not welcomed takes a welcome to any of its hellos: an answer may take longer than the next hello', () => {
+  test('an unwelcomed session accepts a welcome to any of its hellos, because an answer may need longer than the next hello', () => {
     const { clock, line, cloud, start, details } = setUp()
     line.weather = { copies: () => 1, delayMs: () => 4000 }
     const hub = start()
@@ -149,7 +149,7 @@ describe('a session', () => {
     expect([cloud.hellos.length, details()]).toEqual([count, ['a']])
   })
 
-  test('a welcome to a hello of before the new epoch says nothing about it', () => {
+  test('a welcome to a hello before a new epoch is ignored for that epoch', () => {
     const { clock, cloud, start, details } = setUp()
     cloud.answersHello = false
     const hub = start()
@@ -167,7 +167,7 @@ describe('a session', () => {
     expect([hub.outbox.position('ledger').epoch, details()]).toEqual([epoch, ['a']])
   })
 
-  test('says no hello before the time that the cloud tells it, and then backs off on', () => {
+  test('a hub sends no hello before the time that the cloud set, and then continues its back-off', () => {
     const { clock, cloud, start } = setUp()
     cloud.answersHello = false
     start()
@@ -181,7 +181,7 @@ describe('a session', () => {
     expect(cloud.hellos).toHaveLength(2)
     clock.advance(4200)
     expect(cloud.hellos).toHaveLength(3)
-    // A tenth of it is random: of a thousand that are told the same not all come at the same moment.
+    // A tenth of the pause is random, so that a thousand hubs with equal times do not return together.
     expect(cloud.hellos[2]!.clock.monotonic - told).toBeGreaterThan(40_000)
     cloud.send('later', { session: cloud.session, after_ms: 0 })
     clock.advance(990)
@@ -190,7 +190,7 @@ describe('a session', () => {
     expect(cloud.hellos).toHaveLength(4)
   })
 
-  test('says nothing but hello before it is welcomed', () => {
+  test('a session sends only hellos before it is welcomed', () => {
     const { clock, cloud, start } = setUp()
     cloud.answersHello = false
     const hub = start()
@@ -203,7 +203,7 @@ describe('a session', () => {
     expect(cloud.heartbeats.length).toBeGreaterThan(0)
   })
 
-  test('answers a hail with a hello, at most once a second', () => {
+  test('a session answers a request for a hello at most once a second', () => {
     const { clock, cloud, start } = setUp()
     start()
     clock.advance(5000)
@@ -217,7 +217,7 @@ describe('a session', () => {
     expect(cloud.hellos).toHaveLength(3)
   })
 
-  test('says hello again when the cloud takes nothing, or is not heard, without dropping the connection', () => {
+  test('a session repeats its hello without a reconnect if the cloud does not acknowledge or is silent', () => {
     const { clock, line, cloud, start, details } = setUp()
     const hub = start()
     clock.advance(10)
@@ -236,7 +236,7 @@ describe('a session', () => {
     expect(line.connections).toBe(1)
   })
 
-  test('is deaf to nonsense', () => {
+  test('a session ignores invalid messages', () => {
     const { clock, cloud, start } = setUp()
     const hub = start()
     clock.advance(10)
@@ -252,7 +252,7 @@ describe('a session', () => {
 })
 
 describe('the heartbeat', () => {
-  test('comes every 15 s, a tenth more or less, and once half a second after changes of health', () => {
+  test('a heartbeat is sent every 15 s, plus or minus a tenth, and once half a second after changes of health', () => {
     const { clock, cloud, start } = setUp()
     const hub = start()
     clock.advance(600_000)
@@ -261,7 +261,7 @@ describe('the heartbeat', () => {
     for (const pause of pauses) expect(Math.abs(pause - 15_000)).toBeLessThan(1501)
     expect(new Set(pauses).size).toBeGreaterThan(pauses.length / 2)
     const last = times.at(-1)!
-    // Half a second in which none is due.
+    // Half a second without a due heartbeat.
     if (clock.monotonic() - last > 12_000) clock.advance(last + 17_000 - clock.monotonic())
     const count = cloud.heartbeats.length
     hub.changeHealth()
@@ -277,7 +277,7 @@ describe('the heartbeat', () => {
 })
 
 describe("the cloud's clock", () => {
-  test('is its time in the welcome, carried on by the monotonic clock whatever the wall clock does', () => {
+  test('the cloud’s clock is the time in its welcome, continued by the monotonic clock for any wall clock', () => {
     const { clock, cloud, start } = setUp()
     clock.advance(5000)
     clock.shiftWall(-1e12)
@@ -286,11 +286,11 @@ describe("the cloud's clock", () => {
     expect(hub.offsets).toEqual([cloud.wallMs - 5003])
   })
 
-  test('is heard with every batch, before its entries are applied, and with every acknowledgement', () => {
+  test('the cloud’s time is adopted with every batch, before its entries, and with every acknowledgement', () => {
     const { clock, cloud, start } = setUp()
     const hub = start()
     clock.advance(10)
-    // It was two days ahead, and is put right while the session lasts.
+    // The cloud's clock was two days ahead, and is corrected during the session.
     cloud.wallMs -= 2 * 24 * 3_600_000
     cloud.enqueue({ kind: 'order.cancel', order_id: uuid(1) })
     clock.advance(10)
@@ -303,7 +303,7 @@ describe("the cloud's clock", () => {
 })
 
 describe('I2: a command', () => {
-  test('is carried out within its session and time, and its result published', () => {
+  test('a command is executed within its session and time, and its result is published', () => {
     const { clock, cloud, start } = setUp()
     const hub = start()
     clock.advance(10)
@@ -313,7 +313,7 @@ describe('I2: a command', () => {
     expect(cloud.results).toMatchObject([{ command_id: id, outcome: 'executed', session: cloud.session }])
   })
 
-  test('of another session is refused', () => {
+  test('a command of another session is refused', () => {
     const { clock, line, cloud, start } = setUp()
     const hub = start()
     clock.advance(10)
@@ -328,7 +328,7 @@ describe('I2: a command', () => {
     ])
   })
 
-  test("past its time on the hub's monotonic clock is refused, whatever the wall clock says", () => {
+  test('a command past its time on the hub’s monotonic clock is refused, for any wall clock', () => {
     const { clock, cloud, start } = setUp()
     const hub = start()
     clock.advance(10)

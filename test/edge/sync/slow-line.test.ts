@@ -3,10 +3,10 @@ import { alarm } from './hub-life.ts'
 import { setUp } from './set-up.ts'
 
 const ENTRIES = 20_000
-/** 1 Mbit/s, and 100 ms one way. */
+/** 1 Mbit/s, and 100 ms in one direction. */
 const slow = { bytesPerMs: 125, delayMs: 100 }
 
-test('over a slow line a backlog goes up once, at the pace of the line', () => {
+test('a backlog on a slow line is sent once, at the rate of the line', () => {
   const { clock, line, cloud, start, details } = setUp()
   line.up = false
   const hub = start()
@@ -23,6 +23,6 @@ test('over a slow line a backlog goes up once, at the pace of the line', () => {
   expect(details()).toHaveLength(ENTRIES)
   expect(line.sentBytes / content).toBeLessThan(1.1)
   expect(tookMs / (content / slow.bytesPerMs)).toBeLessThan(1.2)
-  // And without asking whether anything had arrived.
+  // The hub does not ask for the cloud's position either.
   expect(cloud.hellos.length).toBeLessThanOrEqual(2)
 }, 60_000)

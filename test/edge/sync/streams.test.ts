@@ -13,7 +13,7 @@ const bigStock = Array.from({ length: 400 }, (_, n) => ({
 }))
 
 describe('the ledger', () => {
-  test('I4: what was reported offline arrives in order, and is forgotten when the cloud has it', () => {
+  test('I4: offline reports arrive in order, and are deleted when the cloud has them', () => {
     const { clock, line, start, details } = setUp()
     line.up = false
     const hub = start()
@@ -27,7 +27,7 @@ describe('the ledger', () => {
     expect(hub.outbox.position('ledger')).toMatchObject({ base: 2500, last: 2500 })
   })
 
-  test('I4: an accepting broker is no acknowledgement', () => {
+  test('I4: a PUBACK of the broker is no acknowledgement', () => {
     const { clock, cloud, start } = setUp()
     cloud.answersBatches = false
     const hub = start()
@@ -37,7 +37,7 @@ describe('the ledger', () => {
     expect(hub.outbox.position('ledger')).toMatchObject({ base: 0, last: 1 })
   })
 
-  test('splits batches by their bytes, and sends a longer entry alone', () => {
+  test('the ledger splits batches by bytes, and sends a longer entry alone', () => {
     const { clock, cloud, start, details } = setUp({ batchBytes: 2000 })
     const hub = start()
     const all = ['x'.repeat(900), 'y'.repeat(500), '3', '4', '5', '6', '7', '8', '9']
@@ -53,7 +53,7 @@ describe('the ledger', () => {
     expect(lengths.filter((length) => length > 2100)).toHaveLength(lengths.filter((l) => l > 20_000).length)
   })
 
-  test('what is reported within a moment goes out together, and is forgotten together', () => {
+  test('entries of one moment are sent together, and deleted together', () => {
     const { clock, cloud, start, details } = setUp({ lingerMs: 20 })
     const hub = start()
     clock.advance(1000)
@@ -70,7 +70,7 @@ describe('the ledger', () => {
     expect(details()).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test('a cloud that lost what it had acknowledged gets a new epoch with a snapshot', () => {
+  test('a cloud that lost acknowledged entries gets a new epoch with a snapshot', () => {
     const { clock, line, cloud, start, details } = setUp()
     const hub = start()
     for (const detail of ['a', 'b', 'c']) hub.report(detail)
@@ -86,7 +86,7 @@ describe('the ledger', () => {
     expect(hub.restarts).toEqual([undefined])
   })
 
-  test('a hub restored from a copy that has outgrown it since is found out by its tags', () => {
+  test('a hub restored from a copy that has outgrown the lost entries is detected by its tags', () => {
     const { clock, line, cloud, db, start, startOn, details } = setUp()
     const first = start()
     first.report('a')
@@ -106,7 +106,7 @@ describe('the ledger', () => {
     expect(hub.outbox.position('ledger')).toMatchObject({ base: 5, last: 5 })
   })
 
-  test('of a copy that has not, the core is told that the cloud is ahead', () => {
+  test('the core is informed if the cloud is ahead of a restored copy', () => {
     const { clock, db, start, startOn } = setUp()
     const first = start()
     first.report('a')
@@ -120,7 +120,7 @@ describe('the ledger', () => {
     expect(hub.restarts).toEqual(['ahead'])
   })
 
-  test('a restart that the welcome asks for is answered with a new epoch', () => {
+  test('a restart requested by the welcome starts a new epoch', () => {
     const { clock, cloud, start, details } = setUp()
     cloud.answersHello = false
     const hub = start()
@@ -138,7 +138,7 @@ describe('the ledger', () => {
     expect(hub.restarts).toEqual([undefined])
   })
 
-  test('of an epoch that the cloud has left for another one, the core is told that the cloud is ahead', () => {
+  test('the core is informed if the cloud has left this epoch for another one, and so is ahead', () => {
     const { clock, cloud, start } = setUp()
     cloud.answersHello = false
     const hub = start()
@@ -151,8 +151,8 @@ describe('the ledger', () => {
   })
 })
 
-describe('I4: a new epoch that finds no room on a full disk begins when there is room again', () => {
-  test('where the welcome asks for it', () => {
+describe('I4: a new epoch without space on a full disk', () => {
+  test('a new epoch that the welcome requests starts when a full disk has space again', () => {
     const { clock, line, cloud, start, details } = setUp()
     const hub = start()
     for (const detail of ['a', 'b', 'c']) hub.report(detail)
@@ -168,7 +168,7 @@ describe('I4: a new epoch that finds no room on a full disk begins when there is
     expect(line.connections).toBe(2)
   })
 
-  test('where an acknowledgement asks for it', () => {
+  test('a new epoch that an acknowledgement requests starts when a full disk has space again', () => {
     const { clock, cloud, start, details } = setUp()
     const hub = start()
     hub.report('a')
@@ -184,7 +184,7 @@ describe('I4: a new epoch that finds no room on a full disk begins when there is
 })
 
 describe('telemetry', () => {
-  test('that was overwritten before the cloud had it is not waited for', () => {
+  test('overwritten telemetry that the cloud does not have is not awaited', () => {
     const { clock, line, cloud, start } = setUp()
     const hub = start()
     clock.advance(100)
@@ -205,7 +205,7 @@ describe('telemetry', () => {
 })
 
 describe("the cloud's stream", () => {
-  test('I3: is applied in order, once, and acknowledged after the commit', () => {
+  test('I3: the cloud’s stream is applied in order, once, and acknowledged after the commit', () => {
     const { clock, cloud, db, start } = setUp()
     const hub = start()
     clock.advance(10)
@@ -216,7 +216,7 @@ describe("the cloud's stream", () => {
     expect(hub.inbox.position().cursor).toBe(7)
   })
 
-  test('I8: goes on behind an entry that cannot be applied', () => {
+  test('I8: the cloud’s stream continues after an entry that cannot be applied', () => {
     const { clock, cloud, db, start } = setUp()
     const hub = start()
     clock.advance(10)
@@ -227,7 +227,7 @@ describe("the cloud's stream", () => {
     expect(cloud.unsent).toBe(0)
   })
 
-  test('is taken up from the beginning under a new epoch, and not under one that was left', () => {
+  test('the cloud’s stream starts from the beginning under a new epoch, but not under one that was left', () => {
     const { clock, line, cloud, db, start } = setUp()
     const hub = start()
     clock.advance(10)
@@ -250,7 +250,7 @@ describe("the cloud's stream", () => {
   })
 
   test.each(['journal.before-commit', 'journal.after-commit', 'sync.before-ack', 'sync.after-ack'])(
-    'I3: survives a crash at %s',
+    'I3: the cloud’s stream survives a crash at %s',
     (point) => {
       const { clock, cloud, db, start } = setUp()
       const hub = start()
@@ -272,7 +272,7 @@ test.each([
   'sync.after-send',
   'journal.before-commit',
   'journal.after-commit',
-])('I4: what was reported survives a crash at %s', (point) => {
+])('I4: a reported entry survives a crash at %s', (point) => {
   const { clock, line, start, details } = setUp()
   line.up = false
   const hub = start()

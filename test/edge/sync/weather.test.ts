@@ -30,7 +30,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(...points).map((point): Act => ({ type: 'crash at', point })) },
 )
 
-test('I3, I4: in any weather, with crashes anywhere, both streams arrive whole, in order and once', () => {
+test('I3, I4: both streams arrive complete, in order and once under any faults of the line and crashes', () => {
   const crashes: Record<string, number> = {}
   let exact = 0
   fc.assert(
@@ -44,7 +44,7 @@ test('I3, I4: in any weather, with crashes anywhere, both streams arrive whole, 
       let hub = start()
       const reported: string[] = []
       const told: number[] = []
-      /** Runs the hub, and starts it again when it crashed. */
+      /** Runs work of the hub, and restarts the hub after a crash. */
       const guarded = (work: () => void): void => {
         try {
           work()
@@ -58,7 +58,7 @@ test('I3, I4: in any weather, with crashes anywhere, both streams arrive whole, 
         switch (act.type) {
           case 'report':
             guarded(() => hub.report(`${step}`))
-            // What crashed before its commit was never reported.
+            // A report that crashed before its commit was never made.
             if (hub.outbox.position('ledger').last > reported.length) reported.push(`${step}`)
             break
           case 'enqueue':
@@ -87,8 +87,8 @@ test('I3, I4: in any weather, with crashes anywhere, both streams arrive whole, 
       hub.gate.crashAt = undefined
       clock.advance(300_000)
       expect(details()).toEqual(reported)
-      // A hello of an earlier session that comes late costs the cloud a new epoch, which tells again what this session
-      // has heard; what the cloud tells is idempotent.
+      // A late hello of an earlier session causes a new epoch of the cloud. The epoch repeats known entries,
+      // which are idempotent.
       const effects = effectsIn(db)
       expect(cloud.epochs === 1 ? effects : [...new Set(effects)]).toEqual(told)
       exact += cloud.epochs === 1 ? 1 : 0

@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path'
 import { Sqlite } from '../../../../edge/journal/sqlite-driver.ts'
 
 /**
- * The hub's program, whose journal was written by newer software: it ends at its start, time after time. Its first life,
- * before there is a journal, is one that dies with the main door unlocked.
+ * A hub's program with a journal of newer software: it ends at each start. Its first life, before the journal
+ * exists, dies with the main door unlocked.
  */
 const hardware = process.argv[2]!
 const store = join(dirname(hardware), 'hub.sqlite')

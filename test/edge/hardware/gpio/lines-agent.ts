@@ -5,7 +5,10 @@ import { HardwareDescription } from '../../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 
-/** The hub's lines on onoff, in a program of their own: driven by lines on standard input, answering on standard output. */
+/**
+ * The hub's lines on onoff in a separate program, driven by lines on standard input; it answers on standard
+ * output.
+ */
 export type LinesRequest =
   { do: 'read'; name: string } | { do: 'write'; name: string; level: 0 | 1 } | { do: 'stall'; ms: number }
 

@@ -22,7 +22,7 @@ async function ask(agent: Mounted, request: LinesRequest): Promise<unknown> {
   return (await agent.next())['value']
 }
 
-test('the chip is found by its label among others, whatever its base', () => {
+test('the GPIO chip is found by its label among others, at any base', () => {
   const root = mkdtempSync(join(tmpdir(), 'larder-chips-'))
   for (const [base, label] of [
     ['504', 'raspberrypi-exp-gpio'],
@@ -37,7 +37,7 @@ test('the chip is found by its label among others, whatever its base', () => {
   rmSync(root, { recursive: true })
 })
 
-test('a chip that is missing is told once, by its label, and nothing of its lines', () => {
+test('a missing GPIO chip is reported once by its label, and its lines are not', () => {
   const root = mkdtempSync(join(tmpdir(), 'larder-no-chip-'))
   const runtime = virtualRuntime()
   const told: string[] = []
@@ -80,7 +80,7 @@ test('a kernel without GPIO in sysfs is reported at once, with what the hub need
   lines.close()
 })
 
-describe('a line that worked, and fails', () => {
+describe('a GPIO line that fails after it worked', () => {
   const root = mkdtempSync(join(tmpdir(), 'larder-chip-'))
   mkdirSync(join(root, 'gpiochip0'))
   writeFileSync(join(root, 'gpiochip0', 'label'), 'chip\n')
@@ -127,30 +127,33 @@ describe('a line that worked, and fails', () => {
     ['read', (lines) => lines.read('main_lock')],
     ['driven', (lines) => lines.write('main_lock', 0)],
     ['read as an input', (lines) => lines.read('main_door')],
-  ])('when it is %s is closed, opened again with growing pauses, and told once', (_, use) => {
-    const { runtime, lines, pins, told } = setUp()
-    expect([lines.read('main_lock'), lines.read('main_door')]).toEqual([1, 1])
-    pins.isBroken = true
-    for (let times = 0; times < 100; times++) {
-      use(lines)
-      runtime.clock.advance(1000)
-    }
-    expect(pins.closed).toBe(1)
-    expect(told.length).toBeLessThanOrEqual(2)
-    let edges = 0
-    lines.watch('main_door', () => edges++)
-    pins.isBroken = false
-    runtime.clock.advance(31_000)
-    expect(pins.opened).toBe(3)
-    expect([lines.read('main_lock'), lines.read('main_door')]).toEqual([1, 1])
-    expect(lines.write('main_lock', 0)).toBe(true)
-    pins.onEdge?.(null)
-    expect(edges).toBeGreaterThan(0)
-    lines.close()
-    expect(pins.closed).toBe(3)
-  })
+  ])(
+    'a GPIO line that fails when it is %s is closed, reopened with growing pauses, and reported once',
+    (_, use) => {
+      const { runtime, lines, pins, told } = setUp()
+      expect([lines.read('main_lock'), lines.read('main_door')]).toEqual([1, 1])
+      pins.isBroken = true
+      for (let times = 0; times < 100; times++) {
+        use(lines)
+        runtime.clock.advance(1000)
+      }
+      expect(pins.closed).toBe(1)
+      expect(told.length).toBeLessThanOrEqual(2)
+      let edges = 0
+      lines.watch('main_door', () => edges++)
+      pins.isBroken = false
+      runtime.clock.advance(31_000)
+      expect(pins.opened).toBe(3)
+      expect([lines.read('main_lock'), lines.read('main_door')]).toEqual([1, 1])
+      expect(lines.write('main_lock', 0)).toBe(true)
+      pins.onEdge?.(null)
+      expect(edges).toBeGreaterThan(0)
+      lines.close()
+      expect(pins.closed).toBe(3)
+    },
+  )
 
-  test('when it is watched is opened and watched again', () => {
+  test('a GPIO line that fails when it is watched is reopened and watched again', () => {
     const { runtime, lines, pins } = setUp()
     let edges = 0
     lines.watch('main_door', () => edges++)
@@ -165,8 +168,8 @@ describe('a line that worked, and fails', () => {
   })
 })
 
-describe.each([0, 512])('with the chip at base %i', (base) => {
-  fuse('levels are logical whatever the wiring, and opening the lines moves none', async () => {
+describe.each([0, 512])('onoff with the chip at base %i', (base) => {
+  fuse('levels are logical for any wiring, and opening the lines drives none', async () => {
     const agent = await bench.mount(AGENT, [], base)
     const moved: string[] = []
     agent.bank.onChange((name) => moved.push(name))
@@ -181,7 +184,7 @@ describe.each([0, 512])('with the chip at base %i', (base) => {
     expect(await ask(agent, { do: 'write', name: 'main_door', level: 1 })).toBe(false)
   })
 
-  fuse('a hub that is killed and started again drives no output', async () => {
+  fuse('a hub that is killed and restarted drives no output', async () => {
     const first = await bench.mount(AGENT, [], base)
     await ask(first, { do: 'write', name: 'main_lock', level: 1 })
     await ask(first, { do: 'write', name: 'fridge_1_left_lock', level: 1 })
@@ -197,7 +200,7 @@ describe.each([0, 512])('with the chip at base %i', (base) => {
     expect(moved).toEqual([])
   })
 
-  fuse('after any number of edges a watcher reads the level that holds', async () => {
+  fuse('after any number of edges a watcher reads the present level', async () => {
     const agent = await bench.mount(AGENT, [], base)
     agent.send({ do: 'stall', ms: 200 })
     expect(await agent.next()).toEqual({ stalling: true })
@@ -208,7 +211,7 @@ describe.each([0, 512])('with the chip at base %i', (base) => {
   })
 })
 
-fuse('a hub that cannot even open its journal locks what its earlier life left unlocked', async () => {
+fuse('a hub that cannot open its journal locks the locks that its earlier life left unlocked', async () => {
   const unlocked = await bench.mount('test/edge/hardware/gpio/dying-hub', [], 512)
   expect(await ask(unlocked, { do: 'write', name: 'main_lock', level: 1 })).toBe(true)
   await vi.waitUntil(() => unlocked.bank.get('main_lock') === 1)
