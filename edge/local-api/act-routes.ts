@@ -3,7 +3,12 @@ import { z } from 'zod'
 import { Location } from '../../protocol/model/location.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
-import type { CommandBody } from '../../protocol/model/hub-commands.ts'
+import {
+  type CommandBody,
+  commandNames,
+  commandRow,
+  type PageAction,
+} from '../../protocol/model/hub-commands.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubCore, LocalOutcome } from '../core/hub-core.ts'
@@ -27,17 +32,13 @@ const Count = z.strictObject({
 const Restock = z.strictObject({ location: Location, units, id })
 /** `for_ms`: how long the door stays unlocked, milliseconds; the hub's own limit holds besides. */
 const Unlock = z.strictObject({ for_ms: z.int().min(1000).max(86_400_000).default(30_000) })
-const Cycle = z.strictObject({ cycles: z.int().min(1).max(10).default(3) })
 const Hold = z.strictObject({ held: z.boolean() })
 
 const OperationId = z.uuid()
-const BinNumber = z
+/** A part's number in a path. */
+const PartNumber = z
   .string()
-  .regex(/^[1-4]$/)
-  .transform(Number)
-const FridgeNumber = z
-  .string()
-  .regex(/^[1-8]$/)
+  .regex(/^[1-9]$/)
   .transform(Number)
 const LetterId = z
   .string()
@@ -45,16 +46,6 @@ const LetterId = z
   .transform(Number)
 const ControllerId = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/)
 const DoorName = z.string().regex(/^(main|fridge_[1-8]_(left|middle|right))$/)
-
-const binOf = (c: Context): number => parse(BinNumber, c.req.param('number'), 'number')
-const fridgeOf = (c: Context): number => parse(FridgeNumber, c.req.param('number'), 'number')
-
-const motions = {
-  open: 'open_bin',
-  close: 'close_bin',
-  raise: 'raise_bin',
-  lower: 'lower_bin',
-} as const
 
 export interface ActOptions {
   core: Pick<
@@ -85,7 +76,7 @@ export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
     return told(c, { held, what: 'orders' }, core.hold('orders', held, c.get('actor')))
   })
   app.post('/api/bins/:number/hold', async (c) => {
-    const bin = binOf(c)
+    const bin = parse(PartNumber, c.req.param('number'), 'number')
     const { held } = await bodyOf(c, Hold)
     return told(c, { held, bin }, core.hold(bin, held, c.get('actor')))
   })
@@ -110,7 +101,7 @@ export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
     return told(c, { door, forMs }, core.unlockDoor(door, forMs, c.get('actor')))
   })
   app.post('/api/fridges/:number/confirm', async (c) => {
-    const fridge = fridgeOf(c)
+    const fridge = parse(PartNumber, c.req.param('number'), 'number')
     await bodyOf(c, Nothing)
     return told(c, { fridge }, core.confirmFridge(fridge, c.get('actor')))
   })
@@ -151,41 +142,38 @@ export function commandRoutes(app: LocalApp, options: CommandOptions): void {
     options.log.info({ ...body, outcome, reason, by: nameOf(c.get('actor')) }, 'local command')
     return moved(c, result)
   }
-  for (const [motion, name] of Object.entries(motions))
-    app.post(`/api/bins/:number/${motion}`, async (c) => {
-      await bodyOf(c, Nothing)
-      return command(c, { name, bin: binOf(c) })
+  for (const name of commandNames) {
+    const { page, parameters } = commandRow(name)
+    if (page === undefined) continue
+    const inPath = [...page.path.matchAll(/\{(\w+)\}/g)].map(([, key]) => [key!, true] as const)
+    const Path = z.object(parameters).pick(Object.fromEntries(inPath))
+    const Body = z.object(parameters).omit(Object.fromEntries(inPath)).strict()
+    app.post(`/api/${page.path.replace(/\{(\w+)\}/g, ':$1')}`, async (c) => {
+      const body = await bodyOf(c, withDefaults(Body, page.defaults))
+      const numbers = inPath.map(([key]) => [key, parse(PartNumber, c.req.param(key), key)])
+      return command(c, { name, ...parse(Path, Object.fromEntries(numbers), 'path'), ...body } as CommandBody)
     })
-  app.post('/api/bins/:number/cycle', async (c) => {
-    const { cycles } = await bodyOf(c, Cycle)
-    return command(c, { name: 'cycle_bin', bin: binOf(c), cycles })
-  })
-  app.post('/api/bins/:number/reconnect', async (c) => {
-    await bodyOf(c, Nothing)
-    return command(c, { name: 'reconnect_bin', bin: binOf(c) })
-  })
-  app.post('/api/fridges/:number/reconnect', async (c) => {
-    await bodyOf(c, Nothing)
-    return command(c, { name: 'reconnect_fridge', fridge: fridgeOf(c) })
-  })
-  app.post('/api/fridges/:number/lock', async (c) => {
-    await bodyOf(c, Nothing)
-    return command(c, { name: 'close_fridge', fridge: fridgeOf(c) })
-  })
+  }
 }
 
-/** So many motions follow one another until there is a result: a cycle opens the door and closes it. */
-const motionsOf = (body: CommandBody): number => (body.name === 'cycle_bin' ? 2 * body.cycles : 1)
+/** An absent field of the body has its default. */
+const withDefaults = <T extends z.ZodType>(schema: T, defaults: PageAction['defaults'] = {}) =>
+  z.preprocess(
+    (given) => (typeof given === 'object' && !Array.isArray(given) ? { ...defaults, ...given } : given),
+    schema,
+  )
 
-/** Resolves with the result, or rejects when its motions have had `motionTimeoutMs` each. */
+/** Number of motions one after another until the result: a cycle opens the door and closes it. */
+const motionsOf = (body: CommandBody): number => ('cycles' in body ? 2 * body.cycles : 1)
+
+/** Resolves with the result, or rejects when each motion has had `motionTimeoutMs`. */
 function operate(
   { core, clock, motionTimeoutMs }: CommandOptions,
   body: CommandBody,
   by: LocalActor,
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
-    const timeoutMs = motionsOf(body) * motionTimeoutMs
-    const cancel = clock.after(timeoutMs, () => reject(new LocalError('timeout')))
+    const cancel = clock.after(motionsOf(body) * motionTimeoutMs, () => reject(new LocalError('timeout')))
     const onResult = (result: CommandResult): void => {
       cancel()
       resolve(result)

@@ -1,6 +1,7 @@
 import { Hono, type Context } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { pageCommands } from '../../protocol/model/hub-commands.ts'
 import type { AssetAnswer, PageAssets } from '../../protocol/page-assets.ts'
 import type { HubCore } from '../core/hub-core.ts'
 import type { LinkSummary } from '../hardware/controllers.ts'
@@ -132,6 +133,7 @@ function stateOf({ hubId, core, sync, links }: LocalApiOptions) {
     links: links(),
     foreign_controllers: core.foreignControllers(),
     acceptance: core.acceptance.state(),
+    commands: pageCommands,
     sync: sync.state(),
   }
 }

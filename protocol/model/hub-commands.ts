@@ -262,6 +262,9 @@ export type CommandBody<Name extends CommandName = CommandName> = { [N in Name]:
 export const commandNames = Object.keys(hubCommands) as CommandName[]
 export const commandRow = (name: CommandName): HubCommand => hubCommands[name]
 
+/** What a technician can send at the hub. */
+export const pageCommands = commandNames.flatMap((name) => commandRow(name).page ?? [])
+
 const bodies = commandNames.map((name) =>
   z.object({ name: z.literal(name), ...commandRow(name).parameters }),
 ) as unknown as [z.ZodObject<{ name: z.ZodLiteral<CommandName> }>]

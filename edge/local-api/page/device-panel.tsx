@@ -1,11 +1,11 @@
 import { ArrowLeft } from 'lucide'
 import type { JSX } from 'preact'
-import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { nameOf, sentenceOf } from '../../../protocol/ui/picture-model.ts'
+import { Commands, Do, Held } from './act-buttons.tsx'
 import { Shelves } from './shelves.tsx'
 import { showWholeHub } from './show.ts'
-import { act, picture, running, state } from './store.ts'
+import { picture, state } from './store.ts'
 import { readingWords } from './words.ts'
 
 /** A device: what it is, what it does now, and all that may be done with it here. */
@@ -35,47 +35,6 @@ export function DevicePanel({ id }: { id: string }): JSX.Element {
   )
 }
 
-interface DoProps {
-  device: string
-  what: string
-  path: string
-  body?: object
-  /** The body of the act that takes it back. */
-  undo?: object
-}
-
-/** An act without a way back: it is held, or confirmed. */
-function Held({ device, what, path, body = {} }: DoProps): JSX.Element {
-  const title = `${nameOf(device)}, ${what.toLowerCase()}`
-  return (
-    <HoldButton
-      label={`${what}, ${nameOf(device)}`}
-      isBusy={running.value.has(title)}
-      onHeld={() => void act(title, path, body)}
-    >
-      {what}
-    </HoldButton>
-  )
-}
-
-/** A button for one act; while the hub carries it out it says so. */
-function Do({ device, what, path, body = {}, undo }: DoProps): JSX.Element {
-  const title = `${nameOf(device)}, ${what.toLowerCase()}`
-  const isRunning = running.value.has(title)
-  const how = undo && { label: 'Undo', run: () => void act(`Undo: ${title}`, path, undo) }
-  return (
-    <button
-      class="btn"
-      aria-busy={isRunning}
-      aria-label={`${what}, ${nameOf(device)}`}
-      onClick={() => void (isRunning || act(title, path, body, how ?? 'aloud'))}
-    >
-      {isRunning && <span class="loading loading-spinner loading-xs" aria-hidden="true" />}
-      {what}
-    </button>
-  )
-}
-
 function Acts({ id }: { id: string }): JSX.Element | null {
   const [, kind, digits] = /^(bin|cabinet|fridge)-(\d)$/.exec(id) ?? []
   if (kind === 'bin') return <BinActs id={id} number={Number(digits)} />
@@ -92,19 +51,13 @@ function Acts({ id }: { id: string }): JSX.Element | null {
 
 function BinActs({ id, number }: { id: string; number: number }): JSX.Element {
   const isHeld = state.value!.held.bins.includes(number)
-  const at = `bins/${number}`
   return (
     <div class="grid grid-cols-2 gap-2">
-      <Do device={id} what="Open" path={`${at}/open`} />
-      <Do device={id} what="Close" path={`${at}/close`} />
-      <Do device={id} what="Raise" path={`${at}/raise`} />
-      <Do device={id} what="Lower" path={`${at}/lower`} />
-      <Do device={id} what="Open and close 3 times" path={`${at}/cycle`} body={{ cycles: 3 }} />
-      <Do device={id} what="Reconnect" path={`${at}/reconnect`} />
+      <Commands device={id} of="bins/{bin}/" number={number} />
       <Do
         device={id}
         what={isHeld ? 'Use it again' : 'Do not use it'}
-        path={`${at}/hold`}
+        path={`bins/${number}/hold`}
         body={{ held: !isHeld }}
         undo={{ held: isHeld }}
       />
@@ -132,8 +85,7 @@ function FridgeActs({ id, number }: { id: string; number: number }): JSX.Element
           body={{ for_ms: 30_000 }}
         />
       ))}
-      <Do device={id} what="Lock all its doors" path={`fridges/${number}/lock`} />
-      <Do device={id} what="Reconnect" path={`fridges/${number}/reconnect`} />
+      <Commands device={id} of="fridges/{fridge}/" number={number} />
       {fridge?.shutoff && (
         <Held device={id} what="I have looked at the goods: sell again" path={`fridges/${number}/confirm`} />
       )}

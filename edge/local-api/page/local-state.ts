@@ -1,4 +1,5 @@
 import type { AcceptanceState } from '../../../protocol/model/acceptance.ts'
+import type { PageAction } from '../../../protocol/model/hub-commands.ts'
 import type { Location } from '../../../protocol/model/location.ts'
 
 /** What the page reads of `GET /api/state` (`local-api.ts` makes it; a test holds that both are one). */
@@ -67,5 +68,6 @@ export interface LocalState {
   readings: { fridge_number: number; celsius: number | null; age_min: number | null; why: string | null }[]
   foreign_controllers: string[]
   acceptance: AcceptanceState
+  commands: PageAction[]
   sync: { phase: string; reason?: string | undefined; reasonSince?: number | undefined }
 }
