@@ -141,146 +141,158 @@ export interface CloudOptions {
   checkResponses?: boolean
 }
 
-export interface Cloud {
-  app: App
-  health: Health
-  metrics: Metrics | undefined
-  gateway: Gateway
-  work: WorkRunner
-  start(): void
+/** The cloud service, composed; it does not listen (`main.ts` does). */
+export class Cloud {
+  readonly app: App
+  readonly health: Health
+  readonly metrics: Metrics | undefined
+  readonly gateway: Gateway
+  readonly work: WorkRunner
+  readonly #options: CloudOptions
+  readonly #context: CloudContext
+  /** The same with the connections of the background. */
+  readonly #background: CloudContext
+  readonly #listening: ListeningWatch
+  readonly #refusals: CloudRefusals
+  readonly #media: Media
+  readonly #feed: EventFeed
+  readonly #orderFeed: OrderFeed
+  /** Several processes share a PostgreSQL, never a SQLite file. */
+  readonly #sharedLimiter: SharedRateLimiter | undefined
+  #worker: Worker | undefined
+
+  constructor(options: CloudOptions) {
+    const { processId, processor, broker, gatewaySettings } = options
+    const { db, runtime, settings } = options.context
+    const { listeningGapMs: gapMs } = settings
+    this.#options = options
+    this.#listening = new ListeningWatch({
+      clock: runtime.clock,
+      gapMs,
+      hearsBroker: () => this.gateway.hearsBroker(gapMs),
+      pingDatabase: () => db.ping(),
+    })
+    const context: CloudContext = { ...options.context, underWay: new Set(), listening: this.#listening }
+    this.#context = context
+    this.#background = { ...context, db: db.for('background') }
+    this.#refusals = options.refusals ?? cloudRefusals(context)
+    this.gateway = new Gateway({
+      domain: hubDomain,
+      refusals: this.#refusals,
+      context: { ...context, db: db.for('gateway') },
+      broker,
+      processId,
+      ...(gatewaySettings && { settings: gatewaySettings }),
+    })
+    const services: CommerceServices = { context, processor, commands: this.gateway.commands }
+    const signer = mediaSigner({
+      baseUrl: options.baseUrl,
+      secret: options.mediaSecret,
+      lifetimeMs: settings.fileAddressMs,
+      kept: settings.fileAddressesKept,
+      clock: runtime.clock,
+    })
+    const { mediaStore: store, mediaCleaning: cleaning } = options
+    this.#media = createMedia({ context, store, signer, cleaning })
+    this.work = new WorkRunner(
+      this.#background,
+      dueWork({ ...services, context: this.#background }, this.#media, options),
+      workWitness(this.#background),
+    )
+    this.#feed = new EventFeed(this.#background, this.#media)
+    this.#orderFeed = new OrderFeed(this.#background, this.#media)
+    this.#sharedLimiter = db.kind === 'postgres' ? new SharedRateLimiter(this.#background) : undefined
+    this.health = new Health(runtime.clock, {
+      database: () => db.ping(),
+      broker: () => this.gateway.isConnected(),
+      subscriptions: () => this.gateway.hearsItsHubs(),
+      ...options.checks,
+    })
+    this.metrics = this.#createMetrics()
+    this.app = this.#createApp(services, signer)
+  }
+
+  start(): void {
+    this.health.phase = 'ready'
+    this.gateway.start()
+    this.#listening.start()
+    this.#feed.start()
+    this.#orderFeed.start()
+    this.work.start()
+    const { processId, facts } = this.#options
+    this.#worker = startWorker(this.#background, { processId, ...facts }, putBack)
+  }
+
   /** Ends the answers that have no end: before the server waits for those under way. */
-  endStreams(): Promise<void>
+  endStreams(): Promise<void> {
+    this.health.phase = 'stopping'
+    this.#orderFeed.stop()
+    return this.#feed.stop()
+  }
+
   /** Stops in good order; nothing of it may be used after. */
-  stop(): Promise<void>
-}
-
-/** The cloud service, put together; it does not listen (`main.ts` does). */
-export function createCloud(options: CloudOptions): Cloud {
-  const { processId, processor } = options
-  const { runtime, settings } = options.context
-  const listening = new ListeningWatch({
-    clock: runtime.clock,
-    gapMs: settings.listeningGapMs,
-    hearsBroker: () => gateway.hearsBroker(settings.listeningGapMs),
-    pingDatabase: () => options.context.db.ping(),
-  })
-  const context: CloudContext = { ...options.context, underWay: new Set(), listening }
-  const background: CloudContext = { ...context, db: context.db.for('background') }
-  const refusals = options.refusals ?? cloudRefusals(context)
-  const gateway = new Gateway({
-    domain: hubDomain,
-    refusals,
-    context: { ...context, db: context.db.for('gateway') },
-    broker: options.broker,
-    processId,
-    ...(options.gatewaySettings && { settings: options.gatewaySettings }),
-  })
-  const services: CommerceServices = { context, processor, commands: gateway.commands }
-  const signer = mediaSigner({
-    baseUrl: options.baseUrl,
-    secret: options.mediaSecret,
-    lifetimeMs: context.settings.fileAddressMs,
-    kept: context.settings.fileAddressesKept,
-    clock: context.runtime.clock,
-  })
-  const media = createMedia({ context, store: options.mediaStore, signer, cleaning: options.mediaCleaning })
-  const work = new WorkRunner(
-    background,
-    dueWork({ ...services, context: background }, media, options),
-    workWitness(background),
-  )
-  const feed = new EventFeed(background, media)
-  const orderFeed = new OrderFeed(background, media)
-  // Several processes share a PostgreSQL, never a SQLite file.
-  const shared = context.db.kind === 'postgres' ? new SharedRateLimiter(background) : undefined
-  const facts = {
-    ...options.facts,
-    refused: () => refusals.totals,
-    broker: () => ({
-      connected: gateway.isConnected(),
-      clients: options.facts.brokerClients?.() ?? null,
-    }),
-  }
-  const health = new Health(context.runtime.clock, {
-    database: () => context.db.ping(),
-    broker: () => gateway.isConnected(),
-    subscriptions: () => gateway.hearsItsHubs(),
-    ...options.checks,
-  })
-  const { broker, refused, commit, logFolder } = facts
-  const metrics = options.hasMetrics
-    ? createMetrics({
-        context: background,
-        broker,
-        refused,
-        commit,
-        certificates: options.certificates ?? (() => []),
-        folders: options.folders ?? {},
-        brokerLosses: () => gateway.connectionsLost,
-      })
-    : undefined
-  const tasks = backgroundTasks(background, processId, (task) => runKinds(background, work, task))
-  const app = createApp({
-    health,
-    ...(metrics && { onServed: (served) => metrics.onServed(served) }),
-    isSecure: options.baseUrl.startsWith('https:'),
-    hstsSubdomains: options.hstsSubdomains ?? false,
-    corsOrigins: options.corsOrigins,
-    allowedHosts: [new URL(options.baseUrl).hostname, ...(options.allowedHosts ?? [])],
-    context,
-    resolveCredential: credentialResolver(context, options.verifyIdentity),
-    limiter: shared ?? memoryRateLimiter(context.runtime.clock),
-    rates: options.rates,
-    media,
-    refusals,
-    ...(options.budgets && { budgets: options.budgets }),
-    checkResponses: options.checkResponses ?? false,
-    addressOf: options.addressOf,
-    handlers: {
-      ...platformHandlers(context, media, signer, options),
-      ...integratorHandlers(context, media, feed, options.poster),
-      ...commerceHandlers(services, media, orderFeed, options),
-      ...operationsHandlers(services, media, options.remote),
-      ...diagHandlers(context, facts, logFolder),
-      ...taskHandlers(context, tasks),
-      ...peopleHandlers(services, media, options.verifyIdentity),
-      ...options.demoHandlers,
-    },
-  })
-  let worker: Worker | undefined
-  const endStreams = (): Promise<void> => {
-    health.phase = 'stopping'
-    orderFeed.stop()
-    return feed.stop()
+  async stop(): Promise<void> {
+    await this.endStreams()
+    this.#sharedLimiter?.stop()
+    this.#options.poster.stop()
+    this.#listening.stop()
+    await this.work.stop()
+    await this.#worker?.stop()
+    await this.gateway.stop()
+    await settled(this.#context)
+    await this.#media.cleaning.stop()
   }
 
-  return {
-    app,
-    health,
-    metrics,
-    gateway,
-    work,
-    start() {
-      health.phase = 'ready'
-      gateway.start()
-      listening.start()
-      feed.start()
-      orderFeed.start()
-      work.start()
-      worker = startWorker(background, { processId, ...options.facts }, putBack)
-    },
-    endStreams,
-    async stop() {
-      await endStreams()
-      shared?.stop()
-      options.poster.stop()
-      listening.stop()
-      await work.stop()
-      await worker?.stop()
-      await gateway.stop()
-      await settled(context)
-      await media.cleaning.stop()
-    },
+  #facts() {
+    const { facts } = this.#options
+    return {
+      ...facts,
+      refused: () => this.#refusals.totals,
+      broker: () => ({ connected: this.gateway.isConnected(), clients: facts.brokerClients?.() ?? null }),
+    }
+  }
+
+  #createMetrics(): Metrics | undefined {
+    const { hasMetrics, certificates = () => [], folders = {} } = this.#options
+    if (!hasMetrics) return undefined
+    const brokerLosses = (): number => this.gateway.connectionsLost
+    return createMetrics({ context: this.#background, ...this.#facts(), certificates, folders, brokerLosses })
+  }
+
+  #createApp(services: CommerceServices, signer: MediaSigner): App {
+    const { metrics } = this
+    const [options, context, media, facts] = [this.#options, this.#context, this.#media, this.#facts()]
+    const background = this.#background
+    const tasks = backgroundTasks(background, options.processId, (task) =>
+      runKinds(background, this.work, task),
+    )
+    return createApp({
+      health: this.health,
+      ...(metrics && { onServed: (served) => metrics.onServed(served) }),
+      isSecure: options.baseUrl.startsWith('https:'),
+      hstsSubdomains: options.hstsSubdomains ?? false,
+      corsOrigins: options.corsOrigins,
+      allowedHosts: [new URL(options.baseUrl).hostname, ...(options.allowedHosts ?? [])],
+      context,
+      resolveCredential: credentialResolver(context, options.verifyIdentity),
+      limiter: this.#sharedLimiter ?? memoryRateLimiter(context.runtime.clock),
+      rates: options.rates,
+      media,
+      refusals: this.#refusals,
+      ...(options.budgets && { budgets: options.budgets }),
+      checkResponses: options.checkResponses ?? false,
+      addressOf: options.addressOf,
+      handlers: {
+        ...platformHandlers(context, media, signer, options),
+        ...integratorHandlers(context, media, this.#feed, options.poster),
+        ...commerceHandlers(services, media, this.#orderFeed, options),
+        ...operationsHandlers(services, media, options.remote),
+        ...diagHandlers(context, facts, facts.logFolder),
+        ...taskHandlers(context, tasks),
+        ...peopleHandlers(services, media, options.verifyIdentity),
+        ...options.demoHandlers,
+      },
+    })
   }
 }
 
@@ -310,7 +322,6 @@ function dueWork(
   }
 }
 
-/** What the service says of itself, and files. */
 function platformHandlers(
   context: CloudContext,
   media: Media,
@@ -334,7 +345,6 @@ function platformHandlers(
 const withoutDemo = () =>
   Object.fromEntries(Object.entries(routes).filter(([id]) => !(id in demoRoutes))) as Partial<typeof routes>
 
-/** What happened, for integrators. */
 const integratorHandlers = (context: CloudContext, media: Media, feed: EventFeed, poster: Poster) => ({
   ...eventHandlers(context, media),
   ...streamHandlers(context, feed),

@@ -8,16 +8,13 @@ import { Hono } from 'hono'
 import { makeFolder } from '../protocol/model/make-folder.ts'
 import { callableHost } from '../protocol/model/address.ts'
 import { BUILD } from '../protocol/build.ts'
-import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
-import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
+import { randomHex } from '../protocol/model/ids.ts'
 import { isMetricsHost } from '../protocol/model/allowed-hosts.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import { stopper } from '../protocol/model/stopping.ts'
 import { sleep, type Clock, type Runtime } from '../protocol/model/runtime.ts'
-import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
-import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import {
@@ -26,18 +23,15 @@ import {
   postRulesOf,
   readCloudConfig,
   readConfigFile,
-  readNamed,
   using,
   type CloudConfig,
 } from './platform/settings/config.ts'
-import { createCloud, type Cloud } from './cloud.ts'
+import { Cloud, type CloudOptions } from './cloud.ts'
 import type { CloudContext } from './platform/context.ts'
 import { openSealer } from './platform/store/open-sealer.ts'
 import { keptStoreSecret } from './platform/store/sealer.ts'
 import { HttpPoster } from './events/webhooks/post.ts'
-import { followCertificates, type Pems } from './certificate-files.ts'
-import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
-import { externalBroker } from './gateway/broker-external.ts'
+import { openBroker } from './broker.ts'
 import { healthz, readyz } from './platform/http/health.ts'
 import { addressReader, listen, untrustedProxyWarning, type HttpServer } from './platform/http/listen.ts'
 import { openIssuer } from './platform/identity/open-issuer.ts'
@@ -48,24 +42,22 @@ import { createRemote, readClientKeys, sshExec } from './operations/ssh/remote.t
 import { openProcessor } from './commerce/processors/open-processor.ts'
 import { post } from './commerce/payments/post-event.ts'
 import { sandboxWork } from './commerce/processors/sandbox/sandbox.ts'
-import { openBudgets } from './platform/limits/budgets.ts'
-import { cloudRefusals } from './platform/refusals.ts'
 import { openLog } from './platform/log-files.ts'
 import { smtpSender } from './operations/alarms/mail.ts'
 import { createSenders } from './people/notifications/senders.ts'
 import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
-import { UsageError } from './platform/settings/usage-error.ts'
+import { onPort, UsageError } from './platform/settings/usage-error.ts'
 import { warnWithoutHubs } from './platform/store/no-hubs.ts'
 import { storeProblem } from './platform/store/outage.ts'
 import { isolated } from './platform/work/background.ts'
 
-/** Says what is wrong in the operator's words, and ends. */
+/** Prints the problems for the operator, and ends the process. */
 function fail(...problems: string[]): never {
   for (const problem of problems) process.stderr.write(`larder cloud: ${problem}\n`)
   process.exit(1)
 }
 
-/** What cannot be read is the operator's to mend: its own words say what it is. */
+/** Reads what an operator must repair: the error's own message names it. */
 function attempt<T>(read: () => T): T {
   try {
     return read()
@@ -74,7 +66,7 @@ function attempt<T>(read: () => T): T {
   }
 }
 
-/** The same for work that takes time; any other error than an operator's goes on. */
+/** Prints an operator's error and ends the process; throws any other error. */
 function failInWords(error: unknown): never {
   if (error instanceof UsageError) return fail(error.message)
   throw error
@@ -82,7 +74,7 @@ function failInWords(error: unknown): never {
 
 const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Names the setting where a folder cannot be used. */
+/** Names the setting if a folder cannot be used. */
 const inFolder = <T>(setting: string, folder: string, work: () => T): T =>
   attempt(() => using(setting, folder, 'used', work))
 
@@ -107,26 +99,7 @@ function configure(): CloudConfig {
   return result.ok ? result.config : fail(...result.problems)
 }
 
-/** Names the setting where a port cannot be had. */
-function onPort(setting: 'PORT' | 'MQTT_PORT' | 'METRICS_PORT', port: number, host: string) {
-  return (error: unknown): never => {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE') fail(`port ${port} of ${host} is in use: set ${setting} to another one`)
-    if (code === 'EACCES') fail(`port ${port} may not be used by this user: set ${setting} to another one`)
-    throw error
-  }
-}
-
-const readPem = (setting: string, path: string): string => attempt(() => readNamed(setting, path))
-
-/** The certificates and the key that settings name. */
-const readPems = ({ MQTT_CERT, MQTT_KEY, MQTT_CA }: CloudConfig): Pems => ({
-  MQTT_CERT: MQTT_CERT && readPem('MQTT_CERT', MQTT_CERT),
-  MQTT_KEY: MQTT_KEY && readPem('MQTT_KEY', MQTT_KEY),
-  MQTT_CA: MQTT_CA && readPem('MQTT_CA', MQTT_CA),
-})
-
-/** Opens the database and brings its schema up to date; says in a sentence where it cannot be had. */
+/** Opens the database and migrates its schema; ends the process with a sentence if that fails. */
 async function openStore({ databaseUrl, limits }: CloudConfig, log: Log): Promise<CloudDatabase> {
   try {
     if (/^sqlite:[^:]/.test(databaseUrl)) makeFolder(files, dirname(databaseUrl.slice('sqlite:'.length)))
@@ -140,18 +113,6 @@ async function openStore({ databaseUrl, limits }: CloudConfig, log: Log): Promis
   }
 }
 
-/** Where the embedded broker listens, and with which certificate. */
-const brokerAddress = (
-  { HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig,
-  { MQTT_CERT: cert, MQTT_KEY: key }: Pems,
-) => ({
-  databaseUrl: config.databaseUrl,
-  passwordCheckMs: config.limits.gateway.passwordCheckMs,
-  host,
-  port,
-  ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
-})
-
 /** The log on standard output and in files. Processes that share a folder differ in their ports. */
 function programLog({ LOG_DIR, DATA_DIR, PORT, LOG_LEVEL: level }: CloudConfig, clock: Clock) {
   const folder = LOG_DIR ?? join(DATA_DIR, 'logs')
@@ -161,82 +122,45 @@ function programLog({ LOG_DIR, DATA_DIR, PORT, LOG_LEVEL: level }: CloudConfig, 
   return { log: quietly(log, clock), logFolder: folder }
 }
 
-/** The connections to the external broker that `MQTT_URL` names. */
-function openExternal(
-  config: CloudConfig,
-  parts: {
-    processId: string
-    runtime: Runtime
-    known: KnownCertificates
-    pems: Pems
-  },
-): OpenTransport<ChangingTransport> {
-  const { processId, runtime, known, pems } = parts
-  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
-  return externalBroker({
-    urls: config.MQTT_URL!,
-    clientId: `larder-cloud-${processId}`,
-    runtime,
-    time: () => certificateTime(runtime.clock.now(), builtAt),
-    onCertificate: known.sawBroker,
-    ca: () => pems.MQTT_CA,
-  })
-}
+/** What the service opens at its start and closes at its end. */
+type Resources = Awaited<ReturnType<typeof openResources>>
 
-async function main(): Promise<void> {
-  const config = configure()
+async function openResources(config: CloudConfig) {
   const runtime = systemRuntime()
   const { clock, random } = runtime
-  const { rules } = config.limits
   const { log, logFolder } = programLog(config, clock)
-  const say = (sentence: string): void => log.warn({}, sentence)
+  const warn = (sentence: string): void => log.warn({}, sentence)
   inFolder('DATA_DIR', config.DATA_DIR, () => makeFolder(files, config.DATA_DIR))
   const db = await openStore(config, log)
-  const storeSecrets = config.STORE_SECRET ?? [attempt(() => keptStoreSecret(config.DATA_DIR, random, say))]
+  const storeSecrets = config.STORE_SECRET ?? [attempt(() => keptStoreSecret(config.DATA_DIR, random, warn))]
   const context: CloudContext = {
     db,
     runtime,
     log,
     checkpoint: noCheckpoint,
-    settings: rules,
-    sealer: await openSealer(db, storeSecrets, random).catch(failInWords),
+    settings: config.limits.rules,
+    sealer: await openSealer(db, storeSecrets, random),
   }
-
-  const refusals = cloudRefusals(context)
-  const budgets = openBudgets(rules)
-  const pems = readPems(config)
-  const known = new KnownCertificates({ ...pems, MQTT_KEY: undefined })
-  // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
-  const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
-  const broker =
-    config.MQTT_URL === undefined
-      ? await startEmbeddedBroker({
-          db: db.for('gateway'),
-          log,
-          refusals,
-          clock,
-          unsigned: budgets.brokerUnsigned,
-          ...brokerAddress(config, pems),
-        }).catch(onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST))
-      : undefined
-  const endFollowing = followCertificates(config, { pems, broker, known, clock, log })
+  const link = await openBroker(config, context)
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
   const issuer = await openIssuer(config, baseUrl, runtime, log).catch((error: unknown) =>
     fail(wordsOf(error)),
   )
+  const processor = await openProcessor(config, context)
   const webhookSecrets = config.PAYMENTS_WEBHOOK_SECRET ?? [randomHex(random, 32)]
-  const processor = await openProcessor(config, context).catch((error: unknown) => {
-    if (error instanceof UsageError) fail(error.message)
-    throw error
-  })
+  return { config, context, log, logFolder, warn, baseUrl, issuer, processor, webhookSecrets, ...link }
+}
 
-  // Known once the server listens; nothing is sent before.
-  let webhook = ''
-  const cloud = createCloud({
+/** `webhook`: the address of the sandbox's events. */
+function cloudOptions(resources: Resources, webhook: () => string): CloudOptions {
+  const { config, context, logFolder, warn, baseUrl, issuer, processor, webhookSecrets } = resources
+  const { refusals, budgets, known, processId, broker, embedded } = resources
+  const { db, runtime, log } = context
+  const { clock, random } = runtime
+  const { rules } = config.limits
+  return {
     context,
-    broker: broker
-      ? { kind: 'own', open: broker.openTransport }
-      : { kind: 'shared', open: openExternal(config, { processId, runtime, known, pems }) },
+    broker,
     refusals,
     budgets,
     processId,
@@ -259,7 +183,7 @@ async function main(): Promise<void> {
       }),
     ),
     mediaCleaning: new CleaningThread(threadFileOf(import.meta.url), clock),
-    mediaSecret: config.MEDIA_SECRET ?? [attempt(() => keptMediaSecret(config.DATA_DIR, random, say))],
+    mediaSecret: config.MEDIA_SECRET ?? [attempt(() => keptMediaSecret(config.DATA_DIR, random, warn))],
     remote: createRemote({
       readKey: () => readClientKeys(managementKeyOf(config)),
       exec: (request) => sshExec(request, clock, log),
@@ -281,7 +205,7 @@ async function main(): Promise<void> {
       otherWork: sandboxWork({
         context: { ...context, db: db.for('background') },
         secret: webhookSecrets[0]!,
-        deliver: (body, signature) => post(webhook, body, signature),
+        deliver: (body, signature) => post(webhook(), body, signature),
       }),
     }),
     facts: {
@@ -290,16 +214,26 @@ async function main(): Promise<void> {
       commit: BUILD?.commit ?? 'unknown',
       settings: config.shown,
       logFolder,
-      ...(broker && { brokerClients: () => broker.clientCount() }),
+      ...(embedded && { brokerClients: () => embedded.clientCount() }),
     },
     addressOf: addressReader(config.TRUSTED_PROXIES, untrustedProxyWarning(clock, log)),
     hasMetrics: config.METRICS_PORT !== undefined,
     certificates: known.all,
     folders: { DATA_DIR: config.DATA_DIR, LOG_DIR: logFolder },
-  })
-  const address = { host: config.HOST, port: config.PORT }
+  }
+}
+
+async function main(): Promise<void> {
+  const config = configure()
+  const resources = await openResources(config)
+  const { context, embedded, processor, baseUrl } = resources
+  const { db, runtime, log } = context
+  // The address is known when the server listens; nothing is sent before.
+  let webhook = ''
+  const cloud = new Cloud(cloudOptions(resources, () => webhook))
   const server = await listen(cloud.app, {
-    ...address,
+    host: config.HOST,
+    port: config.PORT,
     runtime,
     bounds: config.limits.http,
     trustedProxies: config.TRUSTED_PROXIES,
@@ -307,41 +241,48 @@ async function main(): Promise<void> {
   webhook = `http://${callableHost(config.HOST)}:${server.port}/webhooks/payments`
   const metrics = await listenForMetrics(cloud, config, runtime)
   cloud.start()
-  // The service runs by now: a database that is away for a moment does not end it.
-  await isolated(context, 'a look for hubs', () => warnWithoutHubs(db.kysely, log, config.databaseUrl))
-  await tellStarted(cloud, config, log, {
+  // The service runs now: a database that does not answer for a moment does not end it.
+  await isolated(context, 'a search for hubs', () => warnWithoutHubs(db.kysely, log, config.databaseUrl))
+  await logStarted(cloud, config, log, {
     port: server.port,
-    mqttPort: broker?.port,
+    mqttPort: embedded?.port,
     metricsPort: metrics?.port,
     database: db.kind,
     payments: processor.name,
     baseUrl,
   })
-
   const stop = stopper({
-    clock,
+    clock: runtime.clock,
     log,
     timeoutMs: config.DRAIN_MS + config.shutdownTimeoutMs,
-    async stop() {
-      // Load balancers see it, and send callers elsewhere, before anybody is refused.
-      cloud.health.phase = 'stopping'
-      server.drain()
-      if (config.DRAIN_MS > 0) await sleep(clock, config.DRAIN_MS)
-      await cloud.endStreams()
-      await server.close(config.shutdownTimeoutMs / 2)
-      await cloud.stop()
-      endFollowing()
-      await broker?.close()
-      await db.close()
-      await metrics?.close(0)
-      log.flush()
-    },
+    stop: () => shutDown(resources, cloud, server, metrics),
     exit: (code) => process.exit(code),
   })
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
 }
 
-/** The listener of those who watch over the service, apart from its callers'. */
+async function shutDown(
+  { config, context, log, embedded, endFollowing }: Resources,
+  cloud: Cloud,
+  server: HttpServer,
+  metrics: HttpServer | undefined,
+): Promise<void> {
+  const { db, runtime } = context
+  // Load balancers see it, and send callers elsewhere, before a caller is refused.
+  cloud.health.phase = 'stopping'
+  server.drain()
+  if (config.DRAIN_MS > 0) await sleep(runtime.clock, config.DRAIN_MS)
+  await cloud.endStreams()
+  await server.close(config.shutdownTimeoutMs / 2)
+  await cloud.stop()
+  endFollowing()
+  await embedded?.close()
+  await db.close()
+  await metrics?.close(0)
+  log.flush()
+}
+
+/** The listener for monitoring, apart from the callers' listener. */
 async function listenForMetrics(
   { health, metrics }: Cloud,
   { METRICS_PORT: port, METRICS_HOST: host, limits: { http: bounds } }: CloudConfig,
@@ -360,10 +301,10 @@ async function listenForMetrics(
   return listen(app, { host, port, runtime, bounds }).catch(onPort('METRICS_PORT', port, host))
 }
 
-await main()
+await main().catch(failInWords)
 
-/** Logs that the service runs. What a broker or a database lacks by now may come in a moment; an issuer without keys is named. */
-async function tellStarted({ health }: Cloud, config: CloudConfig, log: Log, about: object): Promise<void> {
+/** Logs that the service runs. A broker or a database may follow in a moment; an issuer without keys is named. */
+async function logStarted({ health }: Cloud, config: CloudConfig, log: Log, about: object): Promise<void> {
   if (!(await health.failing()).includes('identity')) return log.info(about, 'cloud is ready')
   const issuer = config.IDENTITY_ISSUER!
   log.warn(

@@ -121,121 +121,140 @@ export function clientTransport(
   settings: ClientTransportOptions,
   openClient: (options: ClientOptions) => ClientLike,
 ): OpenTransport<ChangingTransport> {
-  const { clock, grantTimeoutMs = 30_000, maxPendingBytes = 32 * 1024 * 1024 } = settings
-  return (options, handlers): ChangingTransport => {
+  return (options, handlers) => new ClientTransport(settings, options, handlers, openClient)
+}
+
+class ClientTransport implements ChangingTransport {
+  readonly #settings: ClientTransportOptions
+  readonly #handlers: TransportHandlers
+  readonly #client: ClientLike
+  readonly #pending = new Set<(accepted: boolean) => void>()
+  #pendingBytes = 0
+  /** Nothing is published before the subscriptions are granted: mqtt.js would store it. */
+  #ready = false
+  #ended = false
+  #reason = 'closed'
+
+  constructor(
+    settings: ClientTransportOptions,
+    options: TransportOptions,
+    handlers: TransportHandlers,
+    openClient: (options: ClientOptions) => ClientLike,
+  ) {
+    this.#settings = settings
+    this.#handlers = handlers
     const client = openClient(clientOptions(settings, options))
-    const pending = new Set<(accepted: boolean) => void>()
-    let pendingBytes = 0
-    /** True when the subscriptions are granted. Before that nothing is sent, because mqtt.js would queue it. */
-    let ready = false
-    let ended = false
-    let reason = 'closed'
-
-    function abandonPending(): void {
-      for (const resolve of pending) resolve(false)
-      pending.clear()
-    }
-
-    function fail(why: string): void {
-      if (ended) return
-      ended = true
-      abandonPending()
-      client.end(true)
-      handlers.onDisconnect(why)
-    }
-
-    async function subscribe(filters: readonly string[]): Promise<Grant | undefined> {
-      const grant = { granted: [] as string[], refused: [] as string[] }
-      for (let at = 0; at < filters.length; at += FILTERS_AT_ONCE) {
-        const some = filters.slice(at, at + FILTERS_AT_ONCE)
-        const codes = await subscribeTo(some)
-        if (ended || !codes) return undefined
-        for (const [index, filter] of some.entries())
-          grant[(codes[index]! & REFUSED) === 0 ? 'granted' : 'refused'].push(filter)
-      }
-      return ended ? undefined : grant
-    }
-
-    /** The broker's code for each filter; undefined if the connection has ended. */
-    function subscribeTo(filters: string[]): Promise<readonly number[] | undefined> {
-      if (ended) return Promise.resolve(undefined)
-      return new Promise((resolve) => {
-        const cancel = clock.after(grantTimeoutMs, () => fail('the broker does not grant a subscription'))
-        const done = (codes?: readonly number[]): void => {
-          cancel()
-          pending.delete(abandon)
-          resolve(codes)
-        }
-        const abandon = (): void => done()
-        pending.add(abandon)
-        client.subscribe(filters, { qos: 1 }, (error, _asked, packet) => {
-          const codes = codesOf(packet, filters.length)
-          if (!codes)
-            fail(error ? connectionProblem(error) : 'the broker did not answer each filter of a subscription')
-          done(codes)
-        })
-      })
-    }
-
+    this.#client = client
     // A failing connection emits its reason first, and then its end.
     client.on('error', (error) => {
-      reason = connectionProblem(error)
+      this.#reason = connectionProblem(error)
     })
-    client.on('close', () => fail(reason))
-    client.on('connect', () => {
-      void subscribe(options.subscribe).then((grant) => {
-        if (!grant) return
-        const { granted, refused } = grant
-        if (refused.length > 0)
-          return fail(
-            `Subscribe error: the broker refuses ${refused[0]} (granted ${granted.length} of ${options.subscribe.length})`,
-          )
-        ready = true
-        handlers.onConnect()
-      })
-    })
+    client.on('close', () => this.#fail(this.#reason))
+    client.on('connect', () => void this.#connected(options.subscribe))
     client.handleMessage = (packet, done) => {
-      if (!ended) handlers.onMessage(packet.topic, packet.payload.toString())
+      if (!this.#ended) handlers.onMessage(packet.topic, packet.payload.toString())
       done()
     }
+  }
 
-    return {
-      subscribe,
-      unsubscribe(filters) {
-        if (ended) return
-        for (let at = 0; at < filters.length; at += FILTERS_AT_ONCE)
-          client.unsubscribe(filters.slice(at, at + FILTERS_AT_ONCE), () => {})
-      },
-      publish(topic, payload, { retain = false } = {}) {
-        if (ended || !ready) return Promise.resolve(false)
-        const bytes = Buffer.byteLength(payload) + OVERHEAD
-        if (pendingBytes + bytes > maxPendingBytes) {
-          // After this call has returned, like every other end of the connection.
-          queueMicrotask(() => fail('the broker acknowledges no messages'))
-          return Promise.resolve(false)
-        }
-        return new Promise((resolve) => {
-          pendingBytes += bytes
-          pending.add(resolve)
-          client.publish(topic, payload, { qos: 1, retain }, (error) => {
-            pendingBytes -= bytes
-            pending.delete(resolve)
-            resolve(!error)
-          })
-          // A caller waits for this message, and this turn may have other work to do.
-          client.stream?.uncork()
-        })
-      },
-      close() {
-        if (ended) return
-        ended = true
-        const cancel = clock.after(CLOSE_MS, () => client.end(true, abandonPending))
-        client.end(false, () => {
-          cancel()
-          abandonPending()
-        })
-      },
+  publish(topic: string, payload: string, { retain = false }: { retain?: boolean } = {}): Promise<boolean> {
+    const { maxPendingBytes = 32 * 1024 * 1024 } = this.#settings
+    if (this.#ended || !this.#ready) return Promise.resolve(false)
+    const bytes = Buffer.byteLength(payload) + OVERHEAD
+    if (this.#pendingBytes + bytes > maxPendingBytes) {
+      // After this call has returned, like every other end of the connection.
+      queueMicrotask(() => this.#fail('the broker acknowledges no messages'))
+      return Promise.resolve(false)
     }
+    return new Promise((resolve) => {
+      this.#pendingBytes += bytes
+      this.#pending.add(resolve)
+      this.#client.publish(topic, payload, { qos: 1, retain }, (error) => {
+        this.#pendingBytes -= bytes
+        this.#pending.delete(resolve)
+        resolve(!error)
+      })
+      // A caller waits for this message, and this turn may have other work to do.
+      this.#client.stream?.uncork()
+    })
+  }
+
+  async subscribe(filters: readonly string[]): Promise<Grant | undefined> {
+    const grant = { granted: [] as string[], refused: [] as string[] }
+    for (let at = 0; at < filters.length; at += FILTERS_AT_ONCE) {
+      const some = filters.slice(at, at + FILTERS_AT_ONCE)
+      const codes = await this.#subscribeTo(some)
+      if (this.#ended || !codes) return undefined
+      for (const [index, filter] of some.entries())
+        grant[(codes[index]! & REFUSED) === 0 ? 'granted' : 'refused'].push(filter)
+    }
+    return this.#ended ? undefined : grant
+  }
+
+  unsubscribe(filters: readonly string[]): void {
+    if (this.#ended) return
+    for (let at = 0; at < filters.length; at += FILTERS_AT_ONCE)
+      this.#client.unsubscribe(filters.slice(at, at + FILTERS_AT_ONCE), () => {})
+  }
+
+  close(): void {
+    if (this.#ended) return
+    this.#ended = true
+    const { clock } = this.#settings
+    const cancel = clock.after(CLOSE_MS, () => this.#client.end(true, () => this.#abandonPending()))
+    this.#client.end(false, () => {
+      cancel()
+      this.#abandonPending()
+    })
+  }
+
+  async #connected(filters: readonly string[]): Promise<void> {
+    const grant = await this.subscribe(filters)
+    if (!grant) return
+    const { granted, refused } = grant
+    if (refused.length > 0)
+      return this.#fail(
+        `Subscribe error: the broker refuses ${refused[0]} (granted ${granted.length} of ${filters.length})`,
+      )
+    this.#ready = true
+    this.#handlers.onConnect()
+  }
+
+  /** The broker's code for each filter; undefined if the connection has ended. */
+  #subscribeTo(filters: string[]): Promise<readonly number[] | undefined> {
+    const { clock, grantTimeoutMs = 30_000 } = this.#settings
+    if (this.#ended) return Promise.resolve(undefined)
+    return new Promise((resolve) => {
+      const cancel = clock.after(grantTimeoutMs, () => this.#fail('the broker does not grant a subscription'))
+      const done = (codes?: readonly number[]): void => {
+        cancel()
+        this.#pending.delete(abandon)
+        resolve(codes)
+      }
+      const abandon = (): void => done()
+      this.#pending.add(abandon)
+      this.#client.subscribe(filters, { qos: 1 }, (error, _asked, packet) => {
+        const codes = codesOf(packet, filters.length)
+        if (!codes)
+          this.#fail(
+            error ? connectionProblem(error) : 'the broker did not answer each filter of a subscription',
+          )
+        done(codes)
+      })
+    })
+  }
+
+  #fail(reason: string): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#abandonPending()
+    this.#client.end(true)
+    this.#handlers.onDisconnect(reason)
+  }
+
+  #abandonPending(): void {
+    for (const resolve of this.#pending) resolve(false)
+    this.#pending.clear()
   }
 }
 

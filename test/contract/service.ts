@@ -9,7 +9,7 @@ import type { PageAssets } from '../../protocol/page-assets.ts'
 import type { Handlers } from '../../cloud/platform/http/handler.ts'
 import { createEmbeddedIssuer } from '../../cloud/platform/identity/embedded-issuer.ts'
 import type { SigningKey } from '../../cloud/platform/identity/signing-key.ts'
-import { createCloud, type Cloud } from '../../cloud/cloud.ts'
+import { Cloud } from '../../cloud/cloud.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { identityVerifier } from '../../cloud/platform/credentials/identity-token.ts'
 import { folderStore } from '../../cloud/platform/media/folder-store.ts'
@@ -124,7 +124,7 @@ export async function openService(
   const webhookSecret = 'a secret of the processor'
   const hub = scriptedHub()
   const poster = scriptedPoster(runtime.clock)
-  const cloud = createCloud({
+  const cloud = new Cloud({
     context,
     broker: { kind: 'own', open: hub.openTransport },
     processId: 'test',

@@ -1,0 +1,113 @@
+import * as files from 'node:fs'
+import { buildTimeOf } from '../protocol/model/build-time.ts'
+import { followFiles } from '../protocol/model/fresh-files.ts'
+import { uuidv7 } from '../protocol/model/ids.ts'
+import type { Log } from '../protocol/model/log.ts'
+import type { Cancel, Clock, Runtime } from '../protocol/model/runtime.ts'
+import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
+import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
+import { type EmbeddedBroker, startEmbeddedBroker } from './gateway/broker-embedded.ts'
+import { externalBroker } from './gateway/broker-external.ts'
+import type { Broker } from './gateway/gateway.ts'
+import type { CloudContext } from './platform/context.ts'
+import { openBudgets } from './platform/limits/budgets.ts'
+import { cloudRefusals } from './platform/refusals.ts'
+import { type CloudConfig, readNamed } from './platform/settings/config.ts'
+import { onPort } from './platform/settings/usage-error.ts'
+
+/** The broker: the embedded one, or connections to the external one that `MQTT_URL` names. */
+export async function openBroker(config: CloudConfig, context: CloudContext) {
+  const { db, runtime, log } = context
+  const { clock } = runtime
+  const refusals = cloudRefusals(context)
+  const budgets = openBudgets(config.limits.rules)
+  const pems = readPems(config)
+  const known = new KnownCertificates({ ...pems, MQTT_KEY: undefined })
+  // With the embedded broker this is the only process: it need not wait for the one before it (SPEC §7).
+  const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
+  const embedded =
+    config.MQTT_URL === undefined
+      ? await startEmbeddedBroker({
+          db: db.for('gateway'),
+          log,
+          refusals,
+          clock,
+          unsigned: budgets.brokerUnsigned,
+          ...brokerAddress(config, pems),
+        }).catch(onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST))
+      : undefined
+  const broker: Broker = embedded
+    ? { kind: 'own', open: embedded.openTransport }
+    : { kind: 'shared', open: openExternal(config, { processId, runtime, known, pems }) }
+  const endFollowing = followCertificates(config, { pems, broker: embedded, known, clock, log })
+  return { refusals, budgets, known, processId, broker, embedded, endFollowing }
+}
+
+/** The address and the certificate of the embedded broker. */
+const brokerAddress = (
+  { HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig,
+  { MQTT_CERT: cert, MQTT_KEY: key }: Pems,
+) => ({
+  databaseUrl: config.databaseUrl,
+  passwordCheckMs: config.limits.gateway.passwordCheckMs,
+  host,
+  port,
+  ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
+})
+
+/** The connections to the external broker that `MQTT_URL` names. */
+function openExternal(
+  config: CloudConfig,
+  parts: {
+    processId: string
+    runtime: Runtime
+    known: KnownCertificates
+    pems: Pems
+  },
+): OpenTransport<ChangingTransport> {
+  const { processId, runtime, known, pems } = parts
+  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
+  return externalBroker({
+    urls: config.MQTT_URL!,
+    clientId: `larder-cloud-${processId}`,
+    runtime,
+    time: () => certificateTime(runtime.clock.now(), builtAt),
+    onCertificate: known.sawBroker,
+    ca: () => pems.MQTT_CA,
+  })
+}
+
+/** The certificates and the key that settings name, as PEM. */
+type Pems = Record<'MQTT_CERT' | 'MQTT_KEY' | 'MQTT_CA', string | undefined>
+
+const readPems = ({ MQTT_CERT, MQTT_KEY, MQTT_CA }: CloudConfig): Pems => ({
+  MQTT_CERT: MQTT_CERT && readNamed('MQTT_CERT', MQTT_CERT),
+  MQTT_KEY: MQTT_KEY && readNamed('MQTT_KEY', MQTT_KEY),
+  MQTT_CA: MQTT_CA && readNamed('MQTT_CA', MQTT_CA),
+})
+
+/** Reads renewed files without a restart: new connections use them. Keeps `pems` up to date. */
+function followCertificates(
+  { MQTT_CERT, MQTT_KEY, MQTT_CA }: CloudConfig,
+  parts: {
+    pems: Pems
+    broker: EmbeddedBroker | undefined
+    known: KnownCertificates
+    clock: Clock
+    log: Log
+  },
+): Cancel {
+  const { pems, broker, known, clock, log } = parts
+  return followFiles({
+    paths: { MQTT_CERT, MQTT_KEY, MQTT_CA },
+    texts: { ...pems },
+    read: (path) => files.readFileSync(path, 'utf8'),
+    clock,
+    log,
+    use(fresh) {
+      broker?.renewTls({ cert: fresh.MQTT_CERT, key: fresh.MQTT_KEY })
+      Object.assign(pems, fresh)
+      known.renew({ MQTT_CERT: fresh.MQTT_CERT, MQTT_CA: fresh.MQTT_CA })
+    },
+  })
+}
