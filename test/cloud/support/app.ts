@@ -24,7 +24,7 @@ import { stillRuntime, type StillRuntime } from './clock.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from './tokens.ts'
 import { testContext } from './context.ts'
 
-/** The HTTP interface over an empty database with one owner's hub 1 and another's hub 2. */
+/** The HTTP interface over an empty database with one owner's hub 1 and another owner's hub 2. */
 export interface TestApp {
   app: App
   context: CloudContext
@@ -34,7 +34,7 @@ export interface TestApp {
     scopes: Scope[],
     options?: { hubs?: HubSelection; ownerId?: number; expiresAt?: number },
   ) => Promise<string>
-  /** A request, and its answer as JSON. */
+  /** Sends a request; returns its answer as JSON. */
   call: (method: string, path: string, options?: CallOptions) => Promise<CallAnswer>
 }
 
@@ -52,30 +52,30 @@ export type FormPart = readonly [name: string, value: string | File]
 export interface CallAnswer {
   status: number
   headers: Headers
-  /** The body: parsed where it is JSON, else its text. */
+  /** The body: parsed if it is JSON, otherwise its text. */
   json: unknown
 }
 
 export interface TestAppOptions {
   handlers?: Partial<Handlers<RouteId>>
-  /** The same, for handlers that need the context. */
+  /** Handlers that need the context. */
   handlersOf?: (context: CloudContext, media: Media) => Partial<Handlers<RouteId>>
-  /** Where uploaded files go; a folder that nobody looks at where absent. */
+  /** Store of uploaded files; default: a shared folder. */
   mediaStore?: MediaStore
   db?: CloudDatabase
   log?: Log
   corsOrigins?: readonly string[]
   allowedHosts?: readonly string[]
-  /** Reached by https. */
+  /** Whether callers use https. */
   isSecure?: boolean
   hstsSubdomains?: boolean
   limiter?: (context: CloudContext) => RateLimiter
   health?: (context: CloudContext) => Health
   onServed?: (served: Served) => void
   settings?: Partial<CloudContext['settings']>
-  /** Where calls come from; one address where absent. */
+  /** Addresses of callers; default: one address. */
   addressOf?: () => string
-  /** Instead of that of `issuer`. */
+  /** Replaces the verifier of `issuer`. */
   verifyIdentity?: VerifyIdentity
 }
 
@@ -179,5 +179,5 @@ export async function seedHubs({ kysely }: CloudDatabase): Promise<void> {
     .execute()
 }
 
-/** The error that an answer is; its shape is checked in passing. */
+/** The error of an answer; checks its shape. */
 export const errorOf = (answer: CallAnswer): ErrorBody => ErrorBody.parse(answer.json)

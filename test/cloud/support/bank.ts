@@ -18,15 +18,15 @@ import { createStripe } from '../../../cloud/commerce/processors/stripe/stripe.t
 import { signPayload } from '../../../cloud/commerce/processors/signature.ts'
 import { STRIPE_KEY, type StripeServer } from './stripe/server.ts'
 
-/** Of the processor's signatures. */
+/** Secret of the processor's signatures. */
 export const SECRET = 'whsec'
 
 export interface BankIntent {
   id: string
-  /** The idempotency key, as the service named it. */
+  /** The idempotency key that the service sent. */
   key: string
   amount: number
-  /** Cents that have gone back. */
+  /** Refunded cents. */
   refunded: number
   status: IntentStatus
 }
@@ -38,32 +38,32 @@ export interface BankRefund {
   status: ProcessorRefund['status']
 }
 
-/** The other side of a card processor: its own books, its customers' deeds, and its events. */
+/** The other side of a card processor: its own books, actions of its customers, and its events. */
 export interface Bank {
   name: CardProcessor['name']
   /** Oldest first. */
   intents(): Promise<BankIntent[]>
   refunds(): Promise<BankRefund[]>
-  /** Who saves methods there, and which. */
+  /** Customers at the processor, with their saved methods. */
   customers(): Promise<{ id: string; methods: string[] }[]>
-  /** It has taken the money of an intent, of all where none is named, and says nothing. */
+  /** Takes the money of an intent, or of all intents, without an event. */
   take(ref?: string): Promise<void>
-  /** A customer has proved in the processor's form to be the card's holder. */
+  /** The card's holder authenticates in the processor's form. */
   approve(ref: string): Promise<void>
-  /** Refunds that are under way arrive, and it says nothing. */
+  /** Pending refunds succeed, without an event. */
   arrive(): Promise<void>
-  /** The bank sends a refund back; the processor says nothing yet. */
+  /** The bank returns a refund; the processor publishes no event yet. */
   sendBack(ref: string): Promise<void>
-  /** Somebody gives money of an intent back in the processor's own pages; it tells of it. */
+  /** A person refunds money of an intent in the processor's own pages; the processor publishes it. */
   giveBack(ref: string, amount: number): Promise<void>
-  /** A cardholder's bank takes an intent back; it tells of it. */
+  /** A cardholder's bank disputes an intent; the processor publishes it. */
   dispute(ref: string): Promise<void>
   endDispute(ref: string, end: 'won' | 'lost'): Promise<void>
-  /** Whatever is to be told by now, each with its signature. True where it was taken. */
+  /** Delivers all due events with their signatures. Returns true for accepted ones. */
   tellAll(deliver: (body: string, signature: string) => Promise<boolean>): Promise<void>
-  /** An event in the processor's words, from ours. */
+  /** An event in the processor's format, from ours. */
   eventOf(event: { id: string; type: string; object: Record<string, unknown> }): Promise<string>
-  /** A card whose refunds are refused at once. */
+  /** A card with refunds that are refused at once. */
   unrefundable: string
 }
 
@@ -117,7 +117,7 @@ export const openSandboxBank: OpenBank = ({ context, checkpoint }) => {
         .$if(ref !== undefined, (rows) => rows.where('id', '=', ref!))
         .execute()
     },
-    // Its confirmation is the customer's deed, too.
+    // The customer confirms it.
     approve: () => Promise.resolve(),
     async arrive() {
       await q.updateTable('sandbox_refunds').set({ status: 'succeeded' }).execute()
@@ -147,7 +147,7 @@ export const openSandboxBank: OpenBank = ({ context, checkpoint }) => {
   return Promise.resolve({ processor: createSandbox({ db, runtime, checkpoint }), bank })
 }
 
-/** An account of its own on the server, which is the shop's alone until the next one is opened. */
+/** Opens a separate account on the server, which is reset when the next one is opened. */
 export const openStripeBank =
   (server: StripeServer): OpenBank =>
   async ({ context }) => {

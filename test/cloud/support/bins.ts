@@ -2,7 +2,7 @@ import type { BinAtHub } from '../../../cloud/commerce/orders/bin-room.ts'
 import type { CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import type { HubHealth } from '../../../protocol/model/hub-health.ts'
 
-/** A bin as its hub's ledger says it, of what the hub's health says. */
+/** A bin as in its hub's ledger, from the hub's health. */
 export const binOfHealth = (bin: HubHealth['bins'][number]): BinAtHub => ({
   bin: bin.bin_number,
   capacity: bin.capacity,
@@ -19,7 +19,7 @@ function useOf({ status, occupied, door, order_id }: HubHealth['bins'][number]):
   return door === 'closed' ? 'free' : 'open'
 }
 
-/** The hub's ledger says how all its bins stand. */
+/** The hub's ledger reports the states of all its bins. */
 export async function tellBins(
   { kysely: q }: Pick<CloudDatabase, 'kysely'>,
   hubId: number,

@@ -1,7 +1,7 @@
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 
-/** A runtime whose clock stands still until it is moved. Timers never fire. */
+/** A runtime with a clock that moves only on request. Timers never fire. */
 export interface StillRuntime extends Runtime {
   advance(ms: number): void
 }

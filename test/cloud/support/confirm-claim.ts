@@ -2,7 +2,10 @@ import { readBinOrders } from '../../../cloud/commerce/orders/bin-orders.ts'
 import { confirmExternal } from '../../../cloud/commerce/payments/confirm.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 
-/** An integrator's key confirms the claim on a bin, as `open_bin` does. The order's id; null if no claim is open there. */
+/**
+ * An integrator's key confirms the claim on a bin, as `open_bin` does. Returns the order's id; null if no
+ * claim is open there.
+ */
 export async function confirmClaim(
   context: CloudContext,
   { hubId, bin, key }: { hubId: number; bin: number; key: string },

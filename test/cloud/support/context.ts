@@ -7,10 +7,13 @@ import { silentLog } from '../../../protocol/model/log.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 
-/** One for all: what one process of a test seals, its next opens. */
+/** One sealer for all: one process of a test opens what another has sealed. */
 const sealer = createSealer('a secret of the store, for tests', systemRuntime().random)
 
-/** What the cloud's parts work with, silent and never crashing. The settings are a copy, the caller's to change. */
+/**
+ * The context of the cloud's parts, without logs and crashes. The settings are a copy that the caller may
+ * change.
+ */
 export const testContext = (
   db: CloudDatabase,
   runtime: Runtime,

@@ -9,7 +9,7 @@ import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/
 import { Sqlite } from '../../../cloud/platform/store/sqlite-driver.ts'
 import { administrate, databaseAt } from '../../support/postgres.ts'
 
-/** Opens an empty, migrated database; the one before it in the same file is gone then. */
+/** Opens an empty, migrated database; the previous one of the same file is deleted then. */
 export type OpenDatabase = (options?: { checkpoint?: Checkpoint }) => Promise<CloudDatabase>
 
 const postgresUrl = process.env['TEST_POSTGRES_URL']
@@ -26,7 +26,7 @@ export function onEachDatabase(name: string, suite: (open: OpenDatabase) => void
 
 let template: Buffer | undefined
 
-/** An empty, migrated SQLite database in memory. The schema is made once and copied afterwards. */
+/** An empty, migrated SQLite database in memory. The schema is created once and copied afterwards. */
 export async function emptySqlite(): Promise<BetterSqlite3.Database> {
   if (!template) {
     const database = new Sqlite(':memory:')
@@ -48,7 +48,7 @@ function sqliteOpener(): OpenDatabase {
   }
 }
 
-/** On a machine that is busy with other tests nobody is to be told that the database is: tests of that set their own. */
+/** On a machine that is busy with other tests no time-out should fire; tests of time-outs set their own. */
 const patient = Object.fromEntries(
   Object.entries(defaultLimits.database).map(([use, pool]) => [
     use,
@@ -78,7 +78,10 @@ function postgresOpener(url: string): OpenDatabase {
   }
 }
 
-/** Empties every table, the youngest first (it refers to older ones), and counts from 1 again. Much faster than TRUNCATE. */
+/**
+ * Empties every table, the youngest first because it references older ones, and resets the ids. Much faster
+ * than TRUNCATE.
+ */
 async function empty({ kysely }: CloudDatabase): Promise<void> {
   await sql`
     do $$ declare t record; begin

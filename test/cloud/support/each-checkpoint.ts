@@ -1,7 +1,7 @@
 import type { OpenBankShop } from './each-processor.ts'
 import type { Shop } from './shop.ts'
 
-/** A program that dies at the n-th checkpoint from when it is armed, and does nothing more until it is revived. */
+/** A program that dies at the n-th checkpoint after it is armed, and does nothing until it is revived. */
 function mortal() {
   let passings = Infinity
   let died: string | undefined
@@ -11,7 +11,7 @@ function mortal() {
       if (died !== undefined) throw new Error(`dead since ${died}`)
     },
     arm: (n: number) => void (passings = n),
-    /** Where it died, if it did. */
+    /** The checkpoint where it died, if it did. */
     revive(): string | undefined {
       const point = died
       died = undefined
@@ -21,7 +21,10 @@ function mortal() {
   }
 }
 
-/** Runs `act` once for each checkpoint that it passes, dying there, and `check` after the recovery. Where it died. */
+/**
+ * Runs `act` once for each checkpoint that it passes, dies there, and runs `check` after the recovery.
+ * Returns the checkpoints.
+ */
 export async function atEachCheckpoint(
   open: OpenBankShop,
   prepare: (shop: Shop) => Promise<number>,

@@ -6,7 +6,10 @@ import { startStripeServer, type StripeServer } from './stripe/server.ts'
 
 export type OpenBankShop = (options?: ShopOptions) => Promise<Shop>
 
-/** Declares a suite once for each card processor on each database. The shop before it in the same suite is gone then. */
+/**
+ * Declares a suite once for each card processor on each database. The previous shop of the same suite is
+ * deleted then.
+ */
 export function onEachProcessor(
   name: string,
   suite: (open: OpenBankShop, stripe: () => StripeServer | undefined) => void,
@@ -20,7 +23,7 @@ export function onEachProcessor(
   onEachDatabase(`${name}, by Stripe`, (open) => onStripe(open, suite))
 }
 
-/** The same for Stripe alone. */
+/** Declares a suite only for Stripe. */
 export function onStripeShop(
   name: string,
   suite: (open: OpenBankShop, stripe: () => StripeServer) => void,

@@ -1,6 +1,8 @@
 import { encodePng } from '../../../cloud/demo/pictures.ts'
 
-/** Small files of every type that the service takes, and of some that it refuses; the first bytes are as real files have them. */
+/**
+ * Small files of every accepted type, and of some refused types. Their first bytes are those of real files.
+ */
 
 export const png = encodePng({ width: 8, height: 4, colourAt: (x, y) => [x * 30, y * 60, 90] })
 
@@ -38,7 +40,7 @@ export const heic = boxed('heic', 'mif1', 'heic')
 export const avif = boxed('avif', 'mif1', 'miaf')
 export const m4a = boxed('M4A ', 'M4A ', 'mp42')
 
-/** An EBML header (RFC 8794) with the elements that muxers write, and the beginning of a segment. */
+/** An EBML header (RFC 8794) with the elements that muxers write, and the start of a segment. */
 const ebml = (documentType: string): Buffer => {
   const elements = bytes(
     [0x42, 0x86, 0x81, 1, 0x42, 0xf7, 0x81, 1, 0x42, 0xf2, 0x81, 4, 0x42, 0xf3, 0x81, 8],
@@ -59,10 +61,10 @@ const ebml = (documentType: string): Buffer => {
 export const webm = ebml('webm')
 export const matroska = ebml('matroska')
 
-/** A file of `size` bytes that begins as `head`. */
+/** A file of `size` bytes that begins with `head`. */
 export const grown = (head: Buffer, size: number): Buffer =>
   Buffer.concat([head, Buffer.alloc(size - head.length)])
 
-/** As `FormData` takes it; the type that it claims says nothing. */
+/** A file for `FormData`; its claimed type does not matter. */
 export const fileOf = (content: Buffer, name: string, type = 'application/octet-stream'): File =>
   new File([new Uint8Array(content)], name, { type })

@@ -9,15 +9,15 @@ import type { MediaStore } from '../../../cloud/platform/media/store.ts'
 
 export const MEDIA_SECRET = 'a secret of file addresses, for tests'
 
-/** An empty folder, which goes with the run (`test/support/temporary-folder.ts`). */
+/** An empty folder, which is deleted at the end of the run (`test/support/temporary-folder.ts`). */
 export const emptyFolder = (): string => mkdtempSync(join(tmpdir(), 'larder-media-'))
 
 let shared: string | undefined
 
-/** A folder for files that nobody looks at. */
+/** A shared folder for files that no test reads. */
 export const mediaFolder = (): string => (shared ??= emptyFolder())
 
-/** Every file in a folder and below, by its path there. */
+/** Every file in a folder and its subfolders, by path. */
 export const filesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

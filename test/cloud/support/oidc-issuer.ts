@@ -8,19 +8,19 @@ const CLIENT = { id: 'shop-app', secret: 'a secret of the client of at least so 
 
 export type Algorithm = 'ES256' | 'RS256'
 
-/** A real OIDC issuer on a port of its own, whose users are what `claims` says. */
+/** A real OIDC issuer on its own port; `claims` defines its users. */
 export interface OidcIssuer {
   issuer: string
-  /** An access token of the issuer's, as its token endpoint gives it. */
+  /** An access token of the issuer's token endpoint. */
   token(): Promise<string>
-  /** Its keys, the one that signs first. */
+  /** Its keys; the signing key is first. */
   readonly keys: readonly JWK[]
-  /** Starts it anew with another key, beside the old ones or instead of them. */
+  /** Restarts it with another key, in addition to the old ones or instead of them. */
   rotate(options?: { keepOld?: boolean }): Promise<void>
-  /** Out of reach, and back at the same address. */
+  /** Makes it unreachable, or reachable again at the same address. */
   stop(): void
   resume(): void
-  /** Paths that it was asked for, without the token endpoint. */
+  /** Requested paths, except the token endpoint. */
   readonly asked: string[]
 }
 
@@ -37,7 +37,7 @@ export async function oidcIssuer({
   claims = {},
   lifetimeSeconds = 600,
 }: OidcIssuerOptions = {}): Promise<OidcIssuer> {
-  // It says at its start that it is not meant for production with a store in memory.
+  // It warns at its start that a store in memory is not meant for production.
   for (const method of ['warn', 'info'] as const) vi.spyOn(console, method).mockImplementation(() => {})
   const { Provider } = await import('oidc-provider')
   const asked: string[] = []

@@ -5,7 +5,7 @@ import { CloudEntry, type QueuedOrder } from '../../../protocol/mqtt/cloud-entri
 import type { HubEvidence, Motion, WorldEvidence } from '../../invariants/evidence.ts'
 import type { Report, Shop } from './shop.ts'
 
-/** Where an order stands at the hub. */
+/** State of an order at the hub. */
 type Station = 'queued' | 'preparing' | 'ready' | 'collecting' | 'ended'
 
 interface Line {
@@ -26,9 +26,9 @@ interface Shelf {
   location: string
   initial: number
   restocked: number
-  /** Units that stand there. */
+  /** Units on the shelf. */
   now: number
-  /** By the hub's ledger. */
+  /** Units by the hub's ledger. */
   stock: number
 }
 
@@ -36,23 +36,25 @@ interface Doubt {
   operation_id: string
   order_id: string
   line: Line
-  /** What nobody can see. */
+  /** The truth, which no part can see. */
   fell: boolean
 }
 
 /**
- * A hub on paper, for a shop: it takes orders from the outbox, and does with each what it is told, in the words of a real
- * one. What it reports waits until it is sent. Its own books and the shelves are kept as evidence.
+ * A simple model of a hub, for a shop: it accepts orders from the outbox, and reports the events of a test
+ * like a real hub. Reports wait until they are sent. Its books and shelves are evidence for checks.
  */
 export interface PaperHub {
-  /** Takes what the outbox holds, and acknowledges it. */
+  /** Reads the outbox and acknowledges it. */
   receive(): Promise<void>
-  /** The next thing happens: of orders that it can happen to, to the `pick`-th. Nothing, where there is none. */
+  /**
+   * An event happens to the `pick`-th of the orders to which it can happen; nothing happens if there is none.
+   */
   act(what: HubAct, pick: number): void
   /** Sends the oldest `count` reports. */
   send(count: number): Promise<void>
   execute(request: CommandRequest): Promise<CommandOutcome>
-  /** Everything that was begun comes to its end. */
+  /** Completes everything that was started. */
   finish(): void
   unsent(): number
   evidence(): { world: WorldEvidence; hub: HubEvidence }
@@ -95,7 +97,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     [...orders.values()].filter(({ station }) => stations.includes(station))
   const missing = ({ quantity, dropped, doubtful }: Line): number => quantity - dropped - doubtful
 
-  /** On paper each order has room of its own: where its goods fall is no matter here. */
+  /** Each order of the model has its own room, because the place of its units does not matter here. */
   const roomOf = (orderId: string): number => [...orders.keys()].indexOf(orderId) + 1
 
   function fall(productId: number, operation_id: string, bin: number): void {
@@ -168,7 +170,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
   function settle(doubt: Doubt): void {
     const { operation_id, order_id, line, fell } = doubt
     reports.push({ kind: 'operation.settled', operation_id, by: 'person', happened: fell })
-    // The money for it went back: it is delivered to nobody.
+    // Its money was refunded: it is not delivered.
     if (fell) bookDrop(order_id, line, operation_id, 0)
     doubts.splice(doubts.indexOf(doubt), 1)
     block(line.product_id)
@@ -194,7 +196,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     else move(order, 'preparing', () => ({ kind: 'order.preparing', bins: [1], ...idOf(order) }))
   }
 
-  /** One of which nothing dropped has failed. */
+  /** An order without a drop has failed. */
   function ready(order: Order | undefined): void {
     if (order?.lines.every(({ dropped }) => dropped === 0)) move(order, 'ended', fail)
     else move(order, 'ready', () => ({ kind: 'order.ready', ...progress(order!) }))
@@ -255,7 +257,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     })
   }
 
-  /** True where the hub will not begin the order. */
+  /** Returns true if the hub will not start the order. */
   function cancel(orderId: string): boolean {
     const order = orders.get(orderId)
     if (order && order.station !== 'queued') return false
@@ -265,7 +267,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     return true
   }
 
-  /** What has not been begun of a line stays on the shelf. False where the order is not known. */
+  /** The unstarted rest of a line stays on the shelf. Returns false if the order is unknown. */
   function reduce(orderId: string, lines: readonly WantedLine[]): boolean {
     const order = orders.get(orderId)
     for (const { line_id, wanted } of lines)
@@ -278,7 +280,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
   function take(entry: CloudEntry): void {
     if (entry.kind === 'order.queued') {
       const { order_id, lines } = entry.order
-      // The transaction may be run again.
+      // The transaction may run again.
       if (orders.has(order_id)) return
       orders.set(order_id, {
         queued: entry.order,

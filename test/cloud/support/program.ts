@@ -11,18 +11,18 @@ export interface CloudProgram {
   child: ChildProcess
   exited: Promise<number | null>
   output: () => string
-  /** Waits until it serves; its port. */
+  /** Waits until it serves; returns its port. */
   ready: () => Promise<number>
 }
 
-/** A folder that goes with the test. */
+/** A folder that is deleted with the test. */
 export function programFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'larder-cloud-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** The real program, at free ports and in a folder of its own where nothing else is said; killed with its test. */
+/** The real program with free ports and its own folder by default; killed at the end of its test. */
 export function startCloud(environment: Record<string, string>, ...args: string[]): CloudProgram {
   const folder = environment['DATA_DIR'] ?? programFolder()
   const [node, ...main] = commandOf('cloud/main')

@@ -2,18 +2,20 @@ import { createHash, createHmac, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A bucket on a listening server that speaks as much of S3 as a media store needs, and believes nobody unsigned. */
+/**
+ * A bucket on a listening server with the part of S3 that a media store needs. It refuses unsigned requests.
+ */
 export interface S3Server {
   endpoint: string
   /** Objects by key. */
   objects: Map<string, { bytes: Buffer; type: string | undefined }>
   /** Keys of uploads that have neither been completed nor aborted. */
   uploads(): string[]
-  /** The next request for which this holds is answered with 500. */
+  /** The next matching request is answered with 500. */
   failWhen(holds: (method: string, url: URL) => boolean): void
-  /** Completions are answered with 200 and an error, as S3 does when it notices late. */
+  /** Completions are answered with 200 and an error, like S3's late errors. */
   refuseCompletions: boolean
-  /** The most bytes of one request. */
+  /** Largest size of one request, in bytes. */
   largestBody: number
   close(): Promise<void>
 }

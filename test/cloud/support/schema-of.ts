@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import type { CloudDatabase } from '../../../cloud/platform/store/database.ts'
 
 /**
- * A database's schema, a line for each column, constraint and index, sorted: two schemas that were made in different ways
- * are compared by it. What Kysely keeps for its migrations is left out.
+ * A database's schema as sorted lines, one for each column, constraint and index, to compare schemas of
+ * different origins. Kysely's migration tables are left out.
  */
 export async function schemaOf({ kysely, kind }: CloudDatabase): Promise<string[]> {
   const { rows } = await (kind === 'sqlite' ? sqliteSchema : postgresSchema).execute(kysely)
@@ -16,7 +16,7 @@ const sqliteSchema = sql<{ name: string; text: string }>`
   select tbl_name as name, sql as text from sqlite_master
   where sql is not null and tbl_name not like 'kysely_%' and tbl_name <> 'larder_schema' and tbl_name not like 'sqlite_%'`
 
-/** The columns and constraints of a table, and what stands around them; an index as it is. */
+/** The columns and constraints of a table, and the rest of its statement; an index unchanged. */
 function parts(statement: string): string[] {
   const text = statement.replaceAll(/\s+/g, ' ').trim()
   if (!text.startsWith('CREATE TABLE')) return [text]

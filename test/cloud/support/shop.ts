@@ -25,11 +25,11 @@ import { openSandboxBank, type Bank, type OpenBank } from './bank.ts'
 import { testContext } from './context.ts'
 
 type WithoutTime<T> = T extends unknown ? Omit<T, 'at'> : never
-/** By its number, for which the shop puts what the hub knows it by. */
+/** With the order's number, which the shop replaces by the id that the hub knows. */
 type ByNumber<T> = T extends { order_id: string | null }
   ? Omit<T, 'order_id'> & { order_id: T['order_id'] | number }
   : T
-/** An entry of a hub's ledger; the time is the shop's. */
+/** An entry of a hub's ledger without its time; the shop adds it. */
 export type Report = ByNumber<WithoutTime<HubEntry>>
 
 const EPOCH = 'e'.repeat(32)
@@ -38,44 +38,44 @@ export interface ShopOptions {
   /** Cents. */
   products?: readonly { price: number; markdown?: number; quantity: number }[]
   taxMillipercent?: number
-  /** How many the hub has; 4 where absent. */
+  /** Number of the hub's bins; default 4. */
   bins?: number
   checkpoint?: Checkpoint
-  /** Takes errors of background turns; without it they fail the test. */
+  /** Receives errors of background turns; without it they fail the test. */
   onFault?: (error: unknown) => void
-  /** Stands between the service and the card processor. */
+  /** Wraps the card processor. */
   wrapProcessor?: (processor: CardProcessor) => CardProcessor
-  /** The sandbox where absent. */
+  /** Default: the sandbox. */
   openBank?: OpenBank
 }
 
-/** One owner's hub 1, online, with products 1, 2, … each on its facing 1-1-<id>, and customers made on demand. */
+/** One owner's hub 1, online, with products 1, 2, … each in its facing 1-1-<id>, and customers on demand. */
 export interface Shop {
   context: CloudContext
   clock: VirtualClock
   services: CommerceServices
   /** The other side of the card processor. */
   bank: Bank
-  /** All that commerce does later; `drain` does what is due by now. */
+  /** All due work of commerce; `drain` runs the work that is due now. */
   work: WorkRunner
   commands: CommandRequest[]
-  /** What the hub will answer to commands. */
+  /** Sets the hub's answer to commands. */
   answer(outcome: CommandOutcome): void
   customer(): Promise<number>
-  /** A cart with quantities by product id. */
+  /** Creates a cart with quantities by product id. */
   cart(userId: number, quantities: Record<number, number>): Promise<OrderRow>
-  /** The same, paid and queued. */
+  /** Creates a paid and queued order. */
   paidOrder(quantities: Record<number, number>, method?: string): Promise<OrderRow>
   /** Entries of the hub's ledger arrive. */
   report(...entries: Report[]): Promise<void>
-  /** A heartbeat comes now. */
+  /** A heartbeat arrives. */
   hear(health?: Partial<HubHealth>): Promise<void>
   order(orderId: number): Promise<OrderRow>
   items(orderId: number): Promise<ItemRow[]>
   payments(orderId: number): Promise<PaymentRow[]>
   refunds(orderId: number): Promise<RefundRow[]>
   product(productId: number): Promise<{ quantity: number; reserved: number }>
-  /** Bodies of what waits for the hub, oldest first. */
+  /** Bodies of the entries that wait for the hub, oldest first. */
   outbox(): Promise<{ kind: string; order_id?: string; order?: { order_id: string } }[]>
 }
 
@@ -206,7 +206,7 @@ type OrderEntry = Extract<HubEntry, { kind: `order.${string}` }>
 const isStock = (entry: HubEntry): entry is StockEntry => entry.kind.startsWith('stock.')
 const isOrder = (entry: HubEntry): entry is OrderEntry => entry.kind.startsWith('order.')
 
-/** What the hub says of lines of an order at its end: all units, or so many of each, have dropped into one bin. */
+/** The hub's final report of an order's lines: all units, or `counts` of them, have dropped into one bin. */
 export const droppedLines = (
   items: readonly ItemRow[],
   { units, bin = 1 }: { units?: number; bin?: number } = {},
@@ -218,7 +218,7 @@ export const droppedLines = (
     bins: units === 0 ? [] : [bin],
   }))
 
-/** A unit of an order's line falls. */
+/** A unit of an order's line drops. */
 export function drop(item: ItemRow, operation: number, quantityLeft: number): Report {
   return {
     kind: 'stock.dropped',
@@ -253,7 +253,7 @@ async function seedShop(
     { price: 250, quantity: 5 },
     { price: 199, markdown: 10, quantity: 3 },
   ]
-  // Where the HTTP interface is under test, `testApp` has made the hub.
+  // For tests of the HTTP interface `testApp` has created the hub.
   const hub = await q.selectFrom('hubs').select('id').where('id', '=', 1).executeTakeFirst()
   if (!hub) await seedHub(q, options, now)
   await q.insertInto('categories').values({ name: 'Drinks', parent_id: null }).execute()

@@ -12,7 +12,7 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
 export const ISSUER = 'http://issuer.test'
 export const AUDIENCE = 'larder'
 
-/** An identity issuer for tests, which can also sign what it should not. */
+/** An identity issuer for tests, which can also sign invalid tokens. */
 export interface TestIssuer {
   keys: JWTVerifyGetKey
   privateKey: CryptoKey

@@ -4,7 +4,7 @@ import type { Queries } from '../../../cloud/platform/store/database.ts'
 import type { Shop } from './shop.ts'
 import { deliver } from './webhooks.ts'
 
-/** Deposits by card, credited by the sandbox's webhook. */
+/** Credits a wallet by card and the sandbox's webhook. */
 export async function fillWallet(shop: Shop, userId: number, amountCents: number): Promise<void> {
   await deposit(shop.services, { userId, amountCents, method: 'pm_card_visa' })
   await deliver(shop)
@@ -20,7 +20,10 @@ export async function balanceOf(shop: Shop, userId: number): Promise<number> {
   return wallet?.balance ?? 0
 }
 
-/** I6: every balance is the sum of its entries, each of which belongs to one completed transaction and says what it left. */
+/**
+ * I6: every balance is the sum of its entries. Each entry belongs to one completed transaction and contains
+ * the balance after it.
+ */
 export async function walletsAddUp(q: Queries): Promise<void> {
   const wallets = await q.selectFrom('wallets').selectAll().execute()
   const entries = await q.selectFrom('wallet_entries').selectAll().orderBy('id').execute()

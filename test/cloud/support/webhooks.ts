@@ -5,7 +5,9 @@ import type { Shop } from './shop.ts'
 
 export { SECRET }
 
-/** Delivers what the processor has to say to the real receiver, each event so many times; the bodies sent, newest last. */
+/**
+ * Delivers the processor's events to the real receiver, each `times` times. Returns the bodies, newest last.
+ */
 export async function deliver({ context, clock, bank, services }: Shop, times = 1): Promise<string[]> {
   clock.advance(1000)
   const bodies: string[] = []
@@ -24,7 +26,7 @@ export interface EventText {
   object: Record<string, unknown>
 }
 
-/** An event that says anything, well signed. */
+/** Delivers an event with any content and a valid signature. */
 export async function tell({ context, clock, bank, services }: Shop, event: EventText): Promise<void> {
   const body = await bank.eventOf(event)
   const signature = signPayload(body, SECRET, clock.now())

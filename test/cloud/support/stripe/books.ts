@@ -12,7 +12,7 @@ import {
 } from './objects.ts'
 import { textOf, type Params } from './params.ts'
 
-/** How long Stripe's search may lag behind. */
+/** Maximum delay of Stripe's search. */
 const SEARCH_LAG_S = 3600
 
 export interface StripeEvent {
@@ -20,7 +20,7 @@ export interface StripeEvent {
   body: string
 }
 
-/** An account at Stripe, by the documented rules of the calls that the service makes. */
+/** An account at Stripe, which follows the documented rules of the calls that the service makes. */
 export class StripeBooks {
   readonly intents = new Map<string, StripeIntent>()
   readonly refunds = new Map<string, StripeRefund>()
@@ -28,7 +28,7 @@ export class StripeBooks {
   readonly disputes = new Map<string, StripeDispute>()
   readonly methods = new Map<string, StripeMethod>()
   readonly customers = new Map<string, StripeCustomer>()
-  /** What is to be told over the webhook, oldest first. */
+  /** Events that the webhook will deliver, oldest first. */
   readonly events: StripeEvent[] = []
   #ids = 0
   readonly #now: () => number
@@ -109,7 +109,7 @@ export class StripeBooks {
     this.tell('payment_intent.succeeded', intent)
   }
 
-  /** The attempt failed; another method may be tried in Stripe's form. */
+  /** The attempt failed; the customer may try another method in Stripe's form. */
   fail(intent: StripeIntent): void {
     Object.assign(intent, {
       status: 'requires_payment_method',
@@ -138,7 +138,7 @@ export class StripeBooks {
     return intent
   }
 
-  /** In the search index is what is old enough. */
+  /** Only sufficiently old objects are in the search index. */
   search<T extends { metadata: Record<string, string>; created: number }>(
     objects: Iterable<T>,
     query: string,
@@ -183,7 +183,7 @@ export class StripeBooks {
     return refund
   }
 
-  /** A cardholder's bank takes the money back. */
+  /** A cardholder's bank opens a dispute. */
   dispute(intentId: string): void {
     const intent = this.intent(intentId)
     const dispute: StripeDispute = {
@@ -207,14 +207,14 @@ export class StripeBooks {
     this.tell('charge.dispute.closed', dispute)
   }
 
-  /** Cents that have gone back, or are about to. */
+  /** Cents that are refunded or about to be. */
   refunded(intentId: string): number {
     return [...this.refunds.values()]
       .filter(({ payment_intent, status }) => payment_intent === intentId && status !== 'failed')
       .reduce((sum, { amount }) => sum + amount, 0)
   }
 
-  /** What takes Stripe and the banks a moment: payments arrive, refunds arrive or come back. */
+  /** Completes slow work of Stripe and the banks: payments succeed, refunds succeed or are returned. */
   settle(): void {
     for (const intent of this.intents.values()) if (intent.status === 'processing') this.succeed(intent)
     for (const refund of this.refunds.values()) {
@@ -268,18 +268,18 @@ export class StripeBooks {
     const { token } = params['card'] as { token: string }
     const card = cardOfToken(token)
     if (!card) throw invalid(`No such token: '${token}'`, { code: 'resource_missing', param: 'card[token]' })
-    // A real token knows its wallet; these say it in their names.
+    // A real token knows its wallet; the test tokens contain it in their names.
     return methodBody(this.newMethod(card, token.startsWith('tok_platform_b_') ? 'google_pay' : 'apple_pay'))
   }
 
-  /** A method of somebody's, as Stripe's form makes it. */
+  /** A method as Stripe's form creates it. */
   newMethod(card: StripeMethod['card'], wallet: string | null = null): StripeMethod {
     const method = { id: this.id('pm'), card, wallet, customer: null, isSpent: false }
     this.methods.set(method.id, method)
     return method
   }
 
-  /** A test token becomes a method of its own with each use. */
+  /** Each use of a test token creates its own method. */
   method(id: string): StripeMethod {
     const card = testCards[id]
     const method = card ? this.newMethod(card) : this.methods.get(id)

@@ -1,6 +1,6 @@
 import type { TestCard } from './cards.ts'
 
-/** What the server keeps, in Stripe's words. */
+/** The server's objects, in Stripe's format. */
 export interface StripeIntent {
   id: string
   object: 'payment_intent'
@@ -44,7 +44,7 @@ export interface StripeMethod {
   card: TestCard
   wallet: string | null
   customer: string | null
-  /** Used without a customer, or detached from one: it may not be used again. */
+  /** Used without a customer, or detached from one: it cannot be used again. */
   isSpent: boolean
 }
 
@@ -71,7 +71,7 @@ export const methodBody = ({ id, card, wallet, customer }: StripeMethod): object
   }),
 })
 
-/** A refusal, in the shape in which Stripe makes it. */
+/** A refusal in Stripe's format. */
 export class StripeRefusal extends Error {
   readonly status: number
   readonly body: Record<string, unknown>

@@ -22,14 +22,14 @@ export function parseParams(encoded: string): Params {
   return params
 }
 
-/** As Stripe does: a parameter that a call does not have is an error. */
+/** Like Stripe, refuses a parameter that a call does not have. */
 export function requireKnown(params: Params, known: readonly string[]): void {
   for (const name of Object.keys(params))
     if (!known.includes(name))
       throw invalid(`Received unknown parameter: ${name}`, { code: 'parameter_unknown', param: name })
 }
 
-/** A value that must be there. */
+/** A required value. */
 export function textOf(params: Params, name: string): string {
   const value = params[name]
   if (typeof value !== 'string')

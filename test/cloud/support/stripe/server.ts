@@ -6,7 +6,7 @@ import { parseParams, requireKnown, textOf, type Params } from './params.ts'
 
 export const STRIPE_KEY = 'sk_test_larder'
 
-/** What may go wrong with a call: before Stripe has done anything, or after. */
+/** Faults of a call: before Stripe has executed it, or afterwards. */
 export type Fault =
   | 'timeout-before'
   | 'timeout-after'
@@ -25,15 +25,19 @@ export interface SeenCall {
   params: Params
 }
 
-/** A listening server that speaks as much of Stripe's API as the service uses, and believes nobody without the key. */
+/**
+ * A listening server with the part of Stripe's API that the service uses. It refuses calls without the key.
+ */
 export interface StripeServer {
   url: string
   books: StripeBooks
-  /** The time there, in milliseconds since the epoch. */
+  /** Stripe's time, in milliseconds since the epoch. */
   now: () => number
-  /** Calls that came, oldest first. */
+  /** Received calls, oldest first. */
   calls: SeenCall[]
-  /** The next calls for which `holds` are answered so; all of them until `heal` where `times` is absent. */
+  /**
+   * Answers the next calls that match `holds` with a fault; all of them until `heal` if `times` is absent.
+   */
   fail(fault: Fault, holds?: (call: SeenCall) => boolean, times?: number): void
   heal(): void
   /** A new account, at this time. */
@@ -151,7 +155,7 @@ export async function startStripeServer(): Promise<StripeServer> {
     }
   }
 
-  /** Once for each key: what came out the first time is what comes out again. */
+  /** Executes a call once per key: a repetition gets the first result. */
   function perform(
     call: SeenCall,
     text: string,
@@ -171,7 +175,7 @@ export async function startStripeServer(): Promise<StripeServer> {
       return { answer: kept.answer, isReplayed: true }
     }
     const given = structuredClone(run(() => execute(call)))
-    // What fails validation is not kept.
+    // Stripe does not store a failed validation.
     if (call.key !== undefined && given.status !== 400 && given.status !== 404)
       keys.set(call.key, { fingerprint, answer: given, at: server.now() })
     return { answer: given, isReplayed: false }
