@@ -11,7 +11,7 @@ import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { logOutput } from '../protocol/model/log-output.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
-import type { Runtime } from '../protocol/model/runtime.ts'
+import type { Clock, Runtime } from '../protocol/model/runtime.ts'
 import { followFiles } from '../protocol/model/fresh-files.ts'
 import { stopper } from '../protocol/model/stopping.ts'
 import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
@@ -26,15 +26,16 @@ import { lastWords, type LastWords } from './last-words.ts'
 import { listen, metricsListener, type Listener } from './local-api/front.ts'
 import { lockJournal } from './open-hub.ts'
 import { createRecent } from './recent.ts'
-import { createResident, type Resident } from './resident.ts'
+import { Resident } from './resident.ts'
 import { runProgram } from './run-program.ts'
 import { superviseBy, systemdNotify, watchdogMsOf } from './supervision.ts'
+import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { mqttTransport } from './sync/mqtt-transport.ts'
 
 /** How long the answer to a restart has until the service ends. */
 const RESTART_MS = 200
 
-/** A hub without GPIO: nothing can be read, nothing is driven. */
+/** The lines of a hub without GPIO: none can be read or driven. */
 const noGpio: GpioLines = {
   read: () => undefined,
   write: () => false,
@@ -49,59 +50,30 @@ async function run(config: EdgeConfig): Promise<void> {
   const { hubId } = hardware
   const runtime = systemRuntime()
   const recent = createRecent({ clock: runtime.clock, hardware, kept: local.recentKept })
-  const log = quietly(
-    recent.log(
-      pino(
-        { level: config.logLevel, base: { part: 'edge', hub: hubId } },
-        logOutput((bytes) => files.writeSync(1, bytes)),
-      ),
-    ),
-    runtime.clock,
-  )
+  const output = logOutput((bytes) => files.writeSync(1, bytes))
+  const base = { part: 'edge', hub: hubId }
+  const log = quietly(recent.log(pino({ level: config.logLevel, base }, output)), runtime.clock)
 
-  // First of all: one process has the journal and the hardware, and another touches nothing of either.
+  // First: one process has the journal and the hardware, and no other process may use them.
   const lock = tryLock(config.store, runtime)
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
   const listener = await listen({ ...local, runtime }, (request, response) => answer(request, response))
 
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
-  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   const notify = systemdNotify(process.env, log)
   const words = lastWords(`${config.store}.last-error`, files)
-  const known = new KnownCertificates({ LOCAL_CERT: local.cert, MQTT_CA: mqtt.ca })
-  const pems = { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key }
-  const endFollowing = followFiles({
-    paths: config.pemPaths,
-    texts: { ...pems },
-    read: (path) => files.readFileSync(path, 'utf8'),
-    clock: runtime.clock,
-    log,
-    use(fresh) {
-      listener.renew({ cert: fresh.LOCAL_CERT, key: fresh.LOCAL_KEY })
-      Object.assign(pems, fresh)
-      known.renew({ LOCAL_CERT: fresh.LOCAL_CERT, MQTT_CA: fresh.MQTT_CA })
-    },
-  })
+  const certificates = followCertificates(config, listener, runtime.clock, log)
   const watchdogMs = watchdogMsOf(process.env, process.pid)
-  const resident: Resident = createResident({
+  const resident: Resident = new Resident({
     config,
     runtime,
     log,
     recent,
     gpio,
-    openTransport: mqttTransport({
-      urls: mqtt.url,
-      user: hubUser(hubId),
-      password: mqtt.password,
-      runtime,
-      // A board without a battery boots with a wrong date: what the journal and this build prove is later than that counts.
-      time: () => certificateTime(runtime.clock.now(), builtAt, resident.cloudTime()),
-      ca: () => pems.MQTT_CA,
-      onCertificate: known.sawBroker,
-    }),
+    openTransport: hubTransport(config, runtime, certificates, () => resident.cloudTime()),
     lastWords: words.take(),
-    certificates: known.all,
+    certificates: certificates.known.all,
     lock,
     notify,
     watchdogMs,
@@ -144,7 +116,7 @@ async function run(config: EdgeConfig): Promise<void> {
     timeoutMs: config.shutdownTimeoutMs,
     stop() {
       leave()
-      endFollowing()
+      certificates.endFollowing()
       metrics?.close()
       listener.close()
       resident.stop()
@@ -160,7 +132,50 @@ async function run(config: EdgeConfig): Promise<void> {
   if (process.channel) process.once('disconnect', () => stop('disconnect'))
 }
 
-/** The listener of those who watch over the hub. What it needs is loaded where it is wanted alone: a hub is small. */
+/** Reads renewed certificates without a restart; new connections use them. */
+function followCertificates(
+  { local, mqtt, pemPaths }: EdgeConfig,
+  listener: Listener,
+  clock: Clock,
+  log: Log,
+) {
+  const known = new KnownCertificates({ LOCAL_CERT: local.cert, MQTT_CA: mqtt.ca })
+  const pems = { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key }
+  const endFollowing = followFiles({
+    paths: pemPaths,
+    texts: { ...pems },
+    read: (path) => files.readFileSync(path, 'utf8'),
+    clock,
+    log,
+    use(fresh) {
+      listener.renew({ cert: fresh.LOCAL_CERT, key: fresh.LOCAL_KEY })
+      Object.assign(pems, fresh)
+      known.renew({ LOCAL_CERT: fresh.LOCAL_CERT, MQTT_CA: fresh.MQTT_CA })
+    },
+  })
+  return { known, pems, endFollowing }
+}
+
+function hubTransport(
+  { mqtt, hardware }: EdgeConfig,
+  runtime: Runtime,
+  { known, pems }: ReturnType<typeof followCertificates>,
+  cloudTime: Resident['cloudTime'],
+): OpenTransport {
+  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
+  return mqttTransport({
+    urls: mqtt.url,
+    user: hubUser(hardware.hubId),
+    password: mqtt.password,
+    runtime,
+    // A board without a battery boots with a wrong date: a later date that the journal or this build proves is valid.
+    time: () => certificateTime(runtime.clock.now(), builtAt, cloudTime()),
+    ca: () => pems.MQTT_CA,
+    onCertificate: known.sawBroker,
+  })
+}
+
+/** The listener for monitoring. Its modules are loaded only if it is configured: a hub is small. */
 async function listenForMetrics(
   { hardware, local, metrics, store: path }: EdgeConfig,
   runtime: Runtime,

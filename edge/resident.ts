@@ -11,7 +11,6 @@ import { PRODUCT_VERSION } from '../protocol/build.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import type { EdgeConfig } from './config.ts'
-import type { HubOptions } from './hub.ts'
 import { StorageError } from './journal/storage-error.ts'
 import type { StoreLock } from './journal/store-lock.ts'
 import { createFront } from './local-api/front.ts'
@@ -21,10 +20,10 @@ import { checkingMs, openHub, type OpenHub } from './open-hub.ts'
 import type { createRecent } from './recent.ts'
 import { createRunner } from './runner.ts'
 import type { Serving } from './serving.ts'
-import { extendTimeouts, restoreTimeouts, type Notify, type Probes } from './supervision.ts'
-import { startWaiting } from './waiting.ts'
+import { extendTimeouts, restoreTimeouts, type Notify } from './supervision.ts'
+import { startWaiting, type Waiting } from './waiting.ts'
 
-/** A motion's own limit, and the time to ask its controller what became of it. */
+/** Added to a motion's limit: the time to ask its controller for the result. */
 const MOTION_GRACE_MS = 5000
 
 export interface ResidentOptions {
@@ -34,155 +33,181 @@ export interface ResidentOptions {
   recent: ReturnType<typeof createRecent>
   gpio: GpioLines
   openTransport: OpenTransport
-  /** The journal's lock, or why the storage did not give it at the start. */
+  /** The journal's lock, or the reason why the storage did not give it at the start. */
   lock: StoreLock | StorageError
   notify: Notify
   watchdogMs: number | undefined
   /** See `CoreOptions`. */
   lastWords: string | undefined
   certificates: () => readonly { name: string; endsAt: number }[]
-  /** Ends the service; whoever supervises it starts it again. */
+  /** Ends the service; its supervisor starts it again. */
   restart: () => void
-  /** The journal was there again after a failure, and is refused: the service has to end. */
+  /** The journal is readable again after a failure, but must not be used: the service must end. */
   onRefused: (error: unknown) => void
 }
 
-/** The parts that stay while the hub comes and goes with its storage: local API, health, metrics. */
-export interface Resident extends Pick<HubMetricsOptions, 'hub' | 'store'> {
-  /** Throws if the journal is refused. */
-  start(): void
-  /** The local API of what answers at present. */
-  answer(request: IncomingMessage, response: ServerResponse): void
-  /** Ends the hub's present life because of a failure of the storage. */
-  lose(error: StorageError): void
-  /** The cloud's time as the hub estimates it, and the part of it that is certain; while it waits, as it last did. */
-  cloudTime(): { estimate?: number | undefined; certain?: number | undefined }
-  /** Whether the core makes progress. True while the hub waits for its storage. */
-  isAlive(): boolean
-  stop(): void
-}
-
-/** Composes the hub, what waits in its place while its storage fails, and the local API of both. */
-export function createResident(options: ResidentOptions): Resident {
-  const { config, runtime, log, recent, gpio, openTransport, notify, watchdogMs } = options
-  const { hardware } = config
-  const software = `larder-edge ${PRODUCT_VERSION}`
-  const tokens = tokenKeeper(config, runtime, log)
-  let lock: StoreLock | undefined = options.lock instanceof StorageError ? undefined : options.lock
-  let answering: Serving | undefined
-  let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
-
+/**
+ * The parts that stay while the hub comes and goes with its storage: local API, health, metrics. Composes the hub and its stand-in
+ * while the storage fails.
+ */
+export class Resident {
+  readonly #options: ResidentOptions
+  readonly #software = `larder-edge ${PRODUCT_VERSION}`
+  readonly #tokens: ReturnType<typeof tokenKeeper>
+  readonly #runner: ReturnType<typeof createRunner<OpenHub>>
+  #lock: StoreLock | undefined
+  #serving: Serving | undefined
+  #front: RequestListener = (_request, response) => void response.writeHead(503).end()
   /** A journal that is opened again within one process is no new start of the service. */
-  let isStart = true
-  function ofLife(): Pick<HubOptions, 'lastWords' | 'certificates' | 'isStart'> {
-    const { lastWords, certificates } = options
-    const first = isStart
-    isStart = false
-    return { lastWords, certificates, isStart: first }
+  #isStart = true
+  /** The time that the hub knew last, and when that was on the monotonic clock. */
+  #known: { at: number; estimate: number; certain: number | undefined } | undefined
+
+  constructor(options: ResidentOptions) {
+    const { config, runtime, log, lock, onRefused } = options
+    this.#options = options
+    this.#tokens = tokenKeeper(config, runtime, log)
+    this.#lock = lock instanceof StorageError ? undefined : lock
+    this.#runner = createRunner<OpenHub>({
+      runtime,
+      log,
+      path: config.store,
+      retry: config.hub.storage,
+      open: (life) => this.#open(life),
+      wait: (life, fault) => this.#wait(life, fault),
+      onChange: (phase) => this.#serve(phase.kind === 'running' ? phase.hub.hub : phase.waiting),
+      onRefused,
+    })
   }
 
-  const runner = createRunner<OpenHub>({
-    runtime,
-    log,
-    path: config.store,
-    retry: config.hub.storage,
-    open(life) {
-      const held = lock
-      lock = undefined
-      // A large journal on a slow card takes its time to be checked: neither the start nor the watchdog ends that.
-      const checkMs = checkingMs(config.store)
-      extendTimeouts(notify, checkMs, watchdogMs)
-      try {
-        return openHub(config, { life, log, gpio, openTransport, software, recent, held, ...ofLife() })
-      } finally {
-        restoreTimeouts(notify, checkMs, watchdogMs)
-      }
-    },
-    wait: (life, present) =>
-      startWaiting({
-        runtime: life,
-        log,
-        hardware,
-        gpio,
-        openTransport,
-        settings: config.hub,
-        software,
-        fault: present,
-      }),
-    onChange(phase) {
-      // Made at the first start, and read again after each failure: it is on the same card.
-      const token = tokens.read()
-      const serving: Serving = phase.kind === 'running' ? phase.hub.hub : phase.waiting
-      answering = serving
-      answer = createFront({
-        hubId: hardware.hubId,
-        probes,
-        sync: serving.sync,
-        storage: fault,
-        load: () =>
-          loadLocalApi(options, { serving, software, token, now, isOver: () => answering !== serving }),
-      })
-    },
-    onRefused: options.onRefused,
-  })
+  /** Throws if the journal is refused. */
+  start(): void {
+    this.#runner.start()
+  }
 
-  const opened = (): OpenHub | undefined => {
-    const phase = runner.phase()
-    return phase?.kind === 'running' ? phase.hub : undefined
+  stop(): void {
+    this.#runner.stop()
   }
-  const fault = (): StorageFault | undefined => runner.fault() ?? opened()?.store.failure()
-  const isAlive = (): boolean => (opened()?.hub.core.quietMs() ?? 0) < 3 * config.hub.core.housekeepingMs
-  const probes: Probes = {
-    journal() {
-      const present = fault()
-      if (present === undefined) return opened()?.store.isWritable() ?? false
-      // People can still work at a hub with a full disk.
-      if (storageText(present.reason).alarm === 'store_full') return true
-      throw new Error(storageSentence(present))
-    },
-    core: isAlive,
+
+  /** Ends the hub's present life because of a failure of the storage. */
+  lose(error: StorageError): void {
+    this.#runner.lose(error)
   }
-  /** On the monotonic clock. */
-  let known: { at: number; estimate: number; certain: number | undefined } | undefined
-  function cloudTime(): ReturnType<Resident['cloudTime']> {
-    const at = runtime.clock.monotonic()
-    const core = opened()?.hub.core
-    if (core) known = { at, estimate: core.cloudNow(), certain: core.certainNow() }
-    if (!known) return {}
-    const { estimate, certain } = known
-    const passedMs = at - known.at
+
+  /** The present local API. */
+  answer(request: IncomingMessage, response: ServerResponse): void {
+    this.#front(request, response)
+  }
+
+  /** Whether the core makes progress. True while the hub waits for its storage. */
+  isAlive(): boolean {
+    const { housekeepingMs } = this.#options.config.hub.core
+    return (this.#opened()?.hub.core.quietMs() ?? 0) < 3 * housekeepingMs
+  }
+
+  /** The cloud's time as the hub estimates it, and the certain part of it; while the hub waits, from its last values. */
+  cloudTime(): { estimate?: number | undefined; certain?: number | undefined } {
+    const at = this.#options.runtime.clock.monotonic()
+    const core = this.#opened()?.hub.core
+    if (core) this.#known = { at, estimate: core.cloudNow(), certain: core.certainNow() }
+    if (!this.#known) return {}
+    const { estimate, certain } = this.#known
+    const passedMs = at - this.#known.at
     return { estimate: estimate + passedMs, certain: certain === undefined ? undefined : certain + passedMs }
   }
-  /** Cloud time dates logins, which outlive the process: the board's clock may be wrong. */
-  const now = (): number => Math.floor(cloudTime().estimate ?? runtime.clock.now())
-  return {
-    cloudTime,
-    start: () => runner.start(),
-    answer: (request, response) => answer(request, response),
-    lose: (error) => runner.lose(error),
-    isAlive,
-    stop: () => runner.stop(),
-    hub: {
-      get core() {
-        return answering!.core
-      },
-      get sync() {
-        return answering!.sync
-      },
-      get controllers() {
-        return answering!.controllers
-      },
-      get outbox() {
-        return answering!.outbox
-      },
-      certificates: options.certificates,
-    },
-    store: {
-      commits: () => opened()?.store.commits() ?? 0,
-      isFull: () => opened()?.store.isFull() ?? false,
-      failure: fault,
-      bytes: () => opened()?.store.bytes() ?? 0,
-    },
+
+  /** For the metrics: the hub, or its stand-in. */
+  readonly hub = (): Serving => ({ ...this.#serving!, certificates: this.#options.certificates })
+
+  /** For the metrics. */
+  readonly store: HubMetricsOptions['store'] = {
+    commits: () => this.#opened()?.store.commits() ?? 0,
+    isFull: () => this.#opened()?.store.isFull() ?? false,
+    failure: () => this.#fault(),
+    bytes: () => this.#opened()?.store.bytes() ?? 0,
+  }
+
+  #open(life: Runtime): OpenHub {
+    const { config, log, gpio, openTransport, recent, notify, watchdogMs } = this.#options
+    const { lastWords, certificates } = this.#options
+    const held = this.#lock
+    const isStart = this.#isStart
+    this.#lock = undefined
+    this.#isStart = false
+    // The check of a large journal on a slow card takes long: neither the start nor the watchdog may end it.
+    const checkMs = checkingMs(config.store)
+    extendTimeouts(notify, checkMs, watchdogMs)
+    const software = this.#software
+    try {
+      return openHub(config, {
+        life,
+        log,
+        gpio,
+        openTransport,
+        software,
+        recent,
+        held,
+        lastWords,
+        certificates,
+        isStart,
+      })
+    } finally {
+      restoreTimeouts(notify, checkMs, watchdogMs)
+    }
+  }
+
+  #wait(life: Runtime, fault: () => StorageFault): Waiting {
+    const { config, log, gpio, openTransport } = this.#options
+    return startWaiting({
+      runtime: life,
+      log,
+      hardware: config.hardware,
+      gpio,
+      openTransport,
+      settings: config.hub,
+      software: this.#software,
+      fault,
+    })
+  }
+
+  /** Changes the local API to the hub or to its stand-in. */
+  #serve(serving: Serving): void {
+    // Made at the first start, and read again after each failure: it is on the same card.
+    const token = this.#tokens.read()
+    this.#serving = serving
+    this.#front = createFront({
+      hubId: this.#options.config.hardware.hubId,
+      probes: { journal: () => this.#isJournalWritable(), core: () => this.isAlive() },
+      sync: serving.sync,
+      storage: () => this.#fault(),
+      load: () =>
+        loadLocalApi(this.#options, {
+          serving,
+          software: this.#software,
+          token,
+          // Cloud time dates logins, which outlive the process: the board's clock may be wrong.
+          now: () => Math.floor(this.cloudTime().estimate ?? this.#options.runtime.clock.now()),
+          isOver: () => this.#serving !== serving,
+        }),
+    })
+  }
+
+  #opened(): OpenHub | undefined {
+    const phase = this.#runner.phase()
+    return phase?.kind === 'running' ? phase.hub : undefined
+  }
+
+  #fault(): StorageFault | undefined {
+    return this.#runner.fault() ?? this.#opened()?.store.failure()
+  }
+
+  /** Throws if the storage fails. */
+  #isJournalWritable(): boolean {
+    const fault = this.#fault()
+    if (fault === undefined) return this.#opened()?.store.isWritable() ?? false
+    // People can still work at a hub with a full disk.
+    if (storageText(fault.reason).alarm === 'store_full') return true
+    throw new Error(storageSentence(fault))
   }
 }
 

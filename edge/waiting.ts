@@ -1,7 +1,7 @@
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines, HardwareDescription } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
-import type { Runtime } from '../protocol/model/runtime.ts'
+import type { Clock, Runtime } from '../protocol/model/runtime.ts'
 import { storageSentence, type StorageFault } from '../protocol/model/storage.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { HubCore, LocalOutcome } from './core/hub-core.ts'
@@ -68,11 +68,53 @@ export function startWaiting(options: WaitingOptions): Waiting {
     settings: settings.sync,
     health,
   })
+  const core = waitingCore({ fault, since, startedAt, clock: runtime.clock, health, doors })
+  doors.start()
+  reporter.start()
+  return {
+    core,
+    sync: {
+      state: () => ({ ...reporter.state(), ledger: { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 } }),
+    },
+    controllers: {
+      links: () =>
+        hardware.controllers.map(({ id, port }) => ({
+          controller: id,
+          port,
+          up: false,
+          firmware: null,
+          protocol: null,
+          reason: 'the hub waits for its storage',
+        })),
+      losses: () => new Map(),
+    },
+    outbox: { position: () => ({ epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }) },
+    changed: () => reporter.changed(),
+    stop() {
+      reporter.stop()
+      doors.stop()
+    },
+  }
+}
+
+interface WaitingCoreParts {
+  fault: () => StorageFault
+  /** Start of the failure, on the wall clock. */
+  since: number
+  /** Start of the waiting, on the monotonic clock. */
+  startedAt: number
+  clock: Clock
+  health: Serving['core']['health']
+  doors: Doors
+}
+
+/** A core without a journal: it shows why, refuses every action, and unlocks doors for people. */
+function waitingCore({ fault, since, startedAt, clock, health, doors }: WaitingCoreParts): Serving['core'] {
   const no = (): LocalOutcome => ({ ok: false, reason: 'unavailable', why: storageSentence(fault()) })
-  const core: Serving['core'] = {
+  return {
     health,
     readings: () => [],
-    quietMs: () => runtime.clock.monotonic() - startedAt,
+    quietMs: () => clock.monotonic() - startedAt,
     alarms: () => [storageAlarm(fault(), since)],
     held: () => ({ orders: false, bins: [] }),
     orders: () => [],
@@ -100,32 +142,6 @@ export function startWaiting(options: WaitingOptions): Waiting {
       doors.unlock(door, forMs) ? { ok: true } : { ok: false, reason: 'unavailable' },
     noteRestart: () => {},
     acceptance: noAcceptance(no),
-  }
-  doors.start()
-  reporter.start()
-  return {
-    core,
-    sync: {
-      state: () => ({ ...reporter.state(), ledger: { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 } }),
-    },
-    controllers: {
-      links: () =>
-        hardware.controllers.map(({ id, port }) => ({
-          controller: id,
-          port,
-          up: false,
-          firmware: null,
-          protocol: null,
-          reason: 'the hub waits for its storage',
-        })),
-      losses: () => new Map(),
-    },
-    outbox: { position: () => ({ epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }) },
-    changed: () => reporter.changed(),
-    stop() {
-      reporter.stop()
-      doors.stop()
-    },
   }
 }
 

@@ -130,17 +130,21 @@ test('the dashboard uses only existing metrics', async () => {
   const hub = createHubMetrics({
     hubId: 1,
     store: { commits: () => 1, isFull: () => false },
-    hub: {
-      core: {
-        orders: () => [],
-        unknownOperations: () => [],
-        quietMs: () => 1,
-        health: () => ({ accepting_orders: true, fridges: [{ fridge_number: 1, temperature: 3 }] }),
-      },
-      sync: { state: () => ({ phase: 'welcomed', heardMsAgo: 1 }) },
-      controllers: { links: () => [{ controller: 'bins', up: true }], losses: () => new Map([['bins', 2]]) },
-      outbox: { position: () => ({ base: 1, last: 3 }) },
-    } as never,
+    hub: () =>
+      ({
+        core: {
+          orders: () => [],
+          unknownOperations: () => [],
+          quietMs: () => 1,
+          health: () => ({ accepting_orders: true, fridges: [{ fridge_number: 1, temperature: 3 }] }),
+        },
+        sync: { state: () => ({ phase: 'welcomed', heardMsAgo: 1 }) },
+        controllers: {
+          links: () => [{ controller: 'bins', up: true }],
+          losses: () => new Map([['bins', 2]]),
+        },
+        outbox: { position: () => ({ base: 1, last: 3 }) },
+      }) as never,
   })
   const texts = [(await metricsOf(context).read()).text, (await hub()).text]
   const names = new Set(texts.flatMap((text) => [...readExposition(text).types.keys()]))
