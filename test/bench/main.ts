@@ -25,12 +25,13 @@ import { benchShares } from './shares.ts'
 import { benchSlowConnections } from './slow-connections.ts'
 import { streamSection } from './stream-section.ts'
 
-const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|frame|reads|product-list|shop|deals|search|events|slow-connections|fleet|shares|outages|console|costs] [options]
+const HELP = `npm run bench -- [--only PART,PART] [options]
 
 Measures Larder with its real programs, each figure beside its baseline from the same run, as least, middle and greatest
 value. It takes about twenty minutes, and tells the truth on a machine that does nothing else.
 
-  --only PART         one part alone
+  --only PART,PART    only these parts: round-trip, stream, footprint, analytics, frame, reads, product-list, shop, deals,
+                      search, events, slow-connections, fleet, shares, outages, console, costs
   --rounds N          round-trip, analytics, frame, reads, product-list, shop, deals, search, events: how many rounds (default 10)
   --calls N           round-trip: calls of either kind in a round (default 60)
   --runs N            stream: how often (default 3)
@@ -163,7 +164,17 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
 }
 
 if (values.help) console.log(HELP)
-else await run(parts.filter((part) => values.only === undefined || values.only === part))
+else await run(chosenParts())
+
+/** The parts that `--only` names, in the order of the list; all of them without it. */
+function chosenParts(): readonly Part[] {
+  if (values.only === undefined) return parts
+  const names = values.only.split(',').map((name) => name.trim())
+  const unknown = names.filter((name) => !parts.some((part) => part === name))
+  if (unknown.length > 0)
+    throw new Error(`--only: no part ${unknown.join(', ')}; there are ${parts.join(', ')}`)
+  return parts.filter((part) => names.includes(part))
+}
 
 function whole(
   name:
@@ -189,7 +200,6 @@ function whole(
 }
 
 async function run(chosen: readonly Part[]): Promise<void> {
-  if (chosen.length === 0) throw new Error(`--only takes one of ${parts.join(', ')}`)
   const model = cpus()[0]?.model ?? 'unknown processor'
   const memory = `${Math.round(totalmem() / 1e9)} GB`
   const machine = `${cpus().length} × ${model}, ${memory}, Node ${process.version}`
