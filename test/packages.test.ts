@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { readManifest } from '../edge/packaging/manifest.ts'
+import { apiNouns } from '../cloud/cli/api-commands.ts'
+import { commandsOf, readManifest } from '../edge/packaging/manifest.ts'
 import { VERSION } from '../protocol/model/version.ts'
 
 const root = resolve(import.meta.dirname, '..')
@@ -110,16 +111,16 @@ test('every operator command is a script of the repository, and a command of the
   const parts = readFileSync(join(root, 'cloud/cli/main.ts'), 'utf8').matchAll(
     /import\('\.\/([a-z-]+)\.ts'\)/g,
   )
-  const commands = [...parts].map(([, name]) => name!).sort()
+  const commands = [...parts].map(([, name]) => name!).filter((name) => name !== 'api-commands').sort()
   expect(commands).toContain('keys')
   const scripts = Object.values(whole.scripts!).flatMap(
     (line) => / \S+cli\/main\.js (\S+)$/.exec(line)?.[1] ?? [],
   )
   expect(scripts.sort()).toEqual(commands)
-  const installed = readManifest(root, 'cloud').commands.flatMap(
+  const installed = commandsOf(readManifest(root, 'cloud')).flatMap(
     ([, program]) => /cli\/main\.js:(.+)/.exec(program)?.[1] ?? [],
   )
-  expect(installed.sort()).toEqual(commands)
+  expect(installed.sort()).toEqual([...new Set([...commands, ...apiNouns])].sort())
 })
 
 test('a package that several workspaces use has one version', () => {
@@ -174,7 +175,7 @@ test('larder in a checkout lists the commands of both packages, and suggests sim
   const help = larder('--help')
   expect([help.status, help.stderr]).toEqual([0, ''])
   for (const name of ['cloud', 'hub'] as const)
-    for (const [command] of readManifest(root, name).commands)
+    for (const [command] of commandsOf(readManifest(root, name)))
       expect(help.stdout).toContain(`\n  ${command} `)
   expect(larder('hubz')).toMatchObject({
     status: 2,

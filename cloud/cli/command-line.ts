@@ -5,7 +5,12 @@ import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { nameText, normalName } from '../../protocol/model/name-text.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { refusedExposures } from '../../protocol/model/exposure.ts'
-import { helpText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
+import {
+  helpText,
+  readSettings,
+  type SettingsOf,
+  type SettingsTable,
+} from '../../protocol/model/program-settings.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { appendAudit, type AuditRecord } from '../platform/audit/audit.ts'
 import type { CloudContext } from '../platform/context.ts'
@@ -23,20 +28,27 @@ import { placeOf, storeProblem } from '../platform/store/outage.ts'
 import { nearestOf } from '../platform/nearest.ts'
 import { problemText, schemaProblems } from '../../protocol/model/schema-problems.ts'
 import { fileProblem } from '../../protocol/model/system-error.ts'
-import { tableOf } from './table.ts'
+import { tableOf, withHeadings } from './table.ts'
 import { noSealer } from '../platform/store/sealer.ts'
 
 /** Options of a subcommand, as typed; all take a value. */
 export type Options = Readonly<Record<string, string | undefined>>
 
-/** The input of a subcommand. */
-export interface Invocation {
+/** The input of a subcommand that uses no database. */
+export interface WithoutStore {
   options: Options
-  q: Queries
-  db: CloudDatabase
   settings: SettingsOf<typeof cloudSettings>
+  environment: Environment
   terminal: Terminal
 }
+
+/** The input of a subcommand. */
+export interface Invocation extends WithoutStore {
+  q: Queries
+  db: CloudDatabase
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
 
 /** The terminal of a command. */
 export interface Terminal {
@@ -46,13 +58,15 @@ export interface Terminal {
   warn?: (text: string) => void
   /** Width of the terminal that stdout is; absent if stdout is none: then the output is JSON. */
   columns?: number
+  /** Colours its text. */
+  hasColours?: boolean
   /** Aborts when the operator stops the command. */
   signal: AbortSignal
 }
 
 const silent: Terminal = { print: () => {}, signal: new AbortController().signal }
 
-export interface Subcommand {
+interface SubcommandShape {
   options: readonly string[]
   /** Options without a value. */
   flags?: readonly string[]
@@ -60,21 +74,29 @@ export interface Subcommand {
   positionals?: readonly string[]
   /** The subcommand checks itself whether positionals are missing. */
   hasOptionalPositionals?: true
-  /**
-   * `creates`: the subcommand may be the first act of an installation, and creates the database if there is none. `none`: it uses
-   * no database, and gets an empty one in memory.
-   */
-  store?: 'creates' | 'none'
+  /** Text of `--help`; absent: that of all subcommands. */
+  help?: () => string
   /** The subcommand returns an array; each of its items is printed on a line of its own. */
   lines?: true
   /** Returns true if the output reports a failure: exit code 1. */
   isFailure?: (output: unknown) => boolean
-  /** Returns the value to print as JSON, or undefined if the subcommand has printed its output itself. */
-  run(invocation: Invocation): Promise<unknown>
 }
+
+/** `run` returns the value to print as JSON, or undefined if the subcommand has printed its output itself. */
+export type Subcommand = SubcommandShape &
+  (
+    | {
+        /** `creates`: the subcommand may be the first act of an installation, and creates the database if there is none. */
+        store?: 'creates'
+        run(invocation: Invocation): Promise<unknown>
+      }
+    | { store: 'none'; run(invocation: WithoutStore): Promise<unknown> }
+  )
 
 export interface CommandLine {
   usage: string
+  /** Settings that its help lists; absent: those of the database. */
+  settings?: SettingsTable
   subcommands: Readonly<Record<string, Subcommand>>
 }
 
@@ -84,45 +106,67 @@ export interface Outcome {
   stderr: string
 }
 
-/** Runs a command line against the store that the environment or `--config` names: JSON on stdout, errors on stderr. */
+/**
+ * Runs a command line: the output on stdout, errors on stderr. The environment or `--config` names the store. On a terminal the
+ * output is a table, elsewhere and with `--json` it is JSON.
+ */
 export async function runCommandLine(
-  { usage, subcommands }: CommandLine,
+  { usage, subcommands, settings: listed = storeSettings }: CommandLine,
   args: readonly string[],
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   terminal: Terminal = silent,
 ): Promise<Outcome> {
-  const help = helpText(usage, storeSettings)
-  if (args.includes('--help') || args.includes('-h')) return { exitCode: 0, stdout: help, stderr: '' }
+  const [name = '', ...rest] = args
+  const subcommand = subcommands[name]
+  if (args.includes('--help') || args.includes('-h')) {
+    const help = subcommand?.help?.() ?? helpText(usage, listed)
+    return { exitCode: 0, stdout: terminal.hasColours ? withHeadings(help) : help, stderr: '' }
+  }
   try {
-    const [name = '', ...rest] = args
-    const subcommand = subcommands[name]
     if (!subcommand)
       throw new UsageError(
-        name === ''
+        name === '' || name.startsWith('-')
           ? 'a command is needed; --help lists them'
           : `no such command: ${name}${suggestion(name, Object.keys(subcommands))}; --help lists them`,
       )
     const { config, json, ...options } = parse(subcommand, rest)
     const columns = json === undefined ? terminal.columns : undefined
-    const result = readSettings(cloudSettings, environment, readConfigFile(config))
-    if (!result.ok) throw new UsageError(result.problems.join('; '))
-    const { settings } = result
-    const inClear = refusedExposures([databaseExposure(settings.DATABASE_URL)], settings.ALLOW_INSECURE)
-    if (inClear.length > 0) throw new UsageError(inClear.join('; '))
-    const db = await openStore(databaseUrlOf(settings), subcommand.store, terminal.warn)
-    try {
-      const output = await subcommand.run({ options, q: db.kysely, db, settings, terminal })
-      if (output === undefined) return { exitCode: 0, stdout: '', stderr: '' }
-      const exitCode = subcommand.isFailure?.(output) === true ? 1 : 0
-      const stdout =
-        columns === undefined ? textOf(output, subcommand.lines ?? false) : tableOf(output, columns)
-      return { exitCode, stdout, stderr: '' }
-    } finally {
-      await db.close()
-    }
+    const output = await execute(subcommand, {
+      options,
+      settings: readAll(environment, config),
+      environment,
+      terminal,
+    })
+    if (output === undefined) return { exitCode: 0, stdout: '', stderr: '' }
+    const exitCode = subcommand.isFailure?.(output) === true ? 1 : 0
+    const stdout =
+      columns === undefined
+        ? textOf(output, subcommand.lines ?? false)
+        : tableOf(output, columns, terminal.hasColours ?? false)
+    return { exitCode, stdout, stderr: '' }
   } catch (error) {
     if (!(error instanceof Error)) throw error
     return { exitCode: error instanceof UsageError ? 2 : 1, stdout: '', stderr: `error: ${error.message}\n` }
+  }
+}
+
+/** The settings of the service. Throws a `UsageError` if one is wrong, or if the database would be called in clear. */
+function readAll(environment: Environment, config: string | undefined): SettingsOf<typeof cloudSettings> {
+  const result = readSettings(cloudSettings, environment, readConfigFile(config))
+  if (!result.ok) throw new UsageError(result.problems.join('; '))
+  const { DATABASE_URL, ALLOW_INSECURE } = result.settings
+  const inClear = refusedExposures([databaseExposure(DATABASE_URL)], ALLOW_INSECURE)
+  if (inClear.length > 0) throw new UsageError(inClear.join('; '))
+  return result.settings
+}
+
+async function execute(subcommand: Subcommand, input: WithoutStore): Promise<unknown> {
+  if (subcommand.store === 'none') return subcommand.run(input)
+  const db = await openStore(databaseUrlOf(input.settings), subcommand.store, input.terminal.warn)
+  try {
+    return await subcommand.run({ ...input, q: db.kysely, db })
+  } finally {
+    await db.close()
   }
 }
 
@@ -130,8 +174,7 @@ export async function runCommandLine(
  * Throws a sentence if the database cannot be opened or reached. A command that creates no database gets an empty one in memory
  * if there is none: an operator who forgot DATABASE_URL would leave a file that looks like the installation's.
  */
-async function openStore(url: string, use: Subcommand['store'], warn: Terminal['warn']) {
-  if (use === 'none') return emptyStore()
+async function openStore(url: string, use: 'creates' | undefined, warn: Terminal['warn']) {
   const file = /^sqlite:(?!:memory:)(.*)/.exec(url)?.[1]
   try {
     // A command may take its time: nobody waits for it but the operator.
@@ -210,7 +253,7 @@ function optionProblem(error: unknown, known: readonly string[]): string {
 }
 
 /** Suggests a known word with the same beginning, or with one or two different letters. */
-function suggestion(given: string, known: readonly string[], prefix = ''): string {
+export function suggestion(given: string, known: readonly string[], prefix = ''): string {
   const begun = given.length > 1 ? known.filter((each) => each.startsWith(given)) : []
   const meant = begun.length === 1 ? begun[0] : nearestOf(given, known)
   return meant === undefined ? '' : `; did you mean ${prefix}${meant}?`

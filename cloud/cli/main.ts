@@ -2,10 +2,11 @@ import '../../protocol/require-node.ts'
 import '../../protocol/private-files.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { runCommandLine, type CommandLine } from './command-line.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
+import { runCommandLine, suggestion, type CommandLine } from './command-line.ts'
 
-/** What operators do to the cloud's store, by the first word of the command. A command loads what it needs alone. */
-const commands: Readonly<Record<string, (runtime: Runtime) => Promise<CommandLine>>> = {
+/** Commands of operators at the cloud's database, by their first word. Each loads only what it needs. */
+const administration: Readonly<Record<string, (runtime: Runtime) => Promise<CommandLine>>> = {
   alarms: async (runtime) => (await import('./alarms.ts')).alarmCommands(runtime),
   audit: async () => (await import('./audit.ts')).auditCommands,
   'dead-letters': async (runtime) => (await import('./dead-letters.ts')).deadLetterCommands(runtime),
@@ -19,21 +20,42 @@ const commands: Readonly<Record<string, (runtime: Runtime) => Promise<CommandLin
   roles: async (runtime) => (await import('./roles.ts')).roleCommands(runtime),
 }
 
-const [name = '', ...args] = process.argv.slice(2)
-const command = commands[name]
-if (command) {
+/** The commands of a noun: at the database, and calls of the service. A command at the database has precedence. */
+async function commandLineOf(noun: string, verb: string, runtime: Runtime): Promise<CommandLine> {
+  const own = await administration[noun]?.(runtime)
+  if (own && verb in own.subcommands) return own
+  const { apiCommands, apiNouns } = await import('./api-commands.ts')
+  const calls = apiCommands(noun, runtime)
+  if (own && calls)
+    return {
+      usage: `${own.usage}\n\n${calls.usage}`,
+      subcommands: { ...calls.subcommands, ...own.subcommands },
+    }
+  const found = own ?? calls
+  if (found) return found
+  const nouns = [...new Set([...Object.keys(administration), ...apiNouns])].toSorted()
+  const what = noun === '' ? 'a command is needed' : `no such command: ${noun}${suggestion(noun, nouns)}`
+  throw new UsageError(`${what}; the commands are: ${nouns.join(', ')}`)
+}
+
+async function main([noun = '', ...args]: readonly string[]): Promise<void> {
+  const runtime = systemRuntime()
   const stopped = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopped.abort())
-  const outcome = await runCommandLine(await command(systemRuntime()), args, process.env, {
+  const { isTTY, columns } = process.stdout
+  const outcome = await runCommandLine(await commandLineOf(noun, args[0] ?? '', runtime), args, process.env, {
     print: (line) => void process.stdout.write(line),
     warn: (line) => void process.stderr.write(line),
-    ...(process.stdout.isTTY && { columns: process.stdout.columns }),
+    ...(isTTY && { columns, hasColours: !process.env['NO_COLOR'] && process.stdout.hasColors() }),
     signal: stopped.signal,
   })
   process.stdout.write(outcome.stdout)
   process.stderr.write(outcome.stderr)
   process.exitCode = outcome.exitCode
-} else {
-  process.stderr.write(`error: the commands are: ${Object.keys(commands).join(', ')}\n`)
-  process.exitCode = 2
 }
+
+await main(process.argv.slice(2)).catch((error: unknown) => {
+  if (!(error instanceof UsageError)) throw error
+  process.stderr.write(`error: ${error.message}\n`)
+  process.exitCode = 2
+})

@@ -1,5 +1,21 @@
+import { styleText } from 'node:util'
+
 /** Columns wider than this are cut. */
 const MAX_CELL = 48
+
+type Style = Parameters<typeof styleText>[0]
+
+/** Words that a reader looks for, and their colour. */
+const styles: readonly (readonly [RegExp, Style])[] = [
+  [/^(critical|fault|failed|offline|retired|disabled|disconnected|unknown|revoked|FAILED|TIMED_OUT)$/, 'red'],
+  [/^(warning|maintenance|paused|pending|degraded|inactive|open|requires_action|unpaid)$/, 'yellow'],
+  [/^(active|healthy|enabled|connected|delivered|completed|succeeded|true|COMPLETED|READY)$/, 'green'],
+]
+
+/** The caller has decided whether the terminal has colours. */
+const paint = (style: Style, text: string): string => styleText(style, text, { validateStream: false })
+
+const styleOf = (text: string): Style | undefined => styles.find(([pattern]) => pattern.test(text))?.[1]
 
 const cellOf = (value: unknown): string => {
   if (value === null || value === undefined) return '-'
@@ -9,12 +25,24 @@ const cellOf = (value: unknown): string => {
 const cut = (text: string, width: number): string =>
   text.length <= width ? text : `${text.slice(0, width - 1)}…`
 
+const coloured = (style: Style | undefined, text: string, hasColours: boolean): string =>
+  hasColours && style !== undefined && text !== '' ? paint(style, text) : text
+
+/** Headings of a help text, in bold. */
+export const withHeadings = (help: string): string =>
+  help.replaceAll(/^(Usage|Settings|Limits)\b.*|^[A-Z][^.\n]*:$/gm, (heading) => paint('bold', heading))
+
 /**
  * Output of a command for people: a list as a table, an object as a line for each field. A list that does not fit into
- * `columns` is printed as one object after the other.
+ * `columns` is printed as one object after the other. A page of a list is printed as its table and what follows it.
  */
-export function tableOf(output: unknown, columns: number): string {
-  if (!Array.isArray(output)) return fieldsOf(output)
+export function tableOf(output: unknown, columns: number, hasColours = false): string {
+  const page = pageOf(output)
+  if (page !== undefined) {
+    const rest = Object.keys(page.rest).length === 0 ? '' : `\n${fieldsOf(page.rest, hasColours)}`
+    return tableOf(page.rows, columns, hasColours) + rest
+  }
+  if (!Array.isArray(output)) return fieldsOf(output, hasColours)
   if (output.length === 0) return 'None.\n'
   const rows = output as Record<string, unknown>[]
   if (rows.some((row) => typeof row !== 'object' || row === null))
@@ -23,22 +51,35 @@ export function tableOf(output: unknown, columns: number): string {
   const cells = rows.map((row) => names.map((name) => cut(cellOf(row[name]), MAX_CELL)))
   const widths = names.map((name, index) => Math.max(name.length, ...cells.map((row) => row[index]!.length)))
   const width = widths.reduce((sum, each) => sum + each + 2, -2)
-  if (width > columns) return rows.map(fieldsOf).join('\n')
-  return [names, ...cells]
-    .map(
-      (row) =>
-        `${row
-          .map((cell, index) => cell.padEnd(widths[index]!))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('')
+  if (width > columns) return rows.map((row) => fieldsOf(row, hasColours)).join('\n')
+  const line = (row: readonly string[], style: (cell: string) => Style | undefined): string => {
+    const last = row.findLastIndex((cell) => cell !== '')
+    const padded = row.map((cell, index) => {
+      const space = index === last ? '' : ' '.repeat(widths[index]! - cell.length)
+      return coloured(style(cell), cell, hasColours) + space
+    })
+    return `${padded.join('  ').trimEnd()}\n`
+  }
+  return [line(names, () => 'bold'), ...cells.map((row) => line(row, styleOf))].join('')
 }
 
-function fieldsOf(output: unknown): string {
+/** The rows of one page of a list, as the API answers with them, and the fields beside them. */
+function pageOf(output: unknown): { rows: unknown[]; rest: Record<string, unknown> } | undefined {
+  if (typeof output !== 'object' || output === null || Array.isArray(output)) return undefined
+  const lists = Object.entries(output).filter(([, value]) => Array.isArray(value))
+  const [list] = lists
+  if (lists.length !== 1 || !['data', 'items', 'orders', 'logs', 'hubs'].includes(list![0])) return undefined
+  const { [list![0]]: rows, ...rest } = output as Record<string, unknown>
+  return { rows: rows as unknown[], rest }
+}
+
+function fieldsOf(output: unknown, hasColours: boolean): string {
   if (typeof output !== 'object' || output === null) return `${cellOf(output)}\n`
   const width = Math.max(0, ...Object.keys(output).map((name) => name.length))
   return Object.entries(output)
-    .map(([name, value]) => `${name.padEnd(width)}  ${cellOf(value)}\n`)
+    .map(([name, value]) => {
+      const cell = cellOf(value)
+      return `${coloured('bold', name, hasColours)}${' '.repeat(width - name.length)}  ${coloured(styleOf(cell), cell, hasColours)}\n`
+    })
     .join('')
 }

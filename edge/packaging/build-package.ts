@@ -18,7 +18,7 @@ import { versionOf } from '../../protocol/model/build-time.ts'
 import { writeBuildFile } from './build-file.ts'
 import { bundlePrograms, isNative } from './bundle.ts'
 import { copyLicences, copyPackage, nameOf, productionFolders } from './dependencies.ts'
-import { readManifest, type Manifest, type PackageName } from './manifest.ts'
+import { commandGroups, commandsOf, readManifest, type Manifest, type PackageName } from './manifest.ts'
 import { buildPages } from './pages.ts'
 
 export interface BuiltPackage {
@@ -96,10 +96,10 @@ function put(file: string, folder: string): void {
 
 /** Places the programs, bundled; returns the folders of the packages that they need beside them. */
 async function placeCode(root: string, program: string, work: string, manifest: Manifest): Promise<string[]> {
-  const { commands, threads, workspaces } = manifest
+  const { threads, workspaces } = manifest
   const compiled = join(work, 'compiled')
   compile(root, compiled, work, manifest)
-  const files = new Set(commands.map(([, file]) => file.split(':')[0]!))
+  const files = new Set(commandsOf(manifest).map(([, file]) => file.split(':')[0]!))
   const programs = [...files, ...threads, driverIn(compiled)]
   const inside = await bundlePrograms(root, compiled, program, programs)
   for (const folder of inside) copyLicences(root, folder, join(program, 'licences'))
@@ -143,7 +143,7 @@ interface Made {
 
 /** The command, the check of Node, and what they read. */
 function placeProgram(root: string, program: string, { manifest, version, line }: Made): void {
-  const { name, commands } = manifest
+  const { name } = manifest
   const about = {
     name,
     version,
@@ -156,7 +156,14 @@ function placeProgram(root: string, program: string, { manifest, version, line }
   writeFileSync(join(program, 'larder.version'), `${name} ${version} for Node ${line}\n`)
   writeFileSync(
     join(program, 'larder.commands'),
-    commands.map((command) => `${command.join(' ')}\n`).join(''),
+    commandGroups(manifest)
+      .map(([heading, commands]) => [
+        ...(heading === '' ? [] : [`# ${heading}`]),
+        ...commands.map((each) => each.join(' ')),
+      ])
+      .flat()
+      .map((line) => `${line}\n`)
+      .join(''),
   )
   for (const file of ['node-check.cjs', 'notify-socket.pl', 'larder'])
     cpSync(join(root, 'edge/packaging', file), join(program, file))
@@ -164,15 +171,15 @@ function placeProgram(root: string, program: string, { manifest, version, line }
 }
 
 /** A file that was left out and is needed shows here, and not on somebody's hub. */
-function tryOut(program: string, { commands, threads }: Manifest): void {
+function tryOut(program: string, manifest: Manifest): void {
   const env = { ...process.env, PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter) }
-  for (const [command] of commands)
+  for (const [command] of commandsOf(manifest))
     execFileSync(join(program, 'larder'), [command, '--help'], {
       env,
       stdio: ['ignore', 'ignore', 'inherit'],
     })
   const parts = filesBelow(program).filter((path) => path.includes('/parts/'))
-  const imports = [...parts, ...threads].map((path) => `await import('./${path}')`)
+  const imports = [...parts, ...manifest.threads].map((path) => `await import('./${path}')`)
   const opened = `new (await import('./${driverIn(program)}')).Sqlite(':memory:').exec('select 1').close()`
   const script = [...imports, opened, 'process.exit()'].join('\n')
   execFileSync(process.execPath, ['--input-type=module', '--eval', script], { cwd: program })

@@ -8,19 +8,25 @@ import { fileURLToPath } from 'node:url'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
 
-/** Commands by the package that has them: name, program (with its first argument), flags of Node, configuration, summary. */
-const packages = ['cloud/packaging/cloud.json', 'edge/packaging/hub.json'].map((file) => {
-  const { name, commands } = JSON.parse(readFileSync(join(root, file), 'utf8'))
-  return { name, commands }
+/** Commands by heading: name, program (with its first argument), flags of Node, configuration, summary. */
+const groups = ['cloud/packaging/cloud.json', 'edge/packaging/hub.json'].flatMap((file) => {
+  const { name, commands, nouns } = JSON.parse(readFileSync(join(root, file), 'utf8'))
+  const own = Object.entries(nouns?.groups ?? {}).map(([heading, group]) => [
+    heading,
+    Object.entries(group).map(([noun, summary]) => [noun, `${nouns.program}:${noun}`, '-', '', summary]),
+  ])
+  return [[name, commands], ...own]
 })
-const commands = packages.flatMap((each) => each.commands)
+const commands = groups.flatMap(([, each]) => each)
 
 function usage() {
   const width = Math.max(...commands.map(([name]) => name.length)) + 2
-  const groups = packages.map(({ name, commands: own }) =>
-    [`${name}:`, ...own.map(([command, , , , summary]) => `  ${command.padEnd(width)}${summary}`)].join('\n'),
+  const lines = groups.map(([heading, own]) =>
+    [`${heading}:`, ...own.map(([command, , , , summary]) => `  ${command.padEnd(width)}${summary}`)].join(
+      '\n',
+    ),
   )
-  return `Usage: npx larder COMMAND [ARGUMENTS]\n\n${groups.join('\n\n')}\n\nlarder COMMAND --help says more; larder --version prints the version.\n`
+  return `Usage: npx larder COMMAND [ARGUMENTS]\n\n${lines.join('\n\n')}\n\nlarder COMMAND --help lists its verbs, larder COMMAND VERB --help their options; larder --version prints the version.\n`
 }
 
 /** Whether a source is newer than the last build. Pages are made by `npm run build`, too. */

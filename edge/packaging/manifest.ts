@@ -14,6 +14,14 @@ const Manifest = z.strictObject({
   without: z.array(z.string()),
   /** Name, program with what it is called with, Node's flags with commas between them, configuration, what it does: as `larder` reads them. */
   commands: z.array(z.tuple([z.string(), z.string(), z.string(), z.string(), z.string()])),
+  /** Commands of one program by their headings: each is called with the command's name as its first argument. */
+  nouns: z
+    .strictObject({
+      program: z.string(),
+      configuration: z.string(),
+      groups: z.record(z.string(), z.record(z.string(), z.string())),
+    })
+    .optional(),
   /** Programs that a service starts as threads of its own, at their place in the sources. */
   threads: z.array(z.string()).default([]),
   units: z.array(z.string()),
@@ -25,6 +33,24 @@ const Manifest = z.strictObject({
   recommends: z.array(z.string()),
 })
 export type Manifest = z.infer<typeof Manifest>
+
+/** Every command under its heading; those without a heading first. */
+export const commandGroups = ({ commands, nouns }: Manifest): [heading: string, Manifest['commands']][] => [
+  ['', commands],
+  ...Object.entries(nouns?.groups ?? {}).map(([heading, group]): [string, Manifest['commands']] => [
+    heading,
+    Object.entries(group).map(([name, summary]) => [
+      name,
+      `${nouns!.program}:${name}`,
+      '-',
+      nouns!.configuration,
+      summary,
+    ]),
+  ]),
+]
+
+export const commandsOf = (manifest: Manifest): Manifest['commands'] =>
+  commandGroups(manifest).flatMap(([, commands]) => commands)
 
 /** The packages that can be made, each described by a file of its own workspace. */
 const manifests = { hub: 'edge/packaging/hub.json', cloud: 'cloud/packaging/cloud.json' } as const

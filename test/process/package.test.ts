@@ -164,7 +164,7 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
     const help = larder(name, '--help')
     expect(help).toMatchObject({ status: 0, stderr: '' })
     expect(help.stdout).toMatch(
-      name === 'hub' ? /\n {2}edge .*\n {2}management / : /\n {2}cloud .*\n {2}keys /,
+      name === 'hub' ? /\n {2}edge .*\n {2}management / : /\n {2}cloud .*\n\nAdministration.*\n {2}alarms /,
     )
     expect(larder(name, '--version').stdout).toMatch(
       /^larder-(hub|cloud) \d{4}\.\d+\.\d+\+[0-9a-f]{7} for Node \d+\n$/,

@@ -84,7 +84,8 @@ onEachDatabase('where another card processor is configured than before', (open) 
       options,
       q: db.kysely,
       db,
-      settings: {} as never,
+      settings: { limits: {} } as never,
+      environment: {},
       terminal: { print: () => {}, signal: new AbortController().signal },
     })
     expect(await stuck!.run(invocation())).toMatchObject([{ id: 1, order_id: orderId, amount: 271 }])

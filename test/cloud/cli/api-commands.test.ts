@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { apiCommands, apiNouns } from '../../../cloud/cli/api-commands.ts'
+import { runCommandLine, type Terminal } from '../../../cloud/cli/command-line.ts'
+import { listen } from '../../../cloud/platform/http/listen.ts'
+import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
+import { routes } from '../../../protocol/contract/routes.ts'
+import type { Route } from '../../../protocol/contract/route.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { testApp } from '../support/app.ts'
+
+const runtime = systemRuntime()
+const seen: unknown[] = []
+const page = (data: object[], next: string | null) => ({ data, next_cursor: next, has_more: next !== null })
+const [one, two] = ['01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000002']
+const operation = (id: string) => ({
+  id,
+  hub_id: 1,
+  device: 'row-1-1-1',
+  action: 'dispense',
+  state: 'unknown',
+  order_id: null,
+  started_at: '2026-01-01T00:00:00.000Z',
+  ended_at: null,
+  settled_by: null,
+})
+const { app, key } = await testApp({
+  handlers: {
+    'owner.orders.refund': ({ params, body }: { params: unknown; body: unknown }) => {
+      seen.push({ params, body })
+      return Promise.resolve({
+        order_id: 5,
+        refunded_amount: 100,
+        updated_tax: 0,
+        payment_status: 'refunded',
+      })
+    },
+    'owner.operations.list': ({ query }: { query: { cursor?: string } }) =>
+      Promise.resolve(
+        query.cursor === undefined ? page([operation(one)], one) : page([operation(two)], null),
+      ),
+  } as never,
+})
+const server = await listen(app, { host: '127.0.0.1', port: 0, runtime, bounds: defaultLimits.http })
+afterAll(() => server.close(0))
+const environment = {
+  LARDER_URL: `http://127.0.0.1:${server.port}`,
+  LARDER_API_KEY: await key(['hubs:read', 'controls:read', 'orders:write', 'orders:read']),
+}
+const terminal: Terminal = { print: () => {}, signal: new AbortController().signal }
+const run = (noun: string, args: readonly string[], own = {}, on = terminal) =>
+  runCommandLine(apiCommands(noun, runtime)!, args, { ...environment, ...own }, on)
+
+const callable = (Object.entries(routes) as [string, Route][]).filter(
+  ([id, { produces }]) =>
+    !/^(root|demo)\./.test(id) && (produces === undefined || produces === 'text/event-stream'),
+)
+
+test('every route that the client can call is one command, and its help describes each of its values', async () => {
+  const commands = apiNouns.flatMap((noun) => Object.keys(apiCommands(noun, runtime)!.subcommands))
+  expect(commands).toHaveLength(callable.length)
+  for (const noun of apiNouns) {
+    const { usage, subcommands } = apiCommands(noun, runtime)!
+    for (const [verb, { options, help }] of Object.entries(subcommands)) {
+      expect(usage).toContain(`larder ${noun} ${verb}`)
+      for (const option of options.filter((name) => !['url', 'api-key', 'token'].includes(name)))
+        expect(help!()).toMatch(new RegExp(`^  --${option}( \\(required\\))?\\n {6}\\S`, 'm'))
+    }
+    expect((await run(noun, ['--help'])).stdout).toContain('LARDER_URL')
+  }
+})
+
+test('a command calls its route with the parameters and the body that its options name, and prints the answer as JSON', async () => {
+  const list = await run('hubs', ['list'])
+  expect([list.exitCode, list.stderr]).toEqual([0, ''])
+  expect(JSON.parse(list.stdout)).toEqual([expect.objectContaining({ id: 1, name: 'Hub 1' })])
+  await run('orders', ['refund', '5', '--amount', '100', '--destination', 'Bank Account'])
+  expect(seen.at(-1)).toEqual({ params: { order_id: 5 }, body: { amount: 100, destination: 'Bank Account' } })
+})
+
+test('a failed call prints the code and the message of the service, and has exit status 1', async () => {
+  expect(await run('hubs', ['info', '--hub-id', '99'])).toEqual({
+    exitCode: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^error: hub_not_found: .+ \(req_\w+\)\n$/) as string,
+  })
+  const missing = await run('inventory', ['list', '--hub-id', '1'])
+  expect([missing.exitCode, missing.stderr]).toEqual([1, expect.stringContaining('scope_missing')])
+})
+
+test('a missing value, a wrong value and an unknown option are wrong usage, and nothing is called', async () => {
+  for (const [noun, args, problem] of [
+    ['hubs', ['info'], '--hub-id: is missing'],
+    [
+      'orders',
+      ['refund', 'x', '--amount', 'y'],
+      'ORDER_ID: must be a number, not "x"; --amount: must be a number',
+    ],
+    ['orders', ['refund'], 'ORDER_ID is needed'],
+    ['orders', ['refund', '5', '--amuont', '3'], 'did you mean --amount?'],
+    ['orders', ['refnd', '5'], 'did you mean refund?'],
+  ] as const) {
+    const { exitCode, stderr } = await run(noun, args)
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(problem)])
+  }
+  const without = await run('hubs', ['list'], { LARDER_API_KEY: undefined })
+  expect([without.exitCode, without.stderr]).toEqual([
+    2,
+    expect.stringContaining('LARDER_API_KEY or --api-key'),
+  ])
+  const guest = await run('customer-wallet', ['balance'])
+  expect([guest.exitCode, guest.stderr]).toEqual([2, expect.stringContaining('LARDER_TOKEN or --token')])
+})
+
+test('a list is one page, or with --all every page', async () => {
+  const first = await run('operations', ['list', '--state', 'unknown'])
+  expect(JSON.parse(first.stdout)).toMatchObject({ data: [{ id: one }], has_more: true })
+  const all = await run('operations', ['list', '--all'])
+  expect(JSON.parse(all.stdout)).toMatchObject([{ id: one }, { id: two }])
+})
+
+test('on a terminal a list is a table with coloured states; --json prints JSON there, too', async () => {
+  const wide = { ...terminal, columns: 400, hasColours: true }
+  const { stdout } = await run('operations', ['list'], {}, wide)
+  expect(stdout).toContain('\u001b[1mdevice\u001b[22m')
+  expect(stdout).toContain('\u001b[31munknown\u001b[39m')
+  expect(stdout).toMatch(/next_cursor.*0001/)
+  expect(JSON.parse((await run('operations', ['list', '--json'], {}, wide)).stdout)).toMatchObject({
+    has_more: true,
+  })
+})
+
+test('without LARDER_URL the running demo is called with its own keys', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-demo-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const keys = {
+    owner: { api_key: environment.LARDER_API_KEY },
+    diag: { api_key: environment.LARDER_API_KEY },
+  }
+  writeFileSync(join(folder, 'demo.json'), JSON.stringify({ base_url: environment.LARDER_URL, ...keys }))
+  const own = { LARDER_URL: undefined, LARDER_API_KEY: undefined, DATA_DIR: join(folder, 'cloud') }
+  expect(await run('hubs', ['list'], own)).toMatchObject({ exitCode: 0, stderr: '' })
+})
