@@ -13,6 +13,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { commandsOf, readManifest } from '../../edge/packaging/manifest.ts'
 import { cloudSettings } from '../../cloud/platform/settings/config.ts'
 import { alarmKindNames } from '../../protocol/model/alarms.ts'
 import { settingsIn } from '../../protocol/model/program-settings.ts'
@@ -50,10 +51,6 @@ const freePort = (): Promise<number> =>
     })
   })
 
-interface Manifest {
-  commands: [name: string, program: string, flags: string, configuration: string, about: string][]
-}
-
 /** The folders of a machine, below the test's own folder. */
 const places: Readonly<Record<string, string>> = {
   '/etc/larder': 'etc',
@@ -75,14 +72,12 @@ function layOut(): void {
   mkdirSync(at('var/cloud'))
   const script = (name: string, text: string) =>
     writeFileSync(at('bin', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
-  const calls = ['cloud/packaging/cloud.json', 'edge/packaging/hub.json'].flatMap((path) =>
-    (JSON.parse(readFileSync(join(root, path), 'utf8')) as Manifest).commands.map(
-      ([name, program, , configuration]) => {
-        const [file, subcommand = ''] = program.split(':')
-        const command = commandOf(file!.replace(/\.js$/, '')).join(' ')
-        return `${name}) shift; exec ${command} ${subcommand} "$@" --config ${placed(configuration)} ;;`
-      },
-    ),
+  const calls = (['cloud', 'hub'] as const).flatMap((part) =>
+    commandsOf(readManifest(root, part)).map(([name, program, , configuration]) => {
+      const [file, subcommand = ''] = program.split(':')
+      const command = commandOf(file!.replace(/\.js$/, '')).join(' ')
+      return `${name}) shift; exec ${command} ${subcommand} "$@" --config ${placed(configuration)} ;;`
+    }),
   )
   script('larder', `case "$1" in\n${calls.join('\n')}\nesac\necho "no such command: $1" >&2; exit 2`)
   for (const name of ['apt-get', 'npm', 'journalctl', 'editor', 'chown']) script(name, 'exit 0')

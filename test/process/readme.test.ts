@@ -11,6 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { commandsOf, readManifest } from '../../edge/packaging/manifest.ts'
 import { cloudSettings } from '../../cloud/platform/settings/config.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { readConfig } from '../../edge/config.ts'
@@ -26,25 +27,18 @@ const blocks = [...readme.matchAll(/^```\n([\s\S]*?)^```$/gm)].map((match) => ma
 let folder: string
 const at = (...parts: string[]): string => join(folder, ...parts)
 
-interface Manifest {
-  commands: [name: string, program: string, flags: string, configuration: string, about: string][]
-  configuration: Record<string, string>
-}
-const manifest = (path: string): Manifest => JSON.parse(readFileSync(join(root, path), 'utf8')) as Manifest
-
 /** Stand-ins for the programs in README: ours run; installers, editors and service managers are simulated. */
 function layOut(): void {
   for (const name of ['bin', 'etc', 'edited']) mkdirSync(at(name))
   const script = (name: string, text: string) =>
     writeFileSync(at('bin', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
-  const calls = [manifest('cloud/packaging/cloud.json'), manifest('edge/packaging/hub.json')].flatMap(
-    ({ commands }) =>
-      commands.map(([name, program, , configuration]) => {
-        const [file, subcommand = ''] = program.split(':')
-        const command = commandOf(file!.replace(/\.js$/, '')).join(' ')
-        const config = at('etc', configuration.slice('/etc/larder/'.length))
-        return `${name}) shift; exec ${command} ${subcommand} "$@" --config ${config} ;;`
-      }),
+  const calls = (['cloud', 'hub'] as const).flatMap((part) =>
+    commandsOf(readManifest(root, part)).map(([name, program, , configuration]) => {
+      const [file, subcommand = ''] = program.split(':')
+      const command = commandOf(file!.replace(/\.js$/, '')).join(' ')
+      const config = at('etc', configuration.slice('/etc/larder/'.length))
+      return `${name}) shift; exec ${command} ${subcommand} "$@" --config ${config} ;;`
+    }),
   )
   script('larder', `case "$1" in\n${calls.join('\n')}\nesac\necho "no such command: $1" >&2; exit 2`)
   script('editor', `cp ${at('edited')}/"$(basename "$1")" ${at('etc')}/`)
