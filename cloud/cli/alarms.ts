@@ -4,7 +4,8 @@ import { acknowledgeAlarm, viewAlarm } from '../events/alarms/alarms.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import { contextOf, findOwner, hubOf, numberOf, recordAct, type CommandLine } from './command-line.ts'
+import { contextOf, recordAct, type CommandLine } from './command-line.ts'
+import { findOwner, hubOf, numberOf } from './options.ts'
 
 /** The kinds that an acknowledgement ends. */
 const endedByPeople = Object.entries(alarmKinds)

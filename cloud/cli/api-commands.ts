@@ -300,7 +300,7 @@ function readFileOf(option: string, path: string): Buffer {
 function formOf(texts: Record<string, unknown>, fields: readonly Field[], options: Options): FormData {
   const form = new FormData()
   for (const [name, value] of Object.entries(texts))
-    form.append(name, typeof value === 'object' ? JSON.stringify(value) : String(value))
+    form.append(name, typeof value === 'string' ? value : JSON.stringify(value))
   for (const { name, option } of fields.filter(({ place }) => place === 'file'))
     for (const path of options[option]?.split(',') ?? [])
       form.append(name, new Blob([new Uint8Array(readFileOf(option, path))]), basename(path))

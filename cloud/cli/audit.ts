@@ -1,14 +1,8 @@
 import { auditColumns, auditCsvLine, listAudit, type AuditFilter } from '../platform/audit/audit.ts'
 import { csvLine } from '../platform/csv.ts'
 import type { Queries } from '../platform/store/database.ts'
-import {
-  findOwner,
-  numberOf,
-  requireHubs,
-  timeOf,
-  type CommandLine,
-  type Invocation,
-} from './command-line.ts'
+import { type CommandLine, type Invocation } from './command-line.ts'
+import { findOwner, numberOf, requireHubs, timeOf } from './options.ts'
 
 const usage = `Usage:
   larder audit list [--hub ID] [--owner NAME] [--since TIME] [--until TIME] [--action NAME] [--actor NAME] [--object NAME]

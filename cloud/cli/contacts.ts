@@ -5,15 +5,8 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Tables } from '../platform/store/schema.ts'
-import {
-  findOwner,
-  numberOf,
-  recordAct,
-  required,
-  type CommandLine,
-  type Options,
-  nameOf,
-} from './command-line.ts'
+import { recordAct, type CommandLine, type Options } from './command-line.ts'
+import { findOwner, numberOf, required, nameOf } from './options.ts'
 
 const usage = `Usage:
   larder contacts add --owner NAME --email ADDRESS [--name NAME] [--severity info|warning|critical]

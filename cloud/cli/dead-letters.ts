@@ -2,14 +2,8 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { deadLetters, dropDeadLetter, replayDeadLetter } from '../gateway/dead-letters.ts'
 import { hubDomain } from '../hub-domain.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import {
-  contextOf,
-  hubOf,
-  numberOf,
-  type CommandLine,
-  type Invocation,
-  type Options,
-} from './command-line.ts'
+import { contextOf, type CommandLine, type Invocation, type Options } from './command-line.ts'
+import { hubOf, numberOf } from './options.ts'
 
 const usage = `Usage:
   larder dead-letters list [--hub ID] [--limit N]

@@ -1,15 +1,8 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
-import {
-  COMMAND_LINE,
-  contextOf,
-  findOwner,
-  idOf,
-  required,
-  type CommandLine,
-  nameOf,
-} from './command-line.ts'
+import { COMMAND_LINE, contextOf, type CommandLine } from './command-line.ts'
+import { findOwner, idOf, required, nameOf } from './options.ts'
 import { exportHub, writeExport } from './hub-export.ts'
 import { record, say } from './hub-management.ts'
 import { changeHub, lockInService, showHub } from './hub-record.ts'

@@ -5,7 +5,8 @@ import { endRotation, keptClientKey, rotateClientKey } from '../operations/ssh/r
 import { managementKeyOf } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { hubOf, recordAct, required, type CommandLine } from './command-line.ts'
+import { recordAct, type CommandLine } from './command-line.ts'
+import { hubOf, required } from './options.ts'
 import { lockInService } from './hub-record.ts'
 
 export const DEFAULT_PORT = '8083'

@@ -1,20 +1,17 @@
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { readNamed } from '../platform/settings/config.ts'
+import { contextOf, type CommandLine, type Invocation, type Options } from './command-line.ts'
 import {
   conformOptions,
-  contextOf,
   findOwner,
   hubOf,
   idOf,
   numberOf,
   readJsonFile,
   required,
-  type CommandLine,
-  type Invocation,
-  type Options,
   nameOf,
-} from './command-line.ts'
+} from './options.ts'
 import { lifeCommands } from './hub-life.ts'
 import {
   changeHub,

@@ -10,16 +10,8 @@ import {
 } from '../platform/credentials/api-keys.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import {
-  findOwner,
-  hubsOf,
-  recordAct,
-  required,
-  requireHubs,
-  timeOf,
-  type CommandLine,
-  nameOf,
-} from './command-line.ts'
+import { recordAct, type CommandLine } from './command-line.ts'
+import { findOwner, hubsOf, required, requireHubs, timeOf, nameOf } from './options.ts'
 
 const usage = `Usage:
   larder keys create --owner NAME --name NAME --scopes a,b --hubs 1,2|* [--expires TIME]

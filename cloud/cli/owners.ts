@@ -2,7 +2,8 @@ import { normalName } from '../../protocol/model/name-text.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { idOf, nameOf, recordAct, type CommandLine } from './command-line.ts'
+import { recordAct, type CommandLine } from './command-line.ts'
+import { idOf, nameOf } from './options.ts'
 
 const usage = `Usage:
   larder owners list

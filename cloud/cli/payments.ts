@@ -4,7 +4,8 @@ import { closeOrphan, type OrphanedPayment } from '../commerce/payments/orphaned
 import type { CloudContext } from '../platform/context.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
-import { contextOf, numberOf, recordAct, type CommandLine } from './command-line.ts'
+import { contextOf, recordAct, type CommandLine } from './command-line.ts'
+import { numberOf } from './options.ts'
 
 const usage = `Usage:
   larder payments stuck

@@ -1,7 +1,8 @@
 import { progressOn, progressText } from '../../protocol/model/progress.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { requireInService } from '../platform/credentials/hub-access.ts'
-import { contextOf, hubOf, readJsonFile, required, type CommandLine } from './command-line.ts'
+import { contextOf, type CommandLine } from './command-line.ts'
+import { hubOf, readJsonFile, required } from './options.ts'
 import { importProducts, ProductFile } from '../commerce/catalogue/import-products.ts'
 
 const usage = `Usage:

@@ -3,7 +3,8 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { grantRole, listRoles, revokeRole, type Role } from '../platform/credentials/roles.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import { hubsOf, recordAct, required, requireHubs, type CommandLine } from './command-line.ts'
+import { recordAct, type CommandLine } from './command-line.ts'
+import { hubsOf, required, requireHubs } from './options.ts'
 
 const usage = `Usage:
   larder roles grant --identity SUB --role ${roleNames.join('|')} --hubs 1,2|*

@@ -23,18 +23,8 @@ import { timestamp } from '../platform/calendar/timestamps.ts'
 import { postRulesOf } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import {
-  contextOf,
-  findOwner,
-  hubsOf,
-  numberOf,
-  recordAct,
-  required,
-  requireHubs,
-  type CommandLine,
-  type Invocation,
-  type Options,
-} from './command-line.ts'
+import { contextOf, recordAct, type CommandLine, type Invocation, type Options } from './command-line.ts'
+import { findOwner, hubsOf, numberOf, required, requireHubs } from './options.ts'
 
 const usage = `Usage:
   larder webhooks add --owner NAME --url URL [--types a,b] [--hubs 1,2] [--description TEXT]

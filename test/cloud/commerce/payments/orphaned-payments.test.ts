@@ -118,7 +118,9 @@ onEachProcessor('a payment that the books have lost', (open) => {
     await compare(shop)
     const { subcommands } = paymentCommands(shop.context.runtime)
     const { db, settings } = shop.context
-    const parts = { db, q: db.kysely, settings } as never as { db: typeof db }
+    const parts = { db, q: db.kysely, settings: { limits: { rules: settings } } } as never as {
+      db: typeof db
+    }
     const call = (name: string, id?: string): Promise<unknown> =>
       subcommands[name]!.run({ ...parts, options: id === undefined ? {} : { id } } as never)
     const [orphan] = (await call('orphaned')) as { ref: string }[]
