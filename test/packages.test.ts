@@ -111,7 +111,10 @@ test('every operator command is a script of the repository, and a command of the
   const parts = readFileSync(join(root, 'cloud/cli/main.ts'), 'utf8').matchAll(
     /import\('\.\/([a-z-]+)\.ts'\)/g,
   )
-  const commands = [...parts].map(([, name]) => name!).filter((name) => name !== 'api-commands').sort()
+  const commands = [...parts]
+    .map(([, name]) => name!)
+    .filter((name) => name !== 'api-commands')
+    .sort()
   expect(commands).toContain('keys')
   const scripts = Object.values(whole.scripts!).flatMap(
     (line) => / \S+cli\/main\.js (\S+)$/.exec(line)?.[1] ?? [],
