@@ -8,16 +8,16 @@ export interface AllowancePorts {
 }
 
 /**
- * The share of one stream of a hub in what the cloud writes: `entriesAtOnce`, and `entriesPerMinute` in the long run. A hub
- * that was offline for long has its entries applied at once; one that runs wild, or whose identity is stolen, fills the
- * database at a bounded pace. What is not applied stays with the hub, which sends it again.
+ * Limits how much one stream of a hub writes to the database: a burst of `entriesAtOnce`, and `entriesPerMinute` on
+ * average. A hub that was offline for long can deliver its backlog at once. A faulty or stolen hub fills the database
+ * at a bounded rate. Entries above the limit stay at the hub, which sends them again.
  */
 export class Allowance {
   readonly #ports: AllowancePorts
   #left: number
-  /** Monotonic milliseconds. */
+  /** Time of the last update, in monotonic milliseconds. */
   #at: number
-  /** The newest entry that counted, with its epoch: a repetition costs nothing. */
+  /** The newest counted entry with its epoch, so that a repetition costs nothing. */
   #counted: { epoch: string; through: number } | undefined
 
   constructor(ports: AllowancePorts) {
@@ -26,7 +26,7 @@ export class Allowance {
     this.#at = ports.context.runtime.clock.monotonic()
   }
 
-  /** Whether a further batch may be applied; it may be larger than what is left. */
+  /** Whether another batch may be applied. The batch may exceed the remaining allowance. */
   isOpen(): boolean {
     const { context, settings, hubId } = this.#ports
     const now = context.runtime.clock.monotonic()
@@ -38,7 +38,7 @@ export class Allowance {
     return false
   }
 
-  /** Entries `first` … `through` of an epoch are applied. */
+  /** Counts the applied entries `first` … `through` of an epoch. */
   spend(epoch: string, first: number, through: number): void {
     const counted = this.#counted?.epoch === epoch ? this.#counted.through : first - 1
     this.#left -= Math.max(0, through - Math.max(counted, first - 1))

@@ -25,50 +25,50 @@ import {
 
 export interface EmbeddedBrokerOptions {
   db: CloudDatabase
-  /** As the operator has set it. */
+  /** `DATABASE_URL` in the operator's form. */
   databaseUrl: string
   log: Log
-  /** Told of who is turned away. */
+  /** Counts refused clients. */
   refusals: CloudRefusals
-  /** 0: any free one. */
+  /** 0 means any free port. */
   port: number
   host?: string
-  /** PEM of a certificate with its chain, and its key: it takes `mqtts:` alone. */
+  /** PEM of a certificate with its chain, and its key. With it the broker accepts only `mqtts:`. */
   tls?: { cert: string; key: string }
-  /** Connections that have not signed in; that of the standard settings where absent. */
+  /** The budget of connections before sign-in; by default that of the settings. */
   unsigned?: Budget
   clock: Clock
-  /** How often passwords of connected hubs are checked. */
+  /** Interval at which the passwords of connected hubs are checked. */
   passwordCheckMs?: number
 }
 
 export interface EmbeddedBroker {
-  /** The port that it listens on. */
+  /** The listening port. */
   port: number
   /** The cloud's own connection, within the process. */
   openTransport: OpenTransport
-  /** Hubs connected now. */
+  /** The number of connected hubs. */
   clientCount(): number
-  /** Uses another certificate for new connections; throws if it cannot be used. Nothing without TLS. */
+  /** Uses another certificate for new connections. Throws if it cannot be used. Does nothing without TLS. */
   renewTls(tls: { cert: string | undefined; key: string | undefined }): void
   close(): Promise<void>
 }
 
-/** Of a client that has not signed in: its names, its password and its will. */
+/** Maximum size of a packet before sign-in: names, password and will. */
 const MAX_CONNECT_BYTES = 4096
-/** A client that takes nothing for so long is cut off: the publisher waits for it. */
+/** A client that reads nothing for this long is disconnected, because the publisher waits for it. */
 const DRAIN_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * The MQTT broker inside the cloud's process (SPEC §2): hubs sign in with the passwords whose digests are in `hubs`, and
- * reach their own topics only. A renewed password ends the session of the former one: before the hub's next message is passed on,
- * and otherwise at the next check.
+ * The MQTT broker inside the cloud's process (SPEC §2). Hubs sign in with passwords (`hubs` has their digests) and
+ * reach only their own topics. A renewed password ends the session of the former one, before the hub's next message is
+ * passed on or at the next check.
  */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
   const { port, host = '127.0.0.1', tls, refusals } = options
   const unsigned = new UnsignedConnections(options)
-  /** How long a client's packets may be. */
+  /** The parser of packet sizes of each client. */
   const sizes = new WeakMap<Client, PacketSizes>()
   const { broker, endChecks } = await createBroker(options, (client) => {
     sizes.get(client)?.allow(MAX_PACKET_BYTES)
@@ -85,7 +85,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
   const server = tls
     ? createTlsServer({ noDelay: true, handshakeTimeout: CONNECT_TIMEOUT_MS, ...tls }, handle)
     : createServer({ noDelay: true }, handle)
-  // A handshake that fails is a stranger's affair; its socket is closed already.
+  // A failed handshake concerns only the caller; its socket is already closed.
   server.on('tlsClientError', () => {})
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
@@ -93,7 +93,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
     unsigned.admit(socket)
   })
   await new Promise<void>((resolve, reject) => {
-    // Also later: a connection that the system has no means to accept must not end the service.
+    // Also after the start: if the system cannot accept a connection, the service must continue.
     server.on('error', reject)
     server.listen({ port, host, backlog: BACKLOG }, resolve)
   })
@@ -114,13 +114,14 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
 }
 
 /**
- * Connections that have not signed in. Each network has a share, and a newcomer ends the oldest one of its own network or, at the
- * total, of the network that has most: sockets that stay silent keep no hub off the broker, not even one beside them.
+ * Connections before sign-in. Each network has a share. A new connection ends the oldest one of its network, or at the
+ * total the oldest one of the largest network. So silent sockets keep no hub from the broker, even a hub in the same
+ * network.
  */
 class UnsignedConnections {
   readonly #budget: Budget
   readonly #refusals: CloudRefusals
-  /** By peer: over TLS a client has another socket than its connection. */
+  /** By peer, because over TLS a client's socket differs from its connection. */
   readonly #holds = new Map<string, Hold>()
 
   constructor({ unsigned, refusals }: Pick<EmbeddedBrokerOptions, 'unsigned' | 'refusals'>) {
@@ -151,7 +152,6 @@ class UnsignedConnections {
 
 const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
 
-/** aedes with passwords and rights. */
 async function createBroker(
   options: EmbeddedBrokerOptions,
   onSignedIn: (client: Client) => void,
@@ -173,17 +173,17 @@ async function createBroker(
     client.close()
   }
 
-  /** Whether a hub's session may publish now: a renewed password ends it before the message is passed on. */
+  /** Whether a hub's session may publish now. A renewed password ends the session before the message is passed on. */
   async function mayAct(client: Client, login: HubLogin): Promise<boolean> {
-    // While the database is unavailable nothing that the hub sends is applied.
+    // While the database is unavailable, no message of the hub is applied anyway.
     const holds = await stillHolds(q, clock.now(), login).catch(() => true)
     if (!holds) end(client)
     return holds
   }
 
   const broker = await Aedes.createBroker({
-    // With a limit, messages beyond it wait in a queue behind whoever takes nothing; and what empties the queue calls itself for
-    // each message that is delivered at once, so that some thousands of them overflow the stack.
+    // Without a limit. With one, messages queue behind a client that reads nothing, and aedes empties that queue
+    // recursively: thousands of messages would overflow the stack.
     concurrency: 0,
     drainTimeout: DRAIN_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
@@ -237,7 +237,7 @@ async function createBroker(
   return { broker, endChecks }
 }
 
-/** A hub's rights (SPEC §2). Anything else, shared subscriptions included, is refused. */
+/** The rights of a hub (SPEC §2). Everything else is refused, including shared subscriptions. */
 const mayPublish = (hubId: number, topic: string): boolean => parseUpTopic(topic)?.hubId === hubId
 const maySubscribe = (hubId: number, filter: string): boolean => filter === downFilter(hubId)
 

@@ -14,16 +14,19 @@ import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { clientTransport, type ChangingTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
 
 export interface BrokerAddress {
-  /** `mqtt://user:password@host:port` or `mqtts://…`, of one cluster; the user needs the cloud's rights of SPEC §2. */
+  /**
+   * `mqtt://user:password@host:port` or `mqtts://…`, brokers of one cluster. The user needs the cloud's rights of SPEC
+   * §2.
+   */
   urls: readonly string[]
   /** Unique to this process: the broker ends an older connection with the same id. */
   clientId: string
   runtime: Runtime
   /** PEM of the authorities to trust with `mqtts:`; the system's by default. */
   ca?: BrokerSocketOptions['ca']
-  /** By which the broker's certificate is judged; the system's clock by default. */
+  /** The time for checking the broker's certificate; by default the system's clock. */
   time?: BrokerSocketOptions['time']
-  /** Called with the certificate of each broker that is trusted. */
+  /** Called with each accepted certificate of a broker. */
   onCertificate?: BrokerSocketOptions['onCertificate']
   connectTimeoutMs?: number
 }
@@ -45,7 +48,6 @@ export function externalBroker(options: BrokerAddress): OpenTransport<ChangingTr
   )
 }
 
-/** How this process opens a connection to a broker. */
 export const socketOptions = (ca: BrokerSocketOptions['ca'], clock: Clock): BrokerSocketOptions => ({
   modules: { net, tls, stream },
   ca,

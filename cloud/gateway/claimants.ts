@@ -1,33 +1,33 @@
-/** A life of a hub's service (`hello.instance`), and for how long the identity was its own. Milliseconds, monotonic. */
+/** A life of a hub's service (`hello.instance`), and how long it had the identity. Monotonic milliseconds. */
 interface Claimant {
   instance: string
   heldMs: number
 }
 
-/** Who has come with a hub's identity, as far as this process has heard. */
+/** The lives that used a hub's identity, as far as this process knows. */
 export interface Claimants {
   holder: (Claimant & { sinceMs: number; heardMs: number }) | undefined
-  /** Those that were welcomed before, the latest last. */
+  /** The lives that were welcomed earlier, the latest last. */
   former: readonly Claimant[]
 }
 
 export const noClaimants: Claimants = { holder: undefined, former: [] }
 
 export interface Claim {
-  /** Whether it is to be welcomed. */
+  /** Whether the cloud welcomes this life. */
   isHolder: boolean
-  /** Two that live have come: one that was left has returned. */
+  /** Two running services use the identity: a life that was replaced has returned. */
   isConflict: boolean
   claimants: Claimants
 }
 
-/** So many lives are remembered. */
+/** Number of former lives that are remembered. */
 const REMEMBERED = 8
 
 /**
- * Judges who comes with a hub's identity. A service that was started anew, or a new board, is welcomed: what it was before
- * does not return. What was left and returns is a second hub that lives: a card that was copied, an old board that was
- * switched on again. The identity stays with the one that had it for longer, as long as that one is heard.
+ * Decides which service may use a hub's identity. A restarted service or a new board is welcomed, because its former
+ * life does not return. If a former life returns, a second hub uses the identity: a copied card, or an old board that
+ * was switched on again. The life that had the identity longer keeps it while it sends messages.
  */
 export function judgeClaim(claimants: Claimants, instance: string, now: number, silentMs: number): Claim {
   const { holder, former } = claimants
@@ -51,7 +51,7 @@ export function judgeClaim(claimants: Claimants, instance: string, now: number, 
   }
 }
 
-/** The holder was heard in another way than by a hello. */
+/** Records a message of the holder other than a hello. */
 export const heardHolder = ({ holder, former }: Claimants, now: number): Claimants => ({
   holder: holder && { ...holder, heardMs: now },
   former,

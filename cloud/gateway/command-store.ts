@@ -5,10 +5,10 @@ import { appendAudit, appendAudits, type AuditRecord } from '../platform/audit/a
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 
-/** How a command ended, as the result topic or the ledger says. */
+/** The result of a command, from the result topic or the ledger. */
 export type Finished = Pick<CommandResult, 'command_id' | 'outcome' | 'data'> & { reason: string | null }
 
-/** What was asked of a hub, and by whom. */
+/** A requested command, with the person or program that requested it. */
 interface Asked {
   hubId: number
   body: CommandBody
@@ -16,10 +16,10 @@ interface Asked {
   object?: string | undefined
 }
 
-/** Of a command that has ended, what the audit log says. */
+/** The columns of an ended command that the audit log needs. */
 const endedColumns = ['id', 'hub_id', 'body', 'object', 'actor', 'state', 'reason'] as const
 
-/** The reason of a row that is sent again: what came of it before nobody knows. */
+/** The reason of a row that is sent again: the result of the former attempt is not known. */
 const REPEATED = 'repeated'
 
 const insert = statement(
@@ -50,7 +50,7 @@ const insert = statement(
         created_at: command.now,
         finished_at: null,
       })
-      // Sent again where nobody knows what came of it: the hub knows whether it has executed it.
+      // Sent again if the result is not known: the hub knows whether it has executed the command.
       .onConflict((conflict) =>
         conflict
           .column('id')
@@ -60,7 +60,7 @@ const insert = statement(
       .returning('reason'),
 )
 
-/** Records a command that is about to be sent. `ended`: it was sent before, and how it ended is known. */
+/** Records a command that is about to be sent. `ended`: it was sent before, and its result is known. */
 export async function insertSent(
   q: Queries,
   command: Asked & { id: string; session: string },
@@ -73,9 +73,10 @@ export async function insertSent(
 }
 
 /**
- * Records how commands of a hub ended, each once and with its entry in the audit log: a repeated result changes nothing, a
- * late one replaces `unknown`; of two for one command the first counts. A hub can finish its own commands only. The fence
- * (SPEC §6) asks no journal: what it refuses of a command that was sent before may have been executed then.
+ * Records the results of a hub's commands, each once and with its audit entry. A repeated result changes nothing, and a
+ * late one replaces `unknown`. If there are two results for one command, the first counts. A hub can finish only its
+ * own commands. A refusal by session or time (SPEC §6) does not consult the journal. So a command that was sent before
+ * may already have been executed.
  */
 export async function recordFinished(
   tx: Tx,
@@ -122,8 +123,8 @@ const finish = statement(
 )
 
 /**
- * Closes commands without a result as `unknown`: one that nobody answered in time, or all that were sent before a time, by
- * a process that died. A late result still replaces it. Returns how many.
+ * Closes commands without a result as `unknown`: one that got no answer in time, or all that a dead process sent before
+ * a time. A late result still replaces it. Returns their number.
  */
 export async function closeUnanswered(
   tx: Tx,
@@ -145,7 +146,7 @@ export async function closeUnanswered(
 export const readCommand = (q: Queries, id: string) =>
   q.selectFrom('commands').select(['state', 'created_at']).where('id', '=', id).executeTakeFirst()
 
-/** How a command ended; `undefined` while it has not. */
+/** The result of a command; `undefined` while there is none. */
 export async function readFinished(q: Queries, commandId: string): Promise<Finished | undefined> {
   const row = await q
     .selectFrom('commands')
@@ -172,7 +173,7 @@ function auditOfEnded({ id, hub_id: hubId, body, object, actor, state, reason }:
   return auditOf(asked, state, { command_id: id, ...(reason !== null && { reason }) })
 }
 
-/** The audit log has a command too that was not sent, as its hub is not there. */
+/** The audit log also records a command that was not sent because the hub is offline. */
 export const auditUnsent = (q: Queries, runtime: Runtime, asked: Asked): Promise<void> =>
   appendAudit(q, runtime, auditOf(asked, 'offline', {}))
 

@@ -24,25 +24,25 @@ import { noteHealth, type HubClocks } from './hub-state.ts'
 export interface CommandRequest {
   hubId: number
   body: CommandBody
-  /** Who asked, as the audit log says it. */
+  /** The actor in the audit log. */
   actor: string
-  /** What it is about, as the audit log calls it; by default the device. */
+  /** The object in the audit log; by default the device. */
   object?: string
   /**
-   * Names the request that it comes of. A repetition has the command's id then, and the hub executes an id once: it is
-   * answered with what came of it, and nothing moves again.
+   * The name of the request behind the command. A repeated request has the same command id. The hub executes an id
+   * once, so the repetition gets the first result and nothing moves again.
    */
   requestName?: string | undefined
-  /** How long to wait for the answer; `CloudSettings.commandTimeoutMs` by default. */
+  /** Timeout of the answer; `CloudSettings.commandTimeoutMs` by default. */
   timeoutMs?: number
 }
 
 /**
- * What became of a command, as far as is known when its time is up.
- * - `executed`: done; `data` as `CommandResult.data` says.
- * - `refused`: nothing moved. `failed`: tried, see `reason` (`CommandReason`).
+ * The known outcome of a command when its time is up.
+ * - `executed`: done; `data` as in `CommandResult.data`.
+ * - `refused`: nothing moved. `failed`: the hub tried, see `reason` (`CommandReason`).
  * - `offline`: nothing was sent, and nothing will be (I2).
- * - `timeout`: no answer came; it may or may not have happened. A late result still updates the command's row.
+ * - `timeout`: no answer arrived; it may or may not have happened. A late result still updates the command's row.
  */
 export type CommandOutcome =
   | { kind: 'executed'; commandId: string; data: Record<string, unknown>; durationMs: number }
@@ -55,7 +55,7 @@ export type CommandOutcome =
   | { kind: 'offline' }
   | { kind: 'timeout'; commandId: string }
 
-/** Sends commands to hubs; never queues one. Each is in the audit log with what came of it. */
+/** Sends commands to hubs and never queues one. The audit log has each command with its outcome. */
 export interface Commands {
   send(request: CommandRequest): Promise<CommandOutcome>
 }
@@ -64,25 +64,25 @@ export interface CommandPorts {
   context: CloudContext
   settings: GatewayLimits
   clocks: HubClocks
-  /** Publishes to a hub; false where the broker is not connected, and nothing went out. */
+  /** Publishes to a hub. Returns false if the broker is not connected; then nothing was sent. */
   publish: (hubId: number, command: Command) => boolean
-  /** Has the hub, or whoever hears it, say what its clock is. */
+  /** Requests the hub's clock, from the hub or from the process that receives its messages. */
   findClock: (hubId: number) => void
-  /** Listens for the hub's results, whoever serves it. False where the broker is not connected. */
+  /** Subscribes to the hub's results, whichever process serves it. False if the broker is not connected. */
   listen: (hubId: number) => Promise<boolean>
   /**
-   * The hub's state may have changed: last in the transaction that recorded it. `health`: what it has just said, where that is
-   * what holds by now; null: the database knows.
+   * The hub's state may have changed. Called last in the transaction that recorded it. `health`: the hub's report, if
+   * it is still current; null: read the database.
    */
   hubHeard: (tx: Tx, hubId: number, health: HubHealth | null) => Promise<void>
 }
 
-/** When results that the database did not take are recorded after all. */
+/** Retry interval for results that the database did not accept. */
 const RECORD_AGAIN_MS = 1000
 
 interface Waiter {
   hubId: number
-  /** Without a result: what became of the command is to be read. */
+  /** Without a result, the waiter must read it from the database. */
   resolve(result?: Finished): void
 }
 
@@ -96,18 +96,18 @@ const connectedSession = statement((q, at: { hubId: number; heardSince: number }
 )
 
 /**
- * Commands to hubs (SPEC §6): the row is committed before the message goes out. The answer comes by the result topic or
- * by the ledger, whichever is first. A hub that answers has the outcome in its journal and its outbox: whoever waits is
+ * Commands to hubs (SPEC §6). The row is committed before the message is sent. The answer arrives by the result topic
+ * or the ledger, whichever is first. A hub that answers has the outcome in its journal and outbox. So the caller is
  * answered at once, and the row follows with the ledger, or soon without it.
  *
- * The commands that a dead process left open are closed by a sweep, not by a row of due work each. Such a row would cost
- * every command an insert and a delete while its caller waits at a door, and would be of use only when a process dies. The
- * sweep is one update by an index that holds open commands alone; it takes all of them, without a limit.
+ * A periodic sweep closes the open commands of a dead process, instead of a row of due work for each command. Such a
+ * row would cost every command an insert and a delete while its caller waits at a door. The sweep is one update over an
+ * index of open commands; it closes all of them, without a limit.
  */
 export class CommandSender implements Commands {
   readonly #ports: CommandPorts
   readonly #waiters = new Map<string, Waiter>()
-  /** Results that whoever waited has, and that the store does not have yet. */
+  /** Results that callers already have but the database does not have yet. */
   readonly #unrecorded = new Map<string, { hubId: number; result: Finished }>()
   #cancelRecord: Cancel | undefined
   #cancelSweep: Cancel = () => {}
@@ -144,7 +144,7 @@ export class CommandSender implements Commands {
     const recorded = await db.transact((tx) =>
       insertSent(tx.q, { id, hubId, session, body, actor, object }, runtime.clock.now()),
     )
-    // A repetition of what has ended.
+    // The repetition of an ended command.
     if (recorded === 'ended') return outcomeOf(id, await readFinished(db.kysely, id), 0)
     checkpoint('commands.recorded')
     const ttlMs = Math.min(settings.commandTtlMs, timeoutMs)
@@ -153,7 +153,7 @@ export class CommandSender implements Commands {
       this.#waiters.get(id)?.resolve()
       const nothing = { command_id: id, outcome: 'refused', reason: 'offline', data: null } as const
       await db.transact<unknown>((tx) =>
-        // What was sent before may have been executed: it keeps its id.
+        // An earlier copy may have been executed, so the command keeps its id.
         recorded === 'repeated'
           ? closeUnanswered(tx, runtime.clock, { id })
           : recordFinished(tx, runtime.clock, hubId, [nothing]),
@@ -165,7 +165,7 @@ export class CommandSender implements Commands {
     return outcomeOf(id, finished, runtime.clock.monotonic() - begunAt)
   }
 
-  /** A command that comes of a named request has an id that follows from the name, for as long as the name holds. */
+  /** The id of a command with a named request follows from the name, while the name is valid. */
   async #idOf({ requestName }: CommandRequest): Promise<string> {
     const { db, runtime } = this.#ports.context
     if (requestName === undefined) return uuidv7(runtime)
@@ -173,14 +173,14 @@ export class CommandSender implements Commands {
     const today = Math.floor(now / KEEP_MS)
     const first = await readCommand(db.kysely, commandId(requestName, today - 1, 0))
     const day = first && first.created_at > now - KEEP_MS ? today - 1 : today
-    // One that was refused moved nothing: the repetition is a new try.
+    // A refused command moved nothing, so the repetition is a new try with a new id.
     for (let attempt = 0; ; attempt += 1) {
       const id = commandId(requestName, day, attempt)
       if ((await readCommand(db.kysely, id))?.state !== 'refused') return id
     }
   }
 
-  /** A result came on its topic. `isHeld`: this process holds the hub. */
+  /** A result arrived on its topic. `isHeld`: this process holds the hub. */
   onResult(hubId: number, result: CommandResult, isHeld: boolean): void {
     const { settings } = this.#ports
     const waiter = this.#waiters.get(result.command_id)
@@ -191,7 +191,7 @@ export class CommandSender implements Commands {
     this.#recordSoon(settings.recordResultsMs)
   }
 
-  /** First how the hub stands now: whoever reads next must find what the answer says. */
+  /** Records the hub's health first, so that the next read agrees with the answer. */
   #answerWith(waiter: Waiter, result: CommandResult): void {
     const { context, hubHeard } = this.#ports
     const { after, session } = result
@@ -209,25 +209,25 @@ export class CommandSender implements Commands {
     this.#cancelRecord ??= context.runtime.clock.after(delayMs, () =>
       background(context, 'results of commands', () =>
         this.#recordResults().finally(() => {
-          // What the database did not take is tried again.
+          // Retries results that the database did not accept.
           if (this.#unrecorded.size > 0) this.#recordSoon(RECORD_AGAIN_MS)
         }),
       ),
     )
   }
 
-  /** Whether a command to the hub is under way. */
+  /** Whether a caller waits for the result of a command to the hub. */
   isAwaited(hubId: number): boolean {
     return [...this.#waiters.values()].some((waiter) => waiter.hubId === hubId)
   }
 
-  /** A result came in the ledger, and is committed. */
+  /** A result arrived in the ledger and is committed. */
   onFinished(commandId: string): void {
     this.#unrecorded.delete(commandId)
     this.#waiters.get(commandId)?.resolve()
   }
 
-  /** The session to address and the hub's clock in it, for a hub that is there; asks for it where it is unknown. */
+  /** The session of a connected hub, and the hub's clock in it. Requests the clock if it is not known. */
   async #reach(hubId: number): Promise<{ session: string; hubNow: number } | undefined> {
     const { clocks, context, settings, findClock } = this.#ports
     let session = await this.#sessionOf(hubId)
@@ -249,7 +249,7 @@ export class CommandSender implements Commands {
     return row?.session
   }
 
-  /** Resolves when the command is finished, with its result where that is at hand; or after `timeoutMs`. */
+  /** Resolves when the command is finished, with the result if this process has it; or after `timeoutMs`. */
   #answerTo(commandId: string, hubId: number, timeoutMs: number): Promise<Finished | undefined> {
     return new Promise((done) => {
       const resolve = (result?: Finished): void => {
@@ -268,12 +268,15 @@ export class CommandSender implements Commands {
     return readFinished(db.kysely, id)
   }
 
-  /** Records what no ledger has recorded by now: it is late, or the hub's fence refused, of which no ledger speaks. */
+  /**
+   * Records results that the ledger has not recorded: the ledger entry is late, or the hub refused the session or time,
+   * which the ledger never reports.
+   */
   async #recordResults(): Promise<void> {
     const { db, runtime, checkpoint } = this.#ports.context
     this.#cancelRecord?.()
     this.#cancelRecord = undefined
-    // Each is forgotten when it is committed: no ledger may ever speak of what the hub's fence refused.
+    // Each result is removed after its commit, because the ledger may never report it.
     const unrecordedNow = [...this.#unrecorded.values()]
     for (const unrecorded of unrecordedNow) {
       const { hubId, result } = unrecorded
@@ -292,7 +295,7 @@ export class CommandSender implements Commands {
   }
 }
 
-/** A UUIDv8 (RFC 9562 §5.8) of a request's name, the day in which the name was first used, and the try. */
+/** A UUIDv8 (RFC 9562 §5.8) from a request's name, the day of the name's first use, and the try. */
 function commandId(requestName: string, day: number, attempt: number): string {
   const hex = createHash('sha256').update(`${requestName} ${day} ${attempt}`).digest('hex')
   const variant = ((Number.parseInt(hex[16]!, 16) & 3) | 8).toString(16)

@@ -8,7 +8,7 @@ import type { Tables } from '../platform/store/schema.ts'
 import type { HubDomain } from './domain.ts'
 import { applyInOrder, applyTelemetry, errorText, isStoreFailure, type RawEntry } from './receiver.ts'
 
-/** Hubs' entries that could not be applied (I8), as people look after them: rows of `dead_letters`. */
+/** Entries of hubs that could not be applied (I8), for operators: rows of `dead_letters`. */
 
 type LetterRow = Selectable<Tables['dead_letters']>
 
@@ -18,7 +18,7 @@ export interface DeadLetterFilter {
   limit?: number
 }
 
-/** Dead letters, the oldest first: the order in which they are to be replayed. */
+/** Dead letters, the oldest first, which is the order for replaying them. */
 export async function deadLetters(q: Queries, { ids, hubId, limit }: DeadLetterFilter) {
   let query = q.selectFrom('dead_letters').selectAll().orderBy('id')
   if (ids !== undefined) query = query.where('id', 'in', ids.length > 0 ? ids : [0])
@@ -39,8 +39,8 @@ export type Replay =
   { id: number; outcome: 'applied' | 'not_found' } | { id: number; outcome: 'failed'; error: string }
 
 /**
- * Applies a dead letter after all, by the receiver's code and under its lock, in one transaction. What succeeds is gone from
- * the letters; what fails again stays, with the new error. An error of the store is thrown, and nothing has changed.
+ * Applies a dead letter with the receiver's code and under its lock, in one transaction. On success the letter is
+ * deleted; on failure it stays with the new error. An error of the store is thrown, and nothing has changed.
  */
 export async function replayDeadLetter(
   context: CloudContext,
@@ -67,7 +67,7 @@ export async function replayDeadLetter(
   })
 }
 
-/** Gives a dead letter up. False where there is none. */
+/** Deletes a dead letter. False if there is none. */
 export async function dropDeadLetter(
   context: CloudContext,
   domain: HubDomain,
@@ -80,7 +80,7 @@ export async function dropDeadLetter(
   })
 }
 
-/** A letter, with the cursors of its hub's streams locked, as the receiver locks them first. */
+/** Reads a letter after locking the cursors of its hub's streams, as the receiver does. */
 async function lockLetter(tx: Tx, id: number): Promise<LetterRow | undefined> {
   const find = () => tx.q.selectFrom('dead_letters').selectAll().where('id', '=', id)
   const seen = await find().executeTakeFirst()
@@ -118,15 +118,15 @@ async function apply(tx: Tx, context: CloudContext, domain: HubDomain, letter: L
     return applyTelemetry(tx, receiving, [{ ...raw, stream }])
   }
   const { kind } = HubEntry.parse(body)
-  // How things stand the account says that the hub is asked for.
+  // The hub's new snapshot (`askForAccount`) replaces these entries.
   if (kind === 'state' || kind === 'alarm' || kind === 'snapshot') return
   await applyInOrder(tx, receiving, [{ ...raw, stream: 'ledger' }])
 }
 
 /**
- * Has a hub say anew how everything stands, for what a late entry has changed was told of before: its streams are followed no
- * more, so that its next batch is hailed, and its hello is answered with `restart` (SPEC §4). Where it is connected that
- * takes no longer than until its next reading of a temperature.
+ * Makes a hub report its whole state again, because a late entry changed what an earlier snapshot reported. The cloud
+ * stops following its streams. So the cloud answers its next batch with a `Hail` and its hello with `restart` (SPEC
+ * §4). A connected hub sends a batch at the latest with its next temperature.
  */
 async function askForAccount(tx: Tx, hubId: number): Promise<void> {
   await tx.q

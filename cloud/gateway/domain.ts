@@ -13,26 +13,27 @@ import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
 
 /**
- * `isLate`: a dead letter that is replayed. What it says was so when it was made; how things stand by now the hub has told
+ * `isLate`: a dead letter that is replayed. It was true when the hub wrote it, but the hub has reported newer states
  * since.
  */
 export interface ApplyOptions {
   isLate?: boolean
 }
 
-/** What of the connection with a hub can stand still: its hellos, its two streams, and the stream to it. */
+/** The parts of the connection with a hub that can stall: its hellos, its two streams, and the stream to it. */
 export type StalledPart = 'hello' | 'ledger' | 'telemetry' | 'outbox'
 
-/** A hub that was heard. */
+/** A hub that has sent a message. */
 export interface HeardHub {
   hubId: number
-  /** What it has just said, where that is what holds by now; null: the database knows. */
+  /** The hub's report, if it is still current; null: read the database. */
   health: HubHealth | null
 }
 
 /**
- * What hubs' entries mean to the rest of the cloud, which `cloud.ts` passes in. Each `apply…` runs in the transaction that
- * moves the stream's cursor, applies entries in their order, and throws `ApplyError` for one that can never be applied.
+ * How the rest of the cloud applies the entries of hubs; `cloud.ts` passes it in. Each `apply…` runs in the transaction
+ * that moves the stream's cursor, and applies entries in order. It throws `ApplyError` for an entry that can never be
+ * applied.
  */
 export interface HubDomain {
   applyOrderEntry(tx: Tx, context: CloudContext, hubId: number, entry: OrderEntry): Promise<void>
@@ -60,9 +61,9 @@ export interface HubDomain {
     entries: readonly AlarmEntry[],
   ): Promise<void>
   applyMaintenanceEntry(tx: Tx, context: CloudContext, hubId: number, entry: MaintenanceEntry): Promise<void>
-  /** Entries of a hub became dead letters, or are none any more. */
+  /** The number of a hub's dead letters may have changed. */
   deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void
-  /** A part of the connection stands still though the hub is there, for this reason; or advances again (undefined). */
+  /** A part of the connection has stalled while the hub is online, with this error; undefined: it advances again. */
   streamStalled(
     tx: Tx,
     context: CloudContext,
@@ -70,19 +71,19 @@ export interface HubDomain {
     part: StalledPart,
     error: string | undefined,
   ): Promise<void>
-  /** Two hubs have come with one identity, and one of them was refused. Again and again, as long as it comes. */
+  /** Two hubs use one identity, and one of them was refused. Called at each refused hello. */
   identityConflict(tx: Tx, context: CloudContext, hubId: number): Promise<void>
-  /** Hubs were heard, or their states may have changed: last in the transaction that recorded it. */
+  /** Hubs sent messages, or their states may have changed. Called last in the transaction that recorded it. */
   hubsHeard(tx: Tx, context: CloudContext, hubs: readonly HeardHub[]): Promise<void>
-  /** A hub has taken in entries that this database does not know to have sent: it was restored. */
+  /** A hub has applied entries that this database does not know: the database was restored. */
   booksAreBehind(tx: Tx, context: CloudContext): Promise<void>
-  /** All that a hub must know, as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
+  /** The whole state for a hub as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
   hubSnapshot(tx: Tx, context: CloudContext, hubId: number): Promise<CloudEntry>
 }
 
 /**
- * An entry of a hub's stream that cannot be applied, now or ever: it becomes a dead letter and the cursor moves on (I8).
- * Any other error undoes the batch, and its entries come again.
+ * A hub's entry that can never be applied. It becomes a dead letter and the cursor moves on (I8). Any other error rolls
+ * the batch back, and its entries are sent again.
  */
 export class ApplyError extends Error {
   override readonly name = 'ApplyError'

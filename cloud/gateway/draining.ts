@@ -4,16 +4,16 @@ import type { Queries, Tx } from '../platform/store/database.ts'
 import type { ExpressionBuilder } from 'kysely'
 
 /**
- * A hub that was retired with unfinished orders keeps its login until its streams are drained: it has committed all that the
- * cloud sent, no order holds a bin, and all that it reported is applied. `HUB_DRAIN_MS` after its retirement the login ends in
- * any case.
+ * A hub that was retired with open orders keeps its login until its streams are drained. That is the case when it has
+ * committed all entries of the cloud, no order holds a bin, and all its reports are applied. The login ends at the
+ * latest `HUB_DRAIN_MS` after the retirement.
  */
 
-/** Whether a hub may speak to the cloud: it is in service, or it is retired and draining. */
+/** Whether a hub may communicate with the cloud: it is in service, or it is retired and drains. */
 export const maySpeak = (eb: ExpressionBuilder<Tables, 'hubs'>, now: number) =>
   eb.or([eb('hubs.retired_at', 'is', null), eb('hubs.draining_until', '>', now)])
 
-/** Draining hubs that have committed everything: their next hellos tell whether their ledgers are applied. */
+/** Draining hubs that have committed everything. Their next hellos show whether their ledgers are applied. */
 export async function hubsToAsk(q: Queries, now: number): Promise<number[]> {
   const rows = await q
     .selectFrom('hubs')
@@ -25,7 +25,7 @@ export async function hubsToAsk(q: Queries, now: number): Promise<number[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Begins the draining of a hub that is retired. A hub that has never said hello has nothing to deliver. */
+/** Begins to drain a retired hub. A hub that never sent a hello has nothing to deliver. */
 export async function startDraining(tx: Tx, hubId: number, until: number): Promise<void> {
   await tx.q
     .updateTable('hubs')
@@ -35,7 +35,7 @@ export async function startDraining(tx: Tx, hubId: number, until: number): Promi
     .execute()
 }
 
-/** Ends the login of those hubs whose hellos show that nothing is under way in either direction. */
+/** Ends the logins of hubs whose hellos show that no entry is under way in either direction. */
 export async function endDrained(
   tx: Tx,
   said: readonly { hubId: number; hello: Hello; welcome: Welcome }[],

@@ -19,7 +19,7 @@ import { defaultLimits } from '../platform/settings/limits.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import { CommandSender, type Commands } from './commands.ts'
 import type { HubDomain } from './domain.ts'
-import { Greeter } from './greeter.ts'
+import { HelloQueue } from './hello-queue.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { HubLink } from './hub-link.ts'
 import { upSchemas, type HubMessage } from './hub-messages.ts'
@@ -31,23 +31,26 @@ import { Peers } from './peers.ts'
 import { Shares } from './shares.ts'
 import { Welcomes } from './welcomes.ts'
 
-/** A broker of this process's own, or one that other processes share: each hears its share of the hubs (SPEC §7). */
+/**
+ * An embedded broker, or a broker that processes share: each process then receives the messages of its share of the
+ * hubs (SPEC §7).
+ */
 export type Broker =
   { kind: 'own'; open: OpenTransport } | { kind: 'shared'; open: OpenTransport<ChangingTransport> }
 
 export interface GatewayOptions {
   context: CloudContext
   broker: Broker
-  /** Names this life of this process in leases: unique to it. */
+  /** Identifies this life of this process in leases. */
   processId: string
-  /** Told of hubs' messages that cannot be read; its own where absent. */
+  /** Counts unreadable messages of hubs; by default the gateway's own counter. */
   refusals?: CloudRefusals
-  /** What the hubs' entries mean. */
+  /** Applies the entries of the hubs. */
   domain: HubDomain
   settings?: Partial<GatewayLimits>
 }
 
-/** The connection to the broker. After each end a new one is opened, after a back-off. */
+/** The connection to the broker. After each end the gateway waits and opens a new one. */
 type Connection =
   | { kind: 'closed' }
   | { kind: 'opening' | 'open'; transport: MqttTransport; changing: ChangingTransport | undefined }
@@ -62,7 +65,7 @@ export class Gateway {
   readonly #peers: Peers | undefined
   readonly #shares: Shares
   readonly #leases: LeaseKeeper
-  readonly #greeter: Greeter
+  readonly #hellos: HelloQueue
   readonly #welcomes: Welcomes
   readonly #heartbeats: Heartbeats
   readonly #commands: CommandSender
@@ -70,18 +73,18 @@ export class Gateway {
   #connection: Connection = { kind: 'closed' }
   #isRunning = false
   #hasConnected = false
-  /** When the broker last delivered a message, or connected; monotonic. */
+  /** Monotonic time of the broker's last message or connection. */
   #heardAt = -Infinity
   readonly #outage: RepeatedLine
   /** Connections to the broker that ended or failed since the start. */
   connectionsLost = 0
-  /** Connections that have failed in a row. */
+  /** Consecutive failed connections. */
   #attempt = 0
   #cancels: Cancel[] = []
   #cancelReconnect: Cancel = () => {}
-  /** Of hails that are still to be sent. */
+  /** Timers of the pending `Hail` messages. */
   readonly #hails = new Set<Cancel>()
-  /** Hubs whose clock another process has asked for, and that have not said it yet. */
+  /** Hubs whose clock another process has requested and that have not reported it yet. */
   readonly #asked = new Set<number>()
 
   constructor(options: GatewayOptions) {
@@ -130,7 +133,7 @@ export class Gateway {
       onHandedOver: (hubIds) => hubIds.forEach((hubId) => this.#linkOf(hubId).release()),
       onUnheard: (hubIds) => this.#hailEach(hubIds),
     })
-    this.#greeter = new Greeter(context.runtime, this.#settings)
+    this.#hellos = new HelloQueue(context.runtime, this.#settings)
     this.#welcomes = new Welcomes(
       { context, domain, leases: this.#leases, refusals: this.#refusals },
       { atOnce: this.#settings.greetTransactions },
@@ -143,10 +146,11 @@ export class Gateway {
     return this.#commands
   }
 
-  /** Whether the broker is connected and, if it is a shared one, has delivered something within that time. */
+  /** Whether the broker is connected and, if it is shared, has delivered a message within that time. */
   hearsBroker(withinMs: number): boolean {
     if (!this.isConnected()) return false
-    // Every process hears its own beats through a shared broker; a dead line delivers nothing and looks connected.
+    // Every process receives its own `Here` through a shared broker. A dead connection delivers nothing but looks
+    // connected.
     return !this.#peers || this.#context.runtime.clock.monotonic() - this.#heardAt <= withinMs
   }
 
@@ -155,7 +159,10 @@ export class Gateway {
     return this.#connection.kind === 'open'
   }
 
-  /** Whether this process hears every hub that it serves: the broker has granted all its subscriptions. */
+  /**
+   * Whether this process receives the messages of every hub that it serves: the broker has granted all its
+   * subscriptions.
+   */
   hearsItsHubs(): boolean {
     return this.isConnected() && this.#shares.isComplete
   }
@@ -167,8 +174,8 @@ export class Gateway {
     this.#connect()
     this.#cancels = [
       db.onWake((hubId) => this.#onOutboxGrown(hubId)),
-      // Not due work: an entry is sent when its hub is there. This only makes up for nudges that were lost (SPEC §7).
-      everyInBackground(this.#context, this.#settings.pollMs, 'look into the outboxes', async () => {
+      // Not due work, because an entry is sent when its hub is online. This only compensates for lost nudges (SPEC §7).
+      everyInBackground(this.#context, this.#settings.pollMs, 'poll the outboxes', async () => {
         for (const hubId of await waitingHubs(db.kysely)) this.#links.get(hubId)?.look()
         for (const hubId of await hubsToAsk(db.kysely, runtime.clock.now())) this.#links.get(hubId)?.ask()
       }),
@@ -177,13 +184,13 @@ export class Gateway {
       this.#cancels.push(every(runtime.clock, this.#settings.pollMs, () => this.#shares.look()))
   }
 
-  /** Stops in good order: other processes may take the hubs over at once. */
+  /** Stops normally: other processes may take over the hubs at once. */
   async stop(): Promise<void> {
     this.#isRunning = false
     for (const cancel of this.#cancels) cancel()
     this.#shares.stop()
     this.#cancelHails()
-    this.#greeter.clear()
+    this.#hellos.clear()
     await this.#commands.stop()
     await this.#heartbeats.end()
     await Promise.all([...this.#links.values()].map((link) => link.end()))
@@ -226,7 +233,7 @@ export class Gateway {
     this.#shares.look()
   }
 
-  /** The connection is of use from here on: a broker that accepts connections and refuses the share is not tried faster. */
+  /** The connection is usable. A broker that accepts connections but refuses the subscriptions keeps the long pause. */
   #onSubscribed(): void {
     this.#attempt = 0
     this.#outage.succeeded({}, 'the broker is in use again')
@@ -238,15 +245,15 @@ export class Gateway {
     this.connectionsLost += 1
     this.#connection = { kind: 'closed' }
     const delayMs = backoffMs(this.#attempt++, this.#settings.backoff, runtime.random)
-    // A broker that was never reached is a matter of settings (address, password, MQTT_CA), and stays so.
+    // A broker that was never reached indicates wrong settings (address, password, MQTT_CA).
     if (this.#hasConnected) this.#outage.failed(reason, { delayMs }, 'no connection to the broker')
     else this.#outage.failed(reason, { delayMs }, 'the broker cannot be reached: no hub is served', 'error')
-    // One that stops has nothing more to say there.
+    // A stopping gateway does not reconnect.
     if (this.#isRunning) this.#cancelReconnect = runtime.clock.after(delayMs, () => this.#connect())
     if (!wasOpen) return
     this.#peers?.disconnected()
     this.#cancelHails()
-    this.#greeter.clear()
+    this.#hellos.clear()
     for (const link of this.#links.values()) link.disconnected()
   }
 
@@ -266,7 +273,7 @@ export class Gateway {
     const { hubId } = address
     if (!this.#shares.takes(hubId, address.channel)) return
     const { data: body } = upSchemas[address.channel].safeParse(message)
-    // SPEC §1: logged, in one line a minute, and ignored.
+    // SPEC §1: logged, at most once a minute, and ignored.
     if (!body) {
       const why = { why: 'does not fit its schema', channel: address.channel }
       return this.#refusals.note('hub_message', `hub-${hubId}`, why)
@@ -281,7 +288,7 @@ export class Gateway {
     if (this.#asked.has(hubId)) this.#tellClock(hubId)
   }
 
-  /** What cloud processes say to one another (SPEC §7). */
+  /** Messages between cloud processes (SPEC §7). */
   #onCloudMessage(channel: CloudChannel, message: unknown): void {
     switch (channel) {
       case 'here':
@@ -314,7 +321,7 @@ export class Gateway {
     return latest && { hub_id: hubId, ...latest }
   }
 
-  /** A hub says it with its next hello; a process that hears the hub may have heard it before. */
+  /** The hub reports its clock in its next hello; a process that receives its messages may already know it. */
   #findClock(hubId: number): void {
     if (this.#shares.hears(hubId)) this.#linkOf(hubId).hail()
     else this.#publish(cloudTopic('ask'), { hub_id: hubId } satisfies Ask)
@@ -327,7 +334,7 @@ export class Gateway {
     this.#linkOf(hubId).hail()
   }
 
-  /** False where it is not known. */
+  /** Publishes a hub's clock. False if it is not known. */
   #tellClock(hubId: number): boolean {
     const clock = this.#clockOf(hubId)
     if (!clock) return false
@@ -335,7 +342,7 @@ export class Gateway {
     return this.#publish(cloudTopic('clock'), clock)
   }
 
-  /** An outbox has grown by a transaction of this process: its holder is to look. */
+  /** A transaction of this process has added to an outbox: the holder of the hub must send it. */
   #onOutboxGrown(hubId: number): void {
     const link = this.#links.get(hubId)
     if (link?.isHeld) link.look()
@@ -343,14 +350,14 @@ export class Gateway {
   }
 
   /**
-   * What a hub has sent to a process that died is lost, and a hello brings it at once. One after another, at the pace at
-   * which hubs are greeted; those that have been heard meanwhile need no hail.
+   * The messages to a process that died are lost, so a hello of each hub is needed. Requests them one after another, as
+   * fast as hellos are answered. Hubs that have sent one in the meantime are skipped.
    */
   #hailEach(hubIds: readonly number[], from = 0): void {
     const hubId = hubIds[from]
     if (hubId === undefined) return
     if (!this.#clocks.latest(hubId)) this.#linkOf(hubId).hail()
-    const cancel = this.#context.runtime.clock.after(this.#greeter.paceMs, () => {
+    const cancel = this.#context.runtime.clock.after(this.#hellos.paceMs, () => {
       this.#hails.delete(cancel)
       this.#hailEach(hubIds, from + 1)
     })
@@ -362,7 +369,10 @@ export class Gateway {
     this.#hails.clear()
   }
 
-  /** False where the broker is not connected. Whether it took the message proves nothing (SPEC §1), and is not asked. */
+  /**
+   * Returns false if the broker is not connected. Its acceptance of the message proves nothing (SPEC §1), so it is not
+   * awaited.
+   */
   #publish(topic: string, message: object): boolean {
     if (this.#connection.kind !== 'open') return false
     void this.#connection.transport.publish(topic, JSON.stringify(message))
@@ -380,7 +390,7 @@ export class Gateway {
       refusals: this.#refusals,
       leases: this.#leases,
       clocks: this.#clocks,
-      greeter: this.#greeter,
+      hellos: this.#hellos,
       welcomes: this.#welcomes,
       heartbeats: this.#heartbeats,
       publish: (channel, message) => this.#publish(downTopic(hubId, channel), message),

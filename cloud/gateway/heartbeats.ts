@@ -10,20 +10,20 @@ export interface HeartbeatsPorts {
   context: CloudContext
   domain: HubDomain
   leases: LeaseKeeper
-  /** So far apart are two writings at least. */
+  /** Minimum time between two writes, in milliseconds. */
   gatherMs: number
 }
 
 /** A heartbeat that is not written yet. */
 interface Heard {
   heartbeat: Heartbeat
-  /** Told what became of the hub's lease. */
+  /** Receives the state of the hub's lease. */
   onRenewed: (renewal: Renewal) => void
 }
 
 /**
- * Writes what hubs' heartbeats say: one transaction for all hubs that were heard within `gatherMs`. A heartbeat that comes
- * after a pause is written at once.
+ * Writes heartbeats: one transaction for all hubs that sent one within `gatherMs`. A heartbeat after a pause is written
+ * at once.
  */
 export class Heartbeats {
   readonly #ports: HeartbeatsPorts
@@ -36,20 +36,20 @@ export class Heartbeats {
     this.#ports = ports
   }
 
-  /** Of one hub the latest holds. */
+  /** Only the latest heartbeat of a hub counts. */
   add(hubId: number, heartbeat: Heartbeat, onRenewed: (renewal: Renewal) => void): void {
     if (this.#hasEnded) return
     this.#heard.set(hubId, { heartbeat, onRenewed })
     if (!this.#cancel) this.#write()
   }
 
-  /** The session has ended: what it said last does not make the hub connected again. */
+  /** The session has ended: its last heartbeat must not make the hub connected again. */
   async forget(hubId: number, session: string): Promise<void> {
     if (this.#heard.get(hubId)?.heartbeat.session === session) this.#heard.delete(hubId)
     await this.#writing
   }
 
-  /** Takes no more; resolves when what is under way is written. */
+  /** Accepts no more heartbeats; resolves when the pending ones are written. */
   async end(): Promise<void> {
     this.#hasEnded = true
     this.#cancel?.()
@@ -61,7 +61,7 @@ export class Heartbeats {
     const { context, gatherMs } = this.#ports
     const heard = [...this.#heard]
     this.#heard = new Map()
-    // One after another: a database that is slow gathers more, and is not asked more often.
+    // One after another: a slow database gets larger batches, not more of them.
     this.#writing = this.#writing.then(() => isolated(context, 'heartbeats', () => this.#renew(heard)))
     this.#cancel = context.runtime.clock.after(gatherMs, () =>
       background(context, 'heartbeats', async () => {
@@ -88,7 +88,7 @@ export class Heartbeats {
       for (const [hubId, { onRenewed }] of heard) onRenewed(renewals.get(hubId)!)
     } catch (error) {
       if (heard.length === 1 || isForNobody(error)) throw error
-      // What cannot be written of one hub holds up no other.
+      // A heartbeat that cannot be written must not delay those of other hubs.
       for (const one of heard) await isolated(context, `hub ${one[0]}: heartbeat`, () => this.#renew([one]))
     }
   }

@@ -8,7 +8,7 @@ import type { LeaseKeeper, Said } from './leases.ts'
 import { reconcileOutboxes } from './outbox.ts'
 import type { UpStream } from './receiver.ts'
 
-export interface Greeter {
+export interface HelloContext {
   context: CloudContext
   domain: HubDomain
   leases: LeaseKeeper
@@ -16,15 +16,15 @@ export interface Greeter {
 }
 
 /**
- * Answers hellos, one of each hub: sessions, leases, streams and outboxes of all of them in one transaction (SPEC §4), each by
- * a few statements for all. None for a hub that another process speaks to, or that does not exist.
+ * Answers hellos, one of each hub: sessions, leases, streams and outboxes in one transaction (SPEC §4), with a few
+ * statements for all hubs. Does not answer a hub that another process serves, or that does not exist.
  */
 export async function answerHellos(
-  { context, domain, leases, refusals }: Greeter,
+  { context, domain, leases, refusals }: HelloContext,
   said: readonly Said[],
 ): Promise<Map<number, Welcome>> {
   const { clock, random } = context.runtime
-  // In one order, so that of several processes none waits for another that waits for it.
+  // Sorted, so that several processes lock the rows in one order and cannot deadlock.
   const sorted = said.toSorted((a, b) => a.hubId - b.hubId)
   return context.db.transact(async (tx) => {
     const now = clock.now()
@@ -88,13 +88,13 @@ export async function answerHellos(
 const idsOf = (hubs: readonly { hubId: number }[]): number[] => hubs.map(({ hubId }) => hubId)
 
 interface Known {
-  /** The session that was recorded last: null before the first. */
+  /** The last recorded session; null before the first. */
   session: string | null
-  /** It is retired (`draining.ts`). */
+  /** The hub is retired (`draining.ts`). */
   isDraining: boolean
 }
 
-/** Those of the hubs that exist and may speak. */
+/** The hubs that exist and may communicate. */
 async function readSessions(q: Queries, hubIds: readonly number[], now: number): Promise<Map<number, Known>> {
   const rows = await q
     .selectFrom('hubs')
@@ -114,7 +114,7 @@ interface Cursor {
   tag: number
 }
 
-/** The receiver of one of a hub's streams: the cursor of the current epoch, and the epochs that it has ever followed. */
+/** The receiver of one of a hub's streams: the cursor of the current epoch, and all epochs that it has followed. */
 interface Cursors {
   current: Cursor | undefined
   epochs: readonly string[]
@@ -124,11 +124,11 @@ interface Cursors {
 interface Start {
   stream: UpStream
   at: SenderPosition
-  /** It has followed another epoch until now. */
+  /** The receiver has followed another epoch until now. */
   isAnother: boolean
 }
 
-/** What the cloud says of both streams, and what it begins to follow anew. */
+/** The answer for both streams, and the streams that are followed from now on. */
 function judgeStreams(cursors: (stream: UpStream) => Cursors, hello: Hello) {
   const ledger = judgeLedger(cursors('ledger'), hello.ledger)
   const telemetry = judgeTelemetry(cursors('telemetry'), hello.telemetry)
@@ -137,8 +137,8 @@ function judgeStreams(cursors: (stream: UpStream) => Cursors, hello: Hello) {
 }
 
 /**
- * Decides on the hub's ledger stream (SPEC §4). A hello that was overtaken by batches sent after it seems not to fit
- * either: a hub that finds the cloud's position in its own history does not restart.
+ * Decides on the hub's ledger stream (SPEC §4). A hello that was overtaken by later batches seems not to fit either. In
+ * that case the hub finds the cloud's position in its own history and does not restart.
  */
 function judgeLedger(
   { current, epochs }: Cursors,
@@ -146,14 +146,14 @@ function judgeLedger(
 ): { said: Welcome['ledger']; start?: Start } {
   if (current?.epoch === theirs.epoch)
     return { said: { ...current, restart: !fits(current, theirs), left: false } }
-  // Whatever was followed since, and by whom: what this store holds may be older than what is known here.
+  // Another epoch was followed since, or entries are missing: the hub's store may be older than the cloud's knowledge.
   if (epochs.includes(theirs.epoch) || theirs.base > 0)
     return { said: { ...(current ?? NEVER), restart: true, left: epochs.length > 0 } }
   const start = { stream: 'ledger', at: theirs, isAnother: current !== undefined } as const
   return { said: { ...baseOf(theirs), restart: false, left: false }, start }
 }
 
-/** The same for telemetry, which is lossy: where its cursor does not fit it moves to where the hub stands. */
+/** The same for telemetry, which is lossy: a cursor that does not fit moves to the hub's base. */
 function judgeTelemetry(
   { current }: Cursors,
   theirs: SenderPosition,
@@ -167,7 +167,7 @@ const baseOf = ({ epoch, base, baseTag }: SenderPosition): Cursor => ({ epoch, c
 
 const NEVER: ReceiverPosition = { epoch: null, cursor: 0, tag: 0 }
 
-/** Whether a sender that stands so can go on behind what was applied here. */
+/** Whether the sender can continue after the entries that are applied here. */
 function fits({ cursor, tag }: Cursor, { base, baseTag, last }: SenderPosition): boolean {
   if (cursor < base || cursor > last) return false
   return cursor > base || tag === baseTag
@@ -199,7 +199,7 @@ async function lockCursors(
   }
 }
 
-/** Makes the epochs of hubs' senders the current ones, from their bases on. The rows of older ones stay (SPEC §4). */
+/** Makes the epochs of hubs' senders the current ones, from their bases on. The rows of older epochs stay (SPEC §4). */
 async function startAtBase(
   tx: Tx,
   starts: readonly (Start & { hubId: number })[],

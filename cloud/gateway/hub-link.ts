@@ -14,7 +14,7 @@ import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import { isolated } from '../platform/work/background.ts'
-import type { Greeter } from './greeter.ts'
+import type { HelloQueue } from './hello-queue.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import { Allowance } from './allowance.ts'
 import type { LinkMessage } from './hub-messages.ts'
@@ -33,25 +33,25 @@ export interface HubLinkPorts extends Receiving {
   settings: GatewayLimits
   leases: LeaseKeeper
   clocks: HubClocks
-  greeter: Greeter
+  hellos: HelloQueue
   welcomes: Welcomes
   heartbeats: Heartbeats
   publish: (channel: DownChannel, message: object) => void
 }
 
-/** Whether this process speaks to the hub. Times are on the wall clock, as in the database. */
+/** Whether this process serves the hub. Times are wall times, as in the database. */
 type Hold =
-  /** Another process, or nobody: the next hello or heartbeat may bring this one the lease. */
+  /** Another process holds the hub, or none does. The next hello or heartbeat may bring this process the lease. */
   | { kind: 'unheld' }
-  /** Until then, unless renewed. The sender is disconnected while the hub or the broker is. */
+  /** Held until `until`, unless renewed. The sender is disconnected while the hub or the broker is. */
   | { kind: 'held'; until: number; sender: OutboxSender }
 
-/** After so many unforeseen failures in a row a batch is taken entry by entry (`receiver.ts`). */
-const PATIENCE = 2
+/** After this number of consecutive unexpected failures, a batch is applied entry by entry (`receiver.ts`). */
+const MAX_FAILURES = 2
 
 /**
- * One hub, as one cloud process sees it. While the process holds the hub's lease (SPEC §7) it answers the hub's hellos,
- * applies its streams and sends its outbox; otherwise it only listens for the moment at which the holder falls silent.
+ * One hub from the view of one cloud process. While the process holds the hub's lease (SPEC §7), it answers the hub's
+ * hellos, applies its streams and sends its outbox. Otherwise it waits for the moment when the holder's lease runs out.
  * It is an actor: it handles messages and events from its mailbox, one after another.
  */
 export class HubLink {
@@ -60,18 +60,21 @@ export class HubLink {
   #sessions = noSessions
   readonly #identity: Identity
   #lastHailAt = -Infinity
-  /** When something was last said to the hub. */
+  /** When the last message to the hub was sent. */
   #spokeAt = -Infinity
   readonly #stalls: StallWatch
   readonly #reach = new Reach()
   readonly #allowances: Readonly<Record<UpStream, Allowance>>
-  /** Where the hub's ledger ends, as its latest hello said, and how far it is applied. */
+  /** The end of the hub's ledger by its latest hello, and the applied cursor. */
   #ledger: { last: number; cursor: number } | undefined
-  /** Sessions whose connections have ended, and of which that is still to be written: once, however often it is said meanwhile. */
+  /** Sessions whose connections have ended and whose end is not recorded yet. Each is recorded once. */
   readonly #leaving = new Set<string>()
-  /** Something may be lost (another process spoke to the hub, the database was away) that only the hub's next hello makes good. */
+  /**
+   * An entry may be lost (another process served the hub, or the database was unavailable). Only the hub's next hello
+   * can repair that.
+   */
   #hasMissed = false
-  /** Resolves when everything that was posted so far is done, or has failed. */
+  /** Resolves when all posted work is done, or has failed. */
   #mailbox: Promise<unknown> = Promise.resolve()
   #posted = 0
   #hasEnded = false
@@ -89,7 +92,7 @@ export class HubLink {
 
   receive(message: LinkMessage): void {
     const { channel, body } = message
-    // Clocks are read as the message arrives: waiting would make the hub's clock seem to be behind.
+    // Clocks are read when the message arrives. After a wait in the mailbox the hub's clock would seem to be behind.
     switch (channel) {
       case 'hello':
         return this.#onHello(body)
@@ -113,7 +116,7 @@ export class HubLink {
     if (this.isHeld) void this.#post('outbox', () => this.#whileHeld((sender) => sender.look()))
   }
 
-  /** The hub's next hello is to say where it stands. */
+  /** Requests a hello, because its position is needed. */
   ask(): void {
     if (this.isHeld) this.hail()
   }
@@ -123,7 +126,7 @@ export class HubLink {
     void this.#post('broker lost', () => this.#whileHeld((sender) => sender.disconnect()))
   }
 
-  /** This process has found the broker again; others may have taken the hub meanwhile. */
+  /** This process is connected to the broker again; in the meantime others may have taken the hub. */
   reconnected(isStillHeld: boolean): void {
     void this.#post('broker found', async () => {
       if (isStillHeld) await this.#whileHeld((sender) => sender.resume())
@@ -131,21 +134,21 @@ export class HubLink {
     })
   }
 
-  /** The lease is this process's by the database: it was handed over, or taken from one that has gone. */
+  /** The database shows that this process has the lease: it was handed over, or taken from a process that is gone. */
   take(session: string): void {
     if (this.isHeld) return
     void this.#post('lease taken', async () => {
-      // A hello may have been answered meanwhile.
+      // A hello may have been answered in the meantime.
       if (!this.isHeld && !this.#isPast(session)) await this.#enter(session)
     })
   }
 
-  /** The lease is another's. */
+  /** Another process has the lease. */
   release(): void {
     this.#release()
   }
 
-  /** Asks the hub to say hello again. */
+  /** Requests a hello from the hub. */
   hail(): void {
     const now = this.#ports.context.runtime.clock.monotonic()
     if (now - this.#lastHailAt < this.#ports.settings.hailEveryMs) return
@@ -154,12 +157,12 @@ export class HubLink {
     this.#publish('hail', hail)
   }
 
-  /** Takes no more messages; resolves when what was under way is done. */
+  /** Accepts no more messages; resolves when the running work is done. */
   async end(): Promise<void> {
     this.#hasEnded = true
     this.#release()
     await this.#mailbox
-    // A hello that was under way may have taken the hub.
+    // A hello whose answer was running may have taken the hub.
     this.#release()
   }
 
@@ -173,7 +176,7 @@ export class HubLink {
     await done
   }
 
-  /** What a hub sends on and on: where too much of it waits it is dropped, as the hub sends it again. */
+  /** Posts work for messages that the hub repeats. Drops it if the mailbox is full. */
   #postBounded(during: string, work: (sender: OutboxSender) => Promise<void>): void {
     if (this.#posted >= this.#ports.settings.mailbox) return
     void this.#post(during, () => {
@@ -182,9 +185,9 @@ export class HubLink {
     })
   }
 
-  /** Lets the hub wait for its turn. */
+  /** Adds the hello to the queue. */
   #onHello(hello: Hello): void {
-    const { hubId, greeter, clocks, refusals } = this.#ports
+    const { hubId, hellos, clocks, refusals } = this.#ports
     const { session } = hello
     if (!isSpoken(hello.protocol)) {
       const why = 'speaks another protocol version'
@@ -192,17 +195,17 @@ export class HubLink {
     }
     if (isLate(this.#sessions, session, hello.clock.monotonic)) return
     clocks.heard(hubId, session, hello.clock.monotonic)
-    greeter.enter({
+    hellos.enter({
       hubId,
       session,
       isPatient: this.isHeld && session === this.#sessions.current && this.#isQuiet(),
-      greet: () => this.#post('hello', () => this.#greet(hello)),
-      putOff: (afterMs) => this.#publish('later', { session, after_ms: afterMs } satisfies Later),
+      answer: () => this.#post('hello', () => this.#answer(hello)),
+      reject: (afterMs) => this.#publish('later', { session, after_ms: afterMs } satisfies Later),
       hail: () => this.hail(),
     })
   }
 
-  /** Nothing has been said to the hub for so long that it asks whether somebody is there (SPEC §3). */
+  /** The hub got no message for so long that it checks whether the cloud still answers (SPEC §3). */
   #isQuiet(): boolean {
     const { context, settings } = this.#ports
     return context.runtime.clock.monotonic() - this.#spokeAt >= settings.quietMs
@@ -213,7 +216,7 @@ export class HubLink {
     this.#ports.publish(channel, message)
   }
 
-  async #greet(hello: Hello): Promise<void> {
+  async #answer(hello: Hello): Promise<void> {
     const { context, hubId, welcomes } = this.#ports
     if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
     if (!(await this.#identity.admits(hello))) return
@@ -233,7 +236,7 @@ export class HubLink {
     await sender.connect(welcome.outbox, isFollowed ? hello.inbox.cursor : 0)
   }
 
-  /** The hub cannot read its journal: it has no streams before its next hello. */
+  /** The hub cannot read its journal: it has no streams until its next hello. */
   #onStorage(report: StorageReport): void {
     if (!isSpoken(report.protocol) || this.#posted >= this.#ports.settings.mailbox) return
     const { context, domain, hubId, heartbeats } = this.#ports
@@ -253,30 +256,31 @@ export class HubLink {
     const { former } = this.#sessions
     if (this.#hasEnded) return
     if (!former.has(session)) clocks.heard(hubId, session, monotonic)
-    // Late, or of the hub that is there, whose place the late hello of an ended session has taken: its next hello tells.
+    // Either late, or from the connected hub after a late hello of an ended session took its place. Its next hello
+    // decides.
     else if (former.get(session)! < Infinity) this.hail()
     if (this.#isPast(session)) return
     if (session === this.#sessions.current) this.#identity.heard()
     heartbeats.add(hubId, heartbeat, (renewal) => {
-      // So it is nearly always: nothing is to be done, and nothing that is under way minds it.
+      // The normal case: no work is posted.
       if (renewal.kind === 'held' && this.#isServed(session)) this.#look(this.#take())
       else void this.#post('heartbeat', () => this.#onRenewed(session, renewal))
     })
   }
 
-  /** This process has the session, and lacks nothing of it. */
+  /** This process serves the session and has missed nothing of it. */
   #isServed(session: string): boolean {
     const isCurrent = session === this.#sessions.current && !this.#isPast(session)
     return isCurrent && this.#posted === 0 && !this.#hasMissed && this.#held()?.sender.isConnected === true
   }
 
-  /** Of a session that was left, or of a hub that is refused. */
+  /** The session was replaced, or belongs to a refused hub. */
   #isPast(session: string): boolean {
     return this.#sessions.former.has(session) || this.#identity.hasRefused(session)
   }
 
   async #onRenewed(session: string, renewal: Renewal): Promise<void> {
-    // A hello may have come while the heartbeat waited to be written.
+    // A hello may have arrived while the heartbeat waited to be written.
     if (this.#isPast(session)) return
     switch (renewal.kind) {
       case 'held':
@@ -289,7 +293,7 @@ export class HubLink {
     }
   }
 
-  /** Goes on with a session that another process has welcomed, or this one. */
+  /** Continues a session that this or another process has welcomed. */
   async #enter(session: string): Promise<void> {
     const sender = this.#take()
     if (this.#sessions.current !== session) this.#sessions = entered(this.#sessions, session, -Infinity)
@@ -297,11 +301,11 @@ export class HubLink {
     if (this.#hasMissed) this.hail()
   }
 
-  /** The connection of a session has ended; what was under way on it may still come. */
+  /** The connection of a session has ended; messages under way may still arrive. */
   #onEnded(session: string, isGoodbye: boolean): void {
-    this.#ports.greeter.leave(this.#ports.hubId, session)
+    this.#ports.hellos.leave(this.#ports.hubId, session)
     this.#sessions = ended(this.#sessions, session)
-    // Of another session it matters only while a hello of it is answered, which makes it the current one.
+    // For another session it matters only while its hello is being answered, which makes it the current one.
     const isFull = session !== this.#sessions.current && this.#posted >= this.#ports.settings.mailbox
     if (isFull || this.#leaving.has(session)) return
     this.#leaving.add(session)
@@ -330,7 +334,7 @@ export class HubLink {
   }
 
   async #apply(stream: UpStream, batch: Batch): Promise<Ack | 'foreign'> {
-    const isCareful = this.#stalls.failures(stream) >= PATIENCE
+    const isCareful = this.#stalls.failures(stream) >= MAX_FAILURES
     const received = await this.#stalls.watched(stream, () =>
       receiveBatch(this.#ports, stream, batch, isCareful),
     )
@@ -341,7 +345,7 @@ export class HubLink {
     return received
   }
 
-  /** The hub is heard: whether its streams advance meanwhile. */
+  /** The hub is online: checks whether its streams advance. */
   #look(sender: OutboxSender): void {
     const ledger = this.#ledger
     if (ledger) this.#stalls.look('ledger', ledger.cursor, ledger.last > ledger.cursor)
@@ -361,7 +365,7 @@ export class HubLink {
     this.#release()
   }
 
-  /** The lease is this process's, from now on. */
+  /** This process has the lease from now on. */
   #take(): OutboxSender {
     const { context, settings } = this.#ports
     if (!this.#held()) this.#release()
@@ -370,13 +374,13 @@ export class HubLink {
     return sender
   }
 
-  /** The lease is this process's no longer. */
+  /** This process no longer has the lease. */
   #release(): void {
     if (this.#hold.kind === 'held') this.#hold.sender.disconnect()
     this.#hold = { kind: 'unheld' }
   }
 
-  /** A hub goes by this clock, also where it is put right while the session lasts (SPEC §4). */
+  /** The hub uses this clock, also if it is corrected during the session (SPEC §4). */
   #time(): CloudTime {
     return { wall: this.#ports.context.runtime.clock.now() }
   }

@@ -4,18 +4,18 @@ import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { maySpeak } from './draining.ts'
 
-/** The passwords of a hub, as its row contains them. */
+/** The passwords in a hub's row. */
 interface Passwords {
   mqtt_password_digest: string
   former_passwords: string | null
 }
 
 export const NO_SUCH_HUB = 'no such hub in this database'
-/** Why a client is refused, for the log. */
+/** The reason of a refused login, for the log. */
 export type LoginRefusal =
   typeof NO_SUCH_HUB | 'wrong password' | 'the client id is not the user' | 'the password was renewed'
 
-/** The login of a connected hub. It holds the digest of its password, so that a renewal ends it. */
+/** The login of a connected hub. It contains the digest of its password, so that a renewal ends it. */
 export interface HubLogin {
   hubId: number
   digest: string
@@ -59,13 +59,13 @@ export async function signIn(
   return clientId === user ? { hubId, digest } : 'the client id is not the user'
 }
 
-/** Whether a login still holds: its password was not renewed. */
+/** Whether a login is still valid: its password was not renewed. */
 export async function stillHolds(q: Queries, now: number, { hubId, digest }: HubLogin): Promise<boolean> {
   const [hub] = await passwordsOf(q, { hubId, now })
   return hub !== undefined && isValid(hub, digest, now)
 }
 
-/** The logins that no longer hold, found with one query for all hubs. */
+/** The logins that are no longer valid, found with one query for all hubs. */
 export async function endedLogins<T extends HubLogin>(
   q: Queries,
   now: number,
@@ -80,7 +80,7 @@ export async function endedLogins<T extends HubLogin>(
   })
 }
 
-/** The hub that a user name belongs to. */
+/** The hub of a user name. */
 function hubOfUser(user: string): number | undefined {
   const match = /^hub-([1-9]\d{0,9})$/.exec(user)
   return match ? Number(match[1]) : undefined

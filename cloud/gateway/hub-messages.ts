@@ -3,7 +3,7 @@ import { CommandResult } from '../../protocol/mqtt/command.ts'
 import { Ack, Batch, Heartbeat, Hello, Presence, StorageReport } from '../../protocol/mqtt/session.ts'
 import type { UpChannel } from '../../protocol/mqtt/topics.ts'
 
-/** What a hub sends, by its channel. */
+/** The messages of a hub, by channel. */
 export const upSchemas = {
   presence: Presence,
   hello: Hello,
@@ -19,5 +19,5 @@ export type HubMessage = {
   [Channel in UpChannel]: { channel: Channel; body: z.infer<(typeof upSchemas)[Channel]> }
 }[UpChannel]
 
-/** What `HubLink` receives; results of commands go to `CommandSender`. */
+/** The messages for `HubLink`; results of commands go to `CommandSender`. */
 export type LinkMessage = Exclude<HubMessage, { channel: 'result' }>

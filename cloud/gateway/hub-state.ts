@@ -8,17 +8,17 @@ import { statement } from '../platform/store/statement.ts'
 import { stopsSelling } from './stalls.ts'
 
 export interface HubState {
-  /** Heard within the time that counts (SPEC §3), and not gone in good order since. */
+  /** The hub sent a message within the counted time (SPEC §3), and has not sent a goodbye since. */
   online: boolean
-  /** Its service has stopped in good order. */
+  /** Its service has stopped normally. */
   hasLeft: boolean
-  /** The connection's will has not come; a hint that is newer than `online`. */
+  /** The connection's will has not arrived; a hint that is newer than `online`. */
   connected: boolean
-  /** Whether a customer may order there: the owner, the hub itself and its connection agree. */
+  /** Whether a customer may order there: the owner, the hub and its connection allow it. */
   acceptingOrders: boolean
-  /** A stream between the hub and the cloud stands still: nothing is sold. */
+  /** A stream between the hub and the cloud has stalled: nothing is sold. */
   isStalled: boolean
-  /** As of its last heartbeat; null before the first. */
+  /** From its last heartbeat; null before the first. */
   health: HubHealth | null
   /** When `health` was reported; milliseconds since the Unix epoch. */
   healthAt: number | null
@@ -55,7 +55,7 @@ const hubRows = (q: Queries) =>
 const hubRow = statement((q, hub: { hubId: number }) => hubRows(q).where('hubs.id', '=', hub.hubId))
 type HubRow = Awaited<ReturnType<typeof hubRow>>[number]
 
-/** What the cloud knows of a hub at `now`. A hub that does not exist is one that was never heard. */
+/** The cloud's knowledge of a hub at `now`. An unknown hub has the state of one that never sent a message. */
 export async function hubState(
   q: Queries,
   hubId: number,
@@ -66,7 +66,7 @@ export async function hubState(
   return stateOf(row, now, onlineWithinMs)
 }
 
-/** The same of several hubs, by their ids. */
+/** The same for several hubs, by id. */
 export async function hubStates(
   q: Queries,
   hubIds: readonly number[],
@@ -98,7 +98,7 @@ function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: number): 
   }
 }
 
-/** `HubState.ledgerEpoch` alone, as a part of a query. */
+/** Only `HubState.ledgerEpoch`, as a part of a query. */
 export const currentLedger = (q: Queries, hubId: number) =>
   q
     .selectFrom('hub_streams')
@@ -108,8 +108,8 @@ export const currentLedger = (q: Queries, hubId: number) =>
     .where('is_current', '=', 1)
 
 /**
- * A hub has said with the result of a command how it stands after it. False where that is not how it stands by now: it has
- * said something later, or has another session.
+ * Records the hub's health from the result of a command. False if it is not current: the hub has sent a later report,
+ * or has another session.
  */
 export async function noteHealth(
   q: Queries,
@@ -132,7 +132,7 @@ const updateHealth = statement(
       .returning('hub_id'),
 )
 
-/** O §2, `hub_status`, of which the first holds: retired, never heard of, in maintenance, taking no orders, in service. */
+/** O §2, `hub_status`. The first that applies: retired, never online, in maintenance, taking no orders, in service. */
 export function shownHubStatus(hub: {
   hub_status: HubStatus
   accepting_orders: 0 | 1
@@ -143,9 +143,9 @@ export function shownHubStatus(hub: {
   return hub.hub_status === 'active' && hub.accepting_orders === 0 ? 'paused' : hub.hub_status
 }
 
-/** A longer memory would let the drift between two clocks count for more than the delays that it evens out. */
+/** Number of samples. With more, the drift between two clocks would exceed the delays that the samples even out. */
 const SAMPLES = 4
-/** Four heartbeats: for the same reason none is older. */
+/** Four heartbeats, for the same reason. */
 const SAMPLE_LASTS_MS = 60_000
 
 interface KnownClock {
@@ -154,17 +154,23 @@ interface KnownClock {
   heardMs: number
 }
 
-/** What this process knows of the hubs' monotonic clocks, from hellos and heartbeats, or from the process that heard these. */
+/**
+ * The hubs' monotonic clocks as this process knows them, from hellos and heartbeats, or from the process that received
+ * these.
+ */
 export class HubClocks {
   readonly #clock: Clock
-  /** Samples: the hub's clock less ours at a message's arrival, never more than the true difference (SPEC §6). */
+  /**
+   * Samples: the hub's clock minus this process's at a message's arrival, never more than the true difference (SPEC
+   * §6).
+   */
   readonly #hubs = new Map<number, KnownClock>()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** A message of `session` has said what the hub's clock was. */
+  /** Records a hub's clock from a message of `session`. */
   heard(hubId: number, session: string, hubMonotonic: number): void {
     const heardMs = this.#clock.monotonic()
     const known = this.#known(hubId)
@@ -172,13 +178,13 @@ export class HubClocks {
     this.#hubs.set(hubId, { session, aheadMs: [...earlier, hubMonotonic - heardMs], heardMs })
   }
 
-  /** The hub's monotonic clock now, or a little earlier; `undefined` where that session was not heard lately. */
+  /** The hub's monotonic clock now, or slightly earlier; `undefined` if the session sent no message lately. */
   now(hubId: number, session: string): number | undefined {
     const latest = this.latest(hubId)
     return latest?.session === session ? latest.monotonic : undefined
   }
 
-  /** The same in the session that was heard last. */
+  /** The same for the hub's latest session. */
   latest(hubId: number): { session: string; monotonic: number } | undefined {
     const known = this.#known(hubId)
     return (

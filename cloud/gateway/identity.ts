@@ -11,11 +11,11 @@ export interface IdentityPorts {
   refusals: CloudRefusals
 }
 
-/** Who may have a hub's identity: of two boards that live, one is refused (SPEC §3). */
+/** Decides which board may use a hub's identity: if two boards run, one is refused (SPEC §3). */
 export class Identity {
   readonly #ports: IdentityPorts
   #claimants: Claimants = noClaimants
-  /** The session of the board that was refused last. */
+  /** The session of the last refused board. */
   #refused: string | undefined
 
   constructor(ports: IdentityPorts) {
@@ -26,12 +26,12 @@ export class Identity {
     return session === this.#refused
   }
 
-  /** Notes a message of the board that has the identity. */
+  /** Records a message of the board that has the identity. */
   heard(): void {
     this.#claimants = heardHolder(this.#claimants, this.#ports.context.runtime.clock.monotonic())
   }
 
-  /** Whether the board that says this may have the identity. A conflict is logged, and raises an alarm. */
+  /** Whether the board with this hello may have the identity. A conflict is logged, and raises an alarm. */
   async admits({ instance, session }: Pick<Hello, 'instance' | 'session'>): Promise<boolean> {
     if (instance === undefined) return true
     const { context, domain, hubId, refusals } = this.#ports

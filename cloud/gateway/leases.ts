@@ -10,43 +10,43 @@ import { statement } from '../platform/store/statement.ts'
 export interface LeaseKeeperPorts {
   context: CloudContext
   settings: GatewayLimits
-  /** Names this life of this process: unique to it. */
+  /** Identifies this life of this process. */
   processId: string
 }
 
-/** Whether a heartbeat renewed the lease, or moved it to this process where its holder's has run out. */
+/** Whether a heartbeat renewed the lease, or moved it to this process because the holder's lease had run out. */
 export type Renewal =
   | { kind: 'held'; /** The hub has said nothing of its health that is later. */ isLatest: boolean }
-  /** Another process speaks to the hub. */
+  /** Another process serves the hub. */
   | { kind: 'other' }
-  /** The recorded session is another one, or there is none: only a hello helps. */
+  /** The recorded session is another one, or there is none: a hello is needed. */
   | { kind: 'unknown-session'; session: string | null }
 
-/** A heartbeat, and whose it is. */
+/** A heartbeat and its hub. */
 export interface Beat {
   hubId: number
   heartbeat: Heartbeat
 }
 
-/** A hello, and whose it is. */
+/** A hello and its hub. */
 export interface Said {
   hubId: number
   hello: Hello
 }
 
-/** A hub whose lease this process has. */
+/** A hub that this process holds. */
 export interface HeldHub {
   hubId: number
   session: string
 }
 
-/** Hubs in one statement: SQLite takes 32,766 values. */
+/** Hubs in one statement: SQLite accepts 32,766 values. */
 const HUBS_AT_ONCE = 5000
 
 /**
- * Who speaks to a hub (SPEC §7): one process at a time, by a lease in `hub_sessions`. Who should is `Shares`' matter; this
- * takes, renews and hands over the leases of this process, and takes those of processes that have gone. Leases carry no
- * correctness, so that clocks of processes that differ by a little only cause some work to be done twice.
+ * Leases in `hub_sessions`: one process at a time serves a hub (SPEC §7). `Shares` decides which; this class takes,
+ * renews and hands over this process's leases, and takes those of processes that are gone. Correctness does not depend
+ * on leases: if the processes' clocks differ slightly, some work is only done twice.
  */
 export class LeaseKeeper {
   readonly #ports: LeaseKeeperPorts
@@ -56,8 +56,9 @@ export class LeaseKeeper {
   }
 
   /**
-   * Records hubs' new sessions and takes their leases, unless another process holds one, or has heard a later hello of the
-   * same life of the hub's service. Returns the hubs that are held now; all rows stay locked to the end of the transaction.
+   * Records hubs' new sessions and takes their leases. It does not if another process holds a lease, or has received a
+   * later hello of the same life of the hub's service. Returns the hubs that are now held; all rows stay locked until
+   * the end of the transaction.
    */
   async takeByHellos(tx: Tx, said: readonly Said[]): Promise<Set<number>> {
     const { now, lease } = this.#lease()
@@ -92,12 +93,13 @@ export class LeaseKeeper {
   }
 
   /**
-   * Takes the news of heartbeats, one of each hub, and renews the leases of these hubs, or takes over those that have run
-   * out: in one statement, and one more for those that are not held.
+   * Records heartbeats, one of each hub. Renews the leases of these hubs, or takes over leases that have run out: in
+   * one statement, and one more for hubs that are not held.
    */
   async renew(tx: Tx, beats: readonly Beat[]): Promise<Map<number, Renewal>> {
     const { now, lease } = this.#lease()
-    // As hellos lock rows (`answerHellos`): a server takes those of a large table in the order in which they are asked for.
+    // In the same order as for hellos (`answerHellos`): a server locks rows of a large table in the order of the
+    // request.
     const sorted = beats.toSorted((a, b) => a.hubId - b.hubId)
     const source = recordset(
       tx.kind,
@@ -146,7 +148,7 @@ export class LeaseKeeper {
     return renewals
   }
 
-  /** The hubs that this process speaks to. */
+  /** The hubs that this process holds. */
   async held(): Promise<HeldHub[]> {
     const { context, processId } = this.#ports
     const now = context.runtime.clock.now()
@@ -155,8 +157,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Takes leases of processes that are not among `present`: they have died or lost the broker, and need not be waited for.
-   * Of these hubs only: the others are the others'.
+   * Takes the leases of processes that are not in `present`: they have died or lost the broker. Takes only the hubs of
+   * this process's share.
    */
   async takeFromAbsent(present: readonly string[], isOurs: (hubId: number) => boolean): Promise<void> {
     const { context, processId } = this.#ports
@@ -175,12 +177,15 @@ export class LeaseKeeper {
     }
   }
 
-  /** Hands this process's leases of these hubs to another one, from one moment to the next: never are they nobody's. */
+  /** Hands this process's leases of these hubs to another process at one instant, so that a hub always has a holder. */
   handOver(hubIds: readonly number[], to: string): Promise<void> {
     return this.#move(hubIds, { from: this.#ports.processId, to })
   }
 
-  /** Locks the rows first, as hellos lock them (`answerHellos`): an update takes them as they lie in the table. */
+  /**
+   * Locks the rows first, in the order for hellos (`answerHellos`); an update would lock them in the order of the
+   * table.
+   */
   async #move(hubIds: readonly number[], { from, to }: { from: string; to: string }): Promise<void> {
     const { lease_until } = this.#lease().lease
     const sorted = hubIds.toSorted((a, b) => a - b)
@@ -217,7 +222,7 @@ const leasesOf = statement((q, at: { processId: string; now: number }) =>
     .where('lease_until', '>', at.now),
 )
 
-/** The will of a session has come. */
+/** The will of a session arrived. */
 export async function markDisconnected(q: Queries, hubId: number, session: string): Promise<void> {
   await q
     .updateTable('hub_sessions')
@@ -228,7 +233,7 @@ export async function markDisconnected(q: Queries, hubId: number, session: strin
     .execute()
 }
 
-/** The hub's service has stopped in good order: the hub is offline from now on. */
+/** The hub's service has stopped normally: the hub is offline from now on. */
 export const markLeft = (
   context: CloudContext,
   domain: HubDomain,

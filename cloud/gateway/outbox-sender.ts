@@ -16,21 +16,21 @@ export interface OutboxSenderPorts {
   context: CloudContext
   settings: GatewayLimits
   hubId: number
-  /** How much is sent at once, on this connection of the hub and the next ones. */
+  /** Limits the batches, on this connection of the hub and the next ones. */
   reach: Reach
   publish: (batch: Batch) => void
-  /** The timer has fired: `onTimeout` is to be called in the hub's mailbox. */
+  /** The timer has fired: the caller must call `onTimeout` in the hub's mailbox. */
   timedOut: () => void
-  /** Nothing has been acknowledged for long: the hub's next hello says where it stands. */
+  /** No acknowledgement for a long time: the hub must send a hello with its position. */
   ask: () => void
-  /** The hub's inbox and this outbox have different histories: only the hub's next hello reconciles them. */
+  /** The histories of the hub's inbox and this outbox differ: only the hub's next hello reconciles them. */
   onFork: () => void
 }
 
-/** Sends a hub's outbox while this process holds the hub: the pure sender of `protocol/stream`, over the database. */
+/** Sends a hub's outbox while this process holds the hub: the pure sender of `protocol/stream` over the database. */
 export class OutboxSender {
   readonly #ports: OutboxSenderPorts
-  /** None while there is no connection to send on. */
+  /** Undefined while there is no connection. */
   #state: SenderState | undefined
   #wasWaiting = false
   #cancelTimer: Cancel = () => {}
@@ -43,12 +43,12 @@ export class OutboxSender {
     return this.#state !== undefined
   }
 
-  /** Whether something was sent and is not acknowledged; without a connection: when the last one ended. */
+  /** Whether an entry was sent and not acknowledged. Without a connection: the value at the end of the last one. */
   get #isWaiting(): boolean {
     return this.#state ? this.#state.outstanding.length > 0 : this.#wasWaiting
   }
 
-  /** The hub has connected anew: what was sent before and not acknowledged did not arrive. */
+  /** The hub has a new connection: unacknowledged entries did not arrive. */
   newConnection(): void {
     const { context, reach } = this.#ports
     reach.ended(this.#isWaiting, context.runtime.clock.monotonic())
@@ -56,17 +56,17 @@ export class OutboxSender {
     this.disconnect()
   }
 
-  /** What is acknowledged, and what there is; undefined without a connection. */
+  /** The last acknowledged and the newest entry; undefined without a connection. */
   get position(): { base: number; last: number } | undefined {
     return this.#state
   }
 
-  /** The hub's receiver stands at `cursor` of the epoch, which is of our history: its hello was judged by that. */
+  /** The hub's receiver is at `cursor` of this epoch; the answer to its hello has checked the history. */
   async connect(position: SenderPosition, cursor: number): Promise<void> {
     const known = this.#state
     const isSame = known?.epoch === position.epoch && known.last <= position.last
     this.disconnect()
-    // What was acknowledged and could not be deleted then is deleted now.
+    // Acknowledged entries that could not be deleted earlier are deleted now.
     const state = isSame
       ? { ...known, base: Math.min(known.base, position.base), last: position.last }
       : initialSender(position)
@@ -74,28 +74,29 @@ export class OutboxSender {
     await this.#dispatch({ type: 'connected', cursor, ours: true, atLeast: 0, sentBefore: state.sent })
   }
 
-  /** Goes on from what the database says, for a hub whose welcome another process sent. */
+  /** Continues from the position in the database, for a hub that another process welcomed. */
   async resume(): Promise<void> {
     const { context, hubId } = this.#ports
     const position = await readPosition(context.db.kysely, hubId)
     if (position) await this.connect(position, position.base)
   }
 
-  /** Sends nothing any more, and takes no acknowledgement, before `connect` or `resume`. */
+  /** Sends nothing and ignores acknowledgements until `connect` or `resume`. */
   disconnect(): void {
     this.#cancelTimer()
     this.#wasWaiting = this.#isWaiting
     this.#state = undefined
   }
 
-  /** The outbox may have grown. */
+  /** Polls the outbox, which may have grown. */
   async look(): Promise<void> {
     if (!this.#state) return
     const { context, hubId } = this.#ports
     const position = await readPosition(context.db.kysely, hubId)
     if (!position || !this.#state) return
     if (position.epoch !== this.#state.epoch) return this.connect(position, position.base)
-    // The database has lost its last commits: the hub may have had what is gone, and numbers are given out again, or have been.
+    // The database has lost its last commits. The hub may have received the lost entries, and their numbers will be
+    // used again.
     if (position.last < this.#state.last || position.base < this.#state.base) {
       this.disconnect()
       return this.#ports.onFork()
@@ -105,7 +106,7 @@ export class OutboxSender {
 
   async acked(ack: Ack): Promise<void> {
     if (ack.epoch !== this.#state?.epoch) return
-    // Another process may have appended what is acknowledged before this one has looked.
+    // Another process may have appended the acknowledged entry after this one's last poll.
     if (ack.cursor > this.#state.last) await this.look()
     const { context, hubId } = this.#ports
     const ours = await isOurHistory(context.db.kysely, hubId, ack)
@@ -130,7 +131,7 @@ export class OutboxSender {
     for (const effect of effects) if (this.#state) await this.#carryOut(effect, state.epoch)
   }
 
-  /** What the database does not give or take now nobody would try again: the hub is asked for a hello, from which both go on. */
+  /** If the database fails, no retry follows. The hub is asked for a hello instead, and both ends continue from it. */
   async #orAsk<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -177,7 +178,9 @@ export class OutboxSender {
     await this.#dispatch({ type: 'sent', last: entries.at(-1)!.seq, bytes, atMs })
   }
 
-  /** Entries are missing that another process may have sent, and deleted when they were acknowledged: goes on behind them. */
+  /**
+   * Continues after missing entries: another process may have sent them and deleted them when they were acknowledged.
+   */
   async #passOver(epoch: string, first: number): Promise<void> {
     const { context, hubId } = this.#ports
     const position = await this.#orAsk(readPosition(context.db.kysely, hubId))
@@ -187,7 +190,7 @@ export class OutboxSender {
 
 type SendEffect = Extract<SenderEffect, { type: 'send' }>
 
-/** The first entries, as many as the bytes allow: one at least. */
+/** The first entries that fit into the bytes, at least one. */
 function fitting<E extends { body: string }>(
   entries: readonly E[],
   maxBytes: number,

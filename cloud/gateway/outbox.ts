@@ -10,20 +10,20 @@ import type { Queries, Tx } from '../platform/store/database.ts'
 import { recordset } from '../platform/store/recordset.ts'
 import { statement } from '../platform/store/statement.ts'
 
-/** Where an entry stands in a hub's outbox. */
+/** The position of an entry in a hub's outbox. */
 export interface OutboxPlace {
   epoch: string
   seq: number
 }
 
-/** The outbox of a hub that has never said hello: what it must know will be in its first snapshot. */
+/** The epoch of a hub that has never sent a hello: its first snapshot will contain everything. */
 const NO_EPOCH = '0'.repeat(32)
 
 /**
- * Adds an entry to a hub's outbox stream, in the caller's transaction, with the rows that it reports (SPEC §5). The
- * hub's outbox row stays locked to the end of the transaction, so that sequence numbers have no gaps and a snapshot
- * (`reconcileOutboxes`) is made either before the transaction or after it. Returns where the entry stands; null for a hub
- * that has never said hello.
+ * Adds an entry to a hub's outbox stream, in the caller's transaction, together with the rows that it reports (SPEC
+ * §5). The hub's outbox row stays locked until the end of the transaction. So sequence numbers have no gaps, and
+ * `reconcileOutboxes` builds a snapshot either before the transaction or after it. Returns the entry's position; null
+ * for a hub that has never sent a hello.
  */
 export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise<OutboxPlace | null> {
   const [{ epoch, base, baseTag, last: seq }, [previous]] = await Promise.all([
@@ -38,7 +38,7 @@ export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise
   return { epoch, seq }
 }
 
-/** The tag of the entry before the number that was given out last. */
+/** The tag of the entry before the last assigned number. */
 const entryBefore = statement((q, { hubId }: { hubId: number }) =>
   q
     .selectFrom('hub_outboxes as o')
@@ -52,26 +52,26 @@ const entryBefore = statement((q, { hubId }: { hubId: number }) =>
     .where('o.hub_id', '=', hubId),
 )
 
-/** A hub that has said hello. */
+/** A hub that has sent a hello. */
 export interface OutboxClaim {
   hubId: number
-  /** Where its inbox stands. */
+  /** The position of its inbox. */
   inbox: ReceiverPosition
-  /** It has said hello before in this session. */
+  /** The hub has sent a hello before in this session. */
   isRepeated: boolean
 }
 
 export interface OutboxReconciliation {
   random: Random
-  /** Makes the snapshot that begins an epoch, from what the transaction sees. */
+  /** Builds the snapshot that begins an epoch, from the data that the transaction sees. */
   snapshot: (hubId: number) => Promise<CloudEntry>
-  /** A hub has taken in entries of the outbox's epoch that the outbox does not have: the database was restored. */
+  /** A hub has applied entries of the outbox's epoch that the outbox does not contain: the database was restored. */
   onFork: () => Promise<void>
 }
 
 /**
- * Decides at hellos whether outboxes go on where the hubs' inboxes stand, or begin a new epoch with a snapshot (SPEC §4).
- * The outboxes' rows are locked first: whatever commits later is queued behind the snapshot. Hubs come in the order of their
+ * Decides at hellos whether outboxes continue at the hubs' inboxes or begin a new epoch with a snapshot (SPEC §4).
+ * Locks the outboxes' rows first, so that later commits are queued behind the snapshot. Hubs come in the order of their
  * ids.
  */
 export async function reconcileOutboxes(
@@ -91,7 +91,7 @@ export async function reconcileOutboxes(
   let isForked = false
   for (const { hubId, inbox, isRepeated } of hubs) {
     const ours = outboxes.get(hubId)!
-    // A repeated hello may have been overtaken by an acknowledgement of its own session.
+    // An acknowledgement of the same session may have overtaken a repeated hello.
     const isBehind = inbox.cursor < ours.base && !isRepeated
     const tag = inbox.cursor === ours.base ? ours.baseTag : tags.get(hubId)
     const isSame = inbox.epoch === ours.epoch && ours.epoch !== NO_EPOCH
@@ -99,7 +99,7 @@ export async function reconcileOutboxes(
     if (isSame && inbox.cursor >= ours.base) isForked = true
     const fresh = { epoch: randomHex(random, 16), base: 0, baseTag: 0, last: 1 }
     outboxes.set(hubId, fresh)
-    // Of a hub that has never said hello there are none.
+    // A hub that has never sent a hello has no entries.
     if (ours.epoch !== NO_EPOCH)
       await tx.q.deleteFrom('hub_outbox_entries').where('hub_id', '=', hubId).execute()
     await insertEntry(tx, hubId, { epoch: fresh.epoch, seq: 1 }, 0, await snapshot(hubId))
@@ -113,7 +113,7 @@ export async function reconcileOutboxes(
   return outboxes
 }
 
-/** Locks hubs' outboxes, which it creates where there are none. */
+/** Locks hubs' outboxes, and creates missing ones. */
 async function lockOutboxes(tx: Tx, hubIds: readonly number[]): Promise<Map<number, SenderPosition>> {
   const locked = await lockKnown(tx, hubIds)
   const others = hubIds.filter((hubId) => !locked.has(hubId))
@@ -139,7 +139,7 @@ async function lockKnown(tx: Tx, hubIds: readonly number[]): Promise<Map<number,
   return new Map(rows.map(({ hub_id, ...position }) => [hub_id, position]))
 }
 
-/** The tags of the entries at which hubs' inboxes stand: of those that are stored. */
+/** The tags of the entries at hubs' inbox positions, if they are stored. */
 async function tagsOf(tx: Tx, hubs: readonly OutboxClaim[]): Promise<Map<number, number>> {
   if (hubs.length === 0) return new Map()
   const source = recordset(
@@ -154,7 +154,7 @@ async function tagsOf(tx: Tx, hubs: readonly OutboxClaim[]): Promise<Map<number,
   return new Map(rows.map(({ hub_id, tag }) => [hub_id, tag]))
 }
 
-/** Locks a hub's outbox, which it creates where there is none, and gives out the next number of its epoch. */
+/** Locks a hub's outbox, or creates it, and assigns the next number of its epoch. */
 async function lockNext(tx: Tx, hubId: number): Promise<SenderPosition> {
   const [row] = await nextOfOutbox(tx.q, { hubId })
   return row!
@@ -199,7 +199,7 @@ const addEntry = statement((q, entry: OutboxPlace & { hubId: number; tag: number
 )
 
 /**
- * The tag of an entry: a digest of its body and of the tag before it, so that two histories that differ anywhere have
+ * The tag of an entry: a digest of its body and of the previous tag. Two histories that differ anywhere thus have
  * different tags from there on (`protocol/stream/receiver.ts` on forks).
  */
 function chainTag(previousTag: number, body: string): number {
@@ -215,7 +215,7 @@ const entryTag = statement((q, at: OutboxPlace & { hubId: number }) =>
     .where('seq', '=', at.seq),
 )
 
-/** The tag of an entry; `undefined` where the entry is not stored, or no longer. */
+/** The tag of an entry; `undefined` if the entry is not stored. */
 async function tagOf(q: Queries, hubId: number, place: OutboxPlace): Promise<number | undefined> {
   const [row] = await entryTag(q, { hubId, ...place })
   return row?.tag
@@ -229,19 +229,19 @@ const positionRow = statement((q, hub: { hubId: number }) =>
     .where('epoch', '!=', NO_EPOCH),
 )
 
-/** Where a hub's outbox stands; `undefined` before its first hello. */
+/** The position of a hub's outbox; `undefined` before its first hello. */
 export async function readPosition(q: Queries, hubId: number): Promise<SenderPosition | undefined> {
   const [position] = await positionRow(q, { hubId })
   return position
 }
 
-/** The hubs whose outboxes hold something that is not acknowledged. */
+/** The hubs whose outboxes contain unacknowledged entries. */
 export async function waitingHubs(q: Queries): Promise<number[]> {
   const rows = await q.selectFrom('hub_outboxes').select('hub_id').whereRef('base', '<', 'last').execute()
   return rows.map((row) => row.hub_id)
 }
 
-/** The same, with the tag of one entry where that is stored. */
+/** The same, with the tag of one entry if it is stored. */
 const positionWithTag = statement((q, at: { hubId: number; seq: number }) =>
   q
     .selectFrom('hub_outboxes')
@@ -262,7 +262,7 @@ const positionWithTag = statement((q, at: { hubId: number; seq: number }) =>
     .where('hub_outboxes.epoch', '!=', NO_EPOCH),
 )
 
-/** Whether a position that a hub's inbox names lies in this outbox's history, as far as tags can tell (`isOurs`). */
+/** Whether a position of a hub's inbox is in this outbox's history, as far as tags show (`isOurs`). */
 export async function isOurHistory(q: Queries, hubId: number, theirs: ReceiverPosition): Promise<boolean> {
   const [ours] = await positionWithTag(q, { hubId, seq: theirs.cursor })
   if (ours?.epoch !== theirs.epoch) return false
@@ -277,7 +277,7 @@ export interface OutboxEntries {
   previousTag: number
 }
 
-/** Reads up to `count` entries from `first` on, without gaps. `undefined` where the first of them is not stored any more. */
+/** Reads up to `count` entries from `first` on, without gaps. `undefined` if the first of them is no longer stored. */
 export async function readEntries(
   q: Queries,
   hubId: number,
@@ -303,10 +303,10 @@ export async function readEntries(
   return { base, entries, previousTag }
 }
 
-/** The hub has committed everything through `through`: moves the base there and deletes the entries (I4). */
+/** The hub has committed everything up to `through`: moves the base there and deletes the entries (I4). */
 export async function forgetEntries(tx: Tx, hubId: number, epoch: string, through: number): Promise<void> {
   const tag = await tagOf(tx.q, hubId, { epoch, seq: through })
-  // Gone already: another process heard the same acknowledgement.
+  // Already deleted: another process received the same acknowledgement.
   if (tag === undefined) return
   await tx.q
     .updateTable('hub_outboxes')
@@ -324,9 +324,8 @@ export async function forgetEntries(tx: Tx, hubId: number, epoch: string, throug
 }
 
 /**
- * Waits until a hub has committed an entry of its outbox. False where that takes longer than `timeoutMs`. Under a newer
- * epoch what the entry said is in the snapshot that begins it. Looks into the database, as the acknowledgement may come to
- * another process.
+ * Waits until a hub has committed an entry of its outbox. False after `timeoutMs`. Under a newer epoch the first
+ * snapshot contains the entry's effect. Polls the database, because another process may receive the acknowledgement.
  */
 export async function awaitDelivery(
   { db, runtime }: CloudContext,

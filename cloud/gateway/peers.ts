@@ -4,38 +4,38 @@ import type { CloudChannel } from '../../protocol/mqtt/topics.ts'
 
 export interface PeersPorts {
   clock: Clock
-  /** Names this life of this process: unique to it. */
+  /** Identifies this life of this process. */
   processId: string
   beatMs: number
   /** See `GatewaySettings`. */
   silentBeats: number
-  /** Publishes, where the broker is connected. */
+  /** Publishes if the broker is connected. */
   publish: (channel: CloudChannel, message: object) => void
-  /** Who serves may have changed. */
+  /** The set of serving processes may have changed. */
   onChange: () => void
 }
 
 interface Peer {
   serving: boolean
-  /** This process's own beats that have come back since it was heard. */
+  /** This process's own beats that arrived since the other's last message. */
   missed: number
 }
 
-/** A process that comes knows the others when so many of its own beats have come back: they answer what it says at first. */
+/** A new process knows the others after this number of its own beats has arrived, because they answer its first one. */
 const BEATS_TO_KNOW = 1
 
 /**
- * The cloud processes at the broker (SPEC §7). Each says every second that it is there, and hears itself too. Another is
- * gone when its will says so, or when it was not heard between several of this process's own beats. These come by the same
- * line and behind the same backlog as the others': so a process that is slow to read, or whose own line is down, takes
- * nobody for dead.
+ * The cloud processes at the broker (SPEC §7). Each publishes a beat every second and receives its own too. Another
+ * process is gone when its will arrives, or when several own beats arrive without one of its beats. All beats use the
+ * same connection and queue. So a process that is slow to read, or has lost its connection, does not take others for
+ * dead.
  */
 export class Peers {
   readonly will: Gone
   readonly #ports: PeersPorts
   readonly #others = new Map<string, Peer>()
   #service: 'none' | 'paused' | 'full' = 'none'
-  /** Of this process: those that were sent, and the last that has come back. */
+  /** This process's last sent beat, and the last one that arrived. */
   #beat = 0
   #beatHeard = 0
   #cancel: Cancel = () => {}
@@ -45,18 +45,18 @@ export class Peers {
     this.will = { process_id: ports.processId }
   }
 
-  /** Whether it knows who else is there. */
+  /** Whether it knows the other processes. */
   get knowsOthers(): boolean {
     return this.#beatHeard >= BEATS_TO_KNOW
   }
 
-  /** Those that serve hubs, this process among them. */
+  /** The processes that serve hubs, including this one. */
   get serving(): string[] {
     const others = [...this.#others].filter(([, { serving }]) => serving).map(([id]) => id)
     return [this.#ports.processId, ...others].sort()
   }
 
-  /** The broker is connected. The others have their time to come back to it too. */
+  /** The broker is connected. The others get time to reconnect too. */
   connected(): void {
     for (const peer of this.#others.values()) peer.missed = 0
     this.#say()
@@ -71,12 +71,12 @@ export class Peers {
     this.#cancel()
   }
 
-  /** This process hears its share: from now on it counts. */
+  /** This process receives the messages of its share: from now on it counts. */
   serve(): void {
     this.#setService('full')
   }
 
-  /** It can serve nobody, and does not count until it can. */
+  /** This process cannot serve hubs, and does not count until it can. */
   pause(): void {
     if (this.#service === 'full') this.#setService('paused')
   }
@@ -100,12 +100,12 @@ export class Peers {
     if (id === this.#ports.processId) return this.#onOwn(beat)
     const known = this.#others.get(id)
     this.#others.set(id, { serving, missed: 0 })
-    // It has just come, and does not know who is there.
+    // It is new and does not know the other processes.
     if (!known) this.#say()
     if ((known?.serving ?? false) !== serving) this.#ports.onChange()
   }
 
-  /** Where that one only lost its connection, it comes back. */
+  /** If it only lost its connection, it returns. */
   onGone({ process_id: id }: Gone): void {
     if (this.#others.delete(id)) this.#ports.onChange()
   }

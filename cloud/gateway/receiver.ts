@@ -20,18 +20,18 @@ import { recordTemperatures } from './temperatures.ts'
 
 export type UpStream = 'ledger' | 'telemetry'
 
-/** What a hub's entries are applied with. */
+/** The context for applying a hub's entries. */
 export interface Receiving {
   context: CloudContext
   domain: HubDomain
   hubId: number
   /** Called after the commit for each command that the entries reported as finished. */
   onCommandFinished: (commandId: string) => void
-  /** Dead letters that are replayed, see `ApplyOptions`. */
+  /** Dead letters are replayed, see `ApplyOptions`. */
   isLate?: true
 }
 
-/** An entry as it came, not yet judged. */
+/** An entry before validation. */
 export interface RawEntry {
   stream: UpStream
   epoch: string
@@ -40,16 +40,16 @@ export interface RawEntry {
 }
 
 /**
- * How the entries of a batch are applied: `together`, stock in bulk; or one by one, each under a savepoint, so that a bad one
- * alone becomes a dead letter (I8). `carefully` takes for an entry's own also what nobody foresaw.
+ * How the entries of a batch are applied. `together`: stock in bulk. `one by one`: each under a savepoint, so that only
+ * a bad entry becomes a dead letter (I8). `carefully`: unexpected errors too count as the entry's fault.
  */
 type Manner = 'together' | 'one by one' | 'carefully'
 
 /**
- * Receives one batch of a hub's stream: judged and applied in one transaction, with the cursor's row locked (SPEC §5).
- * Returns the acknowledgement, to be sent now that it is committed, or `foreign` where the epoch is not the agreed one.
- * First all entries together; where one cannot be applied all of that is undone, and they are taken one by one. `careful`
- * begins so: for a batch that failed before for a reason that is not plainly an entry's fault nor the store's.
+ * Receives one batch of a hub's stream: checks and applies it in one transaction, with the cursor's row locked (SPEC
+ * §5). Returns the acknowledgement to send after the commit, or `foreign` if the epoch is not the agreed one. First
+ * applies all entries together. If one cannot be applied, it rolls back and applies them one by one. `careful` begins
+ * that way, for a batch with an unexplained earlier failure.
  */
 export async function receiveBatch(
   receiving: Receiving,
@@ -151,7 +151,7 @@ async function applyAll(
     }
 }
 
-/** Applies entries of the ledger; one that does not fit its schema becomes a dead letter. */
+/** Applies entries of the ledger. An entry that does not fit its schema becomes a dead letter. */
 export async function applyInOrder(
   tx: Tx,
   receiving: Receiving,
@@ -159,7 +159,8 @@ export async function applyInOrder(
 ): Promise<void> {
   const { domain, context, hubId, isLate = false } = receiving
   let stock: StockEntry[] = []
-  // These touch nothing that the others touch: they need not divide a run of stock, nor keep their place.
+  // These are independent of the other entries, so they may be applied later and need not interrupt a run of stock
+  // entries.
   const commands: CommandEntry[] = []
   const alarms: AlarmEntry[] = []
   const local: LocalEntry[] = []
@@ -233,7 +234,7 @@ async function finishCommands(
   })
 }
 
-/** Records what people did at the hub itself, by name if the hub knows it. */
+/** Records the actions of people at the hub, by name if the hub knows it. */
 const auditLocal = (
   tx: Tx,
   { runtime }: CloudContext,
@@ -276,7 +277,7 @@ export async function applyTelemetry(
     }
   }
   if (rows.length === 0) return
-  // A cursor that was set back to the sender's base (SPEC §4) may meet rows that are here already.
+  // After a cursor was set back to the sender's base (SPEC §4), some rows may exist already.
   const news = await tx.q
     .insertInto('telemetry')
     .values(rows)
@@ -287,7 +288,7 @@ export async function applyTelemetry(
   await recordTemperatures(tx, receiving.hubId, fresh)
 }
 
-/** Keeps an entry that cannot be applied, for a person or a later version (I8). */
+/** Stores an entry that cannot be applied, for a person or a later version (I8). */
 async function keepDeadLetter(
   tx: Tx,
   { context, domain, hubId }: Receiving,
@@ -314,22 +315,25 @@ async function keepDeadLetter(
 export const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /**
- * Whether an error is the entry's own: it was refused by name, or the database refuses its values (SQLite's constraints;
- * PostgreSQL's classes 22, data, and 23, integrity).
+ * Whether the entry itself is at fault: it was refused by name, or the database refuses its values (SQLite's
+ * constraints; PostgreSQL's classes 22, data, and 23, integrity).
  */
 function isEntryFault(error: unknown): boolean {
   return error instanceof ApplyError || /^(SQLITE_CONSTRAINT|22|23)/.test(codeOf(error))
 }
 
 /**
- * Whether an error is the store's or the network's: the same entry may well be applied later. Whatever carries a code of
- * a database or of the system counts; a defect in our own code carries none.
+ * Whether the store or the network failed, so that the entry may be applied later. Every error with a code of a
+ * database or of the system counts; a defect in Larder's code has no code.
  */
 export function isStoreFailure(error: unknown): boolean {
   return isOutage(error) || (codeOf(error) !== '' && !isEntryFault(error))
 }
 
-/** Whether the store has failed for all that was asked together, so that it need not be asked for each: somebody may have locked the rows of one. */
+/**
+ * Whether the store failed for all hubs of a transaction, so that retrying each hub alone is useless. A locked row
+ * concerns only one hub.
+ */
 export const isForNobody = (error: unknown): boolean => isStoreFailure(error) && !isLockedOut(error)
 
 function codeOf(error: unknown): string {

@@ -1,6 +1,6 @@
 /**
- * Which of several processes serves a hub, by rendezvous hashing: every process reckons the same from the same names, and
- * one that comes or goes moves the hubs alone that become its own or were.
+ * The process that serves a hub, by rendezvous hashing. Every process computes the same result from the same names. If
+ * a process joins or leaves, only its hubs move.
  */
 export function serverOf(hubId: number, processes: readonly Contender[]): string | undefined {
   const hub = mixed(hubId)
@@ -12,7 +12,7 @@ export function serverOf(hubId: number, processes: readonly Contender[]): string
   return best?.id
 }
 
-/** A process that hubs may fall to, with the hash of its name. */
+/** A process that may serve hubs, with the hash of its name. */
 export interface Contender {
   id: string
   seed: number

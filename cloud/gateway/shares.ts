@@ -24,26 +24,26 @@ export interface SharesPorts {
   settings: GatewayLimits
   processId: string
   leases: LeaseKeeper
-  /** The other processes at the broker; none where the broker is this process's own. */
+  /** The other processes at the broker; undefined for an embedded broker. */
   peers: Peers | undefined
-  /** The connection that is open, where the broker is shared. */
+  /** The open connection to a shared broker. */
   transport: () => ChangingTransport | undefined
   publish: (channel: CloudChannel, message: object) => void
-  /** The hub's clock, where this process has heard it lately. */
+  /** The hub's clock, if this process knows it. */
   clockOf: (hubId: number) => HubClock | undefined
-  /** Whether somebody waits for the result of a command to the hub. */
+  /** Whether a caller waits for the result of a command to the hub. */
   isAwaited: (hubId: number) => boolean
-  /** The broker has granted the whole share: this connection is of use. */
+  /** The broker has granted the whole share: this connection is usable. */
   onSubscribed: () => void
-  /** This process has the leases of these hubs, of which it may know nothing yet. */
+  /** This process has the leases of these hubs, and may know nothing about them yet. */
   onHeld: (hubs: readonly HeldHub[]) => void
-  /** It has them no more. */
+  /** The leases of these hubs were handed over. */
   onHandedOver: (hubIds: readonly number[]) => void
-  /** It holds these hubs, and has not heard what they said of late. */
+  /** This process holds these hubs, and may have missed their recent messages. */
   onUnheard: (hubIds: readonly number[]) => void
 }
 
-/** Listens for a hub's results alone, until then. */
+/** Subscribed only to a hub's results, until this time. */
 interface Listening {
   untilMs: number
   granted: Promise<boolean>
@@ -57,22 +57,25 @@ const allHubs = statement((q: Queries, { now }: { now: number }) =>
 )
 
 /**
- * Which hubs this process hears and serves (SPEC §7): all, where it is alone with its broker; else its share of them, by
- * rendezvous hashing over the processes that are there. A look compares what should be with what is: first it hears what
- * is new, then it hands over what is another's, and last it stops hearing that. So a hub that moves is heard by two for a
- * moment, and held by one at any time.
+ * Decides which hubs this process receives and serves (SPEC §7): all, or its share by rendezvous hashing if there are
+ * several processes. An update subscribes to new hubs, then hands over the hubs of other processes, and last
+ * unsubscribes from those. So two processes receive a moving hub's messages for a moment, but only one holds it at any
+ * time.
  */
 export class Shares {
   readonly #ports: SharesPorts
-  /** The hubs that are heard. */
+  /** The hubs with a subscription. */
   readonly #heard = new Set<number>()
-  /** Those of them that were not heard at the last look that came to its end. */
+  /** The hubs without a subscription at the last complete update. */
   readonly #fresh = new Set<number>()
   readonly #listening = new Map<number, Listening>()
-  /** The connection on which `#heard` holds. */
+  /** The connection that `#heard` refers to. */
   #line: ChangingTransport | undefined
   #lineSinceMs = 0
-  /** The broker refused filters of single hubs: this connection subscribes to all hubs, and ignores others' hubs. */
+  /**
+   * The broker refused filters of single hubs: this connection subscribes to all hubs and ignores those of other
+   * processes.
+   */
   #isBroad = false
   /** Whether the broker has granted the whole share on this connection. */
   #isComplete = false
@@ -80,7 +83,7 @@ export class Shares {
   #isLooking = false
   #isOutdated = false
   #hasStopped = false
-  /** When looks began to fail. */
+  /** When updates began to fail. */
   #failingSinceMs: number | undefined
 
   constructor(ports: SharesPorts) {
@@ -89,17 +92,17 @@ export class Shares {
     this.#refusal = new RepeatedLine({ log, clock: runtime.clock })
   }
 
-  /** Filters that a new connection needs, beside those between processes. */
+  /** Subscriptions that a new connection needs, in addition to those between processes. */
   get filters(): string[] {
     return this.#ports.peers ? [] : [upFilter]
   }
 
-  /** Whether every hub of the share is heard on the current connection. */
+  /** Whether the current connection receives the messages of every hub of the share. */
   get isComplete(): boolean {
     return !this.#ports.peers || (this.#isComplete && this.#ports.transport() === this.#line)
   }
 
-  /** Whether a message of the hub is for this process: a broad subscription brings those of all hubs. */
+  /** Whether this process handles a message of the hub; a broad subscription delivers those of all hubs. */
   takes(hubId: number, channel: UpChannel): boolean {
     return !this.#isBroad || this.#heard.has(hubId) || (channel === 'result' && this.#listening.has(hubId))
   }
@@ -108,7 +111,7 @@ export class Shares {
     return !this.#ports.peers || this.#heard.has(hubId)
   }
 
-  /** Who serves, hubs are there, or leases were handed over: looks soon, and again where that fails. */
+  /** Processes, hubs or leases changed: updates soon, and again if that fails. */
   look(): void {
     this.#isOutdated = true
     if (this.#isLooking) return
@@ -130,7 +133,7 @@ export class Shares {
     })
   }
 
-  /** Listens for the results of a hub, whoever serves it. False where there is no connection. */
+  /** Subscribes to the results of a hub, whichever process serves it. False if there is no connection. */
   async listen(hubId: number): Promise<boolean> {
     const { context, settings, transport } = this.#ports
     if (this.hears(hubId)) return true
@@ -155,7 +158,7 @@ export class Shares {
 
   async #lookOnce(): Promise<void> {
     const { context, leases, peers, transport, processId, onHeld, onUnheard } = this.#ports
-    // Its hubs connect anew with it.
+    // With an embedded broker, its hubs reconnect to it.
     if (!peers) return leases.takeFromAbsent([processId], () => true)
     const line = transport()
     if (!line) return
@@ -182,7 +185,7 @@ export class Shares {
     context.log.debug({ hubs: ours.size, processes: contenders.length }, 'share of the hubs')
   }
 
-  /** On a new connection: subscribes to what was heard on the last one, so that its hubs are served meanwhile. */
+  /** On a new connection: subscribes to the hubs of the last one, so that they are served during the update. */
   async #resume(line: ChangingTransport): Promise<boolean> {
     this.#line = line
     this.#lineSinceMs = this.#ports.context.runtime.clock.monotonic()
@@ -198,8 +201,8 @@ export class Shares {
   }
 
   /**
-   * Subscribes to these hubs: each by its filter, and to all hubs by one filter if the broker refuses some of them. What the
-   * broker grants is heard, whatever it refuses. False if the connection has ended.
+   * Subscribes to these hubs: each by its filter, or to all hubs by one filter if the broker refuses some. Granted
+   * filters count even if others are refused. False if the connection has ended.
    */
   async #hear(line: ChangingTransport, hubIds: readonly number[]): Promise<boolean> {
     if (hubIds.length === 0) return true
@@ -224,7 +227,7 @@ export class Shares {
     return true
   }
 
-  /** Whether the whole share is heard now. If not, each look tries the rest again. */
+  /** Checks whether the whole share is received. If not, each update requests the rest again. */
   #judge(ours: ReadonlySet<number>): void {
     const unheard = [...ours].filter((hubId) => !this.#heard.has(hubId))
     this.#isComplete = unheard.length === 0
@@ -243,7 +246,7 @@ export class Shares {
     )
   }
 
-  /** Some brokers grant every filter and deliver nothing without the right to read (Mosquitto's `acl_file`). */
+  /** Some brokers grant every filter but deliver nothing without the right to read (Mosquitto's `acl_file`). */
   #onDeaf(): void {
     const { context, settings } = this.#ports
     if (context.runtime.clock.monotonic() - this.#lineSinceMs < 2 * settings.pollMs) return
@@ -256,7 +259,7 @@ export class Shares {
     )
   }
 
-  /** Whoever has no database serves nobody: where that lasts, the others may have one. */
+  /** A process without a database cannot serve. If that lasts, other processes may still have one. */
   #onFailure(): void {
     const { context, settings, peers } = this.#ports
     const now = context.runtime.clock.monotonic()
@@ -264,7 +267,7 @@ export class Shares {
     if (now - this.#failingSinceMs > settings.leaseMs / 3) peers?.pause()
   }
 
-  /** The database is back after a pause: the others have the time to find that too, before their hubs are taken. */
+  /** The database is back after an outage. Other processes get time to notice, before their hubs are taken. */
   #hasRecovered(peers: Peers): boolean {
     const { context, settings } = this.#ports
     this.#failingSinceMs = undefined
@@ -274,14 +277,14 @@ export class Shares {
     return true
   }
 
-  /** The hubs that fall to this process. */
+  /** The hubs of this process's share. */
   async #ours(contenders: readonly Contender[]): Promise<Set<number>> {
     const { context, processId } = this.#ports
     const hubs = await allHubs(context.db.kysely, { now: context.runtime.clock.now() })
     return new Set(hubs.map(({ id }) => id).filter((id) => serverOf(id, contenders) === processId))
   }
 
-  /** Each to whom it falls; first in the database, then told. */
+  /** Hands each hub to its new process: first in the database, then by message. */
   async #handOver(hubs: readonly number[], contenders: readonly Contender[]): Promise<void> {
     const { leases, publish, clockOf, onHandedOver } = this.#ports
     for (const { id: to } of contenders) {
@@ -296,7 +299,7 @@ export class Shares {
     }
   }
 
-  /** What is on its way still comes, and finds nobody who holds the hub. */
+  /** Messages under way still arrive, but no process holds the hub for them. */
   #stopHearing(line: ChangingTransport, ours: ReadonlySet<number>): void {
     const { context, isAwaited } = this.#ports
     const now = context.runtime.clock.monotonic()
@@ -314,7 +317,7 @@ export class Shares {
   }
 }
 
-/** So that the message stays far below the broker's limit (SPEC §8). */
+/** Keeps the message far below the broker's limit (SPEC §8). */
 const CLOCKS_AT_ONCE = 1000
 
 const resultsOf = (hubId: number): string => upTopic(hubId, 'result')

@@ -15,7 +15,7 @@ type Stalls = Partial<Record<StalledPart, Stall>>
 
 const stallsOf = (stored: string | null): Stalls => (stored === null ? {} : (JSON.parse(stored) as Stalls))
 
-/** Whether a stalled part stops the sale. Telemetry alone does not. */
+/** Whether a stalled part stops sales. Telemetry alone does not. */
 export const stopsSelling = (stored: string | null): boolean =>
   Object.keys(stallsOf(stored)).some((part) => part !== 'telemetry')
 
@@ -38,15 +38,15 @@ const GAP_MS = 60_000
 
 /**
  * Detects streams that do not advance while their hub is online: entries cannot be applied, do not arrive, or are not
- * acknowledged. Then the alarm `stream_stalled` is raised and nothing is sold there, until the stream advances.
+ * acknowledged. Then it raises the alarm `stream_stalled`, and nothing is sold there until the stream advances.
  */
 export class StallWatch {
   readonly #ports: StallPorts
   /** Failures in a row. */
   readonly #failures = new Map<StalledPart, number>()
-  /** The position of a stream, when it was seen last, and how long the hub was online at that position. */
+  /** The position of a stream, when it was last checked, and how long the hub has been online at that position. */
   readonly #still = new Map<'ledger' | 'outbox', { at: number; seenMs: number; forMs: number }>()
-  /** The parts that are recorded as stalled; undefined until the first look. */
+  /** The parts that are recorded as stalled; undefined until the first check. */
   #recorded: Set<StalledPart> | undefined
 
   constructor(ports: StallPorts) {
@@ -57,7 +57,7 @@ export class StallWatch {
     return this.#failures.get(part) ?? 0
   }
 
-  /** Does work of a part of the connection, and counts its failures in a row. */
+  /** Runs work for a part of the connection, and counts its consecutive failures. */
   async watched<T>(part: StalledPart, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -67,7 +67,7 @@ export class StallWatch {
     }
   }
 
-  /** A message could not be applied or answered. An outage of the database concerns all hubs, and counts for none. */
+  /** A message could not be applied or answered. An outage of the database concerns all hubs and does not count. */
   #failed(part: StalledPart, error: unknown): void {
     if (isOutage(error) || isRetryable(error)) return
     const count = this.failures(part) + 1
@@ -83,7 +83,7 @@ export class StallWatch {
     const still = this.#still.get(part)
     if (!isBehind || still?.at !== at) {
       this.#still.set(part, { at, seenMs, forMs: 0 })
-      // A new epoch begins at 0: that is no advance.
+      // A new epoch begins at 0, which is not an advance.
       if (!isBehind || (still && at > still.at)) this.advanced(part)
       return
     }
@@ -92,7 +92,7 @@ export class StallWatch {
     if (forMs >= this.#ports.settings.stallMs) this.#raise(part, words[part])
   }
 
-  /** A part works again, or has never failed. */
+  /** A part works. */
   advanced(part: StalledPart): void {
     this.#failures.delete(part)
     if (this.#recorded && !this.#recorded.has(part)) return

@@ -3,9 +3,9 @@ import type { CloudContext } from '../platform/context.ts'
 import type { HubDomain } from './domain.ts'
 
 /**
- * Records what a hub reports that cannot read its journal (SPEC §3): it is heard, it is not connected to any stream, and it
- * is sent no command. Its session replaces the former one, and whoever held the hub's lease has it no longer. False if there
- * is no such hub.
+ * Records the report of a hub that cannot read its journal (SPEC §3). The hub counts as online but has no streams and
+ * gets no commands. Its session replaces the former one, and a process that holds the hub's lease loses it. False if
+ * there is no such hub.
  */
 export async function recordStorageReport(
   { db, runtime, ...context }: CloudContext,

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { TelemetryEntry } from '../../protocol/mqtt/hub-entries.ts'
 import type { Tx } from '../platform/store/database.ts'
 
-/** What is kept of temperatures: what they were over so long. */
+/** Temperatures are stored as one value for each span of this length. */
 export const SPAN_MS = 5 * 60_000
 
 interface Span {

@@ -8,8 +8,8 @@ const TIMEOUT_MS = 5000
 const REFUSALS = [2, 4, 5]
 
 /**
- * Whether a broker accepts a hub's password. The connection has the hub's client id, so that the broker ends the hub's own
- * connection for a moment if it accepts the password.
+ * Whether a broker accepts a hub's password. The connection uses the hub's client id. So, if the broker accepts the
+ * password, it briefly ends the hub's own connection.
  */
 export function tryLogin(
   { url, ca, user, password }: { url: string; ca: string | undefined; user: string; password: string },

@@ -1,5 +1,5 @@
 import type { Hello, Welcome } from '../../protocol/mqtt/session.ts'
-import { answerHellos, type Greeter } from './hello.ts'
+import { answerHellos, type HelloContext } from './hello.ts'
 import type { Said } from './leases.ts'
 import { isForNobody } from './receiver.ts'
 
@@ -9,23 +9,23 @@ interface Asked extends Said {
 }
 
 /**
- * Answers hellos: all that have come while others were being answered by one transaction. So a hub that comes alone waits for
- * nobody, and of thousands that come at once many share each statement and each commit.
+ * Answers hellos. One transaction answers all hellos that arrived while others were being answered. So a single hub
+ * waits for no other, and thousands share each statement and commit.
  */
 export class Welcomes {
-  readonly #greeter: Greeter
+  readonly #context: HelloContext
   readonly #atOnce: number
   #asked: Asked[] = []
-  /** Transactions under way. */
+  /** Running transactions. */
   #desks = 0
 
-  /** `atOnce`: more than one, so that the database has something to do while this process has. */
-  constructor(greeter: Greeter, { atOnce }: { atOnce: number }) {
-    this.#greeter = greeter
+  /** `atOnce`: more than one, so that the database and this process can work at the same time. */
+  constructor(context: HelloContext, { atOnce }: { atOnce: number }) {
+    this.#context = context
     this.#atOnce = atOnce
   }
 
-  /** As `answerHellos`. Of one hub another hello comes when this one is answered. */
+  /** Like `answerHellos`. Another hello of a hub arrives only after this one is answered. */
   answer(hubId: number, hello: Hello): Promise<Welcome | undefined> {
     return new Promise((welcome, fail) => {
       this.#asked.push({ hubId, hello, welcome, fail })
@@ -45,11 +45,11 @@ export class Welcomes {
 
   async #together(asked: readonly Asked[]): Promise<void> {
     try {
-      const welcomes = await answerHellos(this.#greeter, asked)
+      const welcomes = await answerHellos(this.#context, asked)
       for (const { hubId, welcome } of asked) welcome(welcomes.get(hubId))
     } catch (error) {
       if (asked.length === 1 || isForNobody(error)) for (const { fail } of asked) fail(error)
-      // What cannot be answered of one hub holds up no other.
+      // A hello that cannot be answered must not delay those of other hubs.
       else for (const one of asked) await this.#together([one])
     }
   }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { Greeter, type GreeterSettings } from '../../../cloud/gateway/greeter.ts'
+import { HelloQueue, type HelloQueueSettings } from '../../../cloud/gateway/hello-queue.ts'
 import { backoffMs, type Cancel } from '../../../protocol/model/runtime.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { Scheduler } from '../../simulation/scheduler.ts'
 
-const settings: GreeterSettings = {
+const settings: HelloQueueSettings = {
   greetAtOnce: 4,
   greetAtLeast: 4,
   greetTogetherMs: 500,
@@ -14,44 +14,44 @@ const settings: GreeterSettings = {
   gatherMs: 1000,
 }
 
-function setUp(changes: Partial<GreeterSettings> = {}) {
+function setUp(changes: Partial<HelloQueueSettings> = {}) {
   const scheduler = new Scheduler()
   const clock = scheduler.clock(
-    scheduler.newLife('greeter', () => {}),
+    scheduler.newLife('queue', () => {}),
     () => 0,
   )
   const random = seededChance(1)
-  const greeter = new Greeter({ clock, random }, { ...settings, ...changes })
-  const greeted: string[] = []
-  const putOff: [hello: string, afterMs: number][] = []
+  const queue = new HelloQueue({ clock, random }, { ...settings, ...changes })
+  const answered: string[] = []
+  const reject: [hello: string, afterMs: number][] = []
   const finish: (() => void)[] = []
   const hailed: number[] = []
   const enter = (hubId: number, session = 's', isPatient = false): void =>
-    greeter.enter({
+    queue.enter({
       hubId,
       session,
       isPatient,
-      greet() {
-        greeted.push(`${hubId}${session}`)
+      answer() {
+        answered.push(`${hubId}${session}`)
         return new Promise((resolve) => finish.push(resolve))
       },
-      putOff: (afterMs) => void putOff.push([`${hubId}${session}`, afterMs]),
+      reject: (afterMs) => void reject.push([`${hubId}${session}`, afterMs]),
       hail: () => void hailed.push(hubId),
     })
-  return { scheduler, clock, random, greeter, greeted, putOff, hailed, finish, enter }
+  return { scheduler, clock, random, queue, answered, reject, hailed, finish, enter }
 }
 
 describe('the queue of hellos', () => {
   test('a limited number of hellos is answered at once, the newest first', async () => {
     const { scheduler, enter, greeted, finish } = setUp({ greetAtOnce: 2 })
     for (const hubId of [1, 2, 3, 4, 5]) enter(hubId)
-    expect(greeted).toEqual(['1s', '2s'])
+    expect(answered).toEqual(['1s', '2s'])
     finish[0]!()
     await scheduler.run(1)
     enter(6)
     finish[1]!()
     await scheduler.run(2)
-    expect(greeted).toEqual(['1s', '2s', '5s', '6s'])
+    expect(answered).toEqual(['1s', '2s', '5s', '6s'])
   })
 
   test('a replaced hello, and a hello of a closed connection, are not answered', async () => {
@@ -60,14 +60,14 @@ describe('the queue of hellos', () => {
     enter(2, 'a')
     enter(3, 'a')
     enter(2, 'b')
-    greeter.leave(3, 'another')
-    greeter.leave(3, 'a')
-    greeter.leave(2, 'a')
+    queue.leave(3, 'another')
+    queue.leave(3, 'a')
+    queue.leave(2, 'a')
     for (let turn = 0; turn < 4; turn += 1) {
       finish[turn]?.()
       await scheduler.run(turn + 1)
     }
-    expect(greeted).toEqual(['1s', '2b'])
+    expect(answered).toEqual(['1s', '2b'])
   })
 
   test('hellos with a late turn are rejected with a retry time, the oldest first, spread over the time that all need', async () => {
@@ -76,9 +76,9 @@ describe('the queue of hellos', () => {
     // One answer hangs: each answer seems to need two seconds.
     await scheduler.run(2000)
     for (let hubId = 1; hubId <= 20; hubId += 1) enter(hubId)
-    expect(greeted).toEqual(['0s'])
-    expect(putOff.map(([hello]) => hello)).toEqual(Array.from({ length: 20 }, (_, index) => `${index + 1}s`))
-    const times = putOff.map(([, afterMs]) => afterMs)
+    expect(answered).toEqual(['0s'])
+    expect(reject.map(([hello]) => hello)).toEqual(Array.from({ length: 20 }, (_, index) => `${index + 1}s`))
+    const times = reject.map(([, afterMs]) => afterMs)
     expect(Math.min(...times)).toBeGreaterThanOrEqual(1000)
     expect(Math.max(...times)).toBeLessThanOrEqual(40_000)
     expect(Math.max(...times)).toBeGreaterThan(10_000)
@@ -90,11 +90,11 @@ describe('the queue of hellos', () => {
       greetAtLeast: 3,
       greetWithinMs: 60_000,
     })
-    const underWay = (): number => greeted.length - finished
+    const underWay = (): number => answered.length - finished
     let finished = 0
     const finishAll = async (ms: number): Promise<void> => {
       await scheduler.run(clock.monotonic() + ms)
-      for (const end = greeted.length; finished < end; finished += 1) finish[finished]!()
+      for (const end = answered.length; finished < end; finished += 1) finish[finished]!()
       await scheduler.run(clock.monotonic() + 1)
     }
     for (let hubId = 1; hubId <= 100; hubId += 1) enter(hubId)
@@ -116,7 +116,7 @@ describe('the queue of hellos', () => {
     // They hang for so long that nobody else would have a turn.
     await scheduler.run(4000)
     for (let hubId = 3; hubId <= 9; hubId += 1) enter(hubId)
-    expect(putOff).toHaveLength(7)
+    expect(reject).toHaveLength(7)
     expect(hailed).toEqual([])
     finish[0]!()
     await scheduler.run(clock.monotonic() + 1)
@@ -147,7 +147,7 @@ describe('the queue of hellos', () => {
       finish[turn]!()
       await scheduler.run(clock.monotonic() + 1)
     }
-    expect(greeter.paceMs).toBe(before)
+    expect(queue.paceMs).toBe(before)
   })
 
   test('presence checks are answered one after another, and no other hello waits for them', async () => {
@@ -156,25 +156,25 @@ describe('the queue of hellos', () => {
     await scheduler.run(500)
     enter(2, 's', true)
     await scheduler.run(999)
-    expect(greeted).toEqual([])
+    expect(answered).toEqual([])
     await scheduler.run(1001)
-    expect(greeted).toEqual(['2s', '1s'])
+    expect(answered).toEqual(['2s', '1s'])
     enter(3, 's', true)
     enter(4, 's')
-    expect(greeted).toEqual(['2s', '1s', '4s', '3s'])
+    expect(answered).toEqual(['2s', '1s', '4s', '3s'])
     enter(5, 's', true)
-    greeter.clear()
+    queue.clear()
     await scheduler.run(clock.monotonic() + 5000)
-    expect(greeted).toHaveLength(4)
+    expect(answered).toHaveLength(4)
   })
 
   test('a database that serves one hello at a time is never idle, and each hub is answered once, for any number of hubs', async () => {
     const HUBS = 1000
     const GREETING_MS = 100
-    const { scheduler, clock, random, greeter } = setUp()
+    const { scheduler, clock, random, queue } = setUp()
     let database = Promise.resolve()
     let hellos = 0
-    const greeted = new Map<number, number>()
+    const answered = new Map<number, number>()
     for (let hubId = 0; hubId < HUBS; hubId += 1) {
       let cancel: Cancel = () => {}
       let attempt = 0
@@ -185,24 +185,24 @@ describe('the queue of hellos', () => {
       const say = (): void => {
         hellos += 1
         sayAfter(backoffMs(attempt++, { firstMs: 3000, maxMs: 30_000 }, random))
-        greeter.enter({
+        queue.enter({
           hubId,
           session: 's',
           isPatient: false,
-          greet() {
-            greeted.set(hubId, (greeted.get(hubId) ?? 0) + 1)
+          answer() {
+            answered.set(hubId, (answered.get(hubId) ?? 0) + 1)
             database = database.then(() => new Promise((resolve) => clock.after(GREETING_MS, resolve)))
             return database.then(() => cancel())
           },
-          putOff: sayAfter,
+          reject: sayAfter,
           hail: () => sayAfter(1),
         })
       }
       sayAfter(random.between(1, 20))
     }
     await scheduler.run(1.15 * HUBS * GREETING_MS)
-    expect(greeted.size).toBe(HUBS)
-    const times = [...greeted.values()]
+    expect(answered.size).toBe(HUBS)
+    const times = [...answered.values()]
     expect(times.reduce((sum, count) => sum + count, 0)).toBeLessThan(1.01 * HUBS)
     expect(hellos).toBeLessThan(5 * HUBS)
   })
