@@ -43,7 +43,7 @@ function setUp(changes: Partial<HelloQueueSettings> = {}) {
 
 describe('the queue of hellos', () => {
   test('a limited number of hellos is answered at once, the newest first', async () => {
-    const { scheduler, enter, greeted, finish } = setUp({ greetAtOnce: 2 })
+    const { scheduler, enter, answered, finish } = setUp({ greetAtOnce: 2 })
     for (const hubId of [1, 2, 3, 4, 5]) enter(hubId)
     expect(answered).toEqual(['1s', '2s'])
     finish[0]!()
@@ -55,7 +55,7 @@ describe('the queue of hellos', () => {
   })
 
   test('a replaced hello, and a hello of a closed connection, are not answered', async () => {
-    const { scheduler, greeter, enter, greeted, finish } = setUp({ greetAtOnce: 1 })
+    const { scheduler, queue, enter, answered, finish } = setUp({ greetAtOnce: 1 })
     enter(1)
     enter(2, 'a')
     enter(3, 'a')
@@ -71,7 +71,7 @@ describe('the queue of hellos', () => {
   })
 
   test('hellos with a late turn are rejected with a retry time, the oldest first, spread over the time that all need', async () => {
-    const { scheduler, enter, greeted, putOff } = setUp({ greetAtOnce: 1, greetWithinMs: 1000 })
+    const { scheduler, enter, answered, reject } = setUp({ greetAtOnce: 1, greetWithinMs: 1000 })
     enter(0)
     // One answer hangs: each answer seems to need two seconds.
     await scheduler.run(2000)
@@ -85,7 +85,7 @@ describe('the queue of hellos', () => {
   })
 
   test('the number of parallel answers grows to its maximum while answers are quick, and falls to its minimum while they are slow', async () => {
-    const { scheduler, clock, enter, greeted, finish } = setUp({
+    const { scheduler, clock, enter, answered, finish } = setUp({
       greetAtOnce: 6,
       greetAtLeast: 3,
       greetWithinMs: 60_000,
@@ -106,7 +106,7 @@ describe('the queue of hellos', () => {
   })
 
   test('rejected hubs are asked for a hello when the queue is empty, the earliest first, within the parallel limit', async () => {
-    const { scheduler, clock, enter, putOff, hailed, finish } = setUp({
+    const { scheduler, clock, enter, reject, hailed, finish } = setUp({
       greetAtOnce: 2,
       greetWithinMs: 1000,
       recallMs: 3000,
@@ -139,8 +139,8 @@ describe('the queue of hellos', () => {
   })
 
   test('a single answer does not change the estimated rate of many', async () => {
-    const { scheduler, clock, greeter, enter, finish } = setUp()
-    const before = greeter.paceMs
+    const { scheduler, clock, queue, enter, finish } = setUp()
+    const before = queue.paceMs
     for (let turn = 0; turn < 10; turn += 1) {
       enter(turn)
       await scheduler.run(clock.monotonic() + 100)
@@ -151,7 +151,7 @@ describe('the queue of hellos', () => {
   })
 
   test('presence checks are answered one after another, and no other hello waits for them', async () => {
-    const { scheduler, clock, greeter, enter, greeted } = setUp({ greetAtOnce: 4 })
+    const { scheduler, clock, queue, enter, answered } = setUp({ greetAtOnce: 4 })
     enter(1, 's', true)
     await scheduler.run(500)
     enter(2, 's', true)
