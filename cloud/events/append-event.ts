@@ -4,25 +4,24 @@ import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 
-/** Something that has happened. */
 export interface NewEvent {
   type: EventType | typeof TEST_EVENT
-  /** The hub that it is about; null where none is, and then `ownerId` says whose it is. */
+  /** The hub of the event; null if it has none, and then `ownerId` is set. */
   hubId: number | null
-  /** The hub's owner where absent. */
+  /** By default the hub's owner. */
   ownerId?: number
-  /** The one webhook that is told of it: of a test. */
+  /** The only webhook that receives the event, for a test. */
   endpointId?: string
   /**
-   * The resource exactly as the API shows it, but with images by their keys: addresses are signed when somebody reads. A
-   * function is called at the end of the transaction, when all that follows from the change has been written.
+   * The resource exactly as the API shows it, but with the keys of images: addresses are signed for each reader. A
+   * function is called at the end of the transaction, when all consequences of the change are written.
    */
   data: object | (() => Promise<object>)
 }
 
 /**
- * Appends an event in the transaction of the change that it tells of: both are committed, or neither is. It is written at
- * the end of the transaction; events of one transaction in the order of these calls. Returns its id.
+ * Appends an event in the transaction of the change that it reports, so that both are committed or neither. Events are
+ * written at the end of the transaction, in the order of the calls. Returns the event's id.
  */
 export function appendEvent(tx: Tx, { runtime }: CloudContext, event: NewEvent): string {
   const { type, hubId, ownerId, endpointId = null, data } = event

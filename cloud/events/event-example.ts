@@ -8,8 +8,8 @@ import { exampleOf, schemaWriter } from '../platform/http/json-schema.ts'
 type Fields = Record<string, unknown>
 
 /**
- * What an event of a type is about, in the state in which such an event happens. Ids are negative, as no real order, customer
- * or product has one; only the hub is real.
+ * Example data of an event type, in a state in which the event happens. Ids are negative, because no real order,
+ * customer or product has a negative id. Only the hub is real.
  */
 export function exampleOfEvent(type: EventType, { hubId, now }: { hubId: number; now: number }): Fields {
   const writer = schemaWriter()
@@ -33,9 +33,9 @@ const TAX = 41
 
 interface OrderState {
   status: OrderStatus
-  /** What has become of the money. */
+  /** Status of the payment. */
   payment?: string
-  /** Units that were dispensed, and refunded. */
+  /** Dispensed and refunded units. */
   dropped?: number
   refunded?: number
 }
@@ -99,7 +99,7 @@ const alarm = (fields: (at: string) => Fields) => (_shape: Fields, at: string) =
   ...fields(at),
 })
 
-/** How each type differs from the description's example. */
+/** The difference of each type from the description's example. */
 const states: Partial<Record<EventType, (shape: Fields, at: string) => Fields>> = {
   'order.paid': order({ status: OrderStatus.QUEUED }),
   'order.ready': order({ status: OrderStatus.READY, dropped: UNITS }),

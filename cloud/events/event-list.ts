@@ -15,7 +15,7 @@ import { publish } from './publish.ts'
 
 export type EventRow = Selectable<Tables['events']> & { position: number }
 
-/** Which events a reader wants, of those that it may see. */
+/** The events that a reader requests, among the visible ones. */
 export interface EventFilter {
   reader: Pick<OwnerCredential, 'hubs' | 'ownerId'>
   hubId?: number | undefined
@@ -33,7 +33,7 @@ export function eventHandlers(
       const known = after === undefined ? 0 : await positionOf(q, credential, after)
       if (known === undefined)
         throw new ApiError('invalid_cursor', 'The cursor is not an event that is still kept.')
-      // Whoever asks sees what is committed, also where the process that wrote it has died since.
+      // A reader sees all committed events, also if the process that wrote one has died since.
       await publish(context)
       const rows = await eventsAfter(q, filter, known, limit + 1)
       const shown = rows.slice(0, limit)
@@ -44,14 +44,14 @@ export function eventHandlers(
   }
 }
 
-/** An event as readers see it, as JSON. */
+/** An event as JSON, in the form for readers. */
 export function eventText(addressOf: AddressOf, row: EventRow): string {
   const { id, type, created_at, hub_id, data } = row
   const about = JSON.stringify({ id, type, created_at: timestamp(created_at), hub_id })
   return `${about.slice(0, -1)},"data":${dataText(addressOf, data)}}`
 }
 
-/** The `data` of an event, as JSON, with its files as callers can fetch them. */
+/** The `data` of an event as JSON, with addresses of its files. */
 export const dataText = (addressOf: AddressOf, stored: string): string =>
   jsonWithFiles(addressOf, jsonWithImages(addressOf, new JsonText<Event['data']>(stored))).text
 
@@ -68,7 +68,7 @@ export async function eventsAfter(
   return (await query.orderBy('position').limit(limit).execute()) as EventRow[]
 }
 
-/** The position of an event; undefined where the reader sees no such event, or it is no longer kept. */
+/** The position of an event; undefined if the reader may not see it or it was deleted. */
 export async function positionOf(
   q: Queries,
   reader: EventFilter['reader'],
@@ -78,7 +78,10 @@ export async function positionOf(
   return row?.position ?? undefined
 }
 
-/** What a credential sees: events of its owner; one that is limited to hubs, or that is nobody's key, those of its hubs. */
+/**
+ * The events that a credential may see. An owner's key sees the events of its owner. A limited key, and an identity,
+ * see the events of their hubs.
+ */
 function visibleTo(q: Queries, { hubs, ownerId }: EventFilter['reader']) {
   let query = q.selectFrom('events').where('position', 'is not', null).where('endpoint_id', 'is', null)
   if (ownerId !== null) query = query.where('owner_id', '=', ownerId)

@@ -8,24 +8,23 @@ import { everyInBackground, background } from '../platform/work/background.ts'
 import { eventsAfter, eventText, type EventFilter, type EventRow } from './event-list.ts'
 import { lastPosition, publish } from './publish.ts'
 
-/** How many events a reader is told at once. */
+/** Maximum number of events in one message to a reader. */
 const FRAME_EVENTS = 100
 
-/** An event, and how readers are told of it. */
+/** An event with its text for readers. */
 interface Told {
   row: EventRow
-  /** Made when the first reader wants it. */
+  /** Computed for the first reader. */
   frame?: string
 }
 
 /**
- * The live stream of events in this process. Whatever this process commits is published at once, and the events that are
- * newest are kept in memory, once for all readers; a reader that is further behind reads from the table until it has
- * caught up.
+ * The live stream of events in this process. Events that this process commits are published at once. The newest events
+ * are stored in memory, once for all readers. A reader that is further behind reads the table until it has caught up.
  *
- * It looks for itself as well, and that is not due work: it makes up for signals that were lost with a process and finds what
- * other processes have written. A row of due work for each event would cost every change two writes more, and one row for
- * all would be a lock for which all changes wait.
+ * The feed also polls, which is not due work: it compensates for signals that died with a process, and finds events of
+ * other processes. A row of due work for each event would add two writes to every change. One row for all events would
+ * be a lock that all changes wait for.
  */
 export class EventFeed {
   readonly #context: CloudContext
@@ -33,12 +32,12 @@ export class EventFeed {
   readonly #streams: LiveStreams<EventFilter>
   /** The newest events, in the order of their positions, without gaps. */
   #recent: Told[] = []
-  /** The last position that is known here; nothing is before the first look. */
+  /** The last known position; undefined before the first poll. */
   #head: number | undefined
   #cancels: Cancel[] = []
-  #looking: Promise<void> | undefined
-  /** The look after the one that is under way, which may be too late for what was committed meanwhile. */
-  #nextLook: Promise<void> | undefined
+  #polling: Promise<void> | undefined
+  /** The next poll. The running one may have begun before the latest commit. */
+  #nextPoll: Promise<void> | undefined
 
   constructor(context: CloudContext, { addressOf }: Pick<Media, 'addressOf'>) {
     this.#context = context
@@ -49,12 +48,12 @@ export class EventFeed {
   start(): void {
     const { db, settings } = this.#context
     this.#streams.start()
-    const look = (): Promise<void> => this.look()
+    const poll = (): Promise<void> => this.poll()
     this.#cancels = [
       db.onNews(({ kind }) => {
-        if (kind === 'event') background(this.#context, 'new events', look)
+        if (kind === 'event') background(this.#context, 'new events', poll)
       }),
-      everyInBackground(this.#context, settings.eventPollMs, 'look for events', look),
+      everyInBackground(this.#context, settings.eventPollMs, 'poll events', poll),
     ]
   }
 
@@ -62,29 +61,29 @@ export class EventFeed {
   async stop(): Promise<void> {
     for (const cancel of this.#cancels) cancel()
     this.#streams.end()
-    await Promise.allSettled([this.#looking, this.#nextLook])
+    await Promise.allSettled([this.#polling, this.#nextPoll])
   }
 
-  /** Publishes what is committed by now, and tells the readers. */
-  look(): Promise<void> {
-    if (this.#looking === undefined)
-      return (this.#looking = this.#lookOnce().finally(() => (this.#looking = undefined)))
-    this.#nextLook ??= this.#looking
+  /** Publishes the committed events and sends them to the readers. */
+  poll(): Promise<void> {
+    if (this.#polling === undefined)
+      return (this.#polling = this.#pollOnce().finally(() => (this.#polling = undefined)))
+    this.#nextPoll ??= this.#polling
       .catch(() => {})
       .then(() => {
-        this.#nextLook = undefined
-        return this.look()
+        this.#nextPoll = undefined
+        return this.poll()
       })
-    return this.#nextLook
+    return this.#nextPoll
   }
 
-  /** A reader of what comes after a position, or from now on; `opening` is said first. */
+  /** A reader of the events after a position, or from now on. `opening` is sent first. */
   async open(
     filter: EventFilter,
     after: number | undefined,
     opening: string,
   ): Promise<Reply<ReadableStream>> {
-    await this.look()
+    await this.poll()
     let position = after ?? this.#head!
     let said = opening
     return this.#streams.open(filter, {
@@ -101,16 +100,16 @@ export class EventFeed {
     })
   }
 
-  async #lookOnce(): Promise<void> {
+  async #pollOnce(): Promise<void> {
     const { db, settings } = this.#context
     await publish(this.#context)
     const last = await lastPosition(db.kysely)
-    // At the first look, and where the database has been put back to what it was before.
+    // At the first poll, and after the database was restored to an earlier state.
     if (this.#head === undefined || last < this.#head) this.#begin(last)
     const known = Math.max(this.#head!, last - settings.eventsInMemory)
     if (known > this.#head!) this.#begin(known)
     if (last === known) return
-    // Nobody is told: whoever comes now reads from the table.
+    // There are no readers; a later reader reads the table.
     if (this.#streams.isEmpty) return this.#begin(last)
     const rows = await db.kysely
       .selectFrom('events')
@@ -125,13 +124,13 @@ export class EventFeed {
     this.#streams.wake(() => true)
   }
 
-  /** Nothing is known before a position. */
+  /** Begins with an empty memory at a position. */
   #begin(position: number): void {
     this.#recent = []
     this.#head = position
   }
 
-  /** What a reader is told after a position, and the position where it stands then. */
+  /** The text for a reader after a position, and the reader's new position. */
   async #after(filter: EventFilter, position: number): Promise<{ text: string; last: number }> {
     const head = this.#head!
     if (position >= head) return { text: '', last: head }
@@ -156,7 +155,7 @@ export class EventFeed {
   }
 }
 
-/** The same as `eventsAfter` asks the database. */
+/** The same condition as in `eventsAfter`. */
 function isWanted({ reader, hubId, types }: EventFilter, row: EventRow): boolean {
   if (row.endpoint_id !== null) return false
   if (reader.ownerId !== null && reader.ownerId !== row.owner_id) return false

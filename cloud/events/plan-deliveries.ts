@@ -15,18 +15,21 @@ type Published = Pick<
   position: number
 }
 
-/** Due work of one webhook: a kind of its own, so that one that hangs holds up nothing but itself. */
+/** The due work of one webhook. Each has its own kind, so that a webhook that hangs delays no other. */
 export const workOf = (endpointId: string): string => `webhook/${endpointId}`
 
-/** Makes due what webhooks are told of events, in the transaction that publishes these: each event once for each webhook. */
+/**
+ * Schedules the deliveries of events to webhooks, in the transaction that publishes the events: each event once for
+ * each webhook.
+ */
 export async function planDeliveries(
   tx: Tx,
   { runtime }: CloudContext,
   events: readonly Published[],
 ): Promise<void> {
-  // A test goes to a webhook that is switched off, too.
+  // A test is sent to a disabled webhook too.
   const tested = events.flatMap(({ endpoint_id }) => endpoint_id ?? [])
-  // One that its owner removes at this moment must not keep everybody else from these events.
+  // A webhook that its owner deletes at this moment must not block these events for others.
   const owners = new Set(events.map(({ owner_id }) => owner_id))
   const endpoints = await endpointsFor(tx.q, { tested, owners: [...owners] })
   const now = runtime.clock.now()
@@ -66,7 +69,7 @@ const endpointsFor = statement(
 
 export const listOf = <T>(json: string): T[] => JSON.parse(json) as T[]
 
-/** Which events a webhook is told of. */
+/** The events that a webhook subscribes to. */
 function wantedBy({ id, owner_id, event_types, hub_ids, state }: EndpointRow): (event: Published) => boolean {
   const types = new Set(listOf<string>(event_types))
   const hubs = new Set(listOf<number>(hub_ids))

@@ -4,10 +4,13 @@ import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { scheduleAlong } from '../platform/work/queue.ts'
 
-/** Due work of one contact: its id. What it has not been told yet goes out in one mail. */
+/** The due work of one contact, by its id. One mail contains all news for the contact. */
 export const MAIL_WORK = 'alarm.mail'
 
-/** Makes due what contacts are told of alarms, in the transaction that publishes these: an incident's beginning and its end. */
+/**
+ * Schedules the mails about alarms, in the transaction that publishes their events: the beginning and the end of an
+ * incident.
+ */
 export async function planMails(
   tx: Tx,
   { runtime, settings }: CloudContext,
@@ -15,7 +18,7 @@ export async function planMails(
 ): Promise<void> {
   const told = events.filter(({ type }) => type === 'alarm.raised' || type === 'alarm.cleared')
   if (told.length === 0) return
-  // As webhooks: who is removed at this moment keeps nobody from anything.
+  // As for webhooks: a contact that is deleted at this moment must not block others.
   const contacts = await tx
     .forKeyShare(
       tx.q
@@ -46,7 +49,7 @@ export async function planMails(
       .map(({ seq }) => ({ contact_id: contact.id, event_seq: seq, mail_id: null }))
     if (mails.length === 0) continue
     await tx.q.insertInto('alarm_mails').values(mails).execute()
-    // A mail that is waiting already takes these along: nothing is put off by what comes after it.
+    // A mail that already waits includes these alarms and is not delayed by them.
     await scheduleAlong(tx, MAIL_WORK, contact.id, dueAt)
   }
 }

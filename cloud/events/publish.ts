@@ -7,28 +7,27 @@ import { planDeliveries } from './plan-deliveries.ts'
 import { planMails } from './plan-mails.ts'
 
 /**
- * Gives the events that have been committed their positions, in which everybody is told of them, and makes what webhooks
- * are told of due.
+ * Assigns positions to committed events and schedules their deliveries to webhooks. Readers read in the order of
+ * positions.
  *
- * Ids cannot be the order of readers: PostgreSQL shows what is committed, and of two transactions the one that took its id
- * (or its `seq`) first may commit last. A reader that has gone on to the later one would never see the other. So nobody
- * reads by id: whoever publishes holds the one row of `event_head`, looks at what has no position yet, which is what was
- * committed before that look, and numbers it. Whatever is committed later gets a later number, and readers that go by
- * numbers miss nothing.
+ * The order of ids would lose events. PostgreSQL shows only committed rows, and the transaction that took its id (or
+ * its `seq`) first may commit last. A reader that has read the later id would never see the earlier one. So a publisher
+ * locks the only row of `event_head`, reads the events without a position, and numbers them. Whatever commits later
+ * gets a later number, and readers miss nothing.
  *
- * Within one look `seq` decides. The database gave it when the event was written, and what a change's transaction wrote
- * before its commit is below whatever a transaction writes that saw the change: a refund never comes before its payment,
- * however the clocks of two processes differ.
+ * Within one batch, `seq` decides, which the database assigned when the event was written. A transaction that saw a
+ * change writes higher values than the change's own transaction. So a refund never comes before its payment, however
+ * the clocks of two processes differ.
  *
- * The other ways: a lock of each owner from its first event to the commit would make all changes of an owner wait for one
- * another's commits; the horizon of running transactions (`pg_snapshot_xmin`) puts events in the order in which
- * transactions began, so that a refund may come before its payment, and stops for as long as any transaction hangs.
+ * Rejected alternatives: a lock for each owner from the first event to the commit would make all changes of an owner
+ * wait for each other's commits. The horizon of running transactions (`pg_snapshot_xmin`) orders events by the begin of
+ * their transactions, so a refund may come before its payment; and it stops while any transaction hangs.
  */
 export async function publish(context: CloudContext): Promise<void> {
   while (await publishBatch(context));
 }
 
-/** The last position that was given. */
+/** The last assigned position. */
 export async function lastPosition(q: Queries): Promise<number> {
   const [head] = await readHead(q, {})
   return head?.last ?? 0
@@ -36,12 +35,13 @@ export async function lastPosition(q: Queries): Promise<number> {
 
 const readHead = statement((q) => q.selectFrom('event_head').select('last'))
 
-/** True where there may be more. */
+/** Publishes one batch. True if there may be more. */
 async function publishBatch(context: CloudContext): Promise<boolean> {
   const { db, settings } = context
   if (!(await hasUnpublished(db.kysely))) return false
   return db.transact(async (tx) => {
-    // One after the other: until the end of the transaction nobody else gives positions to what is read under the lock.
+    // In sequence: the rows are read under the lock, and no other process assigns positions until the end of the
+    // transaction.
     const [[head], rows] = await Promise.all([
       headToLock(tx.q, {}),
       firstUnpublished(tx.q, { limit: settings.eventBatch }),
@@ -78,7 +78,7 @@ const place = statement(
 )
 const moveHead = statement((q, { last }: { last: number }) => q.updateTable('event_head').set({ last }))
 
-/** Before anything was ever published; of several processes one has written it. */
+/** Creates the row before the first event; one of several processes succeeds. */
 async function beginHead(tx: Tx): Promise<void> {
   await tx.q
     .insertInto('event_head')

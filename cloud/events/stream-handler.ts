@@ -3,7 +3,6 @@ import type { Handlers } from '../platform/http/handler.ts'
 import { positionOf } from './event-list.ts'
 import type { EventFeed } from './feed.ts'
 
-/** The live stream of events. */
 export const streamHandlers = ({ db }: CloudContext, feed: EventFeed): Handlers<'owner.events.stream'> => ({
   async 'owner.events.stream'(request) {
     const { credential, query } = request

@@ -31,10 +31,7 @@ import { Peers } from './peers.ts'
 import { Shares } from './shares.ts'
 import { Welcomes } from './welcomes.ts'
 
-/**
- * An embedded broker, or a broker that processes share: each process then receives the messages of its share of the
- * hubs (SPEC §7).
- */
+/** A broker of this process, or one that several processes share by their shares of the hubs (SPEC §7). */
 export type Broker =
   { kind: 'own'; open: OpenTransport } | { kind: 'shared'; open: OpenTransport<ChangingTransport> }
 
@@ -149,8 +146,7 @@ export class Gateway {
   /** Whether the broker is connected and, if it is shared, has delivered a message within that time. */
   hearsBroker(withinMs: number): boolean {
     if (!this.isConnected()) return false
-    // Every process receives its own `Here` through a shared broker. A dead connection delivers nothing but looks
-    // connected.
+    // Every process receives its own `Here` through a shared broker; a dead connection delivers nothing.
     return !this.#peers || this.#context.runtime.clock.monotonic() - this.#heardAt <= withinMs
   }
 
@@ -159,10 +155,7 @@ export class Gateway {
     return this.#connection.kind === 'open'
   }
 
-  /**
-   * Whether this process receives the messages of every hub that it serves: the broker has granted all its
-   * subscriptions.
-   */
+  /** Whether the broker has granted the subscriptions to every hub that this process serves. */
   hearsItsHubs(): boolean {
     return this.isConnected() && this.#shares.isComplete
   }
@@ -369,10 +362,7 @@ export class Gateway {
     this.#hails.clear()
   }
 
-  /**
-   * Returns false if the broker is not connected. Its acceptance of the message proves nothing (SPEC §1), so it is not
-   * awaited.
-   */
+  /** Returns false if the broker is not connected. Its acceptance of a message proves nothing (SPEC §1). */
   #publish(topic: string, message: object): boolean {
     if (this.#connection.kind !== 'open') return false
     void this.#connection.transport.publish(topic, JSON.stringify(message))

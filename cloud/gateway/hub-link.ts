@@ -69,10 +69,7 @@ export class HubLink {
   #ledger: { last: number; cursor: number } | undefined
   /** Sessions whose connections have ended and whose end is not recorded yet. Each is recorded once. */
   readonly #leaving = new Set<string>()
-  /**
-   * An entry may be lost (another process served the hub, or the database was unavailable). Only the hub's next hello
-   * can repair that.
-   */
+  /** An entry may be lost: another process served the hub, or the database failed. Only a hello repairs that. */
   #hasMissed = false
   /** Resolves when all posted work is done, or has failed. */
   #mailbox: Promise<unknown> = Promise.resolve()
@@ -256,8 +253,7 @@ export class HubLink {
     const { former } = this.#sessions
     if (this.#hasEnded) return
     if (!former.has(session)) clocks.heard(hubId, session, monotonic)
-    // Either late, or from the connected hub after a late hello of an ended session took its place. Its next hello
-    // decides.
+    // Late, or the late hello of an ended session took the place of this one: its next hello decides.
     else if (former.get(session)! < Infinity) this.hail()
     if (this.#isPast(session)) return
     if (session === this.#sessions.current) this.#identity.heard()

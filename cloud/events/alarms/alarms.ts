@@ -12,58 +12,58 @@ import { appendEvent } from '../append-event.ts'
 import { subjectName } from './subject-name.ts'
 
 /**
- * Alarms: what the service knows and cannot settle alone, told to people. One for each incident. Whoever finds a fact says
- * so (`raiseAlarm`), in the transaction that found it and as often as it finds it; whoever finds it gone says that
- * (`clearAlarm`). What may come and go ends when it has been gone for a while. Whatever its kind, an incident that comes back
- * soon after its end is the same alarm once more: its count rises, and it is then given longer. Events tell of it, and mail
- * and webhooks tell of events. One hub has a bounded number of open alarms.
+ * Alarms report problems that the service cannot resolve to people. There is one for each incident. Call `raiseAlarm`
+ * in the transaction that detects the problem, as often as it is detected, and `clearAlarm` when the problem is gone.
+ * The alarm of a problem that comes and goes ends after the problem has been gone for a while. If an incident returns
+ * soon after its alarm ended, the same alarm opens again with a higher count, and then ends later. Events report
+ * alarms, and mails and webhooks report events. A hub has a limited number of open alarms.
  */
 
 export type AlarmRow = Selectable<Tables['alarms']>
 
-/** Where something has happened: at a hub, or for an owner. */
+/** The place of an incident: a hub, or an owner. */
 export type Whereabouts = { hubId: number } | { ownerId: number }
 
-/** What is nobody's in particular is everybody's. */
+/** An alarm that concerns the service is raised for every owner. */
 export async function everyOwner(tx: Tx): Promise<Whereabouts[]> {
   const owners = await tx.q.selectFrom('owners').select('id').orderBy('id').execute()
   return owners.map(({ id }) => ({ ownerId: id }))
 }
 
-/** Names an incident. */
+/** Identifies an incident. */
 export type Incident = Whereabouts & {
   kind: AlarmKindName
-  /** Which one of its kind there: by its subject where absent. */
+  /** The name of the incident within its kind and place; by default its subject. */
   incident?: string
   /** `row 2/1/4`; null: the hub as a whole. */
   subject: string | null
 }
 
 export type Raised = Incident & {
-  /** What has happened, if that is not the text of its kind. */
+  /** The text of the problem, if it differs from the text of its kind. */
   what?: string | undefined
-  /** Follows the message, in brackets. */
+  /** Appended to the message, in brackets. */
   detail?: string
   details?: Record<string, unknown>
-  /** Since when, where that was before now. */
+  /** When the problem began, if it was earlier than now. */
   since?: number
-  /** If the alarm is open already, its message and details become these. */
+  /** If the alarm is already open, its message and details are replaced. */
   refreshes?: true
   /**
-   * The owner at the sale, if the alarm is about a paid order: a hub may have another owner by now, or be retired.
-   * Null: the order was never frozen.
+   * The owner at the sale, for an alarm about a paid order, because the hub may have another owner by now or be
+   * retired. Null: the order was never frozen.
    */
   soldBy?: number | null
 }
 
-/** Due work of an alarm that time changes: its id. */
+/** The due work of an alarm that changes with time, by its id. */
 export const WORK = 'alarm'
 
-/** Only a silent hub becomes worse with time. */
+/** Only the alarm of a silent hub becomes worse with time. */
 export const worsens = ({ kind, severity }: Pick<AlarmRow, 'kind' | 'severity'>): boolean =>
   kind === 'hub_silent' && severity === 'warning'
 
-/** A fact holds. Tells of it where that is news. */
+/** Reports that a problem exists. Notifies people if that is new. */
 export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised): Promise<void> {
   const key = keyOf(raised)
   const now = context.runtime.clock.now()
@@ -81,7 +81,7 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   const owner = await ownerOf(tx, raised)
   if (owner === undefined) return
   if (!(await hasPlace(tx, context, raised))) return
-  // A former owner's alarm does not come back under another owner.
+  // A former owner's alarm does not open again under another owner.
   const isBack =
     last !== undefined && last.owner_id === owner && last.cleared_at! > now - context.settings.alarmFlapMs
   const row = isBack
@@ -107,7 +107,7 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
           acknowledged_at: null,
           acknowledged_by: null,
         })
-        // Two processes may find the same fact.
+        // Two processes may detect the same problem.
         .onConflict((conflict) => conflict.doNothing())
         .returningAll()
         .executeTakeFirst()
@@ -117,15 +117,15 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   if (worsens(row)) await schedule(tx, WORK, row.id, row.raised_at + context.settings.hubSilentCriticalMs)
 }
 
-/** An open alarm shows what holds now. That is no news: nobody is notified again. */
+/** Updates an open alarm to the present state. People are not notified again. */
 async function refresh(tx: Tx, row: AlarmRow, said: Pick<AlarmRow, 'message' | 'details'>): Promise<void> {
   if (row.message === said.message && row.details === said.details) return
   await tx.q.updateTable('alarms').set(said).where('id', '=', row.id).execute()
 }
 
 /**
- * Whether the hub may have one more open alarm. A hub that was stolen, or runs wild, must not flood its owner; a part of the
- * places is kept for what concerns the hub as a whole, such as its silence.
+ * Whether the hub may have another open alarm. A stolen or faulty hub must not flood its owner. Some places are
+ * reserved for alarms about the whole hub, such as its silence.
  */
 async function hasPlace(
   tx: Tx,
@@ -147,7 +147,7 @@ async function hasPlace(
   return false
 }
 
-/** One log line for each transaction, with the number of alarms that had no place. */
+/** One log line for each transaction, with the number of alarms without a place. */
 const refusedIn = new WeakMap<Tx, { count: number }>()
 function countRefused(tx: Tx, { log }: CloudContext, about: object): void {
   const known = refusedIn.get(tx)
@@ -159,7 +159,7 @@ function countRefused(tx: Tx, { log }: CloudContext, about: object): void {
   )
 }
 
-/** A fact that was told of still holds, or is back before its alarm has ended: people know of it. */
+/** A reported problem still exists, or returned before its alarm ended: people already know. */
 async function hold(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void> {
   if (row.quiet_since === null) return
   await tx.q
@@ -202,7 +202,7 @@ export async function latestAlarm(
   )
 }
 
-/** Replaces the details of an alarm, as more is known of its incident. Nobody is notified again. */
+/** Replaces the details of an alarm when more is known about its incident. People are not notified again. */
 export async function amendAlarm(tx: Tx, id: string, details: Record<string, unknown>): Promise<void> {
   await tx.q
     .updateTable('alarms')
@@ -211,13 +211,13 @@ export async function amendAlarm(tx: Tx, id: string, details: Record<string, unk
     .execute()
 }
 
-/** A fact is gone, or never was. */
+/** Reports that a problem is gone, or never existed. */
 export async function clearAlarm(tx: Tx, context: CloudContext, incident: Incident): Promise<void> {
   const row = await latest(tx, keyOf(incident))
   if (row?.cleared_at === null) await fade(tx, context, row)
 }
 
-/** The fact of an open alarm is gone. */
+/** The problem of an open alarm is gone. */
 async function fade(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void> {
   if (row.quiet_since !== null) return
   const afterMs = quietMs(context, row)
@@ -227,7 +227,7 @@ async function fade(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void>
   if (afterMs !== undefined) await schedule(tx, WORK, row.id, now + afterMs)
 }
 
-/** So often an incident that a person has settled may come back at once before it counts as one that comes and goes. */
+/** How often an incident that a person has settled may return at once before it counts as flapping. */
 const SETTLED_TIMES = 2
 
 /** How long an incident must be gone before its alarm ends; undefined: a person ends it. */
@@ -258,10 +258,10 @@ export async function end(tx: Tx, context: CloudContext, { id }: AlarmRow): Prom
   if (row) tell(tx, context, row, 'alarm.cleared')
 }
 
-/** A fact of one kind at one hub that is known wholly: what holds there, and nothing else does. */
-export interface Standing {
+/** An open problem, for kinds with a complete list for each hub. */
+export interface OpenProblem {
   subject: string | null
-  /** By its subject where absent. */
+  /** By default the subject. */
   incident?: string
   what?: string | undefined
   detail?: string
@@ -269,12 +269,12 @@ export interface Standing {
   since?: number
 }
 
-/** Brings the alarms of a kind at a hub to what holds there. `among`: only incidents whose names begin so are meant. */
+/** Sets the alarms of a kind at a hub to the present problems. `among`: affects only incidents with this prefix. */
 export async function reconcileAlarms(
   tx: Tx,
   context: CloudContext,
   { hubId, kind, among = '' }: { hubId: number; kind: AlarmKindName; among?: string },
-  standing: readonly Standing[],
+  standing: readonly OpenProblem[],
 ): Promise<void> {
   for (const fact of standing) await raiseAlarm(tx, context, { hubId, kind, ...fact })
   const names = new Set(standing.map(incidentOf))
@@ -289,7 +289,7 @@ export async function reconcileAlarms(
     if (row.incident.startsWith(among) && !names.has(row.incident)) await fade(tx, context, row)
 }
 
-/** Somebody has taken note of an alarm: of one whose fact may stay for ever, that is its end. A second time nothing changes. */
+/** A person acknowledges an alarm. This ends an alarm with a problem that may last. A second call changes nothing. */
 export async function acknowledgeAlarm(
   tx: Tx,
   context: CloudContext,
@@ -311,7 +311,7 @@ export async function acknowledgeAlarm(
 const endsAcknowledged = (kind: AlarmKindName): boolean =>
   alarmKinds[kind].ends === 'when_acknowledged' || alarmKinds[kind].ends === 'at_once_or_acknowledged'
 
-/** What time does to alarms. */
+/** The effects of time on alarms. */
 export const alarmWork = (context: CloudContext): WorkKinds => ({
   [WORK]: { look: ({ subject }) => lookAt(context, subject) },
 })
@@ -340,7 +340,7 @@ function lookAt(context: CloudContext, id: string): Promise<Outcome> {
       .where('id', '=', id)
       .returningAll()
       .executeTakeFirstOrThrow()
-    // Those who want to hear of the worst alone have not heard of it yet.
+    // Contacts that want only critical alarms were not notified yet.
     tell(tx, context, worse, 'alarm.raised')
     return done
   })
@@ -371,14 +371,14 @@ export const viewAlarm = (row: AlarmRow): Alarm => ({
   details: JSON.parse(row.details) as Record<string, unknown>,
 })
 
-const incidentOf = ({ incident, subject }: Pick<Standing, 'incident' | 'subject'>): string =>
+const incidentOf = ({ incident, subject }: Pick<OpenProblem, 'incident' | 'subject'>): string =>
   incident ?? subject ?? ''
 
-/** Ids are numbers: a space ends them. */
+/** Ids are numbers, so a space ends them. */
 const keyOf = (of: Incident): string =>
   `${'hubId' in of ? `hub ${of.hubId}` : `owner ${of.ownerId}`} ${of.kind} ${incidentOf(of)}`
 
-/** Whose alarm it is; undefined if it is nobody's: a retired hub has no alarms but those about its sales. */
+/** The owner of the alarm; undefined if there is none: a retired hub has only alarms about its sales. */
 async function ownerOf(tx: Tx, raised: Raised): Promise<number | undefined> {
   if ('ownerId' in raised) return raised.ownerId
   if (raised.soldBy !== undefined && raised.soldBy !== null) return raised.soldBy
@@ -390,7 +390,7 @@ async function ownerOf(tx: Tx, raised: Raised): Promise<number | undefined> {
   return hub?.retired_at === null ? hub.owner_id : undefined
 }
 
-/** Under its lock: two that find it coming and going wait for one another. */
+/** Under its lock, so that a transaction that raises it and one that clears it wait for each other. */
 const latest = (tx: Tx, key: string): Promise<AlarmRow | undefined> =>
   tx
     .forUpdate(tx.q.selectFrom('alarms').selectAll().where('key', '=', key).orderBy('seq', 'desc').limit(1))

@@ -15,8 +15,8 @@ const aboutSales: ReadonlySet<AlarmKindName> = new Set([
 ])
 
 /**
- * A hub goes to another owner, or to none (`newOwner` null: it is retired). Its alarms end for the former owner, and the new
- * owner gets those that are open. Alarms about sales stay as they are.
+ * A hub is moved to another owner, or retired (`newOwner` null). Its alarms end for the former owner, and the new owner
+ * gets the open ones. Alarms about sales do not change.
  */
 export async function handOverAlarms(
   tx: Tx,

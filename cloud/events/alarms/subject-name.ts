@@ -1,7 +1,7 @@
 import { rowOfSubject, subjectWithProduct } from '../../../protocol/model/subject.ts'
 import type { Queries } from '../../platform/store/database.ts'
 
-/** A subject as people read it: a row with the product in it (`row 1/2/3 (Cola)`), a product by its name. */
+/** A subject for people: a row with its product (`row 1/2/3 (Cola)`), a product by its name. */
 export async function subjectName(q: Queries, hubId: number, subject: string): Promise<string> {
   const location = rowOfSubject(subject)
   const productId = /^product (\d+)$/.exec(subject)?.[1]

@@ -1,7 +1,10 @@
 import { sql } from 'kysely'
 import type { Queries } from '../../platform/store/database.ts'
 
-/** Which alarms a credential sees: those of its owner; one that is limited to hubs, or that is nobody's key, of its hubs. */
+/**
+ * The alarms that a credential may see. An owner's key sees the alarms of its owner. A limited key, and an identity,
+ * see the alarms of their hubs.
+ */
 export function visibleAlarms(
   q: Queries,
   { hubs, ownerId }: { hubs: '*' | readonly number[]; ownerId: number | null },

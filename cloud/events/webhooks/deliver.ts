@@ -16,7 +16,7 @@ import type { Posted, Poster } from './post.ts'
 
 export type Attempt = z.infer<typeof Delivery>['attempts'][number]
 
-/** So many attempts of a delivery are kept. */
+/** Number of stored attempts of a delivery. */
 const ATTEMPTS_KEPT = 50
 
 export interface WebhookParts {
@@ -25,7 +25,7 @@ export interface WebhookParts {
   poster: Poster
 }
 
-/** Tells webhooks of events (Standard Webhooks): at least once each, whatever becomes of this process. */
+/** Sends events to webhooks (Standard Webhooks), at least once each, also if this process dies. */
 export const webhookWork = (parts: WebhookParts): WorkKinds => ({
   webhook: {
     atOnce: parts.context.settings.webhookConcurrency,
@@ -33,13 +33,13 @@ export const webhookWork = (parts: WebhookParts): WorkKinds => ({
   },
 })
 
-/** What a webhook reads of an event. */
+/** The body that a webhook receives for an event. */
 export const messageOf = (
   { type, created_at, data }: Pick<Selectable<Tables['events']>, 'type' | 'created_at' | 'data'>,
   addressOf: AddressOf,
 ): string => `{"type":"${type}","timestamp":"${timestamp(created_at)}","data":${dataText(addressOf, data)}}`
 
-/** The headers that sign a message: with each secret that holds at an instant. */
+/** The headers that sign a message, with each secret that is valid at an instant. */
 export function signed(
   { id, body, at }: { id: string; body: string; at: number },
   secrets: readonly string[],
@@ -58,7 +58,7 @@ async function deliver(parts: WebhookParts, deliveryId: string): Promise<Outcome
   const found = await read(db.kysely, deliveryId)
   if (found?.delivery.state !== 'pending') return done
   const { endpoint, event } = found
-  // A test is sent all the same.
+  // A test is sent anyway.
   if (endpoint.state === 'disabled' && event.endpoint_id === null) {
     await conclude(parts, deliveryId, { at: runtime.clock.now(), durationMs: 0, posted: OFF, isWell: false })
     return done
@@ -70,7 +70,7 @@ async function deliver(parts: WebhookParts, deliveryId: string): Promise<Outcome
   checkpoint('webhook.before-send')
   const posted = await poster.post(endpoint.url, signed({ id: event.id, body, at }, secrets), body)
   checkpoint('webhook.after-send')
-  // This process ends; what it has not learned the next one asks for again.
+  // This process ends. The next one repeats attempts with an unknown result.
   if (posted === 'stopped') return { next: at }
   const durationMs = Math.round(runtime.clock.monotonic() - begunAt)
   const isWell = endpoint.failing_since === null
@@ -101,7 +101,7 @@ async function read(q: Queries, deliveryId: string) {
 
 interface Ended {
   at: number
-  /** Its webhook took what came before. */
+  /** The previous delivery to the webhook succeeded. */
   isWell: boolean
   durationMs: number
   posted: Posted
@@ -109,7 +109,7 @@ interface Ended {
 
 const isTaken = ({ status = 0 }: Posted): boolean => status >= 200 && status < 300
 
-/** Records an attempt and what follows from it. Returns when to try again; null where that is all. */
+/** Records an attempt and its consequences. Returns when to try again; null if there is no further attempt. */
 function conclude(parts: WebhookParts, deliveryId: string, ended: Ended): Promise<number | null> {
   const { context } = parts
   const { at, durationMs, posted } = ended
@@ -118,7 +118,7 @@ function conclude(parts: WebhookParts, deliveryId: string, ended: Ended): Promis
     const delivery = await tx
       .forUpdate(tx.q.selectFrom('webhook_deliveries').selectAll().where('id', '=', deliveryId))
       .executeTakeFirst()
-    // Another process was quicker, or the webhook is gone.
+    // Another process was faster, or the webhook was deleted.
     if (delivery?.state !== 'pending') return null
     const attempt: Attempt = {
       at: timestamp(at),
@@ -139,14 +139,14 @@ function conclude(parts: WebhookParts, deliveryId: string, ended: Ended): Promis
       })
       .where('id', '=', deliveryId)
       .execute()
-    // One that does well costs nothing more.
+    // A webhook without failures costs no further statement.
     if (posted !== OFF && !(isDelivered && ended.isWell))
       await judge(tx, parts, delivery.endpoint_id, posted, now)
     return next
   })
 }
 
-/** When a delivery that has failed so often before is tried again; null after the last time. */
+/** When a delivery is tried again after a number of failures; null after the last attempt. */
 export function retryAt(
   { settings, runtime }: Pick<CloudContext, 'settings' | 'runtime'>,
   now: number,
@@ -156,7 +156,7 @@ export function retryAt(
   return pauseMs === undefined ? null : Math.round(now + pauseMs * (1 + runtime.random.fraction() / 10))
 }
 
-/** What an attempt says of its webhook. One that says it is gone, or takes nothing for days, is switched off. */
+/** Updates the state of a webhook after an attempt. A webhook that answers 410 Gone, or fails for days, is disabled. */
 async function judge(
   tx: Tx,
   { context }: WebhookParts,

@@ -14,7 +14,7 @@ import { publish } from '../publish.ts'
 import { listOf, workOf, type EndpointRow } from '../plan-deliveries.ts'
 import type { Poster } from './post.ts'
 
-/** What an owner says of a webhook. */
+/** The properties of a webhook that its owner sets. */
 export interface EndpointFields {
   url: string
   description: string | null
@@ -36,7 +36,7 @@ export const viewEndpoint = (row: EndpointRow): WebhookEndpoint => ({
 export const newSecret = ({ runtime }: CloudContext): string =>
   `whsec_${Buffer.from(runtime.random.bytes(32)).toString('base64')}`
 
-/** Refuses an address that can be no webhook's. */
+/** Refuses an address that cannot be a webhook's. */
 export async function requireUrl(poster: Poster, url: string): Promise<void> {
   const refusal = await poster.refusal(url)
   if (refusal !== undefined)
@@ -49,8 +49,8 @@ export async function requireUrl(poster: Poster, url: string): Promise<void> {
 }
 
 /**
- * Whose webhook it will be, and of which hubs it may be told. A key that is limited to hubs makes one for its hubs; an
- * identity, which is nobody's key, one for hubs of one owner.
+ * The owner of a new webhook, and its hubs. A limited key creates a webhook for its hubs. An identity, which has no
+ * owner, creates one for hubs of one owner.
  */
 export async function requireHubs(
   q: Queries,
@@ -73,7 +73,7 @@ export async function requireHubs(
   return { ownerId, hubIds: hubs.map(({ id }) => id) }
 }
 
-/** Adds a webhook. Its secret is never shown again. Throws `webhook_limit_reached`. */
+/** Adds a webhook. Its secret is shown only once. Throws `webhook_limit_reached`. */
 export async function addEndpoint(
   tx: Tx,
   context: CloudContext,
@@ -101,7 +101,10 @@ export async function addEndpoint(
     .executeTakeFirstOrThrow()
 }
 
-/** Each event costs a delivery for every webhook. The owner's lock keeps two requests from taking the last place at once. */
+/**
+ * The number is limited because each event costs one delivery for every webhook. The owner's lock prevents two requests
+ * from taking the last place.
+ */
 async function requireRoom(tx: Tx, { settings }: CloudContext, ownerId: number): Promise<void> {
   await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', ownerId)).execute()
   const { count } = await tx.q
@@ -114,14 +117,14 @@ async function requireRoom(tx: Tx, { settings }: CloudContext, ownerId: number):
     throw new ApiError('webhook_limit_reached', `An owner has at most ${limit} webhooks.`, { limit })
 }
 
-/** The incident of a webhook that is switched off because nothing reaches it; over when its owner has looked into it. */
+/** The incident of a webhook that was disabled because no delivery reached it. It ends when the owner enables it. */
 export const webhookIncident = ({ id, owner_id }: Pick<EndpointRow, 'id' | 'owner_id'>): Incident => ({
   ownerId: owner_id,
   kind: 'webhook_disabled',
   subject: id,
 })
 
-/** Replaces what is said of a webhook; switched on again it begins anew. */
+/** Replaces the properties of a webhook. Enabling it resets its failures. */
 export async function replaceEndpoint(
   tx: Tx,
   context: CloudContext,
@@ -146,7 +149,7 @@ export async function replaceEndpoint(
   return row
 }
 
-/** What it was not told yet goes with it. */
+/** Its pending deliveries are deleted too. */
 export async function removeEndpoint(tx: Tx, context: CloudContext, endpoint: EndpointRow): Promise<void> {
   const { id } = endpoint
   await clearAlarm(tx, context, webhookIncident(endpoint))
@@ -154,16 +157,16 @@ export async function removeEndpoint(tx: Tx, context: CloudContext, endpoint: En
   await tx.q.deleteFrom('webhook_endpoints').where('id', '=', id).execute()
 }
 
-/** A secret that was rotated, and until when it signs. */
+/** A rotated secret and the end of its validity. */
 interface FormerSecret {
   secret: string
   until: number
 }
 
-/** Former secrets beyond this number are refused: a receiver limits the length of its headers. */
+/** The limit of former secrets, because a receiver limits the length of its headers. */
 export const FORMER_SECRETS = 10
 
-/** The secrets that sign a webhook's messages at a time, the newest first. */
+/** The valid secrets of a webhook at a time, the newest first. */
 export const signingSecrets = (
   row: Pick<EndpointRow, 'secret' | 'former_secrets'>,
   now: number,
@@ -176,8 +179,8 @@ const formerSecrets = (
   former_secrets === null ? [] : listOf<FormerSecret>(former_secrets).filter(({ until }) => now < until)
 
 /**
- * Gives a webhook a new secret. The former one signs for `overlapMs` longer; earlier ones sign until the times that were
- * promised for them. Throws `webhook_limit_reached`.
+ * Gives a webhook a new secret. The former one stays valid for `overlapMs`; earlier ones stay valid until their
+ * promised times. Throws `webhook_limit_reached`.
  */
 export async function rotateSecret(
   tx: Tx,
@@ -205,7 +208,7 @@ export async function rotateSecret(
   return { secret, previousUntil }
 }
 
-/** Sends a test to a webhook that is switched on. */
+/** Sends a test to an enabled webhook. */
 export async function testEndpoint(context: CloudContext, endpoint: EndpointRow): Promise<Delivery> {
   const data = { webhook_id: endpoint.id, message: 'A test of this webhook.' }
   const eventId = await context.db.transact(async (tx) => {
@@ -225,7 +228,7 @@ export async function testEndpoint(context: CloudContext, endpoint: EndpointRow)
   return viewDelivery(row)
 }
 
-/** Makes a delivery due once more. */
+/** Schedules a delivery again. */
 export async function redeliver(
   tx: Tx,
   { runtime }: CloudContext,
@@ -246,7 +249,6 @@ export async function redeliver(
   return viewDelivery(row)
 }
 
-/** The deliveries of a webhook, with their events. */
 export const deliveryRows = (q: Queries, endpointId: string) =>
   q
     .selectFrom('webhook_deliveries as d')

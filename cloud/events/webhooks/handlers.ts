@@ -24,7 +24,6 @@ import type { Poster } from './post.ts'
 
 const HOUR_MS = 3_600_000
 
-/** The routes by which owners manage their webhooks. */
 export function webhookHandlers(
   context: CloudContext,
   poster: Poster,
@@ -32,7 +31,7 @@ export function webhookHandlers(
   const { db } = context
   const q = db.kysely
 
-  /** Changes a webhook that the credential sees, under its lock, with an audit record. */
+  /** Changes a webhook that the credential may see, under its lock, with an audit record. */
   const change = <T>(
     id: string,
     { credential, action }: { credential: OwnerCredential; action: string },

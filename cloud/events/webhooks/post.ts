@@ -14,9 +14,9 @@ interface Address {
 
 /** The addresses that webhooks may have. */
 export interface PostRules {
-  /** Also without TLS: not in production. */
+  /** Also without TLS; not in production. */
   allowHttp: boolean
-  /** Also to addresses that are not public. */
+  /** Also private addresses. */
   allowPrivate: boolean
 }
 
@@ -28,7 +28,7 @@ export interface PosterOptions extends PostRules {
 }
 
 export interface Posted {
-  /** The answer's status; absent if no answer came. */
+  /** The status of the answer; absent if there was none. */
   status?: number
   error?: string
 }
@@ -36,15 +36,15 @@ export interface Posted {
 /** Sends webhooks. */
 export interface Poster {
   rules: PostRules
-  /** The reason why an address cannot be a webhook's, if it is known now; otherwise undefined. */
+  /** Why an address cannot be a webhook's, if that is already known; otherwise undefined. */
   refusal: (url: string) => Promise<string | undefined>
-  /** Sends a webhook. Resolves with `stopped` if the process ends meanwhile. */
+  /** Sends a webhook. Resolves with `stopped` if the process ends before the answer. */
   post: (url: string, headers: Readonly<Record<string, string>>, body: string) => Promise<Posted | 'stopped'>
-  /** Abandons the requests that are under way, and sends nothing more. */
+  /** Aborts the running requests and sends nothing more. */
   stop: () => void
 }
 
-/** Maximum number of bytes that are read of an answer: its contents do not matter. */
+/** Maximum number of bytes that are read of an answer: its content is not used. */
 const ANSWER_BYTES = 64 * 1024
 /** Maximum time to read the rest of an answer. */
 const DRAIN_MS = 1000
@@ -52,15 +52,15 @@ const DRAIN_MS = 1000
 class Refused extends Error {}
 
 /**
- * Posts to addresses that integrators have chosen. The poster resolves the name, and every address of the name must be public. It
- * connects to exactly these addresses: nothing resolves the name a second time, so that a name that changes between check and
- * connection gains nothing. It does not follow redirects.
+ * Posts to addresses that integrators have chosen. It resolves the name and requires that every address is public. It
+ * connects to exactly these addresses and never resolves the name again, so changing the name between check and
+ * connection has no effect. It does not follow redirects.
  */
 export class HttpPoster implements Poster {
   readonly rules: PostRules
   readonly #options: PosterOptions
   readonly #agents: { 'http:': Agent; 'https:': TlsAgent }
-  /** Abandons each request that is under way. */
+  /** Functions that abort the running requests. */
   readonly #underWay = new Set<() => void>()
   #hasStopped = false
 
@@ -77,7 +77,7 @@ export class HttpPoster implements Poster {
       await this.#resolve(this.#target(url).hostname)
       return undefined
     } catch (error) {
-      // A name that has no address yet may get one: every connection is checked.
+      // A name without an address may get one later: every connection is checked.
       return error instanceof Refused ? error.message : undefined
     }
   }
@@ -116,7 +116,7 @@ export class HttpPoster implements Poster {
     return found
   }
 
-  /** Has the form that `net.connect` needs. */
+  /** In the form that `net.connect` needs. */
   readonly #lookup: LookupFunction = (hostname, asked, answer) => {
     this.#resolve(hostname).then(
       (found) => {
@@ -165,7 +165,7 @@ export class HttpPoster implements Poster {
         if (posted === 'stopped' || posted.status === undefined) request.destroy()
       }
       request.on('error', (error) => {
-        // The other end may have closed the idle connection at this moment: it has not received the request.
+        // The receiver may have closed the idle connection at this moment. Then it has not received the request.
         if (request.reusedSocket && this.#underWay.delete(giveUp)) {
           cancelTimer()
           settle(this.#send(url, headers, body))
@@ -180,7 +180,7 @@ export class HttpPoster implements Poster {
   }
 }
 
-/** Reads the rest of a short answer, so that the connection can be used again; cuts a long or slow one off. */
+/** Reads the rest of a short answer, so that the connection can be reused. Aborts a long or slow one. */
 function drain(answer: IncomingMessage, request: ClientRequest, clock: Clock): void {
   let bytes = 0
   const cancel = clock.after(DRAIN_MS, () => request.destroy())

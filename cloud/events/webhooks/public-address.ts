@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-/** IPv4 that is not a host of the internet: IANA's special-purpose registry, multicast, and what is reserved. */
+/** IPv4 addresses that are not hosts of the internet: IANA's special-purpose registry, multicast, and reserved ones. */
 const notPublic4 = new BlockList()
 for (const [address, prefix] of [
   ['0.0.0.0', 8],
@@ -20,10 +20,10 @@ for (const [address, prefix] of [
 ] as const)
   notPublic4.addSubnet(address, prefix, 'ipv4')
 
-/** Of IPv6 only 2000::/3 is handed out at all; so mapped, translated and local addresses are not in it. */
+/** Of IPv6 only 2000::/3 is assigned. It contains no mapped, translated or local addresses. */
 const global6 = new BlockList()
 global6.addSubnet('2000::', 3, 'ipv6')
-/** Within it: protocols' own (Teredo among them), documentation, and 6to4, which has an IPv4 address inside. */
+/** Exceptions within it: protocols such as Teredo, documentation, and 6to4, which embeds an IPv4 address. */
 const notPublic6 = new BlockList()
 for (const [address, prefix] of [
   ['2001::', 23],
@@ -33,7 +33,7 @@ for (const [address, prefix] of [
 ] as const)
   notPublic6.addSubnet(address, prefix, 'ipv6')
 
-/** Whether an address is one of the public internet. */
+/** Whether an address belongs to the public internet. */
 export function isPublic(address: string): boolean {
   switch (isIP(address)) {
     case 4:
@@ -45,7 +45,7 @@ export function isPublic(address: string): boolean {
   }
 }
 
-/** Names below these are of a machine or its network (RFC 6761, 6762, 8375, and what systems write into their hosts file). */
+/** Names below these belong to a machine or its network (RFC 6761, 6762, 8375, and usual entries of hosts files). */
 const localNames = [
   'localhost',
   'localdomain',
@@ -58,10 +58,13 @@ const localNames = [
   'onion',
 ]
 
-/** Whether a host name is never one of the public internet, whatever a name server says. Addresses are judged by `isPublic`. */
+/**
+ * Whether a host name never belongs to the public internet, whatever a name server answers. `isPublic` checks
+ * addresses.
+ */
 export function isLocalName(hostname: string): boolean {
   const name = hostname.toLowerCase().replace(/\.+$/, '')
   if (isIP(name.replace(/^\[|\]$/g, '')) !== 0) return false
-  // A name without a dot is looked up in the machine's own domain: ip6-localhost, router.
+  // A name without a dot is resolved in the machine's own domain: ip6-localhost, router.
   return !name.includes('.') || localNames.some((local) => name.endsWith(`.${local}`))
 }

@@ -26,7 +26,7 @@ import {
   reconcileAlarms,
   type Incident,
   type Raised,
-  type Standing,
+  type OpenProblem,
 } from '../../events/alarms/alarms.ts'
 import { doorsOf, readFridges, readRows } from '../../commerce/catalogue/layout.ts'
 import { noteRestored, type LostOrder } from '../../commerce/orders/restored.ts'
@@ -152,7 +152,7 @@ export async function tellOfUnknownOperations(tx: Tx, context: CloudContext, hub
     .orderBy('at')
     .execute()
   const standing = rows.map(
-    ({ operation_id, device, action, reason, cabinet, shelf, row, order_id, at }): Standing => ({
+    ({ operation_id, device, action, reason, cabinet, shelf, row, order_id, at }): OpenProblem => ({
       incident: `operation ${operation_id}`,
       subject:
         cabinet === null || shelf === null || row === null
