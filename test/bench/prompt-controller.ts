@@ -26,7 +26,7 @@ export function createPromptController(random: Random, send: (line: string) => v
   }
 
   /** One event at a time, in the order of the devices (§5). */
-  function tellNext(): void {
+  function reportNext(): void {
     const bin = untold.shift()
     if (bin === undefined) return
     eventSeq = transmit('EVT', {
@@ -60,7 +60,7 @@ export function createPromptController(random: Random, send: (line: string) => v
         })
         return
       case 'ACK':
-        if (frame.s === welcomeSeq || frame.s === eventSeq) tellNext()
+        if (frame.s === welcomeSeq || frame.s === eventSeq) reportNext()
         return
       case 'PING':
         transmit('PONG', { t: frame.t })

@@ -27,7 +27,7 @@ async function live(shop: Shop): Promise<{ end: () => void }> {
 
 onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
   /** Runs work under the wrong clock, before a process has noticed the correction. */
-  async function putRight(begin: (shop: Shop) => Promise<void>): Promise<Shop> {
+  async function correctClock(begin: (shop: Shop) => Promise<void>): Promise<Shop> {
     const shop = await openShop(await open())
     shop.clock.shiftWall(DAY)
     const life = await live(shop)
@@ -41,7 +41,7 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
 
   test('an order ends in time after a clock correction, and counts for the day of its payment', async () => {
     let orderId = 0
-    const shop = await putRight(async (before) => {
+    const shop = await correctClock(async (before) => {
       orderId = (await before.paidOrder({ 1: 1 })).id
     })
     const { kysely } = shop.context.db
@@ -58,7 +58,7 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
 
   test('an idle cart and an unpaid claim end in time after a clock correction', async () => {
     const ids: number[] = []
-    const shop = await putRight(async (before) => {
+    const shop = await correctClock(async (before) => {
       ids.push((await before.cart(await before.customer(), { 1: 1 })).id)
       ids.push((await before.paidOrder({ 1: 1 }, 'external')).id)
     })
@@ -70,7 +70,7 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
   })
 
   test('a deposit without a result ends after a clock correction', async () => {
-    const shop = await putRight(async (before) => {
+    const shop = await correctClock(async (before) => {
       const userId = await before.customer()
       await deposit(before.services, { userId, amountCents: 1000, method: 'pm_card_authenticationRequired' })
     })
@@ -82,7 +82,7 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
 
   test('a resolved alarm ends in time after a clock correction', async () => {
     const line = { hubId: 1, kind: 'controller_silent', subject: 'bin 1' } as const
-    const shop = await putRight(({ context }) =>
+    const shop = await correctClock(({ context }) =>
       context.db.transact(async (tx) => {
         await raiseAlarm(tx, context, line)
         await clearAlarm(tx, context, line)
@@ -99,7 +99,9 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
 
   test('a silent hub raises its critical alarm in time after a clock correction', async () => {
     const silent = { hubId: 1, kind: 'hub_silent', subject: null } as const
-    const shop = await putRight(({ context }) => context.db.transact((tx) => raiseAlarm(tx, context, silent)))
+    const shop = await correctClock(({ context }) =>
+      context.db.transact((tx) => raiseAlarm(tx, context, silent)),
+    )
     const { context, clock } = shop
     clock.advance(context.settings.hubSilentCriticalMs)
     await new WorkRunner(context, alarmWork(context)).drain()
@@ -108,7 +110,7 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
   })
 
   test('recurring work keeps its period after a clock correction', async () => {
-    const shop = await putRight((before) =>
+    const shop = await correctClock((before) =>
       ensureScheduled(before.context.db.kysely, 'sales.calendars', 'all', before.clock.now() + MINUTE),
     )
     const due = await shop.context.db.kysely.selectFrom('due_work').select('due_at').execute()

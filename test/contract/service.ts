@@ -26,7 +26,7 @@ import { modelHub, register } from '../cloud/operations/ssh/model-hub.ts'
 import { scriptedPoster, type ScriptedPoster } from '../cloud/events/support/poster.ts'
 import type { OpenDatabase } from '../cloud/support/database.ts'
 import { MEDIA_SECRET, mediaFolder } from '../cloud/support/media.ts'
-import { strangers } from './walk/shape.ts'
+import { schemaDifferences } from './walk/shape.ts'
 import { openShop, type Shop } from '../cloud/support/shop.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from '../cloud/support/tokens.ts'
 import { scriptedHub } from './scripted-hub.ts'
@@ -216,7 +216,7 @@ async function eventsAreAsDocumented({ kysely }: CloudDatabase): Promise<void> {
     if (type === TEST_EVENT) continue
     const shown: unknown = JSON.parse(data)
     expect([type, eventData[type].safeParse(shown).error?.issues]).toEqual([type, undefined])
-    expect([type, strangers(eventData[type], shown)]).toEqual([type, []])
+    expect([type, schemaDifferences(eventData[type], shown)]).toEqual([type, []])
   }
 }
 

@@ -5,7 +5,7 @@ import type { Evidence, Violation } from './evidence.ts'
  * I14: each alarm of a hub and each operation with unknown outcome is an open alarm at the cloud. An alarm
  * that is open at the cloud also holds at the hub, or is about to end.
  */
-export function peopleAreTold({ hub, cloud, lost = new Set() }: Evidence): Violation[] {
+export function openProblemsAreAlarms({ hub, cloud, lost = new Set() }: Evidence): Violation[] {
   const violations: Violation[] = []
   const say = (text: string) => violations.push({ invariant: 'I14', text })
   const raised = new Set([

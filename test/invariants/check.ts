@@ -1,17 +1,17 @@
 import type { Evidence, Violation } from './evidence.ts'
-import { peopleAreTold } from './alarms.ts'
+import { openProblemsAreAlarms } from './alarms.ts'
 import { dealsAddUp } from './deals.ts'
 import { goodsStayApart, nothingUnprovenIsSold } from './goods.ts'
 import { nothingBlocks, nothingReportedIsLost, stockAddsUp } from './ledgers.ts'
-import { movesAreToldOnce } from './events.ts'
+import { changesArePublishedOnce } from './events.ts'
 import { moneyAddsUp } from './money.ts'
 import { nothingLeftMoving, nothingStaleMoves, oneMotionPerOperation } from './motion.ts'
 import { nothingPaidIsLost } from './orders.ts'
 import {
   everyOrderEndsInTime,
   noRowWaitsForEver,
-  nothingSoldIsWithheld,
-  whatWasTakenBackStays,
+  nothingBlockedIsSold,
+  refundedUnitsStay,
 } from './watched.ts'
 import { walletsAddUp } from './wallets.ts'
 import { analyticsAddUp } from './sales.ts'
@@ -34,10 +34,10 @@ export function violationsOf(evidence: Evidence): Violation[] {
     nothingBlocks,
     everyOrderEndsInTime,
     noRowWaitsForEver,
-    nothingSoldIsWithheld,
-    whatWasTakenBackStays,
-    movesAreToldOnce,
-    peopleAreTold,
+    nothingBlockedIsSold,
+    refundedUnitsStay,
+    changesArePublishedOnce,
+    openProblemsAreAlarms,
   ]
     .flatMap((check) => check(evidence))
     .filter(({ invariant }) => !(invariant in notYetHeld))

@@ -18,22 +18,22 @@ const lastOf: Partial<Record<S, string>> = {
 }
 
 /** I13: integrators receive each status change of a paid order once, in order, and each refund once. */
-export function movesAreToldOnce({ cloud }: Evidence): Violation[] {
+export function changesArePublishedOnce({ cloud }: Evidence): Violation[] {
   return cloud.orders.flatMap((order) => {
     const all = cloud.events.filter(({ order_id }) => order_id === order.id).map(({ type }) => type)
     const moves = all.filter((type) => type !== 'order.refunded' && type !== 'payment.disputed')
     const refunds = cloud.refunds.filter(({ order_id }) => order_id === order.id)
     const told = all.filter((type) => type === 'order.refunded').length
     // A refund that the bank returned later was published when it had succeeded.
-    const isRefundsTold =
+    const areRefundsPublished =
       told >= refunds.filter(({ status }) => status === 'succeeded').length && told <= refunds.length
-    if (isToldAsMoved(order, moves) && isRefundsTold) return []
+    if (isPublishedInOrder(order, moves) && areRefundsPublished) return []
     const text = `order ${order.id} at ${order.processing_status}, refunds ${refunds.map(({ status }) => status).join(' ')}: told ${all.join(' ')}`
     return [{ invariant: 'I13' as const, text }]
   })
 }
 
-function isToldAsMoved(order: Order, moves: readonly string[]): boolean {
+function isPublishedInOrder(order: Order, moves: readonly string[]): boolean {
   if (order.queued_at === null) return moves.length === 0
   const ranks = moves.map((type) => (STATIONS.includes(type) ? STATIONS.indexOf(type) : STATIONS.length))
   const isInOrder = ranks.every((rank, index) => index === 0 || rank > ranks[index - 1]!)

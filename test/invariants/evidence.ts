@@ -35,12 +35,12 @@ export interface WatchEvidence {
   /**
    * Orders that were sold long after the hub had reported that it will not dispense one of their products.
    */
-  soldBlind: readonly { order_id: number; product_id: number; forMs: number }[]
+  soldUnsellable: readonly { order_id: number; product_id: number; forMs: number }[]
   /**
    * Lines of orders that had not started when units were refunded and the hub was informed. `wanted`: units
    * of the line that remained; `begun`: operations started by then.
    */
-  takenBack: readonly { order_id: number; item_id: number; wanted: number; begun: number }[]
+  refundedUnstarted: readonly { order_id: number; item_id: number; wanted: number; begun: number }[]
 }
 
 /** One motion that really happened. */

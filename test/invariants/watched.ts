@@ -24,17 +24,17 @@ export function noRowWaitsForEver({ watched }: Evidence): Violation[] {
 }
 
 /** I11: nothing is sold that the hub will not dispense. */
-export function nothingSoldIsWithheld({ watched }: Evidence): Violation[] {
-  return (watched?.soldBlind ?? []).map(({ order_id, product_id, forMs }) => ({
+export function nothingBlockedIsSold({ watched }: Evidence): Violation[] {
+  return (watched?.soldUnsellable ?? []).map(({ order_id, product_id, forMs }) => ({
     invariant: 'I11',
     text: `order ${order_id} was sold product ${product_id}, of which the hub has dispensed nothing for ${seconds(forMs)}`,
   }))
 }
 
 /** I12: a unit that was refunded before picking is not dispensed. */
-export function whatWasTakenBackStays({ watched, world, cloud }: Evidence): Violation[] {
+export function refundedUnitsStay({ watched, world, cloud }: Evidence): Violation[] {
   const operations = [...world.refOfOperation.keys()]
-  return (watched?.takenBack ?? []).flatMap(({ order_id, item_id, wanted, begun }): Violation[] => {
+  return (watched?.refundedUnstarted ?? []).flatMap(({ order_id, item_id, wanted, begun }): Violation[] => {
     const uuid = cloud.orders.find(({ id }) => id === order_id)?.uuid
     const fallen = world.motions.flatMap((motion) => {
       const operation = operationOf(motion) ?? ''

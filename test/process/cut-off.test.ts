@@ -12,7 +12,7 @@ import { createAuditor, type Auditor } from './chaos/collect.ts'
 import { newCustomer, type Customer } from './chaos/customer.ts'
 import { createPlant, type Plant } from './chaos/plant.ts'
 import { roomOf, type Room } from './chaos/room.ts'
-import { emptyAllBins, settleDoubts } from './chaos/staff.ts'
+import { emptyAllBins, resolveUnconfirmed } from './chaos/staff.ts'
 import { Tally } from './chaos/tally.ts'
 
 const runtime = systemRuntime()
@@ -106,7 +106,7 @@ async function collect(buyer: Customer): Promise<void> {
 async function expectBooksToAgree(): Promise<void> {
   await vi.waitUntil(async () => (await auditor.unfinished()) === undefined, { timeout: 60_000 })
   expect(await emptyAllBins({ room, clock })).toBe(true)
-  await settleDoubts({ room, tally })
+  await resolveUnconfirmed({ room, tally })
   await vi.waitUntil(async () => (await auditor.unfinished()) === undefined, { timeout: 60_000 })
   expect(violationsOf(await auditor.evidence())).toEqual([])
   expect(failures).toEqual([])

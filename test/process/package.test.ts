@@ -280,7 +280,7 @@ async function simulate(port: number): Promise<void> {
     LOG_LEVEL: 'error',
   }
   started.push(spawn(node, simulator, { cwd: packageRoot(), env, stdio: 'ignore' }))
-  await patiently(async () =>
+  await withRetries(async () =>
     expect((await fetch(`http://127.0.0.1:${port}/api/hubs/1/state`)).ok).toBe(true),
   )
 }
@@ -299,11 +299,13 @@ async function buy(cloud: string, simulator: string): Promise<Order> {
     return (await answer.json()) as T
   }
   const identity = { sub: 'guest-1', anonymous: true }
-  const token = await patiently(() => ask<{ access_token: string }>('POST', '/demo/identity/token', identity))
+  const token = await withRetries(() =>
+    ask<{ access_token: string }>('POST', '/demo/identity/token', identity),
+  )
   bearer = token.access_token
   const { user_id: user } = await ask<{ user_id: number }>('POST', '/users/user/bootstrap/guest')
   // Nothing is sold before the hub is online.
-  const id = await patiently(async () => {
+  const id = await withRetries(async () => {
     const { order_id } = await ask<Order>('POST', `/users/${user}/orders?hub_id=1`)
     const items = `/users/${user}/orders/${order_id}/order_item?hub_id=1`
     await ask('PUT', items, { product_id: 1, quantity: 2 })
@@ -312,7 +314,7 @@ async function buy(cloud: string, simulator: string): Promise<Order> {
     return order_id
   })
   const order = `/users/${user}/orders/${id}`
-  const { results } = await patiently(() =>
+  const { results } = await withRetries(() =>
     ask<{ results: { bin_number: number }[] }>('POST', `${order}/open-delivery?hub_id=1`),
   )
   for (const { bin_number: bin } of results)
@@ -321,7 +323,7 @@ async function buy(cloud: string, simulator: string): Promise<Order> {
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ action: 'take_items', target: `bin-${bin}` }),
     })
-  return patiently(async () => {
+  return withRetries(async () => {
     const found = await ask<Order>('GET', `${order}?hub_id=1`)
     expect(found.processing_status_name).toBe('COMPLETED')
     return found
@@ -329,5 +331,5 @@ async function buy(cloud: string, simulator: string): Promise<Order> {
 }
 
 /** Retries until the work succeeds. */
-const patiently = <T>(work: () => Promise<T>): Promise<T> =>
+const withRetries = <T>(work: () => Promise<T>): Promise<T> =>
   vi.waitFor(work, { timeout: 60_000, interval: 250 })

@@ -17,7 +17,7 @@ import { createPlant } from './chaos/plant.ts'
 import { createPostgresDatabase } from './chaos/postgres.ts'
 import { roomOf } from './chaos/room.ts'
 import { shop } from './chaos/shopper.ts'
-import { emptyAllBins, keepBinsFree, settleDoubts } from './chaos/staff.ts'
+import { emptyAllBins, emptyAbandonedBins, resolveUnconfirmed } from './chaos/staff.ts'
 import { Tally } from './chaos/tally.ts'
 
 const runtime = systemRuntime()
@@ -84,7 +84,7 @@ both(
       expect((await customer.order()).processing_status).toBe(S.COMPLETED)
     }
     const refund = (customer: Customer, amount: number) =>
-      client.patiently({
+      client.withRetries({
         name: 'refund',
         method: 'POST',
         path: `/api/v1/owners/orders/${customer.orderId}/refund`,
@@ -107,7 +107,7 @@ both(
     // Changes that the copy lacks: a collected order, a paid order, a refunded order, new orders, a count, an
     // hour.
     await collect(waiting)
-    await client.patiently({
+    await client.withRetries({
       name: 'confirm',
       method: 'POST',
       path: '/users/payments/confirm-payment',
@@ -134,7 +134,7 @@ both(
       ...Array.from({ length: 4 }, (_, index) =>
         shop({ ...world, chance: chance.fork() }, `shopper-${index}`),
       ),
-      keepBinsFree({ ...world, chance: chance.fork() }),
+      emptyAbandonedBins({ ...world, chance: chance.fork() }),
     ]
     await sleep(clock, 5000)
     const sold = await Promise.all([come(1), come(1), come(1)])
@@ -150,7 +150,7 @@ both(
       holdsWithin(clock, 60_000, async () => (await auditor.unfinished()) === undefined)
     await rests()
     expect(await emptyAllBins(world)).toBe(true)
-    await settleDoubts(world)
+    await resolveUnconfirmed(world)
     await rests()
     expect(await auditor.unfinished()).toBeUndefined()
     const evidence = { ...(await auditor.evidence()), lost: copies.lost }

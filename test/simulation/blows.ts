@@ -117,7 +117,7 @@ export function startStorm(stage: Stage, meanMs: number): void {
 }
 
 /** Faults from the start: wrong clocks, and a power cut during the first start. */
-export function beginBadly(stage: Stage): void {
+export function startWithFaults(stage: Stage): void {
   const { chance, coverage, clouds } = stage
   for (const site of stage.sites) {
     if (chance.happens(0.3)) {

@@ -40,7 +40,7 @@ export async function ask<T>(
 }
 
 /** Repeats a call until an answer comes, or until no process has answered for long. */
-export async function insist<T>(
+export async function retryCall<T>(
   world: CustomerWorld,
   call: (cloud: CommerceServices) => Promise<T>,
 ): Promise<Answer<T>> {

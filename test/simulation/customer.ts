@@ -5,7 +5,7 @@ import { confirmClaim } from '../cloud/support/confirm-claim.ts'
 import { pay } from '../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import { ask, insist, type CustomerWorld } from './customer-calls.ts'
+import { ask, retryCall, type CustomerWorld } from './customer-calls.ts'
 import { announceDeals } from './deals.ts'
 import { PRODUCTS, productOf } from './hardware.ts'
 import type { Site } from './stage.ts'
@@ -26,7 +26,7 @@ async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
   const { chance } = world
   const site = chance.pick(world.sites)
   const { hubId } = site
-  const created = await insist(world, ({ context }) => createOrder(context, { userId, hubId }))
+  const created = await retryCall(world, ({ context }) => createOrder(context, { userId, hubId }))
   if (created.kind !== 'ok') return `cart ${created.kind === 'refused' ? created.code : created.kind}`
   const orderId = created.value.id
   if (chance.happens(0.3)) await topUp(world, userId)
@@ -34,7 +34,7 @@ async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
   if (created.value.processing_status === OrderStatus.NEW) {
     for (let line = chance.between(1, 3); line > 0; line--) {
       const change = { productId: chance.pick(shelfOf(hubId)), quantity: chance.between(1, 3) }
-      const set = await insist(world, ({ context }) => setItem(context, key, change))
+      const set = await retryCall(world, ({ context }) => setItem(context, key, change))
       if (set.kind === 'refused') world.coverage.hit(`customer item ${set.code}`)
     }
     if (chance.happens(0.15)) await announceDeals(world, key)
@@ -43,12 +43,12 @@ async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
     if (paid !== undefined) return paid
   }
   if (chance.happens(0.08)) {
-    const deleted = await insist(world, (cloud) => deleteOrder(cloud, key, `user ${userId}`))
+    const deleted = await retryCall(world, (cloud) => deleteOrder(cloud, key, `user ${userId}`))
     world.coverage.hit(`customer cancels: ${deleted.kind === 'refused' ? deleted.code : deleted.kind}`)
   }
   if (chance.happens(0.06)) await refundLine(world, key)
   if (chance.happens(0.05)) {
-    const refunded = await insist(world, (cloud) =>
+    const refunded = await retryCall(world, (cloud) =>
       refundOrder(cloud, {
         orderId,
         mayTouch: () => Promise.resolve(true),
@@ -71,7 +71,7 @@ async function refundLine(world: CustomerWorld, { orderId, hubId }: Key): Promis
     quantity: chance.between(1, 2),
     requestKey: `line-${chance.between(1, 1_000_000_000)}`,
   }
-  const refunded = await insist(world, (cloud) => refundItem(cloud, request))
+  const refunded = await retryCall(world, (cloud) => refundItem(cloud, request))
   world.coverage.hit(`owner refunds a line: ${refunded.kind === 'refused' ? refunded.code : refunded.kind}`)
 }
 
@@ -100,7 +100,7 @@ async function payFor(world: CustomerWorld, { userId, orderId, hubId }: Key): Pr
             : draw < 0.93
               ? 'pm_card_pendingRefund'
               : 'external'
-  const paid = await insist(world, (cloud) => pay(cloud, { userId, orderId, method }))
+  const paid = await retryCall(world, (cloud) => pay(cloud, { userId, orderId, method }))
   if (paid.kind === 'refused') return `pay ${paid.code}`
   if (paid.kind === 'silence') return 'pay silence'
   const { status, payment_id, next_action } = paid.value
@@ -110,9 +110,9 @@ async function payFor(world: CustomerWorld, { userId, orderId, hubId }: Key): Pr
   await world.sleep(chance.happens(0.15) ? chance.between(60_000, 240_000) : chance.between(500, 20_000))
   if (method === 'external') {
     const { bin_number: bin } = next_action as { bin_number: number }
-    await insist(world, ({ context }) => confirmClaim(context, { hubId, bin, key: 'integrator' }))
+    await retryCall(world, ({ context }) => confirmClaim(context, { hubId, bin, key: 'integrator' }))
   } else {
-    await insist(world, (cloud) => confirmPayment(cloud, { userId, orderId, paymentId: payment_id }))
+    await retryCall(world, (cloud) => confirmPayment(cloud, { userId, orderId, paymentId: payment_id }))
   }
   return undefined
 }

@@ -3,7 +3,7 @@ import { needOf } from '../../cloud/commerce/deals/engine/need.ts'
 import { applyReward } from '../../cloud/commerce/deals/preview-cart.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'
-import { insist, type CustomerWorld } from './customer-calls.ts'
+import { retryCall, type CustomerWorld } from './customer-calls.ts'
 import { productOf, PRODUCTS } from './hardware.ts'
 import { EPOCH } from './scheduler.ts'
 
@@ -104,7 +104,7 @@ export async function announceDeals(
 ): Promise<void> {
   const { chance, coverage } = world
   const nth = chance.between(1, PRODUCTS)
-  const answer = await insist(world, ({ context }) =>
+  const answer = await retryCall(world, ({ context }) =>
     applyReward(
       context,
       { id: hubId, timezone: 'America/Chicago' },

@@ -17,7 +17,7 @@ import { hardwareOf } from './hardware.ts'
 import type { Network } from './network.ts'
 import type { Room } from './room.ts'
 import type { Life, Scheduler } from './scheduler.ts'
-import { LineWitness } from './line-witness.ts'
+import { LineObserver } from './line-observer.ts'
 import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 
 interface Parts {
@@ -77,7 +77,7 @@ export class HubNode {
   /** Number of its stores so far. A new store does not know the blocked rows of the former one. */
   generation = 0
   readonly hubId: number
-  readonly line: LineWitness
+  readonly line: LineObserver
   /** Operations that commands caused, over all stores. */
   readonly commandOfOperation = new Map<string, string>()
 
@@ -85,7 +85,7 @@ export class HubNode {
     this.#parts = parts
     this.#journal = new Sqlite(parts.card ?? ':memory:')
     this.hubId = parts.hubId ?? 1
-    this.line = new LineWitness(this.hubId)
+    this.line = new LineObserver(this.hubId)
   }
 
   /** Name of its line to the broker. */
@@ -254,7 +254,7 @@ export class HubNode {
   /**
    * The last entry of its ledger stream, if the cloud has acknowledged all entries and no report is pending.
    */
-  toldUpTo(): LedgerPlace | undefined {
+  reportedUpTo(): LedgerPlace | undefined {
     if (!this.#hasBegun() || collectHub(this.#journal).pending > 0) return undefined
     return this.#journal
       .prepare<[], LedgerPlace>(
@@ -267,7 +267,7 @@ export class HubNode {
    * The last applied entry from the cloud. Another board that runs with a copy of its card may be ahead of
    * it.
    */
-  heardUpTo(): { epoch: string | null; cursor: number } | undefined {
+  appliedUpTo(): { epoch: string | null; cursor: number } | undefined {
     if (!this.#hasTable('inbox_position')) return undefined
     return this.#journal
       .prepare<[], { epoch: string | null; cursor: number }>('SELECT epoch, cursor FROM inbox_position')
@@ -275,7 +275,7 @@ export class HubNode {
   }
 
   /** Whether it has an order, by UUID, and has not started it. */
-  hasYetToBegin(orderId: string): boolean {
+  hasYetToStart(orderId: string): boolean {
     if (!this.#hasTable('orders')) return false
     return (
       this.#journal.prepare("SELECT 1 FROM orders WHERE id = ? AND phase = 'queued'").get(orderId) !==

@@ -1,11 +1,11 @@
 import type { Evidence, Violation } from '../invariants/evidence.ts'
 import { violationsOf } from '../invariants/check.ts'
-import { beginBadly, calm, startStorm } from './blows.ts'
+import { startWithFaults, calm, startStorm } from './blows.ts'
 import { CUSTOMERS } from './cloud-books.ts'
 import type { Coverage } from './coverage.ts'
 import { liveCustomer } from './customer.ts'
 import { collect } from './collect.ts'
-import { meddle, putInOrder } from './technician.ts'
+import { operateAtRandom, putInOrder } from './technician.ts'
 import { World } from './world.ts'
 
 const MINUTE = 60_000
@@ -40,7 +40,7 @@ async function play(seed: number, world: World): Promise<SeedOutcome> {
   const isOpen = (): boolean => world.isStormy()
   const report = (error: unknown): void => scheduler.report(error, DEFECT)
 
-  beginBadly(world)
+  startWithFaults(world)
   world.start()
   startStorm(world, chance.pick([4000, 10_000, 30_000]))
   const people = { sites, coverage, sleep: world.sleep, cloud: world.anyCloud, report, isOpen }
@@ -58,7 +58,7 @@ async function play(seed: number, world: World): Promise<SeedOutcome> {
     ...Array.from({ length: CUSTOMERS }, (_, index) =>
       liveCustomer({ ...people, chance: chance.fork() }, index + 1),
     ),
-    ...technicians.map(meddle),
+    ...technicians.map(operateAtRandom),
   ]
   for (const visitor of visitors) visitor.catch(report)
 

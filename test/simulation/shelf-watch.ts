@@ -7,7 +7,7 @@ import type { Site } from './stage.ts'
 
 const S = OrderStatus
 
-type SoldBlind = WatchEvidence['soldBlind'][number]
+type SoldBlind = WatchEvidence['soldUnsellable'][number]
 
 interface Parts {
   scheduler: Scheduler
@@ -85,7 +85,7 @@ export class ShelfWatch {
       }
     }
     for (const [productId, { toldAt }] of known) if (toldAt !== undefined) knewBefore.set(productId, toldAt)
-    if (hub.hub === undefined || !(await this.#isTold(hubId, hub.toldUpTo()))) return
+    if (hub.hub === undefined || !(await this.#isTold(hubId, hub.reportedUpTo()))) return
     for (const withheld of known.values()) withheld.toldAt ??= this.#parts.scheduler.time
   }
 

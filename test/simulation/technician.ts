@@ -24,7 +24,7 @@ export interface TechnicianWorld extends Site {
 }
 
 /** A person who operates controls at random during the storm: commands from the cloud, doors at the hub. */
-export async function meddle(world: TechnicianWorld): Promise<void> {
+export async function operateAtRandom(world: TechnicianWorld): Promise<void> {
   const { chance, hub, coverage } = world
   while (world.isStormy()) {
     // A person without a visible result presses the button again.

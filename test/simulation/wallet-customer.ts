@@ -1,6 +1,6 @@
 import { payFromWallet } from '../../cloud/commerce/payments/pay.ts'
 import { deposit } from '../../cloud/commerce/wallet/deposit.ts'
-import { insist, type CustomerWorld } from './customer-calls.ts'
+import { retryCall, type CustomerWorld } from './customer-calls.ts'
 
 const METHODS = ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_card_authenticationRequired', null] as const
 
@@ -13,7 +13,7 @@ export async function topUp(world: CustomerWorld, userId: number): Promise<void>
     method: chance.happens(0.6) ? 'pm_card_visa' : chance.pick(METHODS),
     requestKey: `deposit-${chance.between(1, 1_000_000_000)}`,
   }
-  const answer = await insist(world, (cloud) => deposit(cloud, request))
+  const answer = await retryCall(world, (cloud) => deposit(cloud, request))
   coverage.hit(`customer deposits: ${answer.kind === 'refused' ? answer.code : answer.kind}`)
 }
 
@@ -22,7 +22,7 @@ export async function debit(
   world: CustomerWorld,
   key: { userId: number; orderId: number },
 ): Promise<{ isDecided: boolean; ended?: string }> {
-  const answer = await insist(world, (cloud) => payFromWallet(cloud, key))
+  const answer = await retryCall(world, (cloud) => payFromWallet(cloud, key))
   const said = answer.kind === 'refused' ? answer.code : answer.kind
   world.coverage.hit(`customer debits: ${said}`)
   if (answer.kind === 'ok') return { isDecided: true }

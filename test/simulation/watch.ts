@@ -46,7 +46,7 @@ export class Watch {
     this.#parts = parts
     this.#shelves = new ShelfWatch(parts)
     for (const { hubId } of parts.sites)
-      this.#found.set(hubId, { overstayed: [], waiting: [], soldBlind: [], takenBack: [] })
+      this.#found.set(hubId, { overstayed: [], waiting: [], soldUnsellable: [], refundedUnstarted: [] })
   }
 
   start(): void {
@@ -70,7 +70,8 @@ export class Watch {
     const standing = new Set<string>()
     await this.#lookAtOrders(standing)
     await this.#lookAtRows(standing)
-    for (const { hubId, sale } of await this.#shelves.look()) this.#found.get(hubId)!.soldBlind.push(sale)
+    for (const { hubId, sale } of await this.#shelves.look())
+      this.#found.get(hubId)!.soldUnsellable.push(sale)
     await this.#lookAtRefunds()
     for (const name of this.#since.keys()) if (!standing.has(name)) this.#since.delete(name)
   }
@@ -168,13 +169,13 @@ export class Watch {
       .execute()
     for (const { id, uuid, hub_id, item_id, qty, refunded, epoch, last } of items) {
       const { hub, room } = sites.find(({ hubId }) => hubId === hub_id)!
-      const heard = hub.heardUpTo()
+      const heard = hub.appliedUpTo()
       // An order that the hub has started may still be QUEUED at the cloud.
-      if (heard?.epoch !== epoch || heard.cursor < last || !hub.hasYetToBegin(uuid)) continue
+      if (heard?.epoch !== epoch || heard.cursor < last || !hub.hasYetToStart(uuid)) continue
       this.#once(`line ${item_id} less ${refunded}`, () => {
         const begun = room.refOfOperation.size
         const line = { order_id: id, item_id, wanted: qty - refunded, begun }
-        this.#found.get(hub_id)!.takenBack.push(line)
+        this.#found.get(hub_id)!.refundedUnstarted.push(line)
       })
     }
   }

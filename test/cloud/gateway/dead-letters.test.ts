@@ -163,7 +163,7 @@ onEachDatabase('dead letters', (open) => {
   })
 
   /** An order of two units that its hub prepares; the report of an unconfirmed unit was not applied. */
-  async function doubtUnapplied() {
+  async function unconfirmedUnapplied() {
     const order = await shop.paidOrder({ 1: 2 })
     const [item] = await shop.items(order.id)
     await receive({ kind: 'order.preparing', order_id: order.uuid, bins: [1] })
@@ -186,13 +186,13 @@ onEachDatabase('dead letters', (open) => {
   }
 
   test('dead letters of an order that its hub still prepares are applied to it', async () => {
-    const { order } = await doubtUnapplied()
+    const { order } = await unconfirmedUnapplied()
     await replay((await list())[0]!.id)
     expect(await shop.items(order.id)).toMatchObject([{ qty_doubtful: 1 }])
   })
 
   test('dead letters of a unit that a later report of its order includes are not counted again', async () => {
-    const { order, item } = await doubtUnapplied()
+    const { order, item } = await unconfirmedUnapplied()
     const lines = [{ line_id: item.id, dropped: 1, doubtful: 1, bins: [1] }]
     await receive({ kind: 'order.ready', order_id: order.uuid, bins: [1], lines })
     await replay((await list())[0]!.id)

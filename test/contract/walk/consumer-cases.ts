@@ -43,7 +43,7 @@ const disableBins = async (world: World): Promise<void> => {
 }
 
 /** The order of another customer is not found. */
-export const strangersOrder = async (world: World): Promise<AtOrder> => {
+export const othersOrder = async (world: World): Promise<AtOrder> => {
   const call = await cart(world)
   return {
     ...call,
@@ -69,14 +69,14 @@ export const consumerOrderCases = {
       },
     },
   },
-  'consumer.orders.get': { success: cart, errors: { order_not_found: strangersOrder } },
+  'consumer.orders.get': { success: cart, errors: { order_not_found: othersOrder } },
   'consumer.orders.set_item': {
     async success(world) {
       return { ...(await cart(world)), body: { product_id: 2, quantity: 1 } }
     },
     errors: {
       async order_not_found(world) {
-        return { ...(await strangersOrder(world)), body: { product_id: 1, quantity: 1 } }
+        return { ...(await othersOrder(world)), body: { product_id: 1, quantity: 1 } }
       },
       async product_not_found(world) {
         return { ...(await cart(world)), body: { product_id: 99, quantity: 1 } }
@@ -92,9 +92,9 @@ export const consumerOrderCases = {
       },
     },
   },
-  'consumer.orders.checkout_available': { success: cart, errors: { order_not_found: strangersOrder } },
-  'consumer.orders.events': { success: paid, errors: { order_not_found: strangersOrder } },
-  'consumer.orders.queue_position': { success: paid, errors: { order_not_found: strangersOrder } },
+  'consumer.orders.checkout_available': { success: cart, errors: { order_not_found: othersOrder } },
+  'consumer.orders.events': { success: paid, errors: { order_not_found: othersOrder } },
+  'consumer.orders.queue_position': { success: paid, errors: { order_not_found: othersOrder } },
 } satisfies Record<string, RouteCases>
 
 /** C §4.4. */
@@ -103,7 +103,7 @@ export const consumerPaymentCases = {
     success: toPay,
     errors: {
       async order_not_found(world) {
-        return { as: { customer: 'eve' }, body: (await strangersPayment(world)).body }
+        return { as: { customer: 'eve' }, body: (await othersPayment(world)).body }
       },
       async order_already_paid(world) {
         const { params } = await paid(world)
@@ -163,7 +163,7 @@ export const consumerPaymentCases = {
   },
 } satisfies Record<string, RouteCases>
 
-async function strangersPayment(world: World): Promise<{ body: Record<string, unknown> }> {
+async function othersPayment(world: World): Promise<{ body: Record<string, unknown> }> {
   const { body } = await toPay(world)
   await world.user('eve')
   return { body }

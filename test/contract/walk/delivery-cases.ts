@@ -1,5 +1,5 @@
 import type { Call, RouteCases } from './call.ts'
-import { cart, paid, strangersOrder } from './consumer-cases.ts'
+import { cart, paid, othersOrder } from './consumer-cases.ts'
 import type { World } from './world.ts'
 
 /** Ada's order, ready in bin 1. */
@@ -18,7 +18,7 @@ export const deliveryCases = {
   'consumer.orders.delete': {
     success: cart,
     errors: {
-      order_not_found: strangersOrder,
+      order_not_found: othersOrder,
       order_not_deletable: ready,
     },
     elsewhere: {
@@ -33,7 +33,7 @@ export const deliveryCases = {
       return call
     },
     errors: {
-      order_not_found: strangersOrder,
+      order_not_found: othersOrder,
       order_not_ready: paid,
       hub_offline: ready,
       async bin_not_in_order(world) {

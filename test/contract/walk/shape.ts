@@ -4,7 +4,7 @@ import type { z } from 'zod'
  * Differences between an answer and its schema: missing documented fields, and undocumented fields. Zod
  * ignores unknown keys and absent optional ones; `optional` names fields that may be absent.
  */
-export function strangers(schema: z.ZodType, value: unknown, path = ''): string[] {
+export function schemaDifferences(schema: z.ZodType, value: unknown, path = ''): string[] {
   const { def } = schema as z.core.$ZodType & { def: Def }
   switch (def.type) {
     case 'object': {
@@ -14,27 +14,33 @@ export function strangers(schema: z.ZodType, value: unknown, path = ''): string[
       return [
         ...unknown.map((key) => `${path}.${key}: nobody documented it`),
         ...Object.entries(shape).flatMap(([key, field]) =>
-          key in value ? strangers(field, (value as Record<string, unknown>)[key], `${path}.${key}`) : [],
+          key in value
+            ? schemaDifferences(field, (value as Record<string, unknown>)[key], `${path}.${key}`)
+            : [],
         ),
       ]
     }
     case 'array':
       return Array.isArray(value)
-        ? value.flatMap((item, index) => strangers(def.element as z.ZodType, item, `${path}[${index}]`))
+        ? value.flatMap((item, index) =>
+            schemaDifferences(def.element as z.ZodType, item, `${path}[${index}]`),
+          )
         : [`${path}: no list`]
     case 'record':
       return Object.entries(value as Record<string, unknown>).flatMap(([key, item]) =>
-        strangers(def.valueType as z.ZodType, item, `${path}.${key}`),
+        schemaDifferences(def.valueType as z.ZodType, item, `${path}.${key}`),
       )
     case 'union': {
-      const found = (def.options as z.ZodType[]).map((option) => strangers(option, value, path))
+      const found = (def.options as z.ZodType[]).map((option) => schemaDifferences(option, value, path))
       return found.find((list) => list.length === 0) ?? found[0] ?? []
     }
     case 'optional':
     case 'nullable':
     case 'default':
     case 'readonly':
-      return value === null || value === undefined ? [] : strangers(def.innerType as z.ZodType, value, path)
+      return value === null || value === undefined
+        ? []
+        : schemaDifferences(def.innerType as z.ZodType, value, path)
     default:
       return []
   }

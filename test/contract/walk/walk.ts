@@ -18,7 +18,7 @@ import { onEachDatabase, type OpenDatabase } from '../../cloud/support/database.
 import { walks, type WalkName } from './all-cases.ts'
 import { badCalls } from './bad-values.ts'
 import type { Call, RouteCases } from './call.ts'
-import { strangers } from './shape.ts'
+import { schemaDifferences } from './shape.ts'
 import { openWorld, type World } from './world.ts'
 
 const MINUTE = 60_000
@@ -115,7 +115,8 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
         route.status ?? 200,
         true,
       ])
-      if (!route.produces && route.status !== 204) expect(strangers(route.response, answer.json)).toEqual([])
+      if (!route.produces && route.status !== 204)
+        expect(schemaDifferences(route.response, answer.json)).toEqual([])
       expect(answer.headers.get('X-Request-Id')).toMatch(/^req_/)
       expect(undeclared(route, answer)).toEqual([])
       if (limit.requests === Infinity) continue
@@ -189,7 +190,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
       if (route.invalidBody) {
         const answer = await ask(world, bad.call)
         expect([bad.name, answer.status]).toEqual([bad.name, route.status ?? 200])
-        expect(strangers(route.response, answer.json)).toEqual([])
+        expect(schemaDifferences(route.response, answer.json)).toEqual([])
         expect(answer.json).toMatchObject({ status: 'error', result: { error_type: 'validation_error' } })
         expect(JSON.stringify(answer.json)).toContain(`${bad.loc.join('.')}: `)
         continue

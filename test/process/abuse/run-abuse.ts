@@ -13,7 +13,7 @@ import { createClient } from '../chaos/client.ts'
 import { createAuditor, untilQuiet } from '../chaos/collect.ts'
 import { createPlant, type Plant } from '../chaos/plant.ts'
 import { roomOf } from '../chaos/room.ts'
-import { emptyAllBins, keepBinsFree } from '../chaos/staff.ts'
+import { emptyAllBins, emptyAbandonedBins } from '../chaos/staff.ts'
 import { serverErrors, Tally } from '../chaos/tally.ts'
 import { createAsk, type AbuseWorld } from './abuser.ts'
 import { abuseAsCustomer } from './customer.ts'
@@ -130,7 +130,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
         await sleep(clock, paceMs)
       }
     }
-    async function lookAgainAndAgain(): Promise<void> {
+    async function pollRepeatedly(): Promise<void> {
       for (; isOpen(); await sleep(clock, 2000)) {
         const seen = await sample(honest)
         if (seen) samples.push(seen)
@@ -157,9 +157,9 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseOutcome> {
     }
     await Promise.all([
       shopAgainAndAgain(),
-      lookAgainAndAgain(),
+      pollRepeatedly(),
       openBins(),
-      keepBinsFree({ ...staff, tally, chance: chance.fork() }),
+      emptyAbandonedBins({ ...staff, tally, chance: chance.fork() }),
       abusers[who].act(abuse, minutes),
     ])
     onProgress('everybody ends what they are at')

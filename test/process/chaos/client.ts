@@ -23,7 +23,7 @@ export interface Client {
   /** One attempt at the next process; undefined if no answer came. */
   once(request: ApiRequest): Promise<ApiAnswer | undefined>
   /** Retries under one idempotency key while processes die or are busy; undefined after `patienceMs`. */
-  patiently(request: ApiRequest, patienceMs?: number): Promise<ApiAnswer | undefined>
+  withRetries(request: ApiRequest, patienceMs?: number): Promise<ApiAnswer | undefined>
 }
 
 const TIMEOUT_MS = 12_000
@@ -76,7 +76,7 @@ export function createClient(options: {
 
   return {
     once: (request) => send(request, newKey(request)),
-    async patiently(request, patienceMs = 60_000) {
+    async withRetries(request, patienceMs = 60_000) {
       const end = clock.monotonic() + patienceMs
       let key = newKey(request)
       let keyUsedSince = clock.monotonic()

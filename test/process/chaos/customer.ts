@@ -26,7 +26,7 @@ export async function newCustomer(
   let bearer = ''
   async function ask<T>(method: ApiRequest['method'], path: string, body?: object): Promise<T> {
     const request = { name: path, method, path, bearer, ...(body && { body }) }
-    const answer = await client.patiently(request)
+    const answer = await client.withRetries(request)
     if (answer === undefined || answer.status >= 400)
       throw new Error(`${method} ${path}: ${answer ? JSON.stringify(answer.body) : 'no answer'}`)
     return answer.body as T

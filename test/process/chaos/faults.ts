@@ -40,7 +40,7 @@ export interface Faults {
   /** Whether any fault can strike. */
   readonly canStrike: boolean
   /** Called before the programs run: clocks may be wrong from the first start. */
-  beginBadly(): void
+  startWithFaults(): void
   /** Runs one fault to its end. Only clocks are corrected later. */
   strike(): Promise<void>
   /** Corrects all clocks. */
@@ -57,7 +57,7 @@ export function createFaults(world: FaultsWorld, kinds: readonly FaultKind[]): F
 
   const strikes: Record<FaultKind, () => Promise<void>> = {
     async restore() {
-      if (kept.length === 0 || chance.happens(0.4)) return keepCopy(copies!)
+      if (kept.length === 0 || chance.happens(0.4)) return storeCopy(copies!)
       const copy = chance.pick(kept)
       tally.hit('fault restore')
       tally.hit('besides seconds lost by restores', Math.round((clock.monotonic() - copy.madeAt) / 1000))
@@ -95,7 +95,7 @@ export function createFaults(world: FaultsWorld, kinds: readonly FaultKind[]): F
     },
   }
 
-  async function keepCopy(from: Copies): Promise<void> {
+  async function storeCopy(from: Copies): Promise<void> {
     tally.hit('fault copy for a restore')
     kept.push(await from.copy())
     if (kept.length <= KEPT_COPIES) return
@@ -112,18 +112,18 @@ export function createFaults(world: FaultsWorld, kinds: readonly FaultKind[]): F
     wrong.get(who)?.()
     wrong.set(
       who,
-      clock.after(chance.between(3000, 25_000), () => putRight(who, names)),
+      clock.after(chance.between(3000, 25_000), () => correctClock(who, names)),
     )
   }
 
-  function putRight(who: string, names: readonly ProgramName[]): void {
+  function correctClock(who: string, names: readonly ProgramName[]): void {
     wrong.delete(who)
     for (const name of names) plant.skew(name, 0)
   }
 
   return {
     canStrike: possible.length > 0,
-    beginBadly() {
+    startWithFaults() {
       if (!possible.includes('clock')) return
       if (chance.happens(0.5)) setWrong('the hub', ['hub'])
       if (chance.happens(0.3)) setWrong('all clouds', clouds)

@@ -13,7 +13,7 @@ import { killAtRandom, makeWeather } from './killer.ts'
 import { createPlant, type PlantOptions } from './plant.ts'
 import { roomOf } from './room.ts'
 import { shop } from './shopper.ts'
-import { emptyAllBins, keepBinsFree, meddle, settleDoubts } from './staff.ts'
+import { emptyAllBins, emptyAbandonedBins, operateAtRandom, resolveUnconfirmed } from './staff.ts'
 import { serverErrors, Tally } from './tally.ts'
 
 export interface ChaosOptions extends Pick<PlantOptions, 'runtime' | 'folder' | 'kind' | 'speed'> {
@@ -68,7 +68,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const requests = doorbell(runtime)
     const storm = { ...options, plant, clock, tally, nextRequest: requests.next, chance: chance.fork() }
     const faults = createFaults({ ...storm, copies, chance: chance.fork() }, options.faults)
-    faults.beginBadly()
+    faults.startWithFaults()
     plant.start()
 
     let isOver = false
@@ -89,8 +89,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
       ...Array.from({ length: options.shoppers }, (_, index) =>
         shop({ ...world, products, chance: chance.fork() }, `shopper-${seed}-${index}`),
       ),
-      meddle({ ...world, chance: chance.fork() }),
-      keepBinsFree({ ...world, chance: chance.fork() }),
+      operateAtRandom({ ...world, chance: chance.fork() }),
+      emptyAbandonedBins({ ...world, chance: chance.fork() }),
     ]
     const people = lives.map((life) => life.catch((error: unknown) => void defects.push(String(error))))
     const weather = makeWeather({ ...storm, chance: chance.fork() }, () => isOver)
@@ -108,7 +108,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     }
     await quiet()
     if (!(await emptyAllBins(world))) defects.push('the bins cannot be emptied')
-    await settleDoubts(world)
+    await resolveUnconfirmed(world)
     await quiet()
     onProgress('reading the books')
     const evidence = { ...(await auditor.evidence()), lost: copies?.lost ?? new Set<string>() }

@@ -43,7 +43,7 @@ export async function shop(world: ShopperWorld, name: string): Promise<void> {
  */
 async function enter(world: ShopperWorld, name: string): Promise<Shopper | undefined> {
   const { client } = world
-  const token = await client.patiently({
+  const token = await client.withRetries({
     name: 'token',
     method: 'POST',
     path: '/demo/identity/token',
@@ -51,7 +51,7 @@ async function enter(world: ShopperWorld, name: string): Promise<Shopper | undef
   })
   if (token === undefined || token.status >= 400) return undefined
   const { access_token: bearer } = token.body as { access_token: string }
-  const guest = await client.patiently({
+  const guest = await client.withRetries({
     name: 'guest',
     method: 'POST',
     path: '/users/user/bootstrap/guest',
@@ -69,7 +69,7 @@ const ask = (
   method: ApiRequest['method'],
   path: string,
   body?: object,
-): Promise<ApiAnswer | undefined> => client.patiently({ name, method, path, bearer, ...(body && { body }) })
+): Promise<ApiAnswer | undefined> => client.withRetries({ name, method, path, bearer, ...(body && { body }) })
 
 const ordersOf = ({ userId }: Shopper): string => `/users/${userId}/orders`
 
@@ -126,7 +126,7 @@ async function payFor(shopper: Shopper, orderId: number): Promise<string | undef
   await sleep(clock, chance.between(100, 1000))
   if (next_action.type === 'integrator_confirmation') {
     const path = `/api/v1/owners/controls/open_bin?bin=${next_action.bin_number}&hub=${hubId}`
-    await client.patiently({ name: 'integrator opens', method: 'POST', path, apiKey })
+    await client.withRetries({ name: 'integrator opens', method: 'POST', path, apiKey })
   } else {
     await ask(shopper, 'confirm', 'POST', '/users/payments/confirm-payment', {
       order_id: orderId,
@@ -137,7 +137,7 @@ async function payFor(shopper: Shopper, orderId: number): Promise<string | undef
 }
 
 function refund({ client, chance, apiKey }: Shopper, orderId: number): Promise<ApiAnswer | undefined> {
-  return client.patiently({
+  return client.withRetries({
     name: 'refund',
     method: 'POST',
     path: `/api/v1/owners/orders/${orderId}/refund`,

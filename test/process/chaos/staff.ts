@@ -20,7 +20,14 @@ export interface StaffWorld {
 const COMMANDS = ['open_bin', 'close_bin', 'raise_bin', 'lower_bin'] as const
 
 /** A person of the owner who operates controls at random. */
-export async function meddle({ client, clock, chance, hubId, apiKey, isOpen }: StaffWorld): Promise<void> {
+export async function operateAtRandom({
+  client,
+  clock,
+  chance,
+  hubId,
+  apiKey,
+  isOpen,
+}: StaffWorld): Promise<void> {
   while (isOpen()) {
     await sleep(clock, chance.between(2000, 6000))
     const name = chance.pick(COMMANDS)
@@ -33,7 +40,7 @@ export async function meddle({ client, clock, chance, hubId, apiKey, isOpen }: S
 const ALIVE = ['preparing', 'ready', 'collecting']
 
 /** A person at the hub who empties abandoned bins while customers buy. */
-export async function keepBinsFree(world: StaffWorld): Promise<void> {
+export async function emptyAbandonedBins(world: StaffWorld): Promise<void> {
   const { room, clock, chance, tally, isOpen } = world
   while (isOpen()) {
     await sleep(clock, chance.between(3000, 6000))
@@ -69,7 +76,7 @@ export async function emptyAllBins(world: Pick<StaffWorld, 'room' | 'clock'>): P
 }
 
 /** Counts the rows with unconfirmed units, and resolves unknown operations by the simulator's own log. */
-export async function settleDoubts({ room, tally }: Pick<StaffWorld, 'room' | 'tally'>): Promise<void> {
+export async function resolveUnconfirmed({ room, tally }: Pick<StaffWorld, 'room' | 'tally'>): Promise<void> {
   const { stock } = await room.hub()
   const { rows } = await room.state()
   for (const { location, blocked } of stock) {

@@ -9,16 +9,16 @@ onEachDatabase('the silence of a hub', (open) => {
     const { context, clock } = await openShop(await open())
     const { db, settings } = context
     const work = hubWork(context)['hub.silent']!
-    const lookNow = () => work.look({ kind: 'hub.silent', subject: '1', attempts: 1 })
+    const pollNow = () => work.look({ kind: 'hub.silent', subject: '1', attempts: 1 })
     await db.transact((tx) => tellOfHub(tx, context, 1))
     clock.advance(settings.onlineWithinMs + 1)
-    expect(await lookNow()).toMatchObject({ next: expect.any(Number) as number })
+    expect(await pollNow()).toMatchObject({ next: expect.any(Number) as number })
     clock.advance(settings.hubSilentAlarmMs)
     const { looking } = await db.transact(async (tx) => {
       await tx.q.updateTable('hub_sessions').set({ last_heard_at: clock.now() }).execute()
       await tellOfHub(tx, context, 1)
       let isOver = false
-      const looked = lookNow().finally(() => (isOver = true))
+      const looked = pollNow().finally(() => (isOver = true))
       // On SQLite the check waits for this whole transaction.
       if (tx.kind === 'postgres')
         await vi.waitFor(async () => {

@@ -14,7 +14,7 @@ const verifications = vi.spyOn(crypto.subtle, 'verify')
 afterEach(() => void verifications.mockClear())
 
 /** A service that caches `kept` tokens of an issuer with replaceable keys, on a clock that can be set. */
-async function serviceThatKeeps(kept: number) {
+async function serviceWithCache(kept: number) {
   let now = START
   const clock = { now: () => now, monotonic: () => now, after: () => () => {} }
   const newKey = async (kid: string) => {
@@ -41,7 +41,7 @@ async function serviceThatKeeps(kept: number) {
 }
 
 test('a signature is verified once as long as the issuer has its key', async () => {
-  const { verify, token } = await serviceThatKeeps(10)
+  const { verify, token } = await serviceWithCache(10)
   const ada = await token('ada')
   const [first, second] = [await verify(ada), await verify(ada)]
   expect(first.identity).toBe('ada')
@@ -51,7 +51,7 @@ test('a signature is verified once as long as the issuer has its key', async () 
 
 test('a token is refused at once if the issuer has withdrawn its key, or has replaced it under the same id', async () => {
   for (const kid of ['second', 'first']) {
-    const { verify, token, replaceKey } = await serviceThatKeeps(10)
+    const { verify, token, replaceKey } = await serviceWithCache(10)
     const ada = await token('ada')
     await verify(ada)
     await replaceKey(kid)
@@ -61,7 +61,7 @@ test('a token is refused at once if the issuer has withdrawn its key, or has rep
 })
 
 test('a cached token expires, and is refused before its nbf if the clock was set back', async () => {
-  const { verify, token, setTime } = await serviceThatKeeps(10)
+  const { verify, token, setTime } = await serviceWithCache(10)
   const ada = await token('ada')
   await verify(ada)
   setTime(START + 120_000)
@@ -73,7 +73,7 @@ test('a cached token expires, and is refused before its nbf if the clock was set
 })
 
 test('the cache has a maximum number of tokens, the most recently used ones', async () => {
-  const { verify, token } = await serviceThatKeeps(2)
+  const { verify, token } = await serviceWithCache(2)
   const [ada, bob, cleo] = [await token('ada'), await token('bob'), await token('cleo')]
   for (const one of [ada, bob, ada, cleo, ada]) await verify(one)
   expect(verifications).toHaveBeenCalledTimes(3)

@@ -5,7 +5,7 @@ import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 
 /** Observes the hub's line: which commands came to it in their session and within their time. */
-export class LineWitness {
+export class LineObserver {
   readonly #hubId: number
   readonly #fresh = new Set<string>()
   readonly #stale = new Set<string>()
