@@ -7,7 +7,7 @@ import { appendEvent } from '../../../cloud/events/append-event.ts'
 import { publish } from '../../../cloud/events/publish.ts'
 import { tellOfHub } from '../../../cloud/operations/hubs/hub-events.ts'
 import { schedule } from '../../../cloud/platform/work/queue.ts'
-import { strangers } from '../../contract/walk/shape.ts'
+import { schemaDifferences } from '../../contract/walk/shape.ts'
 import { openService, type Service } from '../../contract/service.ts'
 import { onEachDatabase } from '../support/database.ts'
 import { drop, healthy } from '../support/shop.ts'
@@ -53,7 +53,7 @@ onEachDatabase('events', (open) => {
     )
     for (const { type, hub_id, data: order } of data) {
       expect([type, hub_id]).toEqual([type, 1])
-      expect(strangers(eventData[type], order)).toEqual([])
+      expect(schemaDifferences(eventData[type], order)).toEqual([])
     }
     expect(data.map(({ data }) => (data as { processing_status: number }).processing_status)).toEqual([
       20, 40, 40, 50, 60,
@@ -202,7 +202,7 @@ onEachDatabase('events', (open) => {
       'hub.online',
       'intake.changed',
     ])
-    for (const { type, data } of page.data) expect(strangers(eventData[type], data)).toEqual([])
+    for (const { type, data } of page.data) expect(schemaDifferences(eventData[type], data)).toEqual([])
     expect(page.data[1]!.data).toMatchObject({
       bin_number: 1,
       enabled: true,
@@ -244,7 +244,7 @@ onEachDatabase('events', (open) => {
       ].toSorted(),
     )
     for (const { type, data } of page.data) {
-      expect([type, strangers(eventData[type], data)]).toEqual([type, []])
+      expect([type, schemaDifferences(eventData[type], data)]).toEqual([type, []])
       expect(data).toMatchObject({ hub_id: 1 })
     }
   })
