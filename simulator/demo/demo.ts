@@ -13,7 +13,7 @@ import { isHeld, lockFolder } from './folder-lock.ts'
 import { dropData, prepareData, prepareManagement, unplug } from './first-start.ts'
 import { formatLinesToTry, operatorLine } from './lines-to-try.ts'
 import { openBenchInterface } from './bench-interface.ts'
-import { startProxy } from './proxy.ts'
+import { startProxy, type Proxy } from './proxy.ts'
 import { isPortFree, request, waitUntilReady } from './readiness.ts'
 import {
   cloudEnvironment,
@@ -24,186 +24,210 @@ import {
   programs,
   type DemoAddresses,
   type DemoProgram,
+  type ProgramsOptions,
 } from './programs.ts'
 import { demoPorts, standardDataDir, type DemoSettings } from './settings.ts'
 import { Supervisor } from './supervisor.ts'
 import { openSupervisorInterface } from './supervisor-interface.ts'
 
-export interface Demo {
-  /** Resolves when everything is up and said; rejects, with everything ended, where that cannot be. */
-  ready: Promise<void>
-  /** Ends every program. */
-  stop(): Promise<void>
-}
-
 const READY_TIMEOUT_MS = 120_000
 const PROGRESS_EVERY_MS = 250
-/** A program that died so often before everything was up is broken, not unlucky. */
+/** A program that ends this often before everything runs is broken. */
 const MAX_FIRST_STARTS = 4
-/** Of a Unix socket's path, in bytes, on Linux. */
+/** Maximum length of a Unix socket's path in bytes, on Linux. */
 const MAX_SOCKET_PATH = 107
 
-/** A start that failed for a reason that the person at the keyboard can do something about. */
+/** A start that failed for a reason that the person at the terminal can repair. */
 export class DemoError extends Error {}
 
-/**
- * Starts the demo. `print` writes for the person at the keyboard, who sees by `progress` what takes long. `environment`: settings
- * of the programs besides those of this process.
- */
-export function startDemo(
-  settings: DemoSettings,
-  runtime: Runtime,
-  print: (text: string) => void,
-  progress: Progress,
-  environment: Readonly<Record<string, string>> = {},
-): Demo {
-  let stop = (): Promise<void> => Promise.resolve()
-  let isStopped = false
-  let stage = 'looking around'
-  const startedAt = runtime.clock.monotonic()
-  const stopShowing = every(runtime.clock, PROGRESS_EVERY_MS, () => {
-    const seconds = Math.round((runtime.clock.monotonic() - startedAt) / 1000)
-    progress.show(`${stage} … ${seconds} s`)
-  })
-  const ready = start().finally(endProgress)
-  return {
-    ready,
-    async stop() {
-      isStopped = true
-      endProgress()
-      await stop()
-    },
+export interface DemoOptions {
+  settings: DemoSettings
+  runtime: Runtime
+  /** Writes for the person at the terminal. */
+  print: (text: string) => void
+  /** Shows what takes long. */
+  progress: Progress
+  /** Further settings of the programs, besides those of this process. */
+  environment?: Readonly<Record<string, string>>
+}
+
+/** The demo starts when it is created. */
+export class Demo {
+  /** Resolves when everything runs and is printed. If that fails it ends everything and rejects. */
+  readonly ready: Promise<void>
+  readonly #options: DemoOptions
+  readonly #places: DemoPlaces
+  readonly #addresses: DemoAddresses
+  /** Close what was opened; called in the reverse order. */
+  readonly #closings: (() => unknown)[] = []
+  readonly #endProgress: () => void
+  #stage = 'checking ports and folder'
+  #isStopped = false
+  #isUp = false
+  /** The reason why the demo cannot start. */
+  #failure: string | undefined
+
+  constructor(options: DemoOptions) {
+    const { settings, runtime, progress } = options
+    this.#options = options
+    this.#places = demoPlaces(settings.DATA_DIR)
+    this.#addresses = demoAddresses(settings, this.#places)
+    const { clock } = runtime
+    const startedAt = clock.monotonic()
+    const cancel = every(clock, PROGRESS_EVERY_MS, () => {
+      const seconds = Math.round((clock.monotonic() - startedAt) / 1000)
+      progress.show(`${this.#stage} … ${seconds} s`)
+    })
+    this.#endProgress = () => {
+      cancel()
+      progress.clear()
+    }
+    this.ready = this.#start().finally(this.#endProgress)
   }
 
-  function endProgress(): void {
-    stopShowing()
-    progress.clear()
+  /** Ends every program. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#endProgress()
+    while (this.#closings.length > 0) await this.#closings.pop()!()
   }
 
-  function say(text: string): void {
-    progress.clear()
-    print(text)
-  }
-
-  async function start(): Promise<void> {
-    const places = demoPlaces(settings.DATA_DIR)
-    const addresses = demoAddresses(settings, places)
-    const sysfs = chooseGpio(settings, places, say)
-    // Before anybody is told to take other ports.
+  async #start(): Promise<void> {
+    const { settings, runtime } = this.#options
+    const places = this.#places
+    const sysfs = chooseGpio(settings, places, this.#print)
+    // Before any advice to take other ports.
     if (await isHeld(places.lock)) throw runningAlready(places)
     await refuseUsedPorts(settings)
-    // Before anything in the folder is touched.
-    stop = await lockData(places)
-    if (settings.fresh) dropData(places)
-    if (!files.existsSync(places.seedFile)) say('First start: making the data of the demo…')
-    stage = 'filling the database: hubs, products, two years of orders'
+    // Before anything in the folder changes.
+    this.#closings.push(await lockData(places))
+    const seed = await this.#prepare()
+    const hubId = seed.hubs[0]!.hub_id
+    const file = demoFile(seed, this.#addresses)
+    const line = await startProxy({ target: settings.MQTT_PORT, clock: runtime.clock })
+    this.#closings.push(() => line.close())
+    const supervisor = this.#supervisor(file, {
+      hubId,
+      mqttPassword: seed.mqtt_password,
+      hubMqttUrl: `mqtt://127.0.0.1:${line.port}`,
+      apiKey: seed.owner.api_key,
+      sysfs,
+    })
+    this.#closings.push(() => supervisor.stop())
+    await this.#openInterfaces(supervisor, line)
+    if (this.#isStopped) return this.stop()
+    this.#stage = 'starting the programs, until the hub takes orders'
+    supervisor.start()
+    await this.#untilReady(hubId)
+    if (this.#isStopped) return
+    this.#isUp = true
+    writeJson(places.demoFile, file)
+    const addresses = this.#addresses
+    this.#print(greeting({ settings, places, addresses, hubId, sysfs: sysfs !== undefined }))
+  }
+
+  readonly #print = (text: string): void => {
+    this.#options.progress.clear()
+    this.#options.print(text)
+  }
+
+  /** Fills the data folder at the first start. */
+  async #prepare(): Promise<SeedResult> {
+    const { settings } = this.#options
+    const places = this.#places
+    const environment = cloudEnvironment(settings, places, this.#addresses)
     const hardwareTemplate = join(packageRoot(), 'simulator/hardware/demo-hub.json')
+    if (settings.fresh) dropData(places)
+    if (!files.existsSync(places.seedFile)) this.#print('First start: making the data of the demo…')
+    this.#stage = 'filling the database: hubs, products, two years of orders'
     const seed = await prepareData({
       places,
       seed: {
         command: programCommand('cloud/demo/seed'),
-        environment: { ...cloudEnvironment(settings, places, addresses), HARDWARE: hardwareTemplate },
+        environment: { ...environment, HARDWARE: hardwareTemplate },
       },
       hardwareTemplate,
     })
-    const hubId = seed.hubs[0]!.hub_id
-    stage = 'making hub and cloud known to one another'
+    this.#stage = 'introducing hub and cloud to each other'
     await prepareManagement({
       places,
-      hubId,
+      hubId: seed.hubs[0]!.hub_id,
       port: settings.MANAGEMENT_PORT,
       hostKey: {
         command: [...programCommand('edge/management/main'), '--host-key'],
         environment: managementEnvironment(settings, places),
       },
-      hubs: {
-        command: [...programCommand('cloud/cli/main'), 'hubs'],
-        environment: cloudEnvironment(settings, places, addresses),
-      },
+      hubs: { command: [...programCommand('cloud/cli/main'), 'hubs'], environment },
     })
+    return seed
+  }
 
-    const file = demoFile(seed, addresses)
-    const line = await startProxy({ target: settings.MQTT_PORT, clock: runtime.clock })
-    const unlock = stop
-    stop = async () => {
-      await line.close()
-      await unlock()
-    }
-    const hubMqttUrl = `mqtt://127.0.0.1:${line.port}`
-    let isUp = false
-    let failure: string | undefined
-    const supervisor = new Supervisor<DemoProgram>({
-      programs: programs({
-        settings,
-        places,
-        addresses,
-        hubId,
-        mqttPassword: seed.mqtt_password,
-        hubMqttUrl,
-        apiKey: seed.owner.api_key,
-        sysfs,
-      }),
+  #supervisor(
+    file: DemoFile,
+    parts: Pick<ProgramsOptions, 'hubId' | 'mqttPassword' | 'hubMqttUrl' | 'apiKey' | 'sysfs'>,
+  ): Supervisor<DemoProgram> {
+    const { settings, runtime, environment = {} } = this.#options
+    const places = this.#places
+    return new Supervisor<DemoProgram>({
+      programs: programs({ settings, places, addresses: this.#addresses, ...parts }),
       runtime,
       environment,
-      onStarted(name, pid) {
+      onStarted: (name, pid) => {
         file.pids[name] = pid
-        if (isUp) writeJson(places.demoFile, file)
+        if (this.#isUp) writeJson(places.demoFile, file)
       },
-      onDied(name, how, starts) {
+      onDied: (name, how, starts) => {
         if (name === 'simulator') unplug(places.hardwareFile)
-        if (isUp) say(`The ${name} ended (${how}) and is started again; see ${places.log(name)}`)
+        if (this.#isUp)
+          this.#print(`The ${name} ended (${how}) and is started again; see ${places.log(name)}`)
         else if (starts >= MAX_FIRST_STARTS)
-          failure ??= `the ${name} ends again and again (${how}):\n${tail(places.log(name))}`
+          this.#failure ??= `the ${name} ends again and again (${how}):\n${tail(places.log(name))}`
       },
     })
-    const isReady = {
-      cloud: async () => (await request('GET', `${addresses.baseUrl}/`)) !== undefined,
-      edge: async () => (await request('GET', `${addresses.edgeUrl}/health`)) !== undefined,
-    }
-    const { clock } = runtime
-    const outside = [
-      await openSupervisorInterface<DemoProgram>({
-        supervisor,
-        programs: { edge: isReady.edge },
-        socket: places.supervisorSocket,
-        clock,
-      }),
-      await openBenchInterface({
-        supervisor,
-        isReady,
-        line,
-        database: places.database,
-        copies: places.copies,
-        socket: places.benchSocket,
-        clock,
-      }),
-    ]
-    const cutLine = stop
-    stop = async () => {
-      for (const one of outside) one.close()
-      await supervisor.stop()
-      await cutLine()
-    }
-    if (isStopped) return stop()
-    stage = 'starting the programs, until the hub takes orders'
-    supervisor.start()
+  }
 
-    const isUpInTime = await waitUntilReady({
+  /** The interfaces of the hub's management and of the scenarios. */
+  async #openInterfaces(supervisor: Supervisor<DemoProgram>, line: Proxy): Promise<void> {
+    const { clock } = this.#options.runtime
+    const { supervisorSocket, benchSocket, database, copies } = this.#places
+    const { baseUrl, edgeUrl } = this.#addresses
+    const isReady = {
+      cloud: async () => (await request('GET', `${baseUrl}/`)) !== undefined,
+      edge: async () => (await request('GET', `${edgeUrl}/health`)) !== undefined,
+    }
+    const management = await openSupervisorInterface<DemoProgram>({
+      supervisor,
+      programs: { edge: isReady.edge },
+      socket: supervisorSocket,
+      clock,
+    })
+    this.#closings.push(() => management.close())
+    const bench = await openBenchInterface({
+      supervisor,
+      isReady,
+      line,
+      database,
+      copies,
+      socket: benchSocket,
+      clock,
+    })
+    this.#closings.push(() => bench.close())
+  }
+
+  /** Throws if the hub takes no orders in time. */
+  async #untilReady(hubId: number): Promise<void> {
+    const { settings, runtime } = this.#options
+    const isReady = await waitUntilReady({
       clock: runtime.clock,
-      baseUrl: addresses.baseUrl,
+      baseUrl: this.#addresses.baseUrl,
       hubId,
       managementPort: settings.MANAGEMENT_PORT,
       timeoutMs: READY_TIMEOUT_MS,
-      isGivenUp: () => isStopped || failure !== undefined,
+      isGivenUp: () => this.#isStopped || this.#failure !== undefined,
     })
-    if (isStopped) return
-    if (!isUpInTime) {
-      await stop()
-      throw new DemoError(failure ?? `hub ${hubId} does not take orders; see ${places.logs}`)
-    }
-    isUp = true
-    writeJson(places.demoFile, file)
-    say(greeting({ settings, places, addresses, hubId, sysfs: sysfs !== undefined }))
+    if (isReady || this.#isStopped) return
+    await this.stop()
+    throw new DemoError(this.#failure ?? `hub ${hubId} does not take orders; see ${this.#places.logs}`)
   }
 }
 
@@ -223,7 +247,7 @@ function chooseGpio(
   return undefined
 }
 
-/** Resolves with the release. */
+/** Resolves with the function that releases the lock. */
 async function lockData(places: DemoPlaces): Promise<() => Promise<void>> {
   makeFolder(files, places.dataDir)
   const release = await lockFolder(places.lock)
@@ -255,7 +279,7 @@ async function refuseUsedPorts(settings: DemoSettings): Promise<void> {
   }
 }
 
-/** `data/demo.json`: what a newcomer and tests read of a running demo. */
+/** `data/demo.json`: the running demo's addresses, keys and process ids, for newcomers and tests. */
 function demoFile(seed: SeedResult, addresses: DemoAddresses) {
   return {
     base_url: addresses.baseUrl,

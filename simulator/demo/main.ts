@@ -3,7 +3,7 @@ import '../../protocol/private-files.ts'
 import { progressOn } from '../../protocol/model/progress.ts'
 import { stopper } from '../../protocol/model/stopping.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { DemoError, startDemo } from './demo.ts'
+import { Demo, DemoError } from './demo.ts'
 import { demoHelp, readDemoSettings } from './settings.ts'
 
 const argv = process.argv.slice(2)
@@ -16,7 +16,8 @@ else if (!read.ok) {
   const runtime = systemRuntime()
   const complain = (_about: object, text: string) => void process.stderr.write(`${text}\n`)
   const print = (text: string) => void process.stdout.write(`${text}\n`)
-  const demo = startDemo(read.settings, runtime, print, progressOn(process.stderr, runtime.clock))
+  const progress = progressOn(process.stderr, runtime.clock)
+  const demo = new Demo({ settings: read.settings, runtime, print, progress })
   const stop = stopper({
     clock: runtime.clock,
     log: { info() {}, warn: complain, error: complain },

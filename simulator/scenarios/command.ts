@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { progressOn } from '../../protocol/model/progress.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { type Demo, startDemo } from '../demo/demo.ts'
+import { Demo } from '../demo/demo.ts'
 import { demoPorts, readDemoSettings } from '../demo/settings.ts'
 import { AnswerError, type Simulator, simulatorAt, Unreachable } from '../interface/client.ts'
 import { type JunitCase, junitReport } from '../junit.ts'
@@ -186,7 +186,7 @@ async function ownDemo(
   stopping.addEventListener('abort', () => void demo?.stop())
   const environment = { SIMULATOR_SPEED: String(SPEED), ...stringsOf(settings) }
   const progress = progressOn(process.stderr, runtime.clock)
-  demo = startDemo(read.settings, runtime, () => {}, progress, environment)
+  demo = new Demo({ settings: read.settings, runtime, print: () => {}, progress, environment })
   try {
     await demo.ready
   } catch (error) {
