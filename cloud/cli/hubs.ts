@@ -23,17 +23,80 @@ import {
   showHub,
   storeHardware,
 } from './hub-record.ts'
-import { managementCommands, record } from './hub-management.ts'
-import { hubUsage } from './hub-usage.ts'
+import { managementCommands, record, DEFAULT_PORT } from './hub-management.ts'
 import { createOwner } from './owners.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.ts'
 import { builtOf, type Built } from '../commerce/catalogue/layout.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
-import { mosquittoLine } from '../gateway/mosquitto-password.ts'
-import { tryLogin } from '../gateway/try-login.ts'
+import { mosquittoLine, tryLogin } from '../gateway/try-login.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
+
+const hubUsage = `Usage:
+  larder hubs list
+  larder hubs show ID
+
+Hubs and their owners:
+  larder hubs create --owner NAME | --new-owner NAME --name NAME --street TEXT [--street-2 TEXT] --city TEXT --state TEXT
+      --postal-code TEXT --latitude DEGREES --longitude DEGREES --timezone ZONE [--tax PERCENT] [--hardware FILE]
+  larder hubs set ID [--external-payments off|customers|everyone] [--maintenance on|off] [--tax PERCENT] [--street TEXT]
+      [--street-2 TEXT | --no-street-2] [--city TEXT] [--state TEXT] [--postal-code TEXT] [--latitude DEGREES] [--longitude DEGREES]
+      [--timezone ZONE] [--hardware FILE]
+  larder hubs rename ID --name NAME
+  larder hubs move ID --owner NAME
+  larder hubs retire ID [--force]
+  larder hubs export ID [--to DIR]
+  larder hubs set-layout ID --hardware FILE
+
+Passwords:
+  larder hubs renew-password ID [--overlap HOURS] [--old-password-file FILE [--broker URL]]
+
+Management by SSH:
+  larder hubs set-management ID --host HOST [--port ${DEFAULT_PORT}] --host-key KEY
+  larder hubs clear-management ID
+  larder hubs key | rotate-key | end-key-rotation
+
+create registers a hub, and its owner with --new-owner, and prints the hub's MQTT user and password. The password is stored
+nowhere and never shown again; renew-password makes another. --hardware takes the hub's hardware description (JSON), which
+is stored; set-layout and set replace it. The file names the hub by its number, "hubId". The number of a new hub is known
+after create: if the file has another number, create prints what to change. --tax is the sales tax in percent, with at most
+three decimals (8.875; default 0).
+
+Each option has a value that is not empty, and is given once. --latitude and --longitude are decimal numbers (-89.65).
+--no-street-2 removes the second line of the address.
+
+show prints a hub with its settings. set changes the settings that are given and prints the hub as show does. If a value is
+invalid, nothing changes. --external-payments names who may claim an order that an integrator is paid for (guide "Your own
+payments"): nobody (off, the default), users with an account (customers), or anonymous users too (everyone).
+
+move gives a hub to another owner. Past orders, payments, events, temperatures, reports and figures stay with the former
+owner, who still reads and refunds them. The new owner reads nothing of that time. Products, prices, deals and stock move
+with the hub. Roles that name the hub lose it. move fails while an order is being paid, prepared or collected.
+
+retire takes a hub out of service for good. It has no sale, no login and no alarm, and nothing of it changes any more; its books stay readable. retire fails while an
+order is unfinished; --force ends such orders and refunds all of their money. Then the hub keeps its login until it has received
+the cancellations and has reported what fell before them, but no longer than HUB_DRAIN_MS (7 days). show prints the end of that
+time as draining_until, and null when the login has ended. If somebody else may have the hub, call renew-password before
+retire: then the login ends at once, and a hub that is offline may still dispense the orders that it has. The hub keeps its
+files: erase its card. secrets_erased is true after the hub has confirmed that it erased its secrets; no hub of this version
+does.
+
+export prints the stored hardware description and the broker's address, without secrets. --to writes hub.json and
+hardware.json into a folder, for a new card. Add the password with renew-password.
+
+renew-password prints a new MQTT password. The embedded broker ends the session of the former one within 5 seconds. --overlap
+keeps the former password valid for that many hours (up to 168), so that the hub stays online until its configuration has
+the new one. An external broker (MQTT_URL) accepts the former password until its own password file changes: the command
+prints the line for that file. --old-password-file contains the former password: the command tries it at the broker and
+reports the result. --broker is the address at which hubs reach the broker (default MQTT_URL). The trial interrupts the
+hub's own connection for a moment.
+
+--host-key takes the public key of a hub's management service, or its fingerprint (SHA256:…), as
+\`larder management --host-key\` prints them on the hub. The cloud refuses a hub with another key. key prints the cloud's own
+public key, for the file AUTHORIZED_KEYS of each hub; the first call makes the key. rotate-key makes a new key and keeps the
+former one: hubs that have either key let the cloud in. Add the new key at each hub, remove the former one, then call
+end-key-rotation.`
 
 /** Hubs, for operators. */
 export const hubCommands = (runtime: Runtime): CommandLine => ({
@@ -46,35 +109,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     create: {
       store: 'creates',
       options: [...Object.values(hubOptions), 'owner', 'new-owner', 'hardware'],
-      async run({ options, db, settings }) {
-        for (const option of neededOptions) required(options, option)
-        const hub = conformOptions(NewHub, options, hubOptions)
-        const hardware = hardwareIn(options)
-        const layout = hardware && builtOf(hardware)
-        return db.transact(async (tx) => {
-          const owner = await ownerOf(tx, runtime, options)
-          const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
-          if (hardware) await storeHardware(tx, hubId, hardware)
-          await record(tx.q, runtime, 'hubs.create', hubId, { owner_id: owner.id, name: hub.name })
-          return {
-            hub_id: hubId,
-            name: hub.name,
-            owner_id: owner.id,
-            owner: owner.name,
-            mqtt_user: `hub-${hubId}`,
-            mqtt_password: mqttPassword,
-            ...(settings.MQTT_URL && {
-              password_file_line: mosquittoLine(`hub-${hubId}`, mqttPassword, runtime.random),
-            }),
-            shelves: layout?.shelves.length ?? 0,
-            // Its number is known only now.
-            ...(hardware &&
-              hardware.hubId !== hubId && {
-                to_do: `${options['hardware']} says "hubId": ${hardware.hubId}; the hub needs it with "hubId": ${hubId}`,
-              }),
-          }
-        })
-      },
+      run: (invocation) => create(invocation, runtime),
     },
     show: {
       options: ['hub'],
@@ -86,44 +121,13 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       options: ['hub', 'hardware', ...Object.values(changeOptions)],
       flags: ['no-street-2'],
       positionals: ['hub'],
-      async run({ db, settings, options }) {
-        const hubId = idOf(options, 'hub', "a hub's")
-        const context = contextOf({ db, settings }, runtime)
-        const changes = readChanges(options)
-        const hardware = asValue(() => hardwareIn(options))
-        if (Object.keys(changes).length === 0 && !hardware)
-          throw new UsageError('set needs an option that changes something; --help lists them')
-        if (hardware && hardware.hubId !== hubId)
-          throw new Error(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
-        return db.transact(async (tx) => {
-          await lockInService(tx, hubId)
-          if (hardware) await requireRoom(tx, hubId, builtOf(hardware))
-          await changeHub(tx, context, hubId, { changes, hardware })
-          const detail = { ...changes, ...(hardware && { hardware: options['hardware'] }) }
-          await record(tx.q, runtime, 'hubs.set', hubId, detail)
-          return showHub(tx.q, context, hubId)
-        })
-      },
+      run: (invocation) => setRecord(invocation, runtime),
     },
     ...lifeCommands(runtime),
     'set-layout': {
       options: ['hub', 'hardware'],
       positionals: ['hub'],
-      async run({ q, options, db }) {
-        const hubId = await hubOf({ q, options })
-        required(options, 'hardware')
-        const hardware = hardwareIn(options)!
-        if (hardware.hubId !== hubId)
-          throw new UsageError(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
-        const layout = builtOf(hardware)
-        await db.transact(async (tx) => {
-          await lockInService(tx, hubId)
-          await requireRoom(tx, hubId, layout)
-          await storeHardware(tx, hubId, hardware)
-          await record(tx.q, runtime, 'hubs.set_layout', hubId)
-        })
-        return { hub_id: hubId, shelves: layout.shelves.length, fridges: layout.fridges.length }
-      },
+      run: (invocation) => setLayout(invocation, runtime),
     },
     'renew-password': {
       options: ['hub', 'overlap', 'old-password-file', 'broker'],
@@ -133,6 +137,74 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     ...managementCommands(runtime),
   },
 })
+
+/** Registers a hub, its owner with --new-owner, and its hardware description. */
+async function create({ options, db, settings }: Invocation, runtime: Runtime): Promise<unknown> {
+  for (const option of neededOptions) required(options, option)
+  const hub = conformOptions(NewHub, options, hubOptions)
+  const hardware = hardwareIn(options)
+  const layout = hardware && builtOf(hardware)
+  return db.transact(async (tx) => {
+    const owner = await ownerOf(tx, runtime, options)
+    const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
+    if (hardware) await storeHardware(tx, hubId, hardware)
+    await record(tx.q, runtime, 'hubs.create', hubId, { owner_id: owner.id, name: hub.name })
+    return {
+      hub_id: hubId,
+      name: hub.name,
+      owner_id: owner.id,
+      owner: owner.name,
+      mqtt_user: `hub-${hubId}`,
+      mqtt_password: mqttPassword,
+      ...(settings.MQTT_URL && {
+        password_file_line: mosquittoLine(`hub-${hubId}`, mqttPassword, runtime.random),
+      }),
+      shelves: layout?.shelves.length ?? 0,
+      // Its number is known only now.
+      ...(hardware &&
+        hardware.hubId !== hubId && {
+          to_do: `${options['hardware']} says "hubId": ${hardware.hubId}; the hub needs it with "hubId": ${hubId}`,
+        }),
+    }
+  })
+}
+
+/** Changes the given settings of a hub; a wrong value changes nothing. */
+async function setRecord({ db, settings, options }: Invocation, runtime: Runtime): Promise<unknown> {
+  const hubId = idOf(options, 'hub', "a hub's")
+  const context = contextOf({ db, settings }, runtime)
+  const changes = readChanges(options)
+  const hardware = asValue(() => hardwareIn(options))
+  if (Object.keys(changes).length === 0 && !hardware)
+    throw new UsageError('set needs an option that changes something; --help lists them')
+  if (hardware && hardware.hubId !== hubId)
+    throw new Error(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
+  return db.transact(async (tx) => {
+    await lockInService(tx, hubId)
+    if (hardware) await requireRoom(tx, hubId, builtOf(hardware))
+    await changeHub(tx, context, hubId, { changes, hardware })
+    const detail = { ...changes, ...(hardware && { hardware: options['hardware'] }) }
+    await record(tx.q, runtime, 'hubs.set', hubId, detail)
+    return showHub(tx.q, context, hubId)
+  })
+}
+
+/** Replaces a hub's hardware description. */
+async function setLayout({ q, options, db }: Invocation, runtime: Runtime): Promise<unknown> {
+  const hubId = await hubOf({ q, options })
+  required(options, 'hardware')
+  const hardware = hardwareIn(options)!
+  if (hardware.hubId !== hubId)
+    throw new UsageError(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
+  const layout = builtOf(hardware)
+  await db.transact(async (tx) => {
+    await lockInService(tx, hubId)
+    await requireRoom(tx, hubId, layout)
+    await storeHardware(tx, hubId, hardware)
+    await record(tx.q, runtime, 'hubs.set_layout', hubId)
+  })
+  return { hub_id: hubId, shelves: layout.shelves.length, fridges: layout.fridges.length }
+}
 
 function readChanges(options: Options): HubChanges {
   const changes = asValue(() => conformOptions(HubChanges, options, changeOptions))

@@ -48,26 +48,7 @@ export const webhookCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     add: {
       options: ['owner', 'url', 'types', 'hubs', 'description'],
-      async run(invocation) {
-        const { options, q, db } = invocation
-        const context = contextOf(invocation, runtime)
-        const owner = await findOwner(q, required(options, 'owner'))
-        const hubs = options['hubs'] === undefined ? '*' : hubsOf(options)
-        await requireHubs(q, hubs, owner.id)
-        const url = required(options, 'url')
-        await inWords(() => requireUrl(posterOf(invocation, runtime), url))
-        return db.transact(async (tx) => {
-          const row = await addEndpoint(tx, context, owner.id, {
-            url,
-            description: options['description'] ?? null,
-            event_types: typesOf(options),
-            hub_ids: hubs === '*' ? [] : hubs,
-          })
-          const detail = { owner_id: owner.id, url }
-          await recordAct(tx.q, runtime, { action: 'webhooks.create', object: row.id, detail })
-          return { ...viewEndpoint(row), secret: row.secret }
-        })
-      },
+      run: (invocation) => add(invocation, runtime),
     },
     list: {
       options: ['owner'],
@@ -81,33 +62,7 @@ export const webhookCommands = (runtime: Runtime): CommandLine => ({
     rotate: {
       options: ['overlap'],
       positionals: ['id'],
-      async run(invocation) {
-        const { db, options } = invocation
-        const context = contextOf(invocation, runtime)
-        const overlapHours = numberOf(options, 'overlap', 0, 168) ?? 24
-        return inWords(() =>
-          db.transact(async (tx) => {
-            await tx
-              .forUpdate(
-                tx.q
-                  .selectFrom('webhook_endpoints')
-                  .select('id')
-                  .where('id', '=', options['id'] ?? ''),
-              )
-              .execute()
-            const endpoint = await endpointOf(tx.q, options)
-            const { secret, previousUntil } = await rotateSecret(
-              tx,
-              context,
-              endpoint,
-              overlapHours * 3_600_000,
-            )
-            const detail = { owner_id: endpoint.owner_id, url: endpoint.url }
-            await recordAct(tx.q, runtime, { action: 'webhooks.rotate_secret', object: endpoint.id, detail })
-            return { id: endpoint.id, secret, previous_secret_expires_at: timestamp(previousUntil) }
-          }),
-        )
-      },
+      run: (invocation) => rotate(invocation, runtime),
     },
     test: {
       options: [],
@@ -134,6 +89,52 @@ export const webhookCommands = (runtime: Runtime): CommandLine => ({
     listen: { options: ['owner', 'forward'], run: (invocation) => listen(invocation, runtime) },
   },
 })
+
+/** Adds an endpoint and prints its secret once. */
+async function add(invocation: Invocation, runtime: Runtime): Promise<unknown> {
+  const { options, q, db } = invocation
+  const context = contextOf(invocation, runtime)
+  const owner = await findOwner(q, required(options, 'owner'))
+  const hubs = options['hubs'] === undefined ? '*' : hubsOf(options)
+  await requireHubs(q, hubs, owner.id)
+  const url = required(options, 'url')
+  await inWords(() => requireUrl(posterOf(invocation, runtime), url))
+  return db.transact(async (tx) => {
+    const row = await addEndpoint(tx, context, owner.id, {
+      url,
+      description: options['description'] ?? null,
+      event_types: typesOf(options),
+      hub_ids: hubs === '*' ? [] : hubs,
+    })
+    const detail = { owner_id: owner.id, url }
+    await recordAct(tx.q, runtime, { action: 'webhooks.create', object: row.id, detail })
+    return { ...viewEndpoint(row), secret: row.secret }
+  })
+}
+
+/** Makes a new secret; the former one signs for --overlap hours. */
+async function rotate(invocation: Invocation, runtime: Runtime): Promise<unknown> {
+  const { db, options } = invocation
+  const context = contextOf(invocation, runtime)
+  const overlapHours = numberOf(options, 'overlap', 0, 168) ?? 24
+  return inWords(() =>
+    db.transact(async (tx) => {
+      await tx
+        .forUpdate(
+          tx.q
+            .selectFrom('webhook_endpoints')
+            .select('id')
+            .where('id', '=', options['id'] ?? ''),
+        )
+        .execute()
+      const endpoint = await endpointOf(tx.q, options)
+      const { secret, previousUntil } = await rotateSecret(tx, context, endpoint, overlapHours * 3_600_000)
+      const detail = { owner_id: endpoint.owner_id, url: endpoint.url }
+      await recordAct(tx.q, runtime, { action: 'webhooks.rotate_secret', object: endpoint.id, detail })
+      return { id: endpoint.id, secret, previous_secret_expires_at: timestamp(previousUntil) }
+    }),
+  )
+}
 
 const posterOf = ({ settings }: Invocation, { clock }: Runtime) =>
   new HttpPoster({ clock, timeoutMs: settings.limits.rules.webhookTimeoutMs, ...postRulesOf(settings) })

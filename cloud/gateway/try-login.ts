@@ -1,7 +1,8 @@
 import { MqttClient } from 'mqtt'
-import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Clock, Random } from '../../protocol/model/runtime.ts'
 import { openBrokerSocket } from '../../protocol/mqtt/broker-socket.ts'
 import { socketOptions } from './broker-external.ts'
+import { pbkdf2Sync } from 'node:crypto'
 
 const TIMEOUT_MS = 5000
 /** MQTT 3.1.1 §3.2.2.3: identifier rejected, bad user name or password, not authorized. */
@@ -35,4 +36,15 @@ export function tryLogin(
     )
     client.on('close', () => end('unreachable'))
   })
+}
+
+const ITERATIONS = 101
+const SALT_BYTES = 12
+const HASH_BYTES = 64
+
+/** A line of Mosquitto's password file, as `mosquitto_passwd` writes it: `$7$` is PBKDF2 with SHA-512. */
+export function mosquittoLine(user: string, password: string, random: Random): string {
+  const salt = Buffer.from(random.bytes(SALT_BYTES))
+  const hash = pbkdf2Sync(password, salt, ITERATIONS, HASH_BYTES, 'sha512')
+  return `${user}:$7$${ITERATIONS}$${salt.toString('base64')}$${hash.toString('base64')}`
 }

@@ -1,7 +1,7 @@
 import { connect as connectTls } from 'node:tls'
 import { MqttClient, type IClientOptions } from 'mqtt'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { mosquittoLine } from '../../cloud/gateway/mosquitto-password.ts'
+import { mosquittoLine } from '../../cloud/gateway/try-login.ts'
 import { tryLogin } from '../../cloud/gateway/try-login.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { downFilter, downTopic, upFilter, upTopic } from '../../protocol/mqtt/topics.ts'

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, hkdfSync } from 'node:crypto'
 import type { ExpressionBuilder } from 'kysely'
 import { z } from 'zod'
 import { ApiError } from '../api-error.ts'
@@ -7,7 +7,8 @@ import type { Tables } from '../store/schema.ts'
 import { everyInBackground } from '../work/background.ts'
 import type { Answer } from './answer.ts'
 import type { Memento } from './handler.ts'
-import { digestOfKey, seal, unseal, type KeyedCaller } from './sealed-answer.ts'
+import type { Random } from '../../../protocol/model/runtime.ts'
+import { decrypt, encrypt } from '../store/cipher.ts'
 
 /** How long a key names its request. Retention deletes it then (`retention.ts`). */
 export const KEEP_MS = 24 * 3_600_000
@@ -166,3 +167,27 @@ function claim(
 /** The row of a request's key. */
 const isOf = (request: KeyedRequest) => (eb: ExpressionBuilder<Tables, 'idempotency_keys'>) =>
   eb.and({ credential: request.caller, key: digestOfKey(request) })
+
+/**
+ * Answers that are kept for repetitions hold what only their caller may see (client secrets, contacts). The caller's own
+ * `Idempotency-Key` opens them, and of that the database has a digest alone: whoever reads the database reads no answers, as
+ * far as keys cannot be guessed.
+ */
+interface KeyedCaller {
+  /** `Credential.actor`. */
+  caller: string
+  key: string
+}
+
+/** By which the database knows a key. */
+const digestOfKey = ({ caller, key }: KeyedCaller): string =>
+  createHash('sha256').update(`${caller}\n${key}`).digest('hex')
+
+const secretOf = ({ caller, key }: KeyedCaller): Buffer =>
+  Buffer.from(hkdfSync('sha256', key, caller, 'larder kept answer', 32))
+
+const seal = (keyed: KeyedCaller, text: string, random: Random): string =>
+  encrypt(secretOf(keyed), text, random)
+
+/** Throws for what was not sealed for this caller and key. */
+const unseal = (keyed: KeyedCaller, sealed: string): string => decrypt(secretOf(keyed), sealed)

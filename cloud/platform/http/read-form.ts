@@ -18,11 +18,11 @@ import { ApiError } from '../api-error.ts'
 import { HEAD_BYTES, mediaTypeOf, mediaTypes, type MediaType } from '../media/media-type.ts'
 import { cleaned } from '../media/clean/cleaning.ts'
 import { RefusedFile, type CleaningLimits, type Refusal } from '../media/clean/parts.ts'
-import { Patience, type UploadPace } from './patience.ts'
 import type { Media } from '../media/media.ts'
 import { hasBody } from './read-body.ts'
 import { LIST_NAME } from './validate.ts'
 import { extra, missing, notUtf8, tooMany } from './validation-items.ts'
+import type { CloudSettings } from '../settings/limits.ts'
 
 /** A form as it came: its text, and its files, which are in the media store by now. */
 export interface ReceivedForm {
@@ -321,3 +321,36 @@ const plainName = (name = ''): string =>
     .replaceAll(/^.*[\\/]/g, '')
     .replaceAll(/\p{C}/gu, '')
     .slice(0, MAX_NAME_LENGTH)
+
+type UploadPace = Pick<CloudSettings, 'uploadPatienceMs' | 'uploadBytesPerSecond'>
+
+/**
+ * The time for which an upload still waits for its sender. Waiting uses it up, and each byte that arrives adds to it, up to
+ * `uploadPatienceMs`. The upload ends if its sender is silent for that time, or sends fewer than `uploadBytesPerSecond` for
+ * long. Time in which the service itself is busy does not count.
+ */
+export class Patience {
+  readonly #clock: Clock
+  readonly #pace: UploadPace
+  #leftMs: number
+
+  constructor(clock: Clock, pace: UploadPace) {
+    this.#clock = clock
+    this.#pace = pace
+    this.#leftMs = pace.uploadPatienceMs
+  }
+
+  get leftMs(): number {
+    return this.#leftMs
+  }
+
+  /** Waits for the next bytes. */
+  async spend<T extends { length: number } | undefined>(arrival: Promise<T>): Promise<T> {
+    const begunAt = this.#clock.monotonic()
+    const bytes = await arrival
+    const waitedMs = this.#clock.monotonic() - begunAt
+    const earnedMs = ((bytes?.length ?? 0) / this.#pace.uploadBytesPerSecond) * 1000
+    this.#leftMs = Math.min(this.#pace.uploadPatienceMs, this.#leftMs - waitedMs + earnedMs)
+    return bytes
+  }
+}

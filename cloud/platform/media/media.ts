@@ -9,8 +9,8 @@ import { done, type Outcome, type WorkKinds } from '../work/runner.ts'
 import type { MediaType } from './media-type.ts'
 import { ownCleaning, type Cleaning } from './clean/cleaning.ts'
 import type { MediaSigner } from './addresses.ts'
-import { namedStore } from './named-store.ts'
 import type { ByteRange, MediaStore } from './store.ts'
+import { unavailable } from '../unavailable.ts'
 
 export interface StoredFile {
   key: string
@@ -194,5 +194,38 @@ export function createMedia({ context, cleaning = ownCleaning, signer, ...option
 
     read: (key, range) => store.read(key, range),
     addressOf: (key) => signer.addressOf(key),
+  }
+}
+
+/** Names the store in its errors, so that its callers answer 503. Errors of the content that is written stay as they are. */
+function namedStore(store: MediaStore): MediaStore {
+  const named = (error: unknown) => unavailable('the media store (MEDIA_URL)', error)
+  return {
+    async write(key, mimeType, content) {
+      let fault: { error: unknown } | undefined
+      async function* watched(): AsyncGenerator<Uint8Array> {
+        try {
+          yield* content
+        } catch (error) {
+          fault = { error }
+          throw error
+        }
+      }
+      try {
+        await store.write(key, mimeType, watched())
+      } catch (error) {
+        throw fault ? fault.error : named(error)
+      }
+    },
+
+    read: (key, range) =>
+      store.read(key, range).catch((error: unknown) => {
+        throw named(error)
+      }),
+
+    remove: (key) =>
+      store.remove(key).catch((error: unknown) => {
+        throw named(error)
+      }),
   }
 }

@@ -1,13 +1,26 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import * as files from 'node:fs'
 import { dirname } from 'node:path'
-import { SqliteAdapter, SqliteDialect, type Driver } from 'kysely'
+import {
+  SqliteAdapter,
+  SqliteDialect,
+  type Driver,
+  ColumnNode,
+  PrimitiveValueListNode,
+  ReferenceNode,
+  SqliteQueryCompiler,
+  ValueListNode,
+  ValueNode,
+  type BinaryOperationNode,
+  type OperationNode,
+} from 'kysely'
 import { makeFolder } from '../../../protocol/model/make-folder.ts'
 import { expectedSchema, lateIndexes, migrationsQuery, storedQuery } from './migrate.ts'
 import { factsQuery, judgeSchema, SCHEMA_TABLE, type SchemaFact, type StoredSchema } from './schema-check.ts'
 import { SqliteConnection, type Beside, type Read } from './sqlite-connection.ts'
-import { SqliteCompiler } from './sqlite-compiler.ts'
 import { Sqlite } from './sqlite-driver.ts'
+import { tables } from './schema.ts'
+import type { Table } from './table.ts'
 
 /**
  * After so many pages what is in the log is written to the database: by a commit, which waits for it. A payment changes some
@@ -116,4 +129,49 @@ class FileDialect extends SqliteDialect {
   override createDriver(): Driver {
     return this.#connection
   }
+}
+
+/**
+ * Columns of a few values by which indexes choose their rows. Where a statement compares one of them with a parameter, SQLite
+ * looks at the parameter's value to choose an index, and so prepares the statement anew for each run: longer than most of ours
+ * take to run. Compared with a value that stands in the text, it is prepared once.
+ */
+const chosenBy: ReadonlySet<string> = columnsOf(Object.values(tables))
+
+function columnsOf(declared: readonly Table[]): Set<string> {
+  const names = declared.flatMap(({ columns, indexes }) =>
+    Object.keys(columns).filter((name) =>
+      indexes.some(({ where }) => where !== undefined && new RegExp(`\\b${name}\\b`).test(where)),
+    ),
+  )
+  const isOfFew = (name: string): boolean =>
+    declared.every(({ columns }) => columns[name] === undefined || columns[name].sql.isOneOf)
+  return new Set(names.filter(isOfFew))
+}
+
+/** What such a column holds; anything else stays a parameter. */
+const isWord = (value: unknown): boolean =>
+  Number.isSafeInteger(value) || (typeof value === 'string' && /^[a-z_]{1,40}$/.test(value))
+
+class SqliteCompiler extends SqliteQueryCompiler {
+  protected override visitBinaryOperation(node: BinaryOperationNode): void {
+    const { leftOperand, rightOperand } = node
+    super.visitBinaryOperation(
+      isChosenBy(leftOperand) ? { ...node, rightOperand: spelledOut(rightOperand) } : node,
+    )
+  }
+}
+
+function isChosenBy(node: OperationNode): boolean {
+  if (!ReferenceNode.is(node) || !ColumnNode.is(node.column)) return false
+  return chosenBy.has(node.column.column.name)
+}
+
+function spelledOut(node: OperationNode): OperationNode {
+  if (ValueNode.is(node)) return isWord(node.value) ? ValueNode.createImmediate(node.value) : node
+  if (PrimitiveValueListNode.is(node))
+    return node.values.every(isWord)
+      ? ValueListNode.create(node.values.map((value) => ValueNode.createImmediate(value)))
+      : node
+  return node
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { heardHolder, judgeClaim, noClaimants, type Claimants } from '../../../cloud/gateway/claimants.ts'
+import { heardHolder, judgeClaim, noClaimants, type Claimants } from '../../../cloud/gateway/identity.ts'
 
 const SILENT_MS = 90_000
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
-import { contender, serverOf } from '../../../cloud/gateway/share.ts'
+import { contender, serverOf } from '../../../cloud/gateway/shares.ts'
 import { alarm } from './support/scripted-hub.ts'
 import { SETTLED, World, type CloudProcess } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'

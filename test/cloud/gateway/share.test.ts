@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { contender, serverOf } from '../../../cloud/gateway/share.ts'
+import { contender, serverOf } from '../../../cloud/gateway/shares.ts'
 
 const names = fc.uniqueArray(fc.uuid(), { minLength: 2, maxLength: 8 })
 const HUBS = 2000

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
-import { contender, serverOf } from '../../../cloud/gateway/share.ts'
+import { contender, serverOf } from '../../../cloud/gateway/shares.ts'
 import { createMemoryHub, type MemoryHub } from '../../support/memory-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
 import { alarm } from './support/scripted-hub.ts'

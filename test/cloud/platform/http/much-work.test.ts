@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { structureProblem } from '../../../../cloud/platform/http/json-structure.ts'
+import { structureProblem } from '../../../../cloud/platform/http/read-body.ts'
 import { errorOf, testApp } from '../../support/app.ts'
 
 const MIB = 1024 * 1024

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Patience } from '../../../../cloud/platform/http/patience.ts'
+import { Patience } from '../../../../cloud/platform/http/read-form.ts'
 import { virtualClock } from '../../../support/virtual-clock.ts'
 
 const pace = { uploadPatienceMs: 30_000, uploadBytesPerSecond: 1000 }

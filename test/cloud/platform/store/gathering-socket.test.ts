@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { GatheringSocket } from '../../../../cloud/platform/store/gathering-socket.ts'
+import { GatheringSocket } from '../../../../cloud/platform/store/postgres.ts'
 
 let socket: GatheringSocket
 let received: Promise<string>
