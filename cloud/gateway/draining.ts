@@ -4,9 +4,9 @@ import type { Queries, Tx } from '../platform/store/database.ts'
 import type { ExpressionBuilder } from 'kysely'
 
 /**
- * A hub that was retired with open orders keeps its login until its streams are drained. That is the case when it has
- * committed all entries of the cloud, no order holds a bin, and all its reports are applied. The login ends at the
- * latest `HUB_DRAIN_MS` after the retirement.
+ * A hub that was retired with open orders or undelivered entries keeps its login until its streams are drained. That is the
+ * case when it has committed all entries of the cloud, no order holds a bin, and all its reports are applied. The login ends
+ * at the latest `HUB_DRAIN_MS` after the retirement.
  */
 
 /** Whether a hub may communicate with the cloud: it is in service, or it is retired and drains. */

@@ -137,7 +137,12 @@ export async function consumeReservations(tx: Tx, drops: readonly Delivered[]): 
   const taken = [...lines.values()].map(({ orderId, itemId, delivered }) => {
     const item = items.find(({ id, order_id }) => id === itemId && order_id === orderId)
     if (!item) throw noLine(orderId, itemId)
-    return { item, delivered, freed: Math.min(item.reserved, delivered) }
+    return {
+      item,
+      // A hub that reports more units than were ordered is believed only up to the order.
+      delivered: Math.min(delivered, Math.max(0, item.qty - item.qty_dropped)),
+      freed: Math.min(item.reserved, delivered),
+    }
   })
   const source = recordset(
     tx.kind,

@@ -163,11 +163,13 @@ export const furtherBins = (
 ): number => binsFor(capacities, units) - (reserved_bin === null ? 0 : 1)
 
 /**
- * Whether a cart of so many units finds bins. An integrator's claim needs a bin that is empty now, and leaves another bin
+ * Whether a cart of so many units finds bins. A cart that does not fit into all bins of the hub finds none. An integrator's claim needs a bin that is empty now, and leaves another bin
  * free: claims cost nothing, so they never keep the other customers of a hub from ordering.
  */
 export const isBinFree = (room: BinRoom, units: number, isClaim: boolean): boolean =>
-  binsFor(room.capacities, units) + (isClaim ? 1 : 0) <= room.free && (!isClaim || room.claimable.length > 0)
+  units <= room.capacities.reduce((sum, capacity) => sum + capacity, 0) &&
+  binsFor(room.capacities, units) + (isClaim ? 1 : 0) <= room.free &&
+  (!isClaim || room.claimable.length > 0)
 
 /** What a hub's orders leave to a further one. */
 export interface HubRoom {

@@ -1,9 +1,10 @@
-import { sql } from 'kysely'
+import { sql, type Selectable } from 'kysely'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import type { SellingHub } from './intake.ts'
@@ -18,6 +19,8 @@ import { EXTERNAL } from '../processors/processor.ts'
 /** A customer who is about to pay, locked: payments of one customer follow one another, at whatever hubs. */
 export interface Payer {
   isAnonymous: boolean
+  /** Whether an identity token has proved an e-mail address or a telephone number of the customer. */
+  isVerified: boolean
   /** The customer's orders in PENDING_PAYMENT, at all hubs. */
   unpaid: readonly { id: number; processor: string }[]
 }
@@ -26,17 +29,25 @@ export interface Payer {
 export async function lockPayer(tx: Tx, userId: number): Promise<Payer> {
   // One after the other: the orders are read under the user's lock.
   const [[user], unpaid] = await Promise.all([userToLock(tx.q, { userId }), unpaidOrders(tx.q, { userId })])
-  return { isAnonymous: user?.is_anonymous === 1, unpaid }
+  return payerOf(user, unpaid)
 }
 
 /** The same without a lock. */
 export async function readPayer(q: Queries, userId: number): Promise<Payer> {
   const [[user], unpaid] = await Promise.all([userById(q, { userId }), unpaidOrders(q, { userId })])
-  return { isAnonymous: user?.is_anonymous === 1, unpaid }
+  return payerOf(user, unpaid)
 }
 
+type UserRow = Pick<Selectable<Tables['users']>, 'is_anonymous' | 'email_verified' | 'phone_verified'>
+
+const payerOf = (user: UserRow | undefined, unpaid: Payer['unpaid']): Payer => ({
+  isAnonymous: user?.is_anonymous === 1,
+  isVerified: user?.is_anonymous === 0 && (user.email_verified === 1 || user.phone_verified === 1),
+  unpaid,
+})
+
 const payers = (q: Queries, userId: number) =>
-  q.selectFrom('users').select('is_anonymous').where('id', '=', userId)
+  q.selectFrom('users').select(['is_anonymous', 'email_verified', 'phone_verified']).where('id', '=', userId)
 const userById = statement((q, { userId }: { userId: number }) => payers(q, userId))
 const userToLock = statement((q, { userId }: { userId: number }, locks) => locks.forUpdate(payers(q, userId)))
 
@@ -104,23 +115,23 @@ export interface Obstacle {
 export interface UnpaidBounds {
   mostUnits: number
   mostOfNetwork: number
-  /** `payerNetwork` of a guest. Undefined for other callers: a customer with an account is bounded as a customer. */
+  /** `payerNetwork` of a customer without a verified contact. Undefined for the others, who are bounded as customers. */
   network: string | undefined
 }
 
 export const unpaidBounds = (
   context: CloudContext,
-  { isAnonymous }: Pick<Payer, 'isAnonymous'>,
+  { isVerified }: Pick<Payer, 'isVerified'>,
   network: string | undefined,
 ): UnpaidBounds => ({
   mostUnits: context.settings.unpaidUnitsPerOrder,
   mostOfNetwork: context.settings.unpaidUnitsPerNetwork,
-  network: isAnonymous && network !== undefined ? payerNetwork(context, network) : undefined,
+  network: !isVerified && network !== undefined ? payerNetwork(context, network) : undefined,
 })
 
 /**
- * A guest's network as an unpaid order keeps it: a keyed digest, not the address. New guests cost nothing, so a limit per user
- * alone would let one caller reserve all goods of a hub. Customers with an account do not share the guests' allowance.
+ * A customer's network as an unpaid order stores it: a keyed digest, not the address. Guests and accounts without a verified
+ * contact cost nothing, so a limit per user alone would let one caller reserve all goods of a hub.
  */
 const payerNetwork = ({ sealer }: CloudContext, network: string): string =>
   sealer.digest('payer network', network)

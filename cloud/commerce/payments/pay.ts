@@ -24,6 +24,7 @@ import { moveOrder } from '../orders/move-order.ts'
 import { cartLines } from '../orders/price-cart.ts'
 import { derivePaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { schedule } from '../../platform/work/queue.ts'
+import { applyPaymentOutcome } from './payment-outcome.ts'
 import { askAgain, dueAtOf, endPayment, submitForCustomer } from './settle-payment.ts'
 import { holdUntil, lockPayer, requireClaimable, requireFewUnpaid, unpaidBounds } from '../orders/unpaid.ts'
 import type { MoneyServices } from '../services.ts'
@@ -83,14 +84,34 @@ async function bringToEnd(services: MoneyServices, request: Paying): Promise<Pay
   const { context } = services
   let begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.kind === 'other-method') {
-    await orUnavailable(endPayment(services, begun.payment))
     // The order goes on holding what it held: another method is no second hold.
     const heldSince = begun.payment.held_since ?? begun.payment.created_at
+    await rehearse(services, { ...request, heldSince }, begun.payment)
+    await orUnavailable(endPayment(services, begun.payment))
     begun = await context.db.transact((tx) => begin(tx, services, { ...request, heldSince }))
     if (begun.kind === 'other-method') throw new ApiError('order_state_conflict')
   }
   if (begun.payment.status === 'pending') await orUnavailable(submitForCustomer(services, begun.payment))
   return paymentResult(context, begun.payment.id)
+}
+
+class Rehearsed extends Error {}
+
+/**
+ * Throws the error that a payment by another method would meet, and changes nothing: the former payment is ended at its
+ * processor only if the new one can replace it.
+ */
+async function rehearse(services: MoneyServices, request: Paying, former: PaymentRow): Promise<void> {
+  const { context } = services
+  try {
+    await context.db.transact(async (tx) => {
+      await applyPaymentOutcome(tx, context, former, { status: 'canceled' })
+      await begin(tx, services, request)
+      throw new Rehearsed()
+    })
+  } catch (error) {
+    if (!(error instanceof Rehearsed)) throw error
+  }
 }
 
 /** `go-on`: a payment to bring to its end or to report. `other-method`: one by another method is unfinished. */
@@ -114,7 +135,6 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     const isSame = payment.method === method && payment.type === type
     const isUnderWay = payment.status === 'pending' && payment.is_refused === 0
     if (!isSame && !isUnderWay) {
-      if (isClaim) requireClaimable(hub!, payer!)
       return { kind: 'other-method', payment }
     }
     await askAgain(tx, payment)

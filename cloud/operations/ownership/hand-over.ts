@@ -104,8 +104,9 @@ async function takeFromRoles(tx: Tx, hubId: number): Promise<string[]> {
 
 /**
  * Takes a hub out of service for good: no sale, no alarm, no login. Its books stay readable. A second time nothing changes. With
- * unfinished orders it throws, unless `force`: then they end, and all of their money is refunded. Such a hub keeps its login
- * until its streams are drained (`draining.ts`): they carry the cancellations, and what fell before these arrived.
+ * unfinished orders it throws, unless `force`: then they end, and all of their money is refunded. A hub with unfinished
+ * orders or undelivered entries keeps its login until its streams are drained (`draining.ts`): they carry the cancellations,
+ * and the drops before these arrived.
  */
 export async function retireHub(
   tx: Tx,
@@ -125,11 +126,23 @@ export async function retireHub(
     .set({ hub_status: 'retired', retired_at: retiredAt })
     .where('id', '=', hubId)
     .execute()
-  // Only a hub with orders has to hear of their end, and to report what fell meanwhile.
-  if (orders.length > 0) await startDraining(tx, hubId, retiredAt + context.settings.hubDrainMs)
+  // Without this login the hub could prepare an order whose cancellation it has not received, and report nothing of it.
+  if (orders.length > 0 || (await hasUndelivered(tx, hubId)))
+    await startDraining(tx, hubId, retiredAt + context.settings.hubDrainMs)
   await setDesired(tx, context, { hubId, change: (before) => ({ ...before, acceptingOrders: false }) })
   await handOverAlarms(tx, context, { hubId, newOwner: null })
   return { retiredAt, orders }
+}
+
+/** Whether the cloud has sent entries that the hub has not acknowledged, such as the cancellation of an order that has ended. */
+async function hasUndelivered({ q }: Tx, hubId: number): Promise<boolean> {
+  const outbox = await q
+    .selectFrom('hub_outboxes')
+    .select('hub_id')
+    .where('hub_id', '=', hubId)
+    .whereRef('base', '<', 'last')
+    .executeTakeFirst()
+  return outbox !== undefined
 }
 
 async function endOrder(

@@ -119,7 +119,7 @@ const orderLimits = limits('Orders', {
   }),
   unpaidUnitsPerNetwork: many(
     200,
-    'Number of units that unpaid orders of the guests of one network (IPv4 /32, IPv6 /64) may reserve at one hub. A first unpaid order is not bounded by it, nor is a customer with an account.',
+    'Number of units that unpaid orders of the guests of one network (IPv4 /32, IPv6 /64) may reserve at one hub. Accounts without a verified contact count as guests. A first unpaid order is not bounded by it.',
   ),
   idleOrderMs: ms(30 * MINUTE, 'Time without a change after which an unpaid order expires.'),
   purgeExpiredMs: ms(DAY, 'Time after which an expired order is deleted.'),

@@ -83,6 +83,17 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.items(order_id)).toMatchObject([{ qty_dropped: 3, qty_doubtful: 0 }])
   })
 
+  test('a drop of more units than were ordered counts only up to the order', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 3 })
+    const [item] = await shop.items(order_id)
+    await shop.report({ kind: 'order.preparing', order_id, bins: [1] })
+    for (const operation of [1, 2, 3])
+      await shop.report({ ...drop(item!, operation, 2), delivered: 1_000_000 } as Report)
+    expect(await shop.items(order_id)).toMatchObject([{ qty_dropped: 3, reserved: 0 }])
+    expect((await shop.product(1)).reserved).toBe(0)
+  })
+
   test('the same report twice has the effect of one', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })

@@ -16,6 +16,11 @@ import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop, ShopOptions } from '../../support/shop.ts'
 import { hubRow } from '../../../support/hub-row.ts'
 
+interface Cart {
+  userId: number
+  orderId: number
+}
+
 const anywhere = () => Promise.resolve(true)
 const MINUTE = 60_000
 
@@ -32,6 +37,9 @@ async function newGuest(shop: Shop): Promise<number> {
     .execute()
   return userId
 }
+
+const verify = (shop: Shop, userId: number) =>
+  shop.context.db.kysely.updateTable('users').set({ email_verified: 1 }).where('id', '=', userId).execute()
 
 async function cartOf(shop: Shop, units = 1, userId?: number) {
   const user = userId ?? (await shop.customer())
@@ -316,38 +324,45 @@ onEachProcessor('what is not paid', (open) => {
     await shop.paidOrder({ 1: 1 })
   })
 
-  test('unpaid orders of the guests of one network reserve so many units of a hub at most', async () => {
-    const shop = await openWith({ bins: 9 })
-    shop.context.settings.unpaidUnitsPerNetwork = 20
-    const method = 'pm_card_authenticationRequired'
-    const payFrom = async (network: string | undefined, units: number) => {
-      const cart = await cartOf(shop, units, await newGuest(shop))
-      await pay(shop.services, { ...cart, method, ...(network !== undefined && { network }) })
-      return cart
-    }
-    const first = await payFrom('203.0.113.1', 15)
-    const full = { code: 'rate_limit_exceeded', status: 429, details: { share_of: 'network', most: 20 } }
-    await expect(payFrom('203.0.113.1', 6)).rejects.toMatchObject(full)
-    await payFrom('203.0.113.1', 5)
-    await expect(payFrom('203.0.113.1', 1)).rejects.toMatchObject(full)
-    expect(await shop.product(1)).toMatchObject({ reserved: 20 })
-    // Other networks, and the same one at another hub, have shares of their own.
-    await payFrom('203.0.113.2', 20)
-    const elsewhere = await shop.customer()
-    const orderId = await cartAt(shop, elsewhere, await secondHub(shop))
-    await pay(shop.services, { userId: elsewhere, orderId, method, network: '203.0.113.1' })
-    // So has a customer with an account.
-    const cart = await cartOf(shop, 3)
-    await pay(shop.services, { ...cart, method, network: '203.0.113.1' })
-    // What is paid, or a cart again, counts no more; the network is forgotten.
-    await deleteOrder(shop.services, first, 'user')
-    expect(await shop.order(first.orderId)).toMatchObject({ payer_network: null })
-    await payFrom('203.0.113.1', 10)
-    shop.clock.advance(15 * MINUTE)
-    await shop.work.drain()
-    const kept = await shop.context.db.kysely.selectFrom('orders').select('payer_network').execute()
-    expect(kept.filter(({ payer_network }) => payer_network !== null)).toEqual([])
-  })
+  test.each([
+    ['guests', newGuest],
+    ['accounts without a verified contact', (shop: Shop) => shop.customer()],
+  ] as const)(
+    'unpaid orders of %s of one network reserve a limited number of units of a hub',
+    async (_, newPayer) => {
+      const shop = await openWith({ bins: 9 })
+      shop.context.settings.unpaidUnitsPerNetwork = 20
+      const method = 'pm_card_authenticationRequired'
+      const payFrom = async (network: string | undefined, units: number) => {
+        const cart = await cartOf(shop, units, await newPayer(shop))
+        await pay(shop.services, { ...cart, method, ...(network !== undefined && { network }) })
+        return cart
+      }
+      const first = await payFrom('203.0.113.1', 15)
+      const full = { code: 'rate_limit_exceeded', status: 429, details: { share_of: 'network', most: 20 } }
+      await expect(payFrom('203.0.113.1', 6)).rejects.toMatchObject(full)
+      await payFrom('203.0.113.1', 5)
+      await expect(payFrom('203.0.113.1', 1)).rejects.toMatchObject(full)
+      expect(await shop.product(1)).toMatchObject({ reserved: 20 })
+      // Other networks, and the same one at another hub, have shares of their own.
+      await payFrom('203.0.113.2', 20)
+      const elsewhere = await shop.customer()
+      const orderId = await cartAt(shop, elsewhere, await secondHub(shop))
+      await pay(shop.services, { userId: elsewhere, orderId, method, network: '203.0.113.1' })
+      // A customer with a verified contact is bounded as a customer.
+      const cart = await cartOf(shop, 3)
+      await verify(shop, cart.userId)
+      await pay(shop.services, { ...cart, method, network: '203.0.113.1' })
+      // What is paid, or a cart again, counts no more; the network is forgotten.
+      await deleteOrder(shop.services, first, 'user')
+      expect(await shop.order(first.orderId)).toMatchObject({ payer_network: null })
+      await payFrom('203.0.113.1', 10)
+      shop.clock.advance(15 * MINUTE)
+      await shop.work.drain()
+      const kept = await shop.context.db.kysely.selectFrom('orders').select('payer_network').execute()
+      expect(kept.filter(({ payer_network }) => payer_network !== null)).toEqual([])
+    },
+  )
 
   test.each(['pm_card_authenticationRequired', 'external'])(
     'a change of the method, first %s, does not prolong the hold',
@@ -370,6 +385,39 @@ onEachProcessor('what is not paid', (open) => {
     },
   )
 
+  test.each([
+    [
+      'the wallet is empty',
+      'insufficient_funds',
+      (shop: Shop, cart: Cart) => payFromWallet(shop.services, cart),
+    ],
+    [
+      'the expected total is another one',
+      'total_changed',
+      (shop: Shop, cart: Cart) => pay(shop.services, { ...cart, method: 'pm_card_visa', expectedTotal: 1 }),
+    ],
+    [
+      'no bin can be claimed',
+      'no_bin_available',
+      async (shop: Shop, cart: Cart) => {
+        await shop.paidOrder({ 1: 1 })
+        return claim(shop, cart)
+      },
+    ],
+  ] as const)(
+    'the payment that is under way stays if %s for another method',
+    async (_, code, payOtherwise) => {
+      const shop = await openWith({ bins: 2 })
+      const cart = await cartOf(shop, 5)
+      await pay(shop.services, { ...cart, method: 'pm_card_authenticationRequired' })
+      const before = await shop.payments(cart.orderId)
+      await expect(payOtherwise(shop, cart)).rejects.toMatchObject({ code })
+      expect(await shop.payments(cart.orderId)).toEqual(before)
+      expect((await shop.order(cart.orderId)).processing_status).toBe(S.PENDING_PAYMENT)
+      expect((await shop.items(cart.orderId)).map(({ reserved }) => reserved)).toEqual([5])
+    },
+  )
+
   test('the first unpaid order of a network may have as many units as any order', async () => {
     const shop = await openWith({ bins: 9 })
     shop.context.settings.unpaidUnitsPerNetwork = 1
@@ -381,20 +429,21 @@ onEachProcessor('what is not paid', (open) => {
 
   test('an order of more units than may be unpaid is refused before anything is frozen', async () => {
     const shop = await openWith({ bins: 9 })
-    const cart = await cartOf(shop, 101)
+    shop.context.settings.unpaidUnitsPerOrder = 80
+    const cart = await cartOf(shop, 81)
     const intake = await hubIntake(shop.context.db.kysely, shop.context, 1)
     const lines = await cartLines(shop.context.db.kysely, cart.orderId)
-    const options = { claim: false, unpaid: unpaidBounds(shop.context, { isAnonymous: true }, undefined) }
+    const options = { claim: false, unpaid: unpaidBounds(shop.context, { isVerified: false }, undefined) }
     expect(await checkoutObstacles(shop.context.db.kysely, lines, intake, options)).toMatchObject([
       { code: 'invalid_quantity' },
     ])
     for (const method of ['pm_card_visa', 'external'])
       await expect(pay(shop.services, { ...cart, method })).rejects.toMatchObject({
         code: 'invalid_quantity',
-        details: { units: 101, most: 100 },
+        details: { units: 81, most: 80 },
       })
     expect(await shop.product(1)).toMatchObject({ reserved: 0 })
-    await shop.cart(cart.userId, { 1: 100 })
+    await shop.cart(cart.userId, { 1: 80 })
     await pay(shop.services, { ...cart, method: 'pm_card_visa' })
   })
 })

@@ -1,12 +1,21 @@
 import { expect, test } from 'vitest'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { createOrder } from '../../../../cloud/commerce/orders/cart.ts'
+import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { raiseAlarm } from '../../../../cloud/events/alarms/alarms.ts'
 import { stillHolds } from '../../../../cloud/gateway/hub-logins.ts'
 import { tellOfHub } from '../../../../cloud/operations/hubs/hub-events.ts'
+import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { uuid } from '../../../support/uuid.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openHub } from './support/owned-hub.ts'
+
+/** The hub acknowledges all entries that the cloud has sent. */
+const acknowledge = ({ kysely }: CloudDatabase) =>
+  kysely
+    .updateTable('hub_outboxes')
+    .set((eb) => ({ base: eb.ref('last') }))
+    .execute()
 
 onEachDatabase('a hub that is retired', (open) => {
   test('a retired hub sells nothing, has neither login nor alarm, and its books stay readable', async () => {
@@ -18,6 +27,7 @@ onEachDatabase('a hub that is retired', (open) => {
       .select('mqtt_password_digest')
       .where('id', '=', 1)
       .executeTakeFirstOrThrow()
+    await acknowledge(db)
     const first = await retire()
     expect(await stillHolds(db.kysely, first.retiredAt, { hubId: 1, digest })).toBe(false)
     const userId = await shop.customer()
@@ -31,6 +41,24 @@ onEachDatabase('a hub that is retired', (open) => {
     expect((await call(one, `orders/${id}/refund`, 'POST', {})).status).toBe(200)
     shop.clock.advance(5000)
     expect(await retire()).toEqual(first)
+  })
+
+  test('a retired hub keeps its login for a bounded time if it has not acknowledged the cancellation of an order that has ended', async () => {
+    const { db, shop, retire } = await openHub(open)
+    const { id, user_id: userId } = await shop.paidOrder({ 1: 1 })
+    await acknowledge(db)
+    shop.answer({ kind: 'timeout', commandId: 'c' })
+    await deleteOrder(shop.services, { orderId: id, userId }, 'user')
+    expect((await shop.order(id)).processing_status).toBe(OrderStatus.CANCELLED)
+    const { retiredAt } = await retire()
+    const { mqtt_password_digest: digest } = await db.kysely
+      .selectFrom('hubs')
+      .select('mqtt_password_digest')
+      .where('id', '=', 1)
+      .executeTakeFirstOrThrow()
+    const { hubDrainMs } = shop.context.settings
+    const holdsAfter = (ms: number) => stillHolds(db.kysely, retiredAt + ms, { hubId: 1, digest })
+    expect([await holdsAfter(0), await holdsAfter(hubDrainMs)]).toEqual([true, false])
   })
 
   test('a hub is retired with unfinished orders only by --force, which ends and refunds them', async () => {

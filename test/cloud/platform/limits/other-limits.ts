@@ -35,7 +35,7 @@ export const otherLimits: readonly OtherLimit[] = [
     share: 'per user',
   },
   {
-    what: 'units that unpaid orders of guests reserve',
+    what: 'units that unpaid orders of guests and of accounts without a verified contact reserve',
     settings: ['UNPAID_UNITS_PER_NETWORK'],
     share: 'per network and hub, counted in the database; a first unpaid order is not bounded by it',
   },
