@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
-import { checkoutObstacles } from '../../../../cloud/commerce/orders/checkout.ts'
-import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
-import { unpaidBounds } from '../../../../cloud/commerce/orders/unpaid.ts'
-import { hubIntake } from '../../../../cloud/commerce/orders/intake.ts'
-import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
 import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
@@ -14,65 +8,12 @@ import type { ExternalPayments } from '../../../../cloud/platform/store/tables/h
 import { confirmClaim } from '../../support/confirm-claim.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop, ShopOptions } from '../../support/shop.ts'
-import { hubRow } from '../../../support/hub-row.ts'
-
-interface Cart {
-  userId: number
-  orderId: number
-}
+import { MINUTE, newGuest, cartOf, claim, secondHub, cartAt } from './support/unpaid-carts.ts'
 
 const anywhere = () => Promise.resolve(true)
-const MINUTE = 60_000
 
 const setHub = (shop: Shop, external_payments: ExternalPayments) =>
   shop.context.db.kysely.updateTable('hubs').set({ external_payments }).execute()
-
-/** A user without an account. */
-async function newGuest(shop: Shop): Promise<number> {
-  const userId = await shop.customer()
-  await shop.context.db.kysely
-    .updateTable('users')
-    .set({ is_anonymous: 1 })
-    .where('id', '=', userId)
-    .execute()
-  return userId
-}
-
-const verify = (shop: Shop, userId: number) =>
-  shop.context.db.kysely.updateTable('users').set({ email_verified: 1 }).where('id', '=', userId).execute()
-
-async function cartOf(shop: Shop, units = 1, userId?: number) {
-  const user = userId ?? (await shop.customer())
-  return { userId: user, orderId: (await shop.cart(user, { 1: units })).id }
-}
-
-const claim = (shop: Shop, cart: { userId: number; orderId: number }) =>
-  pay(shop.services, { ...cart, method: 'external' })
-
-/** A second hub that sells like hub 1, with one product. */
-async function secondHub(shop: Shop): Promise<number> {
-  const q = shop.context.db.kysely
-  const { id } = await q.insertInto('hubs').values(hubRow({})).returning('id').executeTakeFirstOrThrow()
-  const copy = async (table: 'hub_sessions' | 'hub_bins' | 'hub_outboxes') => {
-    const rows = await q.selectFrom(table).selectAll().where('hub_id', '=', 1).execute()
-    for (const row of rows)
-      await q
-        .insertInto(table)
-        .values({ ...row, hub_id: id })
-        .execute()
-  }
-  for (const table of ['hub_sessions', 'hub_bins', 'hub_outboxes'] as const) await copy(table)
-  const product = await q.selectFrom('products').selectAll().where('id', '=', 1).executeTakeFirstOrThrow()
-  await q
-    .insertInto('products')
-    .values({ ...product, id: 100, hub_id: id })
-    .execute()
-  await q
-    .insertInto('facings')
-    .values({ hub_id: id, cabinet: 1, shelf: 1, row: 1, product_id: 100, is_primary: 1, quantity: 5 })
-    .execute()
-  return id
-}
 
 const products = [{ price: 100, quantity: 500 }]
 
@@ -289,12 +230,6 @@ onEachProcessor('what is not paid', (open) => {
     expect(await shop.product(1)).toMatchObject({ reserved: 0 })
   })
 
-  const cartAt = async (shop: Shop, userId: number, hubId: number): Promise<number> => {
-    const { id } = await createOrder(shop.context, { userId, hubId })
-    await setItem(shop.context, { userId, orderId: id }, { productId: 100, quantity: 1 })
-    return id
-  }
-
   test.each(['pm_card_visa', 'pm_card_authenticationRequired', 'external'])(
     'a user with an unpaid order cannot pay at another hub by %s; the refusal names the unpaid order',
     async (method) => {
@@ -315,135 +250,4 @@ onEachProcessor('what is not paid', (open) => {
       await pay(shop.services, { ...second, method })
     },
   )
-
-  test('unpaid orders, however many, keep no bin from a customer who pays', async () => {
-    const shop = await openWith({ bins: 2 })
-    for (const method of ['pm_card_authenticationRequired', 'pm_usBankAccount'])
-      for (let guest = 0; guest < 4; guest++)
-        await pay(shop.services, { ...(await cartOf(shop, 1, await newGuest(shop))), method })
-    await shop.paidOrder({ 1: 1 })
-  })
-
-  test.each([
-    ['guests', newGuest],
-    ['accounts without a verified contact', (shop: Shop) => shop.customer()],
-  ] as const)(
-    'unpaid orders of %s of one network reserve a limited number of units of a hub',
-    async (_, newPayer) => {
-      const shop = await openWith({ bins: 9 })
-      shop.context.settings.unpaidUnitsPerNetwork = 20
-      const method = 'pm_card_authenticationRequired'
-      const payFrom = async (network: string | undefined, units: number) => {
-        const cart = await cartOf(shop, units, await newPayer(shop))
-        await pay(shop.services, { ...cart, method, ...(network !== undefined && { network }) })
-        return cart
-      }
-      const first = await payFrom('203.0.113.1', 15)
-      const full = { code: 'rate_limit_exceeded', status: 429, details: { share_of: 'network', most: 20 } }
-      await expect(payFrom('203.0.113.1', 6)).rejects.toMatchObject(full)
-      await payFrom('203.0.113.1', 5)
-      await expect(payFrom('203.0.113.1', 1)).rejects.toMatchObject(full)
-      expect(await shop.product(1)).toMatchObject({ reserved: 20 })
-      // Other networks, and the same one at another hub, have shares of their own.
-      await payFrom('203.0.113.2', 20)
-      const elsewhere = await shop.customer()
-      const orderId = await cartAt(shop, elsewhere, await secondHub(shop))
-      await pay(shop.services, { userId: elsewhere, orderId, method, network: '203.0.113.1' })
-      // A customer with a verified contact is bounded as a customer.
-      const cart = await cartOf(shop, 3)
-      await verify(shop, cart.userId)
-      await pay(shop.services, { ...cart, method, network: '203.0.113.1' })
-      // What is paid, or a cart again, counts no more; the network is forgotten.
-      await deleteOrder(shop.services, first, 'user')
-      expect(await shop.order(first.orderId)).toMatchObject({ payer_network: null })
-      await payFrom('203.0.113.1', 10)
-      shop.clock.advance(15 * MINUTE)
-      await shop.work.drain()
-      const kept = await shop.context.db.kysely.selectFrom('orders').select('payer_network').execute()
-      expect(kept.filter(({ payer_network }) => payer_network !== null)).toEqual([])
-    },
-  )
-
-  test.each(['pm_card_authenticationRequired', 'external'])(
-    'a change of the method, first %s, does not prolong the hold',
-    async (first) => {
-      const shop = await openWith({ bins: 9 })
-      const cart = await cartOf(shop, 5)
-      const methods = [first, first === 'external' ? 'pm_card_authenticationRequired' : 'external'] as const
-      // Each time within the time of a claim.
-      for (let turn = 0; turn < 6; turn++) {
-        await pay(shop.services, { ...cart, method: methods[turn % 2]! })
-        shop.clock.advance(2.4 * MINUTE)
-        await shop.work.drain()
-        await shop.hear()
-        expect(await shop.product(1)).toMatchObject({ reserved: 5 })
-      }
-      await pay(shop.services, { ...cart, method: methods[0] })
-      shop.clock.advance((15 - 14.4) * MINUTE)
-      await shop.work.drain()
-      expect(await shop.product(1)).toMatchObject({ reserved: 0 })
-    },
-  )
-
-  test.each([
-    [
-      'the wallet is empty',
-      'insufficient_funds',
-      (shop: Shop, cart: Cart) => payFromWallet(shop.services, cart),
-    ],
-    [
-      'the expected total is another one',
-      'total_changed',
-      (shop: Shop, cart: Cart) => pay(shop.services, { ...cart, method: 'pm_card_visa', expectedTotal: 1 }),
-    ],
-    [
-      'no bin can be claimed',
-      'no_bin_available',
-      async (shop: Shop, cart: Cart) => {
-        await shop.paidOrder({ 1: 1 })
-        return claim(shop, cart)
-      },
-    ],
-  ] as const)(
-    'the payment that is under way stays if %s for another method',
-    async (_, code, payOtherwise) => {
-      const shop = await openWith({ bins: 2 })
-      const cart = await cartOf(shop, 5)
-      await pay(shop.services, { ...cart, method: 'pm_card_authenticationRequired' })
-      const before = await shop.payments(cart.orderId)
-      await expect(payOtherwise(shop, cart)).rejects.toMatchObject({ code })
-      expect(await shop.payments(cart.orderId)).toEqual(before)
-      expect((await shop.order(cart.orderId)).processing_status).toBe(S.PENDING_PAYMENT)
-      expect((await shop.items(cart.orderId)).map(({ reserved }) => reserved)).toEqual([5])
-    },
-  )
-
-  test('the first unpaid order of a network may have as many units as any order', async () => {
-    const shop = await openWith({ bins: 9 })
-    shop.context.settings.unpaidUnitsPerNetwork = 1
-    for (let count = 0; count < 2; count++) {
-      const cart = await cartOf(shop, 20)
-      await pay(shop.services, { ...cart, method: 'pm_card_visa', network: '203.0.113.1' })
-    }
-  })
-
-  test('an order of more units than may be unpaid is refused before anything is frozen', async () => {
-    const shop = await openWith({ bins: 9 })
-    shop.context.settings.unpaidUnitsPerOrder = 80
-    const cart = await cartOf(shop, 81)
-    const intake = await hubIntake(shop.context.db.kysely, shop.context, 1)
-    const lines = await cartLines(shop.context.db.kysely, cart.orderId)
-    const options = { claim: false, unpaid: unpaidBounds(shop.context, { isVerified: false }, undefined) }
-    expect(await checkoutObstacles(shop.context.db.kysely, lines, intake, options)).toMatchObject([
-      { code: 'invalid_quantity' },
-    ])
-    for (const method of ['pm_card_visa', 'external'])
-      await expect(pay(shop.services, { ...cart, method })).rejects.toMatchObject({
-        code: 'invalid_quantity',
-        details: { units: 81, most: 80 },
-      })
-    expect(await shop.product(1)).toMatchObject({ reserved: 0 })
-    await shop.cart(cart.userId, { 1: 80 })
-    await pay(shop.services, { ...cart, method: 'pm_card_visa' })
-  })
 })
