@@ -1,3 +1,4 @@
+import { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { CommandReason } from '../../protocol/mqtt/command.ts'
 import { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { binSubject, fridgeSubject, HUB_SUBJECT, rowSubject } from '../../protocol/model/subject.ts'
@@ -6,7 +7,6 @@ import type { CommandRow, OperationRow } from '../journal/tables.ts'
 import type { Context } from './context.ts'
 import { cyclesEnd } from './bins/cycles.ts'
 import { numberOf } from './layout.ts'
-import { HubCommand } from './local-command.ts'
 import { reportLocal } from './local-report.ts'
 import { goals } from './bins/motions.ts'
 
@@ -60,9 +60,9 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
 }
 
 /** Nothing where another version of the service took the command on, and this one knows none of that kind. */
-const bodyOf = ({ body }: CommandRow): HubCommand | undefined => HubCommand.safeParse(body).data
+const bodyOf = ({ body }: CommandRow): CommandBody | undefined => CommandBody.safeParse(body).data
 
-function subjectOf(body: HubCommand): string {
+function subjectOf(body: CommandBody): string {
   if ('location' in body) return rowSubject(body.location)
   if ('bin' in body) return binSubject(body.bin)
   return 'fridge' in body ? fridgeSubject(body.fridge) : HUB_SUBJECT
@@ -110,11 +110,11 @@ function motionEnd({ devices }: Context, operation: OperationRow): CommandEnd {
 }
 
 /** What became of a row that was tried: what fell counts, and what nobody saw fall is unknown (I1). */
-function dispenseEnd({ state, why, ms, drops }: OperationRow): CommandEnd {
+function dispenseEnd({ state, why, ms, drops, bin }: OperationRow): CommandEnd {
   const data = { drops, duration_ms: ms, fault: why }
   switch (state) {
     case 'done':
-      return { outcome: 'executed', reason: null, data: { drops, duration_ms: ms } }
+      return { outcome: 'executed', reason: null, data: { drops, bin, duration_ms: ms } }
     case 'failed':
       return { outcome: 'failed', reason: failureReasons[why ?? ''] ?? 'fault', data }
     case 'nothing': {

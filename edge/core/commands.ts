@@ -1,3 +1,4 @@
+import type { CommandBody, CommandName } from '../../protocol/model/hub-commands.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Command, CommandReason } from '../../protocol/mqtt/command.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
@@ -14,11 +15,10 @@ import { binHealth } from './health.ts'
 import { intend } from './operations/intend.ts'
 import { settleByCommand } from './operations/settle.ts'
 import { binDevice, fridgeDevice } from './layout.ts'
-import type { HubCommand } from './local-command.ts'
 import { cancelOrder, reduceOrder } from './orders/orders.ts'
 
 /** A command given at the hub itself. */
-export function operate(context: Context, body: HubCommand, reply: Reply, by?: LocalActor): void {
+export function operate(context: Context, body: CommandBody, reply: Reply, by?: LocalActor): void {
   take(context, { id: uuidv7(context.runtime), body, session: '', isLocal: true, by }, reply)
 }
 
@@ -30,7 +30,7 @@ export function execute(context: Context, command: Command, reply: Reply): void 
 
 interface Taken {
   id: string
-  body: HubCommand
+  body: CommandBody
   session: string
   isLocal: boolean
   by?: LocalActor | undefined
@@ -73,7 +73,7 @@ type Executor<Body> = (context: Context, id: string, body: Body) => CommandEnd |
 const executed: CommandEnd = { outcome: 'executed', reason: null, data: null }
 
 const executors: {
-  readonly [Name in HubCommand['name']]: Executor<Extract<HubCommand, { name: Name }>>
+  readonly [Name in CommandName]: Executor<CommandBody<Name>>
 } = {
   open_bin: motion('open_door'),
   close_bin: motion('close_door'),
@@ -98,7 +98,7 @@ const executors: {
     reduceOrder(context, order_id, lines) ? executed : 'not_found',
 }
 
-function begin(context: Context, id: string, body: HubCommand): CommandEnd | undefined {
+function begin(context: Context, id: string, body: CommandBody): CommandEnd | undefined {
   const executor: Executor<never> = executors[body.name]
   const end = executor(context, id, body as never)
   return typeof end === 'string' ? refused(end) : end

@@ -1,3 +1,4 @@
+import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { AcceptanceProtocol, AcceptanceState, KeptAcceptance } from '../../protocol/model/acceptance.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
@@ -5,7 +6,6 @@ import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { Location } from '../../protocol/model/location.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
 import type { LeaveOut } from '../journal/inbox.ts'
-import type { HubCommand } from './local-command.ts'
 
 /** An operation whose outcome nobody knows (I1), for a person to settle. */
 export interface UnknownOperation {
@@ -122,7 +122,7 @@ export interface HubCore {
    */
   execute(command: Command, reply: (result: CommandResult) => void): void
   /** As `execute`, for a person at the hub itself: the ledger says `local` in place of the command's end. */
-  operate(body: HubCommand, reply: (result: CommandResult) => void, by?: LocalActor): void
+  operate(body: CommandBody, reply: (result: CommandResult) => void, by?: LocalActor): void
   health(): HubHealth
   /** What the hub reports reaches the cloud no more, or does again: health says so. */
   noteStall(): void

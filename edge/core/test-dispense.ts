@@ -1,22 +1,26 @@
+import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import { fridgeDoor, fridgeSides } from '../../protocol/model/hardware.ts'
 import type { CommandReason } from '../../protocol/mqtt/command.ts'
 import { isAvailable, isPrepared, viewBins } from './bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from './context.ts'
 import { cabinetDevice, isAt } from './layout.ts'
-import type { TestDispense } from './local-command.ts'
 import { intend } from './operations/intend.ts'
 
 /** Begins to turn the row. Returns why it must not turn. */
 export function beginTestDispense(
   context: Context,
   id: string,
-  { location, bin: number, onto = false }: TestDispense,
+  { location, bin: chosen, onto = false }: CommandBody<'test_dispense'>,
 ): CommandReason | undefined {
   const { state, layout } = context
-  const bin = viewBins(context).find((view) => view.number === number)
-  if (!bin || layout.depthOf(location) === 0) return 'not_found'
+  if (layout.depthOf(location) === 0) return 'not_found'
   const device = cabinetDevice(location.cabinet)
-  if (!bin.up || !isUsable(context, device)) return 'offline'
+  if (!isUsable(context, device)) return 'offline'
+  const number = chosen ?? freeBin(context)
+  if (number === undefined) return 'interlock'
+  const bin = viewBins(context).find((view) => view.number === number)
+  if (!bin) return 'not_found'
+  if (!bin.up) return 'offline'
   const { shelf, row } = location
   const isHindered =
     !isAvailable({ ...bin, enabled: true, ...(onto && { occupied: false }) }) ||
@@ -37,6 +41,10 @@ export function beginTestDispense(
   })
   return undefined
 }
+
+/** A bin into which a test may dispense. */
+export const freeBin = (context: Context): number | undefined =>
+  viewBins(context).find((bin) => isAvailable({ ...bin, enabled: true }) && isPrepared(bin))?.number
 
 /** A fridge's door before the cabinet is open, or could be opened now. */
 const isAjar = ({ layout, doors }: Context, cabinet: number): boolean =>

@@ -139,9 +139,18 @@ export const routedCommands = commandNames.filter(
   (name) => commandRow(name).route !== undefined,
 ) as RoutedCommand[]
 
+const badPlace = {
+  'query.cabinet': 'invalid_location',
+  'query.shelf': 'invalid_location',
+  'query.row': 'invalid_location',
+} as const
+
 export const commandRoutes = Object.fromEntries(
   routedCommands.map((name) => [
     `owner.controls.${name}`,
-    control(name, commandQuery(name), commandAnswer(name), commandErrors(name), commandTexts(name)),
+    {
+      ...control(name, commandQuery(name), commandAnswer(name), commandErrors(name), commandTexts(name)),
+      ...('location' in commandRow(name).parameters && { badValues: badPlace }),
+    },
   ]),
 ) as unknown as CommandRoutes

@@ -38,9 +38,7 @@ export const OwnerProduct = InventoryProduct.extend({ image_url: ImageUrl }).met
 /** One row of a hub, with its product and stock. */
 export const Facing = z
   .object({
-    cabinet: Location.shape.cabinet.describe('Number of the cabinet, 1 to 4.'),
-    shelf: Location.shape.shelf.describe('Number of the shelf in its cabinet, 1 to 20.'),
-    row: Location.shape.row.describe('Number of the row on its shelf, 1 to 40.'),
+    ...Location.shape,
     product_id: Id.nullable().describe('Number of the product; null if the row has no product.'),
     quantity: z.int().describe('Units in the row.'),
     capacity: z.int().describe('Number of units that the row holds.'),

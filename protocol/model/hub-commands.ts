@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { FridgeSide } from './hardware.ts'
 import { BinHealth, DoorLock, DoorPosition, LiftPosition } from './hub-health.ts'
+import { Location, locationKey } from './location.ts'
 import type { Scope } from './scopes.ts'
 
 /**
@@ -248,6 +249,32 @@ export const hubCommands = {
     parameters: { fridge },
     page: { path: 'fridges/{fridge}/reconnect', button: 'Reconnect', isSafe: true },
   },
+  test_dispense: {
+    ...moves,
+    summary: 'Turn a row once over a bin, for no order',
+    parameters: {
+      location: Location,
+      bin: bin.optional().describe('Number of the bin. If it is left out: a free one, chosen by the hub.'),
+      onto: z
+        .boolean()
+        .optional()
+        .describe(
+          'True if the unit may fall onto units of earlier tests in `bin`. The caller has seen that there is room.',
+        ),
+    },
+    result: {
+      id: 'RowTested',
+      description: 'Result of a test of a row.',
+      shape: { drops: z.int().describe('Number of units that were seen to fall.'), bin, duration_ms },
+    },
+    example: { drops: 1, bin: 2, duration_ms: 2840 },
+    deadline: 2,
+    isRepeatable: false,
+    route: {
+      note: 'A technician tests a row, for example after a jam. The row turns as for an order: the fallen unit leaves the stock, and a person must take it out of the bin. While the hub has an order, while a door of the fridge before the cabinet is not locked, and while it is unknown whether a unit of the row fell, the answer is `hardware_error` with reason `interlock`.',
+    },
+    page: { path: 'rows/test', button: 'Turn it once', isSafe: false },
+  },
 } as const satisfies Record<string, HubCommand>
 
 type Table = typeof hubCommands
@@ -282,6 +309,7 @@ export const auditActionOf = (body: CommandBody): string =>
 
 /** The device, order or operation of a command: `bin-2`, `order-<uuid>`. */
 export function objectOf(body: CommandBody): string {
+  if ('location' in body) return `row-${locationKey(body.location)}`
   if ('bin' in body) return `bin-${body.bin}`
   if ('fridge' in body) return `fridge-${body.fridge}`
   if ('operation_id' in body) return `operation-${body.operation_id}`

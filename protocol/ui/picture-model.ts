@@ -115,7 +115,7 @@ const withTrouble = (words: string, trouble: Trouble): string => (trouble ? `${w
  * name.
  */
 export function nameOf(id: string): string {
-  const device = /^(bin|cabinet|fridge)-(\d+)$/.exec(id)
+  const device = /^(bin|cabinet|fridge|row)-([\d/]+)$/.exec(id)
   if (device) return `${device[1]![0]!.toUpperCase()}${device[1]!.slice(1)} ${device[2]!}`
   const door = /^fridge_(\d+)_(\w+)$/.exec(id)
   if (door) return `Fridge ${door[1]!}, ${door[2]!} door`

@@ -65,7 +65,7 @@ describe('the hub’s own page', () => {
     async () => {
       const { page } = await visit()
       const alarm = page.locator('[data-alarms] > ul > li').first()
-      expect(await alarm.textContent()).toMatch(/Bin 2 has failed to move.*then raise or close it here/)
+      expect(await alarm.textContent()).toMatch(/Bin 2 has failed to move.*Then close or raise it here/)
       await alarm.getByRole('button', { name: 'Show it' }).click()
       await page.waitForSelector('[data-sentence-of="bin-2"]')
       hub.state.alarms = []

@@ -41,6 +41,14 @@ const actuations: Actuation[] = [
     action: 'controls.cycle_bin',
     object: 'bin-2',
   },
+  {
+    name: 'test_dispense',
+    query: 'cabinet=1&shelf=1&row=1&bin=2',
+    data: { command_id: UUID, duration_ms: MS, drops: 1, bin: 2 },
+    acts: ['dispense cabinet-1'],
+    action: 'controls.test_dispense',
+    object: 'row-1-1-1',
+  },
   fridge('open_fridge_left', { door: 'unlocked' }, ['unlock fridge_1_left']),
   fridge('open_fridge_middle', { door: 'unlocked' }, ['unlock fridge_1_middle']),
   fridge('open_fridge_right', { door: 'unlocked' }, ['unlock fridge_1_right']),
@@ -265,19 +273,12 @@ describe('a silent port', () => {
 
 describe('an unknown device', () => {
   test.each([
-    ...actuations.map(({ name }) => name),
-    'reconnect_bin',
-    'enable_bin',
-    'disable_bin',
-    'toggle_bin',
-    'reconnect_fridge',
-    'enable_fridge',
-    'disable_fridge',
-  ])('the command %s for a device that the hub does not have is 404', async (name) => {
+    ...actuations.map(({ name, query }) => [name, query.replace(/(bin|fridge)=\d/, '$1=3')] as const),
+    ...['reconnect_bin', 'enable_bin', 'disable_bin', 'toggle_bin'].map((name) => [name, 'bin=3'] as const),
+    ...['reconnect_fridge', 'enable_fridge', 'disable_fridge'].map((name) => [name, 'fridge=3'] as const),
+  ])('the command %s for a device that the hub does not have is 404', async (name, query) => {
     const isFridge = name.includes('fridge')
-    const { value, acts } = await plant.witness(() =>
-      plant.control(name, `${isFridge ? 'fridge' : 'bin'}=3${name === 'cycle_bin' ? '&num_cycles=1' : ''}`),
-    )
+    const { value, acts } = await plant.witness(() => plant.control(name, query))
     expect([value.status, errorOf(value).error.code]).toEqual([
       404,
       isFridge ? 'fridge_not_found' : 'bin_not_found',

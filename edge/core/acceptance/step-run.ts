@@ -1,3 +1,4 @@
+import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
 import type { Cancel } from '../../../protocol/model/runtime.ts'
 import { doorSubject } from '../../../protocol/model/subject.ts'
 import type { CommandResult } from '../../../protocol/mqtt/command.ts'
@@ -6,7 +7,7 @@ import { isAvailable, isPrepared, viewBins } from '../bins/bin.ts'
 import { operate } from '../commands.ts'
 import type { Context } from '../context.ts'
 import { readingOf } from '../fridges.ts'
-import type { HubCommand } from '../local-command.ts'
+import { freeBin } from '../test-dispense.ts'
 import { reportLocal } from '../local-report.ts'
 import { changesOf, isAllSeen, obstacle, type Observation, type Readings, type Seen } from './observation.ts'
 import { readingsOf } from './readings.ts'
@@ -149,7 +150,7 @@ export class StepRun {
     if (check.of === 'door' && check.hasLock && !doors.mayBeOpen(check.door)) doors.lock(check.door)
   }
 
-  #command(body: HubCommand, onExecuted: (result: CommandResult) => void): void {
+  #command(body: CommandBody, onExecuted: (result: CommandResult) => void): void {
     const onEnd = (result: CommandResult): void => {
       if (this.#isOver) return
       if (result.outcome === 'executed') return onExecuted(result)
@@ -199,9 +200,6 @@ const hasRoom = (context: Context, { bin: number, units }: Pile): boolean =>
       isPrepared(bin) &&
       isAvailable({ ...bin, enabled: true, occupied: false }),
   )
-
-const freeBin = (context: Context): number | undefined =>
-  viewBins(context).find((bin) => isAvailable({ ...bin, enabled: true }) && isPrepared(bin))?.number
 
 /** Why a command was not carried out, for the protocol. */
 const reasons: Readonly<Record<string, string>> = {

@@ -44,23 +44,25 @@ export function Do({ device, what, path, body = {}, undo }: ActProps): JSX.Eleme
   )
 }
 
-/** The commands below a path of the hub (`bins/{bin}/`), for the device with this number. A kept state may have none. */
-export function Commands({
-  device,
-  of,
-  number,
-}: {
+/**
+ * The commands below a path of the hub (`bins/{bin}/`) with their parameters: a number stands in the path, anything else in
+ * the body. A stored state of an older page has no commands.
+ */
+export function Commands(props: {
   device: string
   of: string
-  number: number
+  parameters: Readonly<Record<string, unknown>>
 }): JSX.Element {
+  const { device, of, parameters } = props
   const found = (state.value!.commands ?? []).filter(({ path }) => path.startsWith(of))
   return (
     <>
-      {found.map(({ path, button, isSafe, defaults = {} }) => {
+      {found.map(({ path, button, isSafe, defaults }) => {
         const Button = isSafe ? Do : Held
-        const at = path.replace(/\{\w+\}/, String(number))
-        return <Button key={path} device={device} what={button} path={at} body={defaults} />
+        const inBody = Object.entries(parameters).filter(([key]) => !path.includes(`{${key}}`))
+        const at = path.replace(/\{(\w+)\}/, (_, key: string) => String(parameters[key]))
+        const body = { ...defaults, ...Object.fromEntries(inBody) }
+        return <Button key={path} device={device} what={button} path={at} body={body} />
       })}
     </>
   )

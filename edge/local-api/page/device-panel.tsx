@@ -53,7 +53,7 @@ function BinActs({ id, number }: { id: string; number: number }): JSX.Element {
   const isHeld = state.value!.held.bins.includes(number)
   return (
     <div class="grid grid-cols-2 gap-2">
-      <Commands device={id} of="bins/{bin}/" number={number} />
+      <Commands device={id} of="bins/{bin}/" parameters={{ bin: number }} />
       <Do
         device={id}
         what={isHeld ? 'Use it again' : 'Do not use it'}
@@ -85,7 +85,7 @@ function FridgeActs({ id, number }: { id: string; number: number }): JSX.Element
           body={{ for_ms: 30_000 }}
         />
       ))}
-      <Commands device={id} of="fridges/{fridge}/" number={number} />
+      <Commands device={id} of="fridges/{fridge}/" parameters={{ fridge: number }} />
       {fridge?.shutoff && (
         <Held device={id} what="I have looked at the goods: sell again" path={`fridges/${number}/confirm`} />
       )}

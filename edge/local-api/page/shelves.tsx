@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { countProblem } from '../../../protocol/model/counting.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { say } from '../../../protocol/ui/notices.tsx'
+import { Commands } from './act-buttons.tsx'
 import { discardEntry, enterUnits, pending, rowKey, setTyped, typed } from './counts.ts'
 import { heardAt, isConnected, state } from './store.ts'
 

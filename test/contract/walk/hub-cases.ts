@@ -32,6 +32,7 @@ const actuation = (query: Query): RouteCases => ({
   errors: {
     hardware_error: control(query, false),
     ...('bin' in query && { bin_not_found: withoutBins(query) }),
+    ...('row' in query && { invalid_location: control({ ...query, shelf: 99 }, true) }),
     ...('fridge' in query && { fridge_not_found: control({ ...query, fridge: 9 }, true) }),
   },
 })
@@ -47,8 +48,12 @@ const withoutBins =
 /** A call of each route that follows from its command's row. */
 const actuations = Object.fromEntries(
   routedCommands.map((name) => {
-    const { bin, fridge } = commandRow(name).parameters
-    return [`owner.controls.${name}`, actuation({ ...(bin && { bin: 1 }), ...(fridge && { fridge: 1 }) })]
+    const { bin, fridge, location } = commandRow(name).parameters
+    const place = location && { cabinet: 1, shelf: 1, row: 1 }
+    return [
+      `owner.controls.${name}`,
+      actuation({ ...(bin && { bin: 1 }), ...(fridge && { fridge: 1 }), ...place }),
+    ]
   }),
 ) as Record<`owner.controls.${RoutedCommand}`, RouteCases>
 

@@ -299,3 +299,28 @@ test('a lock is not driven where the same turn has begun to dispense behind it, 
   expect(gpioActs(bench)).toEqual([])
   expect(bench.runUntil(() => bench.dispenses().length > 0, 10_000)).toBe(true)
 })
+
+test('a test of a row drops a unit into a free bin, and a fallen unit ends the block of the row', () => {
+  const bench = HubBench.ready()
+  const location = { cabinet: 2, shelf: 1, row: 2 }
+  const jam = bench.fault('jam_without_motion', 'cabinet-2')
+  const failed = bench.command({ name: 'test_dispense', location })
+  bench.run(20_000)
+  expect(failed.results).toMatchObject([{ outcome: 'failed', reason: 'fault', data: { fault: 'jam' } }])
+  expect(
+    bench.core.stock().find((row) => row.location.cabinet === 2 && row.location.row === 2)?.blocked,
+  ).toBe('jam')
+  bench.room.faults.clear(jam)
+  const tested = bench.command({ name: 'test_dispense', location })
+  bench.run(20_000)
+  expect(tested.results).toMatchObject([{ outcome: 'executed', data: { drops: 1, bin: 1 } }])
+  expect(
+    bench.core.stock().find((row) => row.location.cabinet === 2 && row.location.row === 2)?.blocked,
+  ).toBe(null)
+  expect(bench.command({ name: 'test_dispense', location, bin: 1 }).results).toMatchObject([
+    { outcome: 'refused', reason: 'interlock' },
+  ])
+  expect(
+    bench.command({ name: 'test_dispense', location: { ...location, shelf: 20 } }).results,
+  ).toMatchObject([{ outcome: 'refused', reason: 'not_found' }])
+})
