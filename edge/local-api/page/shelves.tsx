@@ -73,6 +73,10 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
   return (
     <li class="py-2 border-b border-base-300" data-row={key} data-unsent={unsent.length > 0}>
       <Summary facing={facing} />
+      {/* A unit that falls ends the block. */}
+      {facing.blocked && (
+        <Commands device={`row-${key}`} of="rows/" parameters={{ location: facing.location }} />
+      )}
       <form
         class="grid grid-cols-[auto_minmax(0,1fr)_minmax(0,1fr)] items-center gap-1.5 mt-1 max-w-sm"
         aria-label={`Row ${key}`}

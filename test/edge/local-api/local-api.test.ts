@@ -192,6 +192,7 @@ describe('the local API', () => {
       ['/api/bins/1/reconnect', {}],
       ['/api/fridges/1/reconnect', {}],
       ['/api/fridges/1/lock', {}],
+      ['/api/rows/test', { location }],
       ['/api/bins/3/hold', { held: true }],
       ['/api/hold/orders', { held: false }],
     ] as const)
@@ -202,6 +203,7 @@ describe('the local API', () => {
       ['operate', { name: 'reconnect_bin', bin: 1 }],
       ['operate', { name: 'reconnect_fridge', fridge: 1 }],
       ['operate', { name: 'close_fridge', fridge: 1 }],
+      ['operate', { name: 'test_dispense', location }],
       ['hold', 3, true],
       ['hold', 'orders', false],
       ['restart'],
