@@ -27,7 +27,6 @@ export function startHousekeeping(context: Context): Cancel {
     store.relieve()
     doors.reread()
     context.handle(() => {
-      state.shrink()
       reportTemperatures(context)
       takeOverNew(context)
       checkClock(context)

@@ -3,7 +3,7 @@ import { deviceId, type HardwareDescription } from '../../protocol/model/hardwar
 
 /** What the hub consists of, looked up by number and name. */
 export interface Layout {
-  bins: readonly { number: number; capacity: number }[]
+  bins: readonly { number: number; capacity: number; device: string; controller: string }[]
   cabinets: readonly number[]
   fridges: readonly { number: number; limitCelsius: number }[]
   controllers: readonly string[]
@@ -41,7 +41,9 @@ export function createLayout(hardware: HardwareDescription): Layout {
   const controllerByDevice = new Map(devices.map(({ id, controller }) => [id, controller]))
   return {
     bins: devices
-      .flatMap(({ device }) => (device.kind === 'bin' ? [device] : []))
+      .flatMap(({ id, controller, device }) =>
+        device.kind === 'bin' ? [{ ...device, device: id, controller }] : [],
+      )
       .toSorted((a, b) => a.number - b.number),
     cabinets: devices
       .flatMap(({ device }) => (device.kind === 'cabinet' ? [device.number] : []))

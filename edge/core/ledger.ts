@@ -113,7 +113,7 @@ interface Books {
 }
 
 export const isAlarmRaised = ({ alarms }: State, code: HubAlarmCode, subject: string): boolean =>
-  alarms.find({ code, subject }) !== undefined
+  alarms.all().some((alarm) => alarm.code === code && alarm.subject === subject)
 
 /** Raises or lowers an alarm; it is reported when it changes, and not again after a restart. */
 export function setAlarm(

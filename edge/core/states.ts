@@ -21,8 +21,7 @@ export function reportStates(
   const waits: number[] = []
   const look = (subject: string, standing: Standing | Pause): void => {
     if (standing.of === 'pause') waits.push(standing.ms)
-    else if (JSON.stringify(reported.find(subject)?.state) !== JSON.stringify(standing))
-      report(context, subject, standing)
+    else if (!isSame(reported.find(subject)?.state, standing)) report(context, subject, standing)
   }
   for (const bin of bins) {
     look(binSubject(bin.number), binStanding(context, bin))
@@ -42,6 +41,13 @@ export function reportStates(
     reported.delete(subject)
   }
   return waits.length > 0 ? Math.min(...waits) : undefined
+}
+
+/** Whether two states of a subject are equal. The location of a row is part of its subject. */
+function isSame(reported: Standing | undefined, standing: Standing): boolean {
+  if (reported === undefined) return false
+  const [known, now] = [reported, standing] as unknown as Record<string, unknown>[]
+  return Object.keys(standing).every((name) => name === 'location' || known![name] === now![name])
 }
 
 /** Reports parts that the hub's hardware no longer has as out of use, once: the cloud would go on selling by the last report. */

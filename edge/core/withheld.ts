@@ -24,11 +24,24 @@ const NO_ROW = 'no_such_row'
 
 export type BlockedRows = ReadonlyMap<string, Block>
 
+/** The last result for each state, with the rows from which it was computed. */
+const lastResults = new WeakMap<Context['state'], { inputs: readonly unknown[]; blocks: BlockedRows }>()
+
 /**
- * The rows that the hub sells nothing from, by location: of a dispense there nobody knows the outcome (I1), or it has
- * failed and none has succeeded since. A count or a person ends both.
+ * The rows from which the hub sells nothing, by location: nobody knows the outcome of a dispense there (I1), or dispenses
+ * failed and none has succeeded since. A count or a person ends both. The result is the same map as long as nothing changes.
  */
-export function blockedRows({ state, layout }: Pick<Context, 'state' | 'layout'>): BlockedRows {
+export function blockedRows(context: Pick<Context, 'state' | 'layout'>): BlockedRows {
+  const { stock, rowFaults, operations } = context.state
+  const inputs = [stock.facings.all(), rowFaults.all(), operations.unknown(), context.layout]
+  const last = lastResults.get(context.state)
+  if (last?.inputs.every((input, index) => input === inputs[index])) return last.blocks
+  const blocks = findBlockedRows(context)
+  lastResults.set(context.state, { inputs, blocks })
+  return blocks
+}
+
+function findBlockedRows({ state, layout }: Pick<Context, 'state' | 'layout'>): BlockedRows {
   const blocks = new Map<string, Block>()
   // The planogram may name rows that this hub's hardware does not have: nothing can come from there.
   for (const { cabinet, shelf, row } of state.stock.facings.all()) {

@@ -14,18 +14,23 @@ export class DiskTable<T extends Table> {
   readonly table: T
   protected readonly store: Store
   readonly #statements = new Map<string, Statement<unknown[], StoredRow>>()
+  readonly #insertion: string
 
   constructor(store: Store, table: T) {
     this.store = store
     this.table = table
+    const names = Object.keys(table.columns)
+    const values = names.map((name) => `@${name}`)
+    this.#insertion = `INSERT OR REPLACE INTO ${table.name} (${names.join(', ')}) VALUES (${values.join(', ')})`
   }
 
   /** Adds a row, in the transaction under way or one of its own. */
   add(row: NewRow<T>): void {
-    const names = Object.keys(this.table.columns)
-    const values = names.map((name) => `@${name}`)
-    const sql = `INSERT INTO ${this.table.name} (${names.join(', ')}) VALUES (${values.join(', ')})`
-    this.run(sql, storedRow(this.table, completeRow(this.table, row)))
+    this.insert(storedRow(this.table, completeRow(this.table, row)))
+  }
+
+  protected insert(stored: StoredRow): void {
+    this.run(this.#insertion, stored)
   }
 
   /** The rows that the rest of a SELECT statement finds, such as `WHERE seq > ? ORDER BY seq`. */
@@ -70,6 +75,8 @@ export class DiskTable<T extends Table> {
   }
 }
 
+const none: readonly never[] = []
+
 /** Finds rows in memory by a value that is computed from each; undefined: the index leaves the row out. */
 class Index<Row, Value> {
   readonly valueOf: (row: Row) => Value | undefined
@@ -97,12 +104,16 @@ class Index<Row, Value> {
   get(value: Value, compare: (a: Row, b: Row) => number): readonly Row[] {
     let rows = this.#sorted.get(value)
     if (rows === undefined) {
-      rows = [...(this.#buckets.get(value)?.values() ?? [])].toSorted(compare)
-      if (rows.length > 0) this.#sorted.set(value, rows)
+      const bucket = this.#buckets.get(value)
+      if (bucket === undefined) return none
+      rows = [...bucket.values()].toSorted(compare)
+      this.#sorted.set(value, rows)
     }
     return rows
   }
 }
+
+const limitFor = (live: number): number => 2 * live + 64
 
 /**
  * A table whose rows are in memory: all of them, or those that its description calls live. They are read once. Reads come from
@@ -118,7 +129,11 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
   readonly #update: string
   readonly #deletion: string
   #all: readonly RowOf<T>[] | undefined
+  readonly #isNumbered: boolean
+  #limit = Infinity
   #nextNumber = 1
+  /** Rows with larger numbers have never been written. */
+  #savedNumber: number
 
   constructor(store: Store, table: T) {
     super(store, table)
@@ -130,7 +145,10 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
     this.#deletion = `DELETE FROM ${name} WHERE ${where}`
     for (const row of this.select(table.live === undefined ? '' : `WHERE ${table.live}`))
       this.#rows.set(this.#keyOf(row), row)
-    if ('number' in table.columns) this.#nextNumber = (this.value('max(number)', '') ?? 0) + 1
+    this.#isNumbered = 'number' in columns && key[0] !== 'number'
+    if (this.#isNumbered) this.#nextNumber = (this.value('max(number)', '') ?? 0) + 1
+    this.#savedNumber = this.#nextNumber - 1
+    if (table.live !== undefined) this.#limit = limitFor(this.#rows.size)
     store.onSave(this)
   }
 
@@ -152,8 +170,7 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
   /** Adds a row with the next number. */
   override add(row: NewRow<T>): RowOf<T> {
     const complete = completeRow(this.table, row) as RowOf<T>
-    if ('number' in this.table.columns && this.#order[0] === 'number' && this.table.key[0] !== 'number')
-      Object.assign(complete, { number: this.#nextNumber++ })
+    if (this.#isNumbered) Object.assign(complete, { number: this.#nextNumber++ })
     if (this.#rows.has(this.#keyOf(complete)))
       throw new Error(`table ${this.table.name} has the row ${this.#keyOf(complete)} already`)
     this.put(complete)
@@ -215,10 +232,14 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
     for (const row of rows) if (!this.#rows.has(this.#keyOf(row))) this.#replace(this.#keyOf(row), row)
   }
 
-  /** Takes rows out of memory that are not live any more. Between events. */
+  /** Called by the store. Memory holds at most twice the live rows: the others leave it now and then. */
+  begin(): void {
+    if (this.#rows.size > this.#limit) this.shrink()
+  }
+
+  /** Takes the rows out of memory that are not live any more. */
   shrink(): void {
     const { live, key, name } = this.table
-    if (live === undefined) return
     const [column] = key
     const kept = new Set(
       this.statement(`SELECT ${column} FROM ${name} WHERE ${live}`)
@@ -227,6 +248,7 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
     )
     for (const each of this.#rows.keys())
       if (!kept.has(each) && !this.#unsaved.has(each)) this.#replace(each, undefined)
+    this.#limit = limitFor(this.#rows.size)
   }
 
   /** Called by the store. */
@@ -283,8 +305,10 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
       const row = this.#rows.get(text)
       const stored = storedRow(this.table, row ?? version)
       if (row === undefined) this.run(this.#deletion, stored)
-      else if (this.run(this.#update, stored) === 0) super.add(row)
+      else if (this.#isNumbered && Number(stored['number']) > this.#savedNumber) this.insert(stored)
+      else if (this.run(this.#update, stored) === 0) this.insert(stored)
     }
+    this.#savedNumber = this.#nextNumber - 1
   }
 
   readonly #compare = (a: RowOf<T>, b: RowOf<T>): number => {
@@ -301,7 +325,10 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
   }
 
   #keyOf(key: KeyOf<T> | RowOf<T>): Key {
-    const values = this.#valuesOf(key as KeyOf<T>)
-    return values.length === 1 ? (values[0] as Key) : values.join(' ')
+    if (typeof key !== 'object' || key === null) return key as Key
+    const { key: columns } = this.table
+    let text = (key as StoredRow)[columns[0]!] as Key
+    for (let index = 1; index < columns.length; index++) text += ` ${(key as StoredRow)[columns[index]!]}`
+    return text
   }
 }

@@ -41,10 +41,6 @@ export function loadState(store: Store, bins: readonly number[]) {
   return {
     ...whole,
     ...live,
-    /** Takes rows out of memory that nobody works on any more. Between events. */
-    shrink(): void {
-      for (const rows of Object.values(live)) rows.shrink()
-    },
     /** Deletes what is finished and old. */
     prune(kept: number): void {
       live.operations.prune(kept)

@@ -77,6 +77,8 @@ export interface Change {
 
 /** Rows in memory. */
 export interface Saved {
+  /** A transaction begins. */
+  begin(): void
   /** Writes the rows that have changed since they were last written. */
   save(): void
   /** The transaction is undone: no row has changed. */
@@ -234,6 +236,7 @@ function createStore(db: Database.Database, { watch, checkpoint, log, owned }: S
     try {
       checkpoint('journal.begin')
       begin.run()
+      for (const rows of saved) rows.begin()
       result = work()
       save()
       checkpoint('journal.before-commit')

@@ -1,7 +1,6 @@
 import type { OrderPhase } from '../../journal/tables.ts'
 import { isControllerUsable, type Context } from '../context.ts'
 import type { BinState, Door, Lift } from '../devices.ts'
-import { binDevice } from '../layout.ts'
 import type { BinAction } from '../step.ts'
 
 /** A delivery bin, as decisions see it: what its sensors say, what the journal remembers, what is under way. */
@@ -132,25 +131,23 @@ export function viewBins(context: Context): BinView[] {
   const { state, layout, devices, runtime } = context
   const disabled = [...(state.facts.config()?.disabled_bins ?? []), ...state.facts.get('held').bins]
   const open = state.operations.open()
-  const controllerOf = (bin: number): string => layout.controllerOf(binDevice(bin)) ?? ''
-  const controllers = new Set(layout.bins.map((bin) => controllerOf(bin.number)))
-  const usable = [...controllers].filter((controller) => isControllerUsable(context, controller))
   // One that was left without an end keeps nothing from the customers of orders that are taken again.
   const attended = state.facts.get('held').orders && state.acceptances.open() !== undefined
-  const since = (at: number | undefined) => (at === undefined ? undefined : runtime.clock.monotonic() - at)
-  return state.bins.all().map((row) => {
-    const device = binDevice(row.number)
-    const reported = devices.bin(row.number)
+  const now = runtime.clock.monotonic()
+  const since = (at: number | undefined) => (at === undefined ? undefined : now - at)
+  return layout.bins.map(({ number, capacity, device, controller }) => {
+    const row = state.bins.find(number)!
+    const reported = devices.bin(number)
     const order = row.order_id === null ? undefined : state.orders.find(row.order_id)
     const units = order ? state.orders.units(order.id).filter((unit) => unit.bin === row.number) : []
     return {
-      number: row.number,
-      capacity: layout.bins.find((bin) => bin.number === row.number)?.capacity ?? 1,
-      enabled: !disabled.includes(row.number),
-      up: usable.includes(controllerOf(row.number)) && reported.hasReported,
+      number,
+      capacity,
+      enabled: !disabled.includes(number),
+      up: isControllerUsable(context, controller) && reported.hasReported,
       door: reported.door,
       lift: reported.lift,
-      ...steadyOf(reported, runtime.clock.monotonic()),
+      ...steadyOf(reported, now),
       unsureForMs: since(reported.unsureSince),
       occupied: reported.occupied,
       emptyForMs: since(reported.emptySince),

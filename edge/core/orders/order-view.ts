@@ -1,6 +1,6 @@
 import { fridgeDoor, fridgeSides } from '../../../protocol/model/hardware.ts'
 import { locationKey } from '../../../protocol/model/location.ts'
-import type { UnitRow } from '../../journal/state.ts'
+import { unitsOf, type UnitRow } from '../../journal/state.ts'
 import {
   NEVER_SENT,
   type OperationRow,
@@ -105,22 +105,10 @@ interface Now {
   products: Map<number, { facings: readonly FacingView[]; first: FacingChoice }>
 }
 
+/** Units are viewed when a decision asks for them: of orders that wait behind others none does. */
 function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
-  const { state, cloud } = context
-  const productOf = new Map(
-    (state.orders.find(order.id)?.lines ?? []).map((line) => [line.line_id, line.product_id]),
-  )
-  const viewUnit = (unit: UnitRow): UnitView => {
-    const product = productOf.get(unit.line_id)
-    let choice: FacingChoice | undefined
-    const isWanted = unit.state === 'waiting' || unit.state === 'doubtful'
-    if (isWanted && product !== undefined && choosing.has(order.phase)) {
-      const { facings, first } = viewProduct(context, product, now)
-      const attempts = attemptsOf(context, unit)
-      choice = attempts.length === 0 ? first : chooseFacing(facings, attempts)
-    }
-    return { lineId: unit.line_id, unit: unit.unit, state: unit.state, bin: unit.bin, choice }
-  }
+  const { cloud } = context
+  let units: readonly UnitView[] | undefined
   return {
     id: order.id,
     phase: order.phase,
@@ -130,15 +118,27 @@ function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
     preparingAt: cloud.begun(order.preparing_at ?? 0),
     readyAt: cloud.begun(order.ready_at ?? 0),
     collectingAt: cloud.begun(order.collecting_at ?? 0),
-    units: state.orders.units(order.id).map(viewUnit),
-    settlingMs: Math.max(
-      0,
-      ...now.unknown
-        .filter((operation) => operation.order_id === order.id)
-        .map((operation) => hangingMs(context, operation, operation.device)),
-    ),
+    get units() {
+      return (units ??= unitsOf(order).map((unit) => viewUnit(context, order, unit, now)))
+    },
+    get settlingMs() {
+      const mine = now.unknown.filter((operation) => operation.order_id === order.id)
+      return Math.max(0, ...mine.map((operation) => hangingMs(context, operation, operation.device)))
+    },
     accounted: now.accounted,
   }
+}
+
+function viewUnit(context: Context, order: OrderRow, unit: UnitRow, now: Now): UnitView {
+  const product = order.lines.find((line) => line.line_id === unit.line_id)?.product_id
+  let choice: FacingChoice | undefined
+  const isWanted = unit.state === 'waiting' || unit.state === 'doubtful'
+  if (isWanted && product !== undefined && choosing.has(order.phase)) {
+    const { facings, first } = viewProduct(context, product, now)
+    const attempts = attemptsOf(context, unit)
+    choice = attempts.length === 0 ? first : chooseFacing(facings, attempts)
+  }
+  return { lineId: unit.line_id, unit: unit.unit, state: unit.state, bin: unit.bin, choice }
 }
 
 function viewProduct(context: Context, productId: number, now: Now) {
