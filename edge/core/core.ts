@@ -4,14 +4,14 @@ import { Doors } from '../hardware/doors.ts'
 import { correctTimes, latestTime } from '../journal/correct-times.ts'
 import { loadState, type State } from '../journal/state.ts'
 import type { Store } from '../journal/store.ts'
-import { createAcceptance } from './acceptance/acceptance.ts'
+import { Acceptance } from './acceptance/acceptance.ts'
 import { createActor } from './actor.ts'
 import { createCloudClock, judgeTime } from './cloud-clock.ts'
 import { endInterrupted } from './command-results.ts'
 import { execute, operate } from './commands.ts'
 import { isWithoutCabinets, startUpGraceMs, type Context, type CoreOptions } from './context.ts'
 import { deadLettersOf, dropByPerson, replayByPerson, watchDeadLetters } from './dead-letters.ts'
-import { createDevices } from './devices.ts'
+import { Devices } from './devices.ts'
 import { noteDoorMoved } from './doors/doors.ts'
 import { applyCloudEntry, controllerEventsOf } from './events.ts'
 import { readingsOfFridges } from './fridges.ts'
@@ -39,7 +39,7 @@ export function createCore(options: CoreOptions): HubCore {
       acceptance.look()
     },
   )
-  const acceptance = createAcceptance(() => context)
+  const acceptance = new Acceptance(() => context)
   const controllerEvents = controllerEventsOf(() => context)
   const context: Context = {
     ...partsOf(options),
@@ -95,6 +95,14 @@ export function createCore(options: CoreOptions): HubCore {
     cloudNow: context.cloud.now,
     certainNow: context.cloud.certain,
     restartLedger: (reason, cloud) => restartLedger(context, reason, cloud),
+    ...atTheHub(context),
+    acceptance,
+  }
+}
+
+/** What people at the hub ask for, and what its page shows. */
+function atTheHub(context: Context) {
+  return {
     settle: (operationId, happened, by) => local.settleByPerson(context, operationId, happened, by),
     restock: (location, units, entered) => local.restockByPerson(context, location, units, entered),
     count: (location, units, entered) => local.countByPerson(context, location, units, entered),
@@ -108,13 +116,12 @@ export function createCore(options: CoreOptions): HubCore {
     unlockDoor: (door, forMs, by) => local.unlockByPerson(context, door, forMs, by),
     unknownOperations: () => local.unknownOperations(context),
     deadLetters: () => deadLettersOf(context),
-    noteDeadLetters: () => void actor.handle(() => watchDeadLetters(context)),
+    noteDeadLetters: () => void context.handle(() => watchDeadLetters(context)),
     replayDeadLetters: (by) => replayByPerson(context, by),
     dropDeadLetter: (id, by) => dropByPerson(context, id, by),
     orders: () => local.orderSummaries(context),
     stock: () => local.stockOf(context),
-    acceptance,
-  }
+  } satisfies Partial<HubCore>
 }
 
 /** What another version has kept of the cloud's configuration, and this one cannot read, comes again with a snapshot. */
@@ -141,7 +148,7 @@ function partsOf(options: CoreOptions) {
     layout,
     state,
     cloud,
-    devices: createDevices(layout, runtime.clock, options.settings),
+    devices: new Devices(layout, runtime.clock, options.settings),
     ledger: createLedger(state, outbox, { now: cloud.now, againMs: options.settings.reportAgainMs }),
     storeId: storeIdOf(store, state, runtime.random),
     strangers: new Map(),

@@ -58,8 +58,6 @@ export interface Stranger {
   heard: Set<string>
 }
 
-export type Devices = ReturnType<typeof createDevices>
-
 export type DeviceSettings = Pick<
   CoreSettings,
   'steadyMs' | 'probe' | 'fridgeUnreadableMs' | 'fridgeUnreadableOldMs' | keyof SteadyRules
@@ -68,35 +66,164 @@ export type DeviceSettings = Pick<
 /** Firmware before this version of the serial protocol reports only changes of temperature. */
 const REPEATING_VERSION = 3
 
-/** What the devices say of themselves, in memory only: controllers say it anew on every connection. */
-export function createDevices(layout: Layout, clock: Clock, settings: DeviceSettings) {
-  const { steadyMs } = settings
-  const memories = new Map<string, string>()
+/** The reports of the devices, in memory only: controllers repeat them on every connection. */
+export class Devices {
+  readonly #layout: Layout
+  readonly #clock: Clock
+  readonly #settings: DeviceSettings
+  readonly #memories = new Map<string, string>()
   /** By controller: the version of the serial protocol that it spoke last. */
-  const versions = new Map<string, number>()
-  const met = new Set<string>()
-  const downSince = new Map(layout.controllers.map((controller) => [controller, clock.monotonic()]))
-  const cameBack = new Map<string, { at: number; downSince: number }>()
-  const bins = new Map(layout.bins.map((bin) => [bin.number, unknownBin(settings)]))
-  const fridges = new Map(layout.fridges.map((fridge) => [fridge.number, unknownFridge()]))
-  const rests = new Map<string, { until: number; failures: number }>()
+  readonly #versions = new Map<string, number>()
+  readonly #met = new Set<string>()
+  readonly #downSince: Map<string, number>
+  readonly #cameBack = new Map<string, { at: number; downSince: number }>()
+  readonly #bins: Map<number, BinState>
+  readonly #fridges: Map<number, FridgeState>
+  readonly #rests = new Map<string, { until: number; failures: number }>()
 
-  function forget(controller: string): void {
-    for (const device of layout.devicesOf(controller)) {
-      const bin = bins.get(numberOf('bin', device) ?? 0)
-      if (bin) Object.assign(bin, unknownBin(settings))
-    }
+  constructor(layout: Layout, clock: Clock, settings: DeviceSettings) {
+    this.#layout = layout
+    this.#clock = clock
+    this.#settings = settings
+    this.#downSince = new Map(layout.controllers.map((controller) => [controller, clock.monotonic()]))
+    this.#bins = new Map(layout.bins.map((bin) => [bin.number, unknownBin(settings)]))
+    this.#fridges = new Map(layout.fridges.map((fridge) => [fridge.number, unknownFridge()]))
   }
 
-  const reportsOnlyChanges = (controller: string): boolean =>
-    (versions.get(controller) ?? REPEATING_VERSION) < REPEATING_VERSION
+  up(controller: string, memoryId: string, protocol: number): void {
+    this.#forget(controller)
+    this.#versions.set(controller, protocol)
+    this.#memories.set(controller, memoryId)
+    this.#met.add(controller)
+    this.#answers(controller)
+  }
 
-  function noteReport(number: number, fridge: FridgeState, celsius: number | null): void {
-    const onlyChanges = reportsOnlyChanges(layout.controllerOf(fridgeDevice(number)) ?? '')
+  /** The journal could not take what it reported when it came up: it is not up, nor met if it was not before. */
+  turnAway(controller: string, wasMet: boolean): void {
+    this.#forget(controller)
+    this.#memories.delete(controller)
+    if (!wasMet) this.#met.delete(controller)
+  }
+
+  /** It answers, and is not to be used. */
+  hold(controller: string): void {
+    this.#forget(controller)
+    this.#memories.delete(controller)
+    this.#answers(controller)
+  }
+
+  down(controller: string): void {
+    this.#forget(controller)
+    this.#memories.delete(controller)
+    if (this.#downSince.has(controller)) return
+    const now = this.#clock.monotonic()
+    const back = this.#cameBack.get(controller)
+    const isSame = back !== undefined && now - back.at < this.#settings.steadyMs
+    this.#downSince.set(controller, isSame ? back.downSince : now)
+  }
+
+  isUp(controller: string): boolean {
+    return this.#memories.has(controller)
+  }
+
+  /** It has been up since this start of the hub. */
+  isMet(controller: string): boolean {
+    return this.#met.has(controller)
+  }
+
+  /** Since when the controller has been away, on the monotonic clock; a short return does not count. */
+  awaySince(controller: string): number | undefined {
+    const since = this.#downSince.get(controller)
+    const back = this.#cameBack.get(controller)
+    if (since !== undefined || back === undefined) return since
+    return this.#clock.monotonic() - back.at < this.#settings.steadyMs ? back.downSince : undefined
+  }
+
+  /** It does not answer now. */
+  isAway(controller: string): boolean {
+    return this.#downSince.has(controller)
+  }
+
+  /** It has come back: in how many milliseconds it has stayed for long enough. */
+  steadyInMs(controller: string): number | undefined {
+    const back = this.#cameBack.get(controller)
+    return back && back.at + this.#settings.steadyMs - this.#clock.monotonic()
+  }
+
+  reportsOnlyChanges(controller: string): boolean {
+    return (this.#versions.get(controller) ?? REPEATING_VERSION) < REPEATING_VERSION
+  }
+
+  memoryOf(controller: string): string | undefined {
+    return this.#memories.get(controller)
+  }
+
+  bin(number: number): BinState {
+    return this.#bins.get(number) ?? unknownBin(this.#settings)
+  }
+
+  fridge(number: number): FridgeState {
+    return this.#fridges.get(number) ?? unknownFridge()
+  }
+
+  /** An operation goes out to the device. */
+  sent(device: string, operationId: string): void {
+    const bin = this.#binOf(device)
+    if (bin) bin.sent = operationId
+  }
+
+  /** `isMoved`: an operation moves the device, or lets something fall into it: what changes needs no proof. */
+  note(event: DeviceEvent, isMoved: boolean): void {
+    const bin = this.#binOf(event.device)
+    if (bin) this.#noteBin(bin, event, isMoved)
+    const number = numberOf('fridge', event.device) ?? 0
+    const fridge = this.#fridges.get(number)
+    if (fridge && event.celsius !== undefined) this.#noteReading(number, fridge, event.celsius)
+  }
+
+  /** Lets a device rest after a failure, twice as long after each further one in a row. */
+  rest(device: string, firstMs: number, maxMs: number): void {
+    const failures = (this.#rests.get(device)?.failures ?? 0) + 1
+    const ms = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))
+    this.#rests.set(device, { until: this.#clock.monotonic() + ms, failures })
+  }
+
+  endRest(device: string): void {
+    this.#rests.delete(device)
+  }
+
+  restMs(device: string): number {
+    return Math.max(0, (this.#rests.get(device)?.until ?? 0) - this.#clock.monotonic())
+  }
+
+  #binOf(device: string): BinState | undefined {
+    return this.#bins.get(numberOf('bin', device) ?? 0)
+  }
+
+  #noteBin(bin: BinState, { door, lift, occupied }: DeviceEvent, isMoved: boolean): void {
+    const now = this.#clock.monotonic()
+    const isMotion = isMoved || door === 'moving' || bin.door === 'moving'
+    if (door !== undefined) bin.steady.door.note(door, now, isMotion)
+    // People put things into an open bin, and take them out; into a closed one only a dispense lets something fall.
+    if (occupied !== undefined)
+      bin.steady.occupied.note(occupied, now, isMoved || (door ?? bin.door) !== 'closed')
+    bin.door = door ?? bin.door
+    bin.lift = lift ?? bin.lift
+    bin.hasReported ||= door !== undefined
+    const isUnsure = bin.door === 'unknown' || bin.lift === 'unknown'
+    bin.unsureSince = isUnsure ? (bin.unsureSince ?? now) : undefined
+    if (occupied === undefined) return
+    bin.emptySince = occupied ? undefined : (bin.emptySince ?? now)
+    bin.occupied = occupied
+  }
+
+  #noteReading(number: number, fridge: FridgeState, celsius: number | null): void {
+    const settings = this.#settings
+    const onlyChanges = this.reportsOnlyChanges(this.#layout.controllerOf(fridgeDevice(number)) ?? '')
     const maxAgeMs = onlyChanges ? settings.fridgeUnreadableOldMs : settings.fridgeUnreadableMs
-    const { limitCelsius } = layout.fridges.find((one) => one.number === number)!
+    const { limitCelsius } = this.#layout.fridges.find((one) => one.number === number)!
     const before = fridge.meter.last
-    const report = { celsius, at: clock.monotonic() }
+    const report = { celsius, at: this.#clock.monotonic() }
     fridge.meter = takeReport(fridge.meter, report, { limitCelsius, maxAgeMs }, settings.probe)
     const { last } = fridge.meter
     if (last === undefined || last === before) return
@@ -104,99 +231,17 @@ export function createDevices(layout: Layout, clock: Clock, settings: DeviceSett
     fridge.max = Math.max(fridge.max ?? last.celsius, last.celsius)
   }
 
-  function answers(controller: string): void {
-    const since = downSince.get(controller)
-    if (since !== undefined) cameBack.set(controller, { at: clock.monotonic(), downSince: since })
-    downSince.delete(controller)
+  #answers(controller: string): void {
+    const since = this.#downSince.get(controller)
+    if (since !== undefined) this.#cameBack.set(controller, { at: this.#clock.monotonic(), downSince: since })
+    this.#downSince.delete(controller)
   }
 
-  return {
-    up(controller: string, memoryId: string, protocol: number): void {
-      forget(controller)
-      versions.set(controller, protocol)
-      memories.set(controller, memoryId)
-      met.add(controller)
-      answers(controller)
-    },
-    /** What it said when it came up could not be taken into the journal: it is not up, nor met if it was not before. */
-    turnAway(controller: string, wasMet: boolean): void {
-      forget(controller)
-      memories.delete(controller)
-      if (!wasMet) met.delete(controller)
-    },
-    /** It answers, and is not to be used. */
-    hold(controller: string): void {
-      forget(controller)
-      memories.delete(controller)
-      answers(controller)
-    },
-    down(controller: string): void {
-      forget(controller)
-      memories.delete(controller)
-      if (downSince.has(controller)) return
-      const now = clock.monotonic()
-      const back = cameBack.get(controller)
-      const isSame = back !== undefined && now - back.at < steadyMs
-      downSince.set(controller, isSame ? back.downSince : now)
-    },
-    isUp: (controller: string): boolean => memories.has(controller),
-    /** It has been up since this start of the hub. */
-    isMet: (controller: string): boolean => met.has(controller),
-    /** Since when the controller has been away, on the monotonic clock; what came back only for a moment has not been back. */
-    awaySince(controller: string): number | undefined {
-      const since = downSince.get(controller)
-      const back = cameBack.get(controller)
-      if (since !== undefined || back === undefined) return since
-      return clock.monotonic() - back.at < steadyMs ? back.downSince : undefined
-    },
-    /** It does not answer now. */
-    isAway: (controller: string): boolean => downSince.has(controller),
-    /** It has come back: in how many milliseconds it has stayed for long enough. */
-    steadyInMs(controller: string): number | undefined {
-      const back = cameBack.get(controller)
-      return back && back.at + steadyMs - clock.monotonic()
-    },
-    reportsOnlyChanges,
-    memoryOf: (controller: string): string | undefined => memories.get(controller),
-    bin: (number: number): BinState => bins.get(number) ?? unknownBin(settings),
-    fridge: (number: number): FridgeState => fridges.get(number) ?? unknownFridge(),
-    /** An operation goes out to the device. */
-    sent(device: string, operationId: string): void {
-      const bin = bins.get(numberOf('bin', device) ?? 0)
-      if (bin) bin.sent = operationId
-    },
-    /** `isMoved`: an operation moves the device, or lets something fall into it: what changes needs no proof. */
-    note({ device, door, lift, occupied, celsius }: DeviceEvent, isMoved: boolean): void {
-      const bin = bins.get(numberOf('bin', device) ?? 0)
-      if (bin) {
-        const now = clock.monotonic()
-        const isMotion = isMoved || door === 'moving' || bin.door === 'moving'
-        if (door !== undefined) bin.steady.door.note(door, now, isMotion)
-        // People put things into an open bin, and take them out; into a closed one only a dispense lets something fall.
-        if (occupied !== undefined)
-          bin.steady.occupied.note(occupied, now, isMoved || (door ?? bin.door) !== 'closed')
-        bin.door = door ?? bin.door
-        bin.lift = lift ?? bin.lift
-        bin.hasReported ||= door !== undefined
-        const isUnsure = bin.door === 'unknown' || bin.lift === 'unknown'
-        bin.unsureSince = isUnsure ? (bin.unsureSince ?? clock.monotonic()) : undefined
-        if (occupied !== undefined) {
-          bin.emptySince = occupied ? undefined : (bin.emptySince ?? clock.monotonic())
-          bin.occupied = occupied
-        }
-      }
-      const number = numberOf('fridge', device) ?? 0
-      const fridge = fridges.get(number)
-      if (fridge && celsius !== undefined) noteReport(number, fridge, celsius)
-    },
-    /** Lets a device rest after a failure, twice as long after each further one in a row. */
-    rest(device: string, firstMs: number, maxMs: number): void {
-      const failures = (rests.get(device)?.failures ?? 0) + 1
-      const ms = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))
-      rests.set(device, { until: clock.monotonic() + ms, failures })
-    },
-    endRest: (device: string): void => void rests.delete(device),
-    restMs: (device: string): number => Math.max(0, (rests.get(device)?.until ?? 0) - clock.monotonic()),
+  #forget(controller: string): void {
+    for (const device of this.#layout.devicesOf(controller)) {
+      const bin = this.#binOf(device)
+      if (bin) Object.assign(bin, unknownBin(this.#settings))
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Statement } from 'better-sqlite3'
-import type { Saved, Store } from './store.ts'
+import type { Store } from './store.ts'
 import { completeRow, readRow, storedRow, type NewRow, type RowOf, type Stored, type Table } from './table.ts'
+import type { Saved } from './transactions.ts'
 
 type Key = string | number
 type StoredRow = Record<string, Stored>

@@ -8,11 +8,9 @@ import { openSoundFile, refuseForeignFile } from './open-file.ts'
 import { Sqlite } from './sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './storage-error.ts'
 import { BUSY_MS, isNoRoom, StorageWatch } from './storage-watch.ts'
+import { Transactions, type Change, type Saved, type Synchronous } from './transactions.ts'
 
 export { StoreFullError } from './storage-error.ts'
-
-/** A result that is not a promise: a transaction that awaited would end before its work did. */
-type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
 
 /**
  * Whether the machine failed (the disk is full, the card cannot be read) and not what was to be written: the same may
@@ -65,25 +63,6 @@ export interface Store {
   /** Looks how large the journal is, and tries to lay the ballast again. */
   relieve(): void
   close(): void
-}
-
-/** A change in memory. */
-export interface Change {
-  /** Takes it back: the transaction, or the part of it, is undone. */
-  undo(): void
-  /** The rows of the change must be written again: a part of the transaction is undone in which they were written. */
-  again(): void
-}
-
-/** Rows in memory. */
-export interface Saved {
-  /** A transaction begins. */
-  begin(): void
-  /** Writes the rows that have changed since they were last written. */
-  save(): void
-  /** The transaction is undone: no row has changed. */
-  forget(): void
-  reread(): void
 }
 
 export interface StoreOptions {
@@ -214,133 +193,23 @@ interface StoreParts {
 }
 
 function createStore(db: Database.Database, { watch, checkpoint, log, owned }: StoreParts): Store {
-  const begin = db.prepare('BEGIN IMMEDIATE')
-  const commit = db.prepare('COMMIT')
-  const savepoints = {
-    begin: db.prepare('SAVEPOINT part'),
-    release: db.prepare('RELEASE part'),
-  }
-  const saved: Saved[] = []
-  const changes: Change[] = []
-  let effects: (() => void)[] = []
-  let open = false
-  let running = false
-  let commits = 0
-  function transact<T>(work: () => Synchronous<T>): T {
-    if (open) return work()
-    watch.refuseIfLost()
-    const earlier = effects
-    effects = []
-    open = true
-    let result: T
-    try {
-      checkpoint('journal.begin')
-      begin.run()
-      for (const rows of saved) rows.begin()
-      result = work()
-      save()
-      checkpoint('journal.before-commit')
-      commit.run()
-      commits += 1
-    } catch (error) {
-      effects = earlier
-      undoChanges(0)
-      for (const rows of saved) rows.forget()
-      open = false
-      undo('ROLLBACK')
-      throw watch.failureOf(error)
-    }
-    open = false
-    changes.length = 0
-    watch.worked()
-    effects = [...earlier, ...effects]
-    checkpoint('journal.after-commit')
-    runEffects()
-    return result
-  }
-
-  function save(): void {
-    for (const rows of saved) rows.save()
-  }
-
-  /** Takes back the changes in memory behind the first `count`, the last one first. */
-  function undoChanges(count: number): void {
-    for (const change of changes.splice(count).toReversed()) change.undo()
-  }
-
-  /** An effect may itself transact: what that announces runs after the effects that are already due. */
-  function runEffects(): void {
-    if (running) return
-    running = true
-    try {
-      for (let next = effects.shift(); next; next = effects.shift()) next()
-    } catch (error) {
-      effects = []
-      throw error
-    } finally {
-      running = false
-    }
-  }
-
-  function savepoint<T>(work: () => Synchronous<T>): T {
-    const before = { effects: effects.length, changes: changes.length }
-    savepoints.begin.run()
-    try {
-      const result = work()
-      savepoints.release.run()
-      return result
-    } catch (error) {
-      effects.length = before.effects
-      undoChanges(before.changes)
-      undo('ROLLBACK TO part; RELEASE part')
-      for (const change of changes) change.again()
-      throw error
-    }
-  }
-
-  function undo(how: string): void {
-    try {
-      if (db.inTransaction) db.exec(how)
-    } catch (error) {
-      // A card that fails may fail here too: what could not be undone is undone when the file is opened again.
-      if (storageReasonOf(error) === undefined) throw error
-      log.debug({ error: String(error) }, 'a transaction could not be undone')
-    }
-  }
-
+  const transactions = new Transactions(db, { watch, checkpoint, log })
   return {
     db,
-    transact,
-    savepoint,
-    isWritable() {
-      if (open) return true
-      watch.refuseIfLost()
-      try {
-        begin.run()
-        db.exec('ROLLBACK')
-      } catch (error) {
-        throw watch.failureOf(error)
-      }
-      watch.worked()
-      return true
-    },
-    afterCommit(effect) {
-      if (open || running) effects.push(effect)
-      else effect()
-    },
-    note(change) {
-      if (!open) throw new Error('the state in memory changes within transactions only')
-      changes.push(change)
-    },
-    onSave: (rows) => void saved.push(rows),
-    save,
+    transact: (work) => transactions.transact(work),
+    savepoint: (work) => transactions.savepoint(work),
+    isWritable: () => transactions.isWritable(),
+    afterCommit: (effect) => transactions.afterCommit(effect),
+    note: (change) => transactions.note(change),
+    onSave: (rows) => void transactions.saved.push(rows),
+    save: () => transactions.save(),
     reread() {
-      for (const rows of saved) rows.reread()
+      for (const rows of transactions.saved) rows.reread()
     },
     isFull: () => watch.isFull,
     failure: () => watch.fault,
     onLost: (listener) => watch.onLost(listener),
-    commits: () => commits,
+    commits: () => transactions.commits,
     bytes: () => watch.bytes(),
     relieve: () => watch.relieve(),
     close() {

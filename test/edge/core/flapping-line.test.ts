@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDevices } from '../../../edge/core/devices.ts'
+import { Devices } from '../../../edge/core/devices.ts'
 import { createLayout } from '../../../edge/core/layout.ts'
 import { defaultCoreSettings } from '../../../edge/core/settings.ts'
 
@@ -10,7 +10,7 @@ const layout = createLayout({
 function line(steadyMs: number) {
   let now = 0
   const clock = { monotonic: () => now } as never
-  const devices = createDevices(layout, clock, { ...defaultCoreSettings, steadyMs })
+  const devices = new Devices(layout, clock, { ...defaultCoreSettings, steadyMs })
   const awayMs = (): number | undefined => {
     const since = devices.awaySince('bins')
     return since === undefined ? undefined : now - since
