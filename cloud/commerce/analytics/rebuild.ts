@@ -4,10 +4,10 @@ import { schedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { refreshSales } from './refresh-sales.ts'
 
-/** Orders in a transaction: few enough that customers' requests hardly wait. */
+/** Orders in one transaction: few enough that customers' requests hardly wait. */
 const BATCH = 500
 
-/** Makes the summaries of a hub's sales anew where its time zone is not the one that they are kept in, and where it has none. */
+/** Builds the summaries of a hub's sales again if they use another time zone than the hub, or are missing. */
 export const salesWork = (context: CloudContext): WorkKinds => ({
   'sales.calendars': { recurring: ['all'], look: () => findStale(context) },
   'sales.rebuild': { look: ({ subject }) => rebuildStale(context, Number(subject)) },
@@ -54,14 +54,14 @@ async function rebuildStale({ db, log, checkpoint }: CloudContext, hubId: number
 }
 
 /**
- * Makes a hub's summaries anew from its orders, in many short transactions, while orders come in: each order is counted
- * once, by whoever is first. Until it is through the figures are too low, and every answer says so (`reports.ts`). One that is interrupted is begun again by
- * due work.
+ * Builds a hub's summaries again from its orders, in many short transactions, while orders arrive. Each order is
+ * counted once. Until the end the figures are too low, and every answer reports that (`reports.ts`). Due work restarts
+ * an interrupted run.
  */
 export const rebuildSales = (db: CloudDatabase, hubId: number): Promise<void> =>
   rebuild(hubId, (work) => db.transact(work))
 
-/** The same within a transaction: for a past that is written as a whole. */
+/** The same within a transaction, for a past that is written as a whole. */
 export const rebuildSalesWithin = (tx: Tx, hubId: number): Promise<void> => rebuild(hubId, (work) => work(tx))
 
 type Run = <T>(work: (tx: Tx) => Promise<T>) => Promise<T>
@@ -76,14 +76,16 @@ async function rebuild(hubId: number, run: Run): Promise<void> {
   await run((tx) => finish(tx, hubId, number))
 }
 
-/** From now on sales are counted in the hub's time zone as it is now. Tells which run this is. */
+/**
+ * Deletes the summaries. From now on sales are counted in the hub's present time zone. Returns the number of this run.
+ */
 async function clear({ q }: Tx, hubId: number): Promise<number> {
   const { timezone } = await q
     .selectFrom('hubs')
     .select('timezone')
     .where('id', '=', hubId)
     .executeTakeFirstOrThrow()
-  // First of what is written, as it is what changes of the summaries wait for (`lockSummaries`).
+  // The first write, because changes of the summaries wait for this row (`lockSummaries`).
   const { run } = await q
     .insertInto('sales_calendars')
     .values({ hub_id: hubId, timezone, is_whole: 0, run: 1 })
@@ -101,7 +103,7 @@ async function clear({ q }: Tx, hubId: number): Promise<number> {
   return run
 }
 
-/** Counts the next orders of a hub; the last one's id, or undefined at the end. */
+/** Counts the next orders of a hub; returns the last one's id, or undefined at the end. */
 async function countBatch(tx: Tx, hubId: number, after: number): Promise<number | undefined> {
   const orders = tx.q
     .selectFrom('orders')
@@ -115,7 +117,7 @@ async function countBatch(tx: Tx, hubId: number, after: number): Promise<number 
   return ids.at(-1)
 }
 
-/** Unless another process has begun meanwhile: it is the one to say when it is through. */
+/** Ends the run, unless another process has begun a newer one. */
 async function finish({ q }: Tx, hubId: number, run: number): Promise<void> {
   await q
     .updateTable('sales_calendars')

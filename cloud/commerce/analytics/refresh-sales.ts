@@ -18,16 +18,16 @@ import {
 } from './sale.ts'
 
 /**
- * Counts an order at the end of the transaction that changes its money: in the same commit, however often it is asked for.
- * Under the order's lock.
+ * Counts an order at the end of the transaction that changes its money, once in the same commit. Call it under the
+ * order's lock.
  */
 export function countSale(tx: Tx, orderId: number): void {
   tx.beforeCommit(`sale ${orderId}`, () => refreshSales(tx, [orderId]))
 }
 
 /**
- * Brings the summaries to what the books say of some orders of one hub, by the difference to what they hold of each: a second time
- * nothing happens. Costs the same however many orders there are besides. Under the orders' locks.
+ * Updates the summaries for some orders of one hub, by the difference to their last counted values: a second call
+ * changes nothing. The cost does not depend on the number of other orders. Call it under the orders' locks.
  */
 export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
   const { now, held } = await lockAndRead(tx, orderIds)
@@ -54,17 +54,17 @@ function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
 }
 
 /**
- * One transaction after another changes a hub's summaries: their rows are the same ones for all its sales. What they hold
- * is read after this, as another one may have cleared them meanwhile (`rebuild.ts`).
+ * Locks the summaries of a hub, because all its sales change the same rows. Their values are read after the lock,
+ * because `rebuild.ts` may have cleared them.
  */
 async function lockAndRead(tx: Tx, orderIds: readonly number[]): Promise<SalesOfOrders> {
   const of = { orderIds }
-  // One after the other: the second is read under the lock of the first.
+  // In sequence: the second query reads under the lock of the first.
   const read = () => Promise.all([lockCalendars(tx.q, of), readSaleBooks(tx.q, orderIds)])
   const [orders, books] = await read()
   if (orders.length > 0) return salesOf(orders, books)
   const hub = tx.q.selectFrom('orders').select('hub_id').where('id', 'in', orderIds)
-  // The hub's first sale: its summaries are begun, though nobody has looked yet whether it has a past.
+  // The hub's first sale: its summaries begin before a rebuild has read its past.
   await tx.q
     .insertInto('sales_calendars')
     .columns(['hub_id', 'timezone', 'is_whole', 'run'])
@@ -102,7 +102,7 @@ async function writeSales(tx: Tx, sales: readonly Sale[]): Promise<void> {
   await upsertSales(tx.q, { rows: sales.map(rowOf) })
 }
 
-/** What a statement of many rows is given. */
+/** Parameter of a statement with many rows. */
 interface Rows<T> {
   rows: readonly T[]
 }
@@ -132,7 +132,7 @@ async function dropSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
   if (orderIds.length > 0) await tx.q.deleteFrom('sales').where('order_id', 'in', orderIds).execute()
 }
 
-/** Adds to who bought when, and tells how many customers each period of a hub has won or lost by it. */
+/** Records the customers of periods, and returns how many customers each period of a hub gained or lost. */
 async function addCustomers(tx: Tx, changes: readonly CustomerChange[]): Promise<Map<string, number>> {
   const won = new Map<string, number>()
   if (changes.length === 0) return won
@@ -228,7 +228,7 @@ type TotalsChange = Omit<Selectable<Tables['sales_totals']>, 'customers'>
 type HoursChange = Selectable<Tables['sales_hours']>
 type CustomerChange = Selectable<Tables['sales_customers']>
 
-/** How summaries change when some sales take the place of others; rows that stay as they are may be among them. */
+/** The changes of summaries when some sales replace others; unchanged rows may be included. */
 interface SalesChanges {
   totals: TotalsChange[]
   hours: HoursChange[]
@@ -294,6 +294,6 @@ function changesBetween(before: readonly Sale[], after: readonly Sale[]): SalesC
 
 type Figures = readonly [units: number, revenue: number, cost: number]
 
-/** Rows in one order, so that transactions lock them in the same one. */
+/** Rows in one order, so that transactions lock them in the same order. */
 const sorted = <T>(rows: ReadonlyMap<string, T>): T[] =>
   [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)

@@ -37,14 +37,14 @@ type AnalyticsRoute = `owner.analytics.${
   | 'net_profit'
   | 'product_months'}`
 
-/** O §4.4. Everything is read from summaries (`sale.ts` says what they count): no call looks at orders. */
+/** O §4.4. All values come from summaries (`sale.ts` defines what they count): no call reads orders. */
 export function analyticsHandlers(
   { db, runtime, settings }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
 ): Handlers<AnalyticsRoute> {
   const q = db.kysely
 
-  /** The hub's book of the caller's owner; for callers without an owner that of the present owner. */
+  /** The records of the caller's owner at the hub; for callers without an owner those of the present owner. */
   async function bookOf(hubId: number, { ownerId }: Pick<OwnerCredential, 'ownerId'>): Promise<HubBook> {
     const hub = await q
       .selectFrom('hubs')
@@ -98,7 +98,7 @@ export function analyticsHandlers(
   return sayingIncomplete(q, handlers)
 }
 
-/** What most reports read of a request. */
+/** The common parameters of most reports. */
 interface Input {
   query: { hub_id: number }
   credential: Pick<OwnerCredential, 'ownerId'>
@@ -106,11 +106,11 @@ interface Input {
 
 interface HubBook extends Book {
   timezone: string
-  /** Whether the book is still written. */
+  /** Whether the owner still has the hub. */
   isCurrent: boolean
 }
 
-/** Says so while a hub's summaries are being made anew: its figures are too low until then. */
+/** Sent while a hub's summaries are being built again: its figures are too low until then. */
 const INCOMPLETE = { 'X-Incomplete': 'the summaries of this hub are being made anew' }
 
 const underWay = statement((q, { hubId }: { hubId: number }) =>
@@ -129,7 +129,7 @@ function sayingIncomplete(q: Queries, handlers: Handlers<AnalyticsRoute>): Handl
           { hub_id?: number } | undefined
         >
         const body = await report(input)
-        // Asked last: what was read before it began is right.
+        // Read last: values that were read before a rebuild began are correct.
         const [begun] = await underWay(q, { hubId: (query?.hub_id ?? params?.hub_id)! })
         return begun ? reply(body, { headers: INCOMPLETE }) : body
       },
@@ -141,12 +141,12 @@ function sayingIncomplete(q: Queries, handlers: Handlers<AnalyticsRoute>): Handl
 const MONTHS_SHOWN = 12
 const CATEGORIES_SHOWN = 100
 
-/** What the reports are of: a hub's book, on a day of the hub's calendar. */
+/** The scope of a report: a hub under an owner, on a day of the hub's calendar. */
 interface Scope extends Book {
   today: Day
 }
 
-/** Name, units and image of the products that sold most. */
+/** Name, units and image of the best-selling products. */
 async function topProducts(
   q: Queries,
   book: Book,
@@ -183,7 +183,7 @@ async function topCategories(
     .execute()
 }
 
-/** As many rows as the hub has had products. */
+/** One row for each product that the hub has ever sold. */
 const soldProducts = (q: Queries, { hubId, ownerId }: Book) =>
   q
     .selectFrom('sales_totals as t')
@@ -200,7 +200,7 @@ async function weeklySales(q: Queries, { today, ...book }: Scope): Promise<[stri
   return week.map((day, index) => [weekdays[index]!, totals(day).revenue])
 }
 
-/** The months of the current year up to now, with what they brought and cost. */
+/** The months of the current year up to now, with their revenue and cost. */
 async function earnings(q: Queries, { today, ...book }: Scope) {
   const months = monthsToDate(today)
   const totals = await readTotals(q, book, months)
@@ -241,7 +241,7 @@ async function netProfit(q: Queries, { today, ...book }: Scope) {
   return { gross_revenue: revenue, cost_of_goods: cost, net_profit: revenue - cost }
 }
 
-/** The last twelve months of a product, the current one among them. Throws `product_not_found`. */
+/** The last twelve months of a product, including the current one. Throws `product_not_found`. */
 async function productMonths(q: Queries, { today, ...book }: Scope, upc: string) {
   const product = await q
     .selectFrom('products')

@@ -8,20 +8,19 @@ import { allOf, statement } from '../../platform/store/statement.ts'
 import { unitShare } from '../catalogue/pricing.ts'
 
 /**
- * What analytics count. All of it is of *paid orders*: those with a payment that was completed in time and has not gone back
- * whole. Late money never counts; who took the money (card, wallet, integrator) makes no difference.
+ * The definition of sales in analytics. Only *paid orders* count: their payment was completed in time and has not been
+ * refunded in full. Late money never counts. The processor (card, wallet, integrator) makes no difference.
  *
- * - A sale belongs to the day on which it was paid (`orders.queued_at`), in the hub's time zone, and so does everything
- *   that changes it later: a refund counts against the day of its sale, not against its own. A past day's figures say what
- *   became of what was bought on it.
- * - Revenue is what the lines were frozen at after markdown and deals, without tax, less what went back of it (the
- *   refund's amount without its tax). A refund counts as soon as it is recorded, and no more once the processor refused it.
- * - Units are those paid for less those refunded; cost is the purchase price at the sale times these units.
- * - An order that was refunded in whole is no sale: it counts neither as an order, nor its user as a customer, nor anything
- *   of it as revenue. So the average order is of the orders that brought the revenue. One that was refunded in part, or
- *   whose refund the processor refused in the end, is an order. One that was free stays one.
- * - A refund that names no line is spread over the order's lines in proportion to what each has left, to the cent, so that
- *   products add up to their hub.
+ * - A sale belongs to the day of its payment (`orders.queued_at`) in the hub's time zone, and so do later changes: a
+ *   refund counts against the day of its sale. The figures of a past day thus describe what became of its sales.
+ * - Revenue is the lines' frozen amount after markdown and deals, without tax, minus refunds without their tax. A
+ *   refund counts when it is recorded, and no longer when the processor has refused it.
+ * - Units are paid units minus refunded units; cost is the purchase price at the sale times these units.
+ * - An order that was refunded in full is not a sale: it does not count as an order, as a customer, or as revenue. So
+ *   the average order refers to the orders that brought the revenue. A partly refunded order counts, and so does an
+ *   order with a finally refused refund. A free order counts too.
+ * - A refund without a line is spread over the order's lines in proportion to their remaining amounts, to the cent, so
+ *   that products add up to their hub.
  */
 export interface Sale {
   orderId: number
@@ -29,27 +28,27 @@ export interface Sale {
   /** The hub's owner at the sale. */
   ownerId: number
   userId: number
-  /** When it was paid. */
+  /** When the order was paid. */
   at: number
-  /** The same in the hub's time zone. */
+  /** The day in the hub's time zone. */
   day: Day
   /** By line id. */
   lines: SaleLine[]
 }
 
 export const HOUR_MS = 3_600_000
-/** The beginning of the hour of UTC in which an instant lies. */
+/** The beginning of the UTC hour of an instant. */
 export const hourOf = (at: number): number => at - (at % HOUR_MS)
 
-/** The period without an end. */
+/** The period of all time. */
 export const ALL = 'all'
-/** The hub as a whole, among its products. */
+/** Stands for the whole hub among its products. */
 export const WHOLE_HUB = 0
 
 /** `[product id, units, revenue in cents, cost in cents]` */
 type SaleLine = readonly [productId: number, units: number, revenue: number, cost: number]
 
-/** A line of a paid order, as it was frozen. */
+/** A line of a paid order with its frozen values. */
 export interface SoldLine {
   id: number
   productId: number
@@ -60,13 +59,13 @@ export interface SoldLine {
   net: number
 }
 
-/** What goes back of an order's money, without tax: for one of its lines or for none in particular. */
+/** A refund of an order without tax, for one line or for no line. */
 interface ReturnedMoney {
   lineId: number | null
   amount: number
 }
 
-/** What lines count for once refunds are taken off. The lines in order of their ids. */
+/** The values of lines after refunds. The lines are in the order of their ids. */
 export function saleLines(lines: readonly SoldLine[], refunds: readonly ReturnedMoney[]): SaleLine[] {
   const back = (lineId: number | null): number =>
     refunds.reduce((sum, refund) => sum + (refund.lineId === lineId ? refund.amount : 0), 0)
@@ -81,7 +80,7 @@ export function saleLines(lines: readonly SoldLine[], refunds: readonly Returned
   })
 }
 
-/** Splits an amount in proportion to weights, exactly; where nothing weighs anything the last one bears it. */
+/** Splits an amount in proportion to weights, exactly; if all weights are 0 the last one gets it. */
 function spread(amount: number, weights: readonly number[]): number[] {
   const whole = weights.reduce((sum, weight) => sum + weight, 0)
   if (whole === 0) return weights.map((_, index) => (index === weights.length - 1 ? amount : 0))
@@ -95,13 +94,13 @@ function spread(amount: number, weights: readonly number[]): number[] {
 
 type SaleRow = Selectable<Tables['sales']>
 
-/** Some orders as the books have them now, and as the summaries hold them; each by its id, where it is a sale at all. */
+/** Orders with their present values and their counted values, by id; orders that are not sales are absent. */
 export interface SalesOfOrders {
   now: ReadonlyMap<number, Sale>
   held: ReadonlyMap<number, Sale>
 }
 
-/** An order as its hub's calendar has it. */
+/** An order with its hub's time zone. */
 export type SoldOrder = Pick<
   Selectable<Tables['orders']>,
   'id' | 'hub_id' | 'owner_id' | 'user_id' | 'queued_at'
@@ -109,14 +108,14 @@ export type SoldOrder = Pick<
   timezone: string
 }
 
-/** What the books and the summaries have of some orders. */
+/** The payments and counted values of some orders. */
 export interface SaleBooks {
   payments: readonly PaymentAndBack[]
   lines: readonly LineOfOrder[]
   held: readonly SaleRow[]
 }
 
-/** One simple query after another: joined, they would be at the mercy of a planner that has no statistics yet. */
+/** Several simple queries instead of a join, because a planner without statistics may execute the join badly. */
 export async function readSaleBooks(q: Queries, orderIds: readonly number[]): Promise<SaleBooks> {
   const of = { orderIds }
   const [payments, lines, held] = await Promise.all([
@@ -173,7 +172,7 @@ export function rowOf({ orderId, hubId, ownerId, userId, at, day, lines }: Sale)
   return { ...book, user_id: userId, sold_at: at, day, units, revenue, lines: JSON.stringify(lines) }
 }
 
-/** All of a sale's lines together. */
+/** The sum of a sale's lines. */
 export const sumOf = (lines: readonly SaleLine[]): { units: number; revenue: number; cost: number } =>
   lines.reduce(
     (sum, [, units, revenue, cost]) => ({
@@ -189,8 +188,8 @@ interface OfOrders {
 }
 
 /**
- * The payments that were completed in time, of which an order has one at most, each with what went back or is to go back of
- * it: a row for each refund, or one without.
+ * The payments that were completed in time, at most one for each order, with their refunds, also pending ones: one row
+ * for each refund, or one row without.
  */
 const completedPayments = statement((q, { orderIds }: OfOrders) =>
   q
@@ -220,7 +219,7 @@ const heldSales = statement((q, { orderIds }: OfOrders) =>
   q.selectFrom('sales').select(allOf('sales')).where('order_id', 'in', numbersIn(q, orderIds)),
 )
 
-/** What went back or is to go back of a payment. */
+/** A refund of a payment, completed or pending. */
 interface PaidBack extends ReturnedMoney {
   tax: number
 }

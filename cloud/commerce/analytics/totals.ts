@@ -29,13 +29,13 @@ interface Totals {
 
 const nothing: Totals = { orders: 0, units: 0, revenue: 0, cost: 0, customers: 0 }
 
-/** Sales of a hub under one of its owners. */
+/** A hub under one of its owners. */
 export interface Book {
   hubId: number
   ownerId: number
 }
 
-/** The totals of periods (days, months, `all`) of a hub or one of its products; nothing where nothing was sold. */
+/** The totals of periods (days, months, `all`) of a hub or one of its products; periods without sales are absent. */
 export async function readTotals(
   q: Queries,
   { hubId, ownerId }: Book,
@@ -54,7 +54,7 @@ export async function readTotals(
   return (period) => known.get(period) ?? nothing
 }
 
-/** Customers cannot be added up: whoever bought in two periods is one. */
+/** Customers cannot be added: a customer of two periods counts once. */
 type Sums = Pick<Totals, 'orders' | 'units' | 'revenue'>
 
 export function addUp(parts: readonly Sums[]): Sums {
@@ -68,7 +68,7 @@ export function addUp(parts: readonly Sums[]): Sums {
   )
 }
 
-/** A stretch of the calendar, as days or months of the summaries that make it up. */
+/** A period of the calendar, as days or months of the summaries. */
 interface Period {
   first: Day
   /** The day after its last one. */
@@ -79,7 +79,7 @@ interface Period {
 export const timeframes = ['daily', 'weekly', 'monthly', 'yearly'] as const
 type Timeframe = (typeof timeframes)[number]
 
-/** The period of the calendar in which a day lies; weeks are ISO's. */
+/** The period of the calendar that contains a day; weeks are ISO weeks. */
 export const periodOf: Record<Timeframe, (day: Day) => Period> = {
   daily: (day) => ({ first: day, next: addDays(day, 1), parts: [day] }),
   weekly(day) {
@@ -96,16 +96,16 @@ export const periodOf: Record<Timeframe, (day: Day) => Period> = {
   },
 }
 
-/** The beginning of a period: whole parts of the summaries, and what follows them of one day more. */
+/** The beginning of a period: whole parts of the summaries, and a part of one more day. */
 interface Stretch {
   parts: readonly string[]
-  /** The day that counts up to a time of it; null where the whole parts are all. */
+  /** The day that counts only up to a time; null if there is none. */
   last: Day | null
 }
 
 /**
- * What of the period before is as far gone as the current one is on a day, by the calendar: a day of the week stands
- * beside the same day of the week, a day of the month beside the same number. A month that has no such day counts whole.
+ * The part of the previous period that corresponds to the elapsed part of the current one. A weekday corresponds to the
+ * same weekday, a day of the month to the same number. A month without that day counts in full.
  */
 export const stretchBefore: Record<Timeframe, (day: Day) => Stretch> = {
   daily: (day) => ({ parts: [], last: addDays(day, -1) }),
@@ -134,7 +134,7 @@ interface SoldBetween extends Book {
   to: number
 }
 
-/** Whole hours, and what was sold before and after them: however much a day sells, these are few rows. */
+/** The whole hours, and the sales before and after them: few rows, however much a day sells. */
 const soldBetween = statement((q, { hubId, ownerId, from, wholeFrom, wholeTo, to }: SoldBetween) => {
   const sales = (since: number, until: number) =>
     q
@@ -160,7 +160,7 @@ const soldBetween = statement((q, { hubId, ownerId, from, wholeFrom, wholeTo, to
     ])
 })
 
-/** What a hub sold from one instant up to another. */
+/** The sales of a hub between two instants. */
 async function sumBetween(q: Queries, book: Book, from: number, to: number): Promise<Sums> {
   const [wholeFrom, wholeTo] = [hourOf(from - 1) + HOUR_MS, hourOf(to)]
   const isWithinAnHour = wholeFrom > wholeTo
@@ -173,7 +173,7 @@ interface Hub extends Book {
   timezone: string
 }
 
-/** O §4.4: the current day, week, month and year to date, each beside the same stretch of the one before. */
+/** O §4.4: the current day, week, month and year to date, each with the same part of the previous one. */
 export async function salesOverview(q: Queries, hub: Hub, now: number): Promise<SalesOverview> {
   const today = localDay(hub.timezone, now)
   const periods = timeframes.map((timeframe) => ({
@@ -198,7 +198,7 @@ export async function salesOverview(q: Queries, hub: Hub, now: number): Promise<
   }
 }
 
-/** What a hub sold on a day until its clock showed a later time than it does now. */
+/** The sales of a hub on a day, until its clock reached the present time of day. */
 function sumOfDay(q: Queries, { timezone, ...book }: Hub, day: Day, now: number): Promise<Sums> {
   const from = startOfDay(timezone, day)
   const to = instantOf(timezone, day, timeOfDay(timezone, now) + 1)
@@ -226,7 +226,7 @@ const figures = ({ revenue, orders, units }: Sums): SalesOverview['daily']['prev
   average_order_value: orders === 0 ? 0 : Math.floor(revenue / orders + 0.5),
 })
 
-/** Rounded to hundredths; null where there is nothing to compare with. */
+/** Rounded to hundredths; null if there is no base. */
 function changePercent(before: number, after: number): number | null {
   if (before <= 0) return null
   return Math.round(((after - before) / before) * 10_000) / 100

@@ -6,8 +6,8 @@ import { findOrders, unaccounted } from './orders-of-entries.ts'
 import { lockItem } from './reservations.ts'
 
 /**
- * An operation of which the hub could not learn what became (I1), or what it learned in the end. An unknown unit passes
- * from the order's reservation to the doubtful ones: it may be on the shelf, but nobody is sold it.
+ * Applies an operation with an unknown outcome (I1), or its later outcome. An unknown unit moves from the order's
+ * reservation to the unconfirmed units: it may be on the shelf, but is not sold.
  */
 export async function applyOperationEntry(
   tx: Tx,
@@ -44,7 +44,7 @@ export async function applyOperationEntry(
         .onConflict((conflict) => conflict.doNothing())
         .executeTakeFirst()
       const isNews = inserted.numInsertedOrUpdatedRows === 1n
-      // A new store has found it in a controller's memory.
+      // A new store has found the operation in a controller's memory.
       if (!isNews && !isLate) await noteForgotten(tx, hubId, { of: [entry.operation_id], isForgotten: 0 })
       if (!isNews || order_id === null || item_id === null) return
       if (!isLate || (await unaccounted(tx, [order_id])).has(order_id)) await doubtUnit(tx, order_id, item_id)
@@ -55,7 +55,10 @@ export async function applyOperationEntry(
   }
 }
 
-/** Its reservation holds: the hub may yet find the unit in another row. It ends with the order. */
+/**
+ * Marks a unit as unconfirmed. Its reservation holds until the order ends, because the hub may find the unit in another
+ * row.
+ */
 async function doubtUnit(tx: Tx, orderId: number, itemId: number): Promise<void> {
   const item = await lockItem(tx, orderId, itemId)
   await tx.q
@@ -65,7 +68,7 @@ async function doubtUnit(tx: Tx, orderId: number, itemId: number): Promise<void>
     .execute()
 }
 
-/** It is known now whether an operation happened. One that was settled keeps what was said first, where that is known. */
+/** Records whether an operation happened. If it was settled before, the first known outcome stays. */
 export async function settleOperation(
   tx: Tx,
   hubId: number,
@@ -84,11 +87,11 @@ export async function settleOperation(
     .execute()
 }
 
-/** A hub has a new store, to which the open operations of the one before say nothing. */
+/** A hub has a new store, which knows nothing of the former store's open operations. */
 export const forgetUnknown = (tx: Tx, hubId: number): Promise<void> =>
   noteForgotten(tx, hubId, { isForgotten: 1 })
 
-/** Notes whether the hub's store knows of operations: of these, or of all that are open. */
+/** Records whether the hub's store knows operations: these, or all open ones. */
 async function noteForgotten(
   tx: Tx,
   hubId: number,
@@ -103,8 +106,8 @@ async function noteForgotten(
 }
 
 /**
- * A hub has said which of its operations nobody knows the outcome of. Any other that its store knows was settled, and the
- * cloud has lost the report; one of these is unknown, whatever was said of it here.
+ * Applies a hub's list of its unknown operations. Any other operation that its store knows was settled, and the cloud
+ * has lost the report. A listed operation is unknown, whatever the cloud recorded.
  */
 export async function followUnknown(
   tx: Tx,
@@ -124,7 +127,8 @@ export async function followUnknown(
     )
     .execute()
   const named = new Set(unknown)
-  // What an earlier store left open a sensor, a count or a person settles, and not that this one has never heard of it (I1).
+  // Operations of an earlier store stay open until a sensor, a count or a person settles them: this store has never
+  // known them (I1).
   const settled = known.filter((row) => !named.has(row.operation_id) && row.is_forgotten === 0)
   const reopened = known.filter((row) => named.has(row.operation_id) && row.settled_at !== null)
   const set = async (

@@ -13,10 +13,9 @@ import { tellOfProduct } from './stock-events.ts'
 import { type FacingQuantity, lockFacings, setFacings, settleCounts, sumProducts } from './shelf-stock.ts'
 
 /**
- * Mirrors a run of a hub's stock entries, oldest first, with a handful of statements however many there are. The shelf
- * ends as the hub's last word on it says, which an entry that comes late (`isLate`) is not, nor one whose cause the ledger
- * holds already: it changes nothing. Throws `ApplyError` where an entry is of no product of the hub; which one is then found
- * by applying them one by one.
+ * Mirrors a run of a hub's stock entries, oldest first, with a few statements for any number of entries. The shelf gets
+ * the quantity of the hub's last entry. A late entry (`isLate`) or one with a known cause changes nothing. Throws
+ * `ApplyError` if an entry is of no product of the hub; the caller then finds it by applying the entries one by one.
  */
 export async function applyStockEntries(
   tx: Tx,
@@ -33,7 +32,7 @@ export async function applyStockEntries(
   const shelves = new Map<string, FacingQuantity & { delta: number }>()
   entries.forEach((entry, index) => {
     if (!isNew[index]) return
-    // Of a product that its hub's planogram has no place for any more: it was written off before it fell.
+    // The hub's planogram has no row for the product any more: the unit was written off before it fell.
     if (entry.kind === 'stock.dropped' && entry.delta === 0) return
     const { product_id, location, quantity } = entry
     const key = `${locationKey(location)}:${product_id}`
@@ -71,8 +70,8 @@ export async function applyStockEntries(
 }
 
 /**
- * Of orders whose hub has given account of each line: what the ledger holds beyond it. A drop that the books have lost, and that
- * a hub tells again, was in the account already; one that was found out later was not.
+ * For orders with a complete report of each line: the drops that exceed the report. A drop that the database lost and
+ * that a hub reports again was in the report; a drop that was detected later was not.
  */
 async function beyondAccount(tx: Tx, hubId: number, drops: readonly Delivered[]): Promise<Delivered[]> {
   if (drops.length === 0) return []
@@ -98,7 +97,7 @@ async function beyondAccount(tx: Tx, hubId: number, drops: readonly Delivered[])
   }))
 }
 
-/** What stood on a shelf when an entry was made says nothing of what stands there by now. */
+/** For late entries: keeps the present quantities of shelves instead of the entries' old ones. */
 async function keepQuantities(
   tx: Tx,
   hubId: number,
@@ -111,7 +110,7 @@ async function keepQuantities(
   for (const [key, shelf] of shelves) shelves.set(key, { ...shelf, quantity: held.get(key) ?? 0 })
 }
 
-/** Whoever counted at the hub itself is told of as one who typed a count: once, however many facings were counted. */
+/** Records the audit of a count at the hub: once, however many facings were counted. */
 async function tellOfCounts(
   tx: Tx,
   context: CloudContext,
@@ -139,9 +138,9 @@ async function tellOfCounts(
 }
 
 /**
- * Takes up what the hub holds true. A facing that it does not name stays as it was; one of a product that is not known here
- * (it was added after the backup from which the cloud was restored) is left out. An operation of its store that it does not
- * name among the unknown ones was settled, and the cloud has lost the report; one that it names is unknown, whatever was said of it here.
+ * Applies a hub's snapshot. Facings that it does not contain stay unchanged. Facings of unknown products are ignored:
+ * such a product was added after the backup from which the cloud was restored. An operation that the snapshot lists is
+ * unknown. Another operation of its store was settled, and the cloud has lost the report.
  */
 export async function applySnapshot(
   tx: Tx,
@@ -167,8 +166,8 @@ export async function applySnapshot(
 }
 
 /**
- * What a shelf holds now and its ledger does not explain (a hub whose store was lost, a cause reported twice) becomes an
- * entry of its own, so that the ledger still sums to the shelf (I5).
+ * Adds a correction to the ledger if a shelf's quantity is not the sum of its entries (the hub lost its store, or
+ * reported a cause twice). So the ledger still sums to the shelf (I5).
  */
 async function insertCorrections(
   tx: Tx,
@@ -231,7 +230,7 @@ function toLedgerRow(entry: StockEntry, orders: ReadonlyMap<string, number>): Le
   }
 }
 
-/** A row of `stock_ledger` before it has an id; a type rather than an interface, as rows of a `recordset` are. */
+/** A row of `stock_ledger` before it has an id. A type and not an interface, as `recordset` requires. */
 type LedgerRow = {
   product_id: number
   cabinet: number
@@ -251,7 +250,10 @@ type Cause = Pick<LedgerRow, 'cause_id' | 'cabinet' | 'shelf' | 'row'> & { kind:
 const causeKey = ({ kind, cause_id, cabinet, shelf, row }: Cause): string =>
   `${kind} ${cause_id} ${cabinet}-${shelf}-${row}`
 
-/** Appends what the ledger does not hold yet. Returns of each row whether it was such a one: of two with one cause, the first. */
+/**
+ * Appends the rows that the ledger does not contain yet. Returns for each row whether it was new; of two rows with one
+ * cause, the first is.
+ */
 async function insertLedger(tx: Tx, hubId: number, rows: readonly LedgerRow[]): Promise<boolean[]> {
   const source = recordset(
     tx.kind,
@@ -281,7 +283,8 @@ async function insertLedger(tx: Tx, hubId: number, rows: readonly LedgerRow[]): 
     from ${source} where true
     on conflict do nothing`.execute(tx.q)
   if (numAffectedRows === BigInt(rows.length)) return rows.map(() => true)
-  // Rarely: something was reported before. Which rows are new is not asked for above, as that would halve the pace.
+  // Rare: a row was reported before. The insert above does not return the new rows, because that would halve the
+  // throughput.
   const inserted = await tx.q
     .selectFrom('stock_ledger')
     .select(['kind', 'cause_id', 'cabinet', 'shelf', 'row'])

@@ -5,12 +5,12 @@ import { schedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 
-/** So many products of a hub carry the mark. */
+/** Number of products of a hub with the mark. */
 const BESTSELLERS = 10
 
 const PERIOD_MS = 3_600_000
 
-/** Marks the products of every hub that sold most in this month and the one before, from the monthly sums of sales. */
+/** Marks the best-selling products of each hub in this month and the previous one, from the monthly sums of sales. */
 export const bestsellerWork = (context: CloudContext): WorkKinds => ({
   bestsellers: { recurring: ['all'], look: () => lookAtEachHub(context) },
   'bestsellers.hub': { look: ({ subject }) => markBestsellers(context, Number(subject)) },

@@ -16,10 +16,10 @@ import { missingPart, readRows } from './layout.ts'
 import { countStock } from './shelf-stock.ts'
 import { shownUnits } from './units.ts'
 
-/** How long a hub's report of a count is waited for, so that whoever reads next sees it. */
+/** How long a request waits for the hub's report of a count, so that the next read shows it. */
 const REPORT_MS = 1500
 
-/** The rows of a hub, what stands in each, and counts of single ones. */
+/** The rows of a hub with their contents, and counts of single rows. */
 export const facingHandlers = (
   context: CloudContext,
 ): Handlers<'owner.facings.list' | 'owner.facings.count'> => ({
@@ -71,7 +71,7 @@ const wrong = (field: string, why: string, input: number) => ({
   input,
 })
 
-/** A hub that is there unblocks the row when it takes the count in, and says so. */
+/** Waits for a connected hub, which unblocks the row when it applies the count, and reports that. */
 async function awaitReport(
   context: CloudContext,
   hubId: number,
@@ -98,7 +98,7 @@ async function readFacing(q: Queries, hubId: number, location: Location): Promis
   return all.find((facing) => locationKey(facing) === locationKey(location))!
 }
 
-/** All rows of a hub, in the order of their places. */
+/** All rows of a hub, in the order of their locations. */
 async function listFacings(q: Queries, hubId: number): Promise<Facing[]> {
   const facings = await q
     .selectFrom('facings')
@@ -116,7 +116,7 @@ async function listFacings(q: Queries, hubId: number): Promise<Facing[]> {
     .selectFrom('withheld')
     .select(['cabinet', 'shelf', 'row', 'reason'])
     .where('hub_id', '=', hubId)
-    // What the hub says before what its owner does; a cabinet before a row.
+    // The hub's reason before the owner's; a cabinet's before a row's.
     .orderBy('source')
     .orderBy('shelf')
     .execute()

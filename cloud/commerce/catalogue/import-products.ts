@@ -28,14 +28,14 @@ const ProductEntry = z
     purchase_price: Cents.min(0),
     /** The product's own markdown in percent. */
     markdown_percent: z.int().min(0).max(99).default(0),
-    /** Where its image is: elsewhere. */
+    /** The address of its image on another server. */
     image_url: z
       .union([z.literal(''), z.httpUrl().max(500).startsWith('https://')], 'must be an https:// address')
       .default(''),
     is_active: z.boolean().default(true),
-    /** Where it stands; the first place is its primary one. */
+    /** Its rows; the first is the primary one. */
     facings: z.array(Location).max(40).default([]),
-    /** What was counted there, all places together; left out, the stock stays what it is. */
+    /** The counted stock of all its rows; if absent, the stock is unchanged. */
     quantity: z.int().min(0).max(1_000_000).optional(),
   })
   .superRefine(({ is_active, facings, quantity }, ctx) => {
@@ -46,7 +46,7 @@ const ProductEntry = z
   })
 type ProductEntry = z.infer<typeof ProductEntry>
 
-/** What a hub sells and where it stands, as an operator writes it: a product is known by its UPC. */
+/** A hub's products and planogram in an operator's file; UPCs identify the products. */
 export const ProductFile = z
   .array(ProductEntry)
   .min(1)
@@ -80,13 +80,14 @@ interface Imported {
 
 type Facing = Selectable<Tables['facings']>
 
-/** Products in a transaction: few enough that the service's own writes hardly wait. */
+/** Products in one transaction: few enough that the service's own writes hardly wait. */
 const BATCH = 100
 
 /**
- * Makes a hub's products and planogram what a file says, and sends the hub what concerns it. Products that the file does not
- * name stay as they are; stock is counted, never written. It goes in small transactions, as the service works beside it:
- * products first, then all places at once, then the counts. One that was cut off is made whole by the same file.
+ * Imports a hub's products, prices and planogram, and sends the changes to the hub. Products that are not in the file
+ * stay unchanged. Quantities are imported as counts. The import uses small transactions, because the service runs at
+ * the same time: first products, then all rows at once, then counts. If it is interrupted, importing the same file
+ * completes it.
  */
 export async function importProducts(
   context: CloudContext,
@@ -96,7 +97,7 @@ export async function importProducts(
   onProgress: (done: number) => void = () => {},
 ): Promise<Imported> {
   const { db, runtime } = context
-  // Before anything is written. An import that is cut off is in the log, too.
+  // Before the first write, so that the audit log contains interrupted imports too.
   await db.transact(async (tx) => {
     await requirePlaces(tx, hubId, entries)
     await recordImport(tx, context, { hubId, entries, actor })
@@ -122,7 +123,7 @@ export async function importProducts(
   return { created: ids.size - updated, updated, facings: facings.length, counted: counts.length }
 
   async function writeBatch(tx: Tx, batch: readonly ProductEntry[]) {
-    // First, as a checkout does: it locks its hub, and then products.
+    // First, in the order of a checkout, which locks its hub and then products.
     await tx.q
       .updateTable('hubs')
       .set({ catalogue_version: Math.floor(runtime.random.fraction() * 2 ** 48) })
@@ -146,7 +147,7 @@ export async function importProducts(
   }
 }
 
-/** One record for the whole file: prices that it sets anew, and its counts. */
+/** One audit record for the whole file, with its new prices and its counts. */
 async function recordImport(
   tx: Tx,
   { runtime }: CloudContext,
@@ -179,7 +180,7 @@ function batchesOf<T>(items: readonly T[]): T[][] {
   )
 }
 
-/** Puts the products where the file has them, and tells the hub. */
+/** Assigns the rows as in the file, and sends the planogram to the hub. */
 async function sendPlanogram(
   tx: Tx,
   context: CloudContext,
@@ -297,7 +298,7 @@ async function categoryOf(tx: Tx, name: string, parentId: number | null): Promis
   return id
 }
 
-/** Puts the products where the file has them. A place that keeps its product keeps what is in it. Returns the planogram. */
+/** Assigns the rows as in the file. A row that keeps its product keeps its stock. Returns the planogram. */
 async function arrange(tx: Tx, hubId: number, ids: ReadonlyMap<ProductEntry, number>): Promise<Facing[]> {
   const before = await lockFacings(tx, hubId)
   const named = new Set(ids.values())

@@ -102,12 +102,12 @@ interface ProductRequest {
   credential: OwnerCredential
 }
 
-/** What may be set directly; stock is counted instead. */
+/** The values that may be set directly; stock is counted instead. */
 type NewValue = { original_price: number } | { purchase_price: number } | { upc: string }
 
 /**
- * Sets one value of a product, with its audit record, in one transaction. Throws `product_not_found` also for a product of a
- * hub that the credential does not reach, and `duplicate_upc`.
+ * Sets one value of a product, with its audit record, in one transaction. Throws `duplicate_upc`, and
+ * `product_not_found` also if the credential has no access to the product's hub.
  */
 function updateProduct(
   context: CloudContext,
@@ -123,7 +123,7 @@ function updateProduct(
   })
 }
 
-/** Takes a count of a product's stock: shown at once, confirmed by the hub's own ledger. */
+/** Records a count of a product's stock. It is shown at once, and the hub's ledger confirms it. */
 function countProduct(context: CloudContext, request: ProductRequest, quantity: number): Promise<Product> {
   return context.db.transact(async (tx) => {
     const before = await lockProduct(tx, request)
@@ -210,7 +210,7 @@ const inventoryOfHub = statement((q, { hubId }: { hubId: number }) => {
     .select(json.text(json.arrayOf(product, ref('products.id'))).as('body'))
 })
 
-/** All that `listedProduct` says of a hub's products, by id, as JSON. */
+/** A hub's products in the form of `listedProduct`, by id, as JSON. */
 async function listInventory(q: Queries, hubId: number): Promise<string> {
   const [row] = await inventoryOfHub(q, { hubId })
   return row!.body

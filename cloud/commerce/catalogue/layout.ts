@@ -28,7 +28,7 @@ export async function readLayout(q: Queries, hubId: number): Promise<HubLayout> 
   return layout
 }
 
-/** The part of a location that a hub does not have: its cabinet, else the shelf in it, else the row on it. */
+/** The part of a location that the hub does not have: its cabinet, or else the shelf, or else the row. */
 export async function missingPart(
   q: Queries,
   hubId: number,
@@ -41,7 +41,7 @@ export async function missingPart(
   return row > rows ? 'row' : undefined
 }
 
-/** Every row of a hub with how many units it holds, in the order of their places. */
+/** Every row of a hub with its capacity, in the order of their locations. */
 export async function readRows(q: Queries, hubId: number): Promise<(Location & { capacity: number })[]> {
   const shelves = await q
     .selectFrom('hub_shelves')
@@ -62,7 +62,7 @@ export interface FridgeLayout {
   right: number
 }
 
-/** The fridges of a hub, and the cabinets that their doors give on. */
+/** The fridges of a hub, and the cabinets behind their doors. */
 export async function readFridges(q: Queries, hubId: number): Promise<FridgeLayout[]> {
   const rows = await q
     .selectFrom('hub_fridges')
@@ -78,20 +78,20 @@ export async function readFridges(q: Queries, hubId: number): Promise<FridgeLayo
   }))
 }
 
-/** The doors that a hub has by its layout. */
+/** The doors of a hub's layout. */
 export const doorsOf = (fridges: readonly FridgeLayout[]): string[] => [
   MAIN_DOOR,
   ...fridges.flatMap(({ fridge }) => fridgeSides.map((side) => fridgeDoor(fridge, side))),
 ]
 
-/** Shelves and fridges as the layout's tables have them. */
+/** Shelves and fridges in the form of the layout's tables. */
 export interface Built {
   shelves: readonly { cabinet: number; shelf: number; total_rows: number; depth: number }[]
   fridges: readonly FridgeLayout[]
   bins: readonly { bin: number; capacity: number }[]
 }
 
-/** What a hub's hardware says of its layout. */
+/** The layout of a hub's hardware. */
 export const builtOf = ({
   controllers,
   fridgeDoors,
@@ -114,7 +114,7 @@ export const builtOf = ({
     .flatMap((device) => (device.kind === 'bin' ? [{ bin: device.number, capacity: device.capacity }] : [])),
 })
 
-/** Writes how a hub is built, in place of what was known of it. */
+/** Replaces the layout of a hub. */
 export async function writeLayout(tx: Tx, hubId: number, { shelves, fridges, bins }: Built): Promise<void> {
   await writeBins(tx, hubId, bins)
   await tx.q.deleteFrom('hub_shelves').where('hub_id', '=', hubId).execute()
@@ -139,7 +139,7 @@ export async function writeLayout(tx: Tx, hubId: number, { shelves, fridges, bin
       .execute()
 }
 
-/** A bin that is new is offline until its hub says how it stands. */
+/** A new bin is offline until its hub reports its state. */
 async function writeBins(tx: Tx, hubId: number, bins: Built['bins']): Promise<void> {
   let gone = tx.q.deleteFrom('hub_bins').where('hub_id', '=', hubId)
   if (bins.length > 0)

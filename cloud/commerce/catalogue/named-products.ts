@@ -1,7 +1,7 @@
 import type { NamedProduct } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { Queries } from '../../platform/store/database.ts'
 
-/** What stands in a hub is called, for people who stand before it. */
+/** The names of the products in a hub, for people at the hub. */
 export const namedProducts = (q: Queries, hubId: number): Promise<NamedProduct[]> =>
   q
     .selectFrom('products')

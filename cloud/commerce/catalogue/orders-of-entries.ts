@@ -7,9 +7,8 @@ import { numbersIn } from '../../platform/store/in-list.ts'
 import { statement } from '../../platform/store/statement.ts'
 
 /**
- * The hub's orders of which entries speak, by the id that the hub knows. Units that fell for an order that the cloud does
- * not know (it was restored to a time before the order) left the shelf all the same, and are no other order's. They are
- * locked, before anything of theirs is.
+ * Finds and locks the orders that a hub's entries name, by the hub's ids. If the cloud does not know an order (it was
+ * restored to an earlier time), its units left the shelf anyway, and belong to no other order.
  */
 export async function findOrders(
   tx: Tx,
@@ -38,7 +37,7 @@ export async function findOrders(
   return found
 }
 
-/** Which of some orders wait for their hub's account: what has become of each of their units is not told in whole yet. */
+/** The orders among these that still wait for their hub's complete report of each unit. */
 export async function unaccounted(tx: Tx, orderIds: readonly number[]): Promise<ReadonlySet<number>> {
   if (orderIds.length === 0) return new Set()
   const rows = await tx.q
@@ -51,8 +50,8 @@ export async function unaccounted(tx: Tx, orderIds: readonly number[]): Promise<
 }
 
 /**
- * Orders have become other ones for their customers, and stay where they stand: each gets another version, and whoever
- * follows it is told. Under their locks.
+ * Gives orders a new version when their customers see a change but the status does not change, and notifies live
+ * readers. Call it under their locks.
  */
 export async function renewVersions(tx: Tx, hubId: number, orderIds: readonly number[]): Promise<void> {
   if (orderIds.length === 0) return

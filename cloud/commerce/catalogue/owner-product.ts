@@ -18,7 +18,7 @@ export const productRows = (q: Queries) =>
     .select('categories.name as category')
     .select(availableUnits.as('available'))
 
-/** O §2, product, as the inventory lists it. `quantity` is what is on the shelf, reserved or not. */
+/** O §2, product, in the inventory list. `quantity` is the number of units on the shelf, reserved or not. */
 const listedProduct = (row: ProductRow): InventoryProduct => ({
   id: row.id,
   name: row.name,

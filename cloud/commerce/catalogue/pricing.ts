@@ -1,23 +1,23 @@
 import { sql } from 'kysely'
 
-/** What a product costs after its own markdown, in cents, rounded half up. */
+/** The price of a product after its own markdown, in cents, rounded half up. */
 export function discountedPrice(originalPrice: number, markdownPercent: number): number {
   return Math.floor((originalPrice * (100 - markdownPercent) + 50) / 100)
 }
 
-/** The same, of a row of `products`. */
+/** The same for a row of `products`, in SQL. */
 export const discountedPriceSql = sql<number>`((products.original_price * (100 - products.markdown_percent) + 50) / 100)`
 
-/** What a line is priced from. Cents; the markdown in percent. */
+/** The input of a line's price. Cents; the markdown in percent. */
 interface PriceableLine {
   quantity: number
   originalPrice: number
   markdownPercent: number
-  /** What deals take off the whole line, after the markdown. */
+  /** The discount of deals for the whole line, after the markdown. */
   discount: number
 }
 
-/** Per unit, and of the whole line without (`net`) and with its `tax`. Integer cents. */
+/** Prices per unit, and of the whole line without (`net`) and with its `tax`. Integer cents. */
 interface PricedLine {
   unitPriceOriginal: number
   unitPrice: number
@@ -59,9 +59,9 @@ export function taxOn(net: number, millipercent: number): number {
 }
 
 /**
- * What `quantity` units of a line of `of` units are worth when `before` units have been refunded already. Shares of one
- * line add up to exactly its frozen amount, in whatever portions they are taken; nothing is prorated twice. Where a deal
- * made some of a line's units cheaper, each has its share of the line all the same: which of them dropped, nobody can say.
+ * The value of `quantity` units of a line of `of` units, if `before` units have been refunded already. The shares of
+ * one line add up to exactly its frozen amount, in whatever portions they are refunded. If a deal made some units of a
+ * line cheaper, each unit still has an equal share, because nobody knows which of them dropped.
  */
 export function unitShare(amount: number, of: number, before: number, quantity: number): number {
   const upTo = (units: number): number => Math.floor((amount * units) / of)

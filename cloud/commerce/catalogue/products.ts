@@ -72,15 +72,15 @@ export interface ProductSearch {
   hubId: number
   categoryId?: number | undefined
   subcategoryId?: number | undefined
-  /** Words that a name must contain, each in whole or in part, in any case and with or without accents. */
+  /** Words that a name must contain, as a whole or in part, in any case and with or without accents. */
   name?: string | undefined
   page: number
   size: number
 }
 
 /**
- * How many products searches have found. To count them takes longer than to find those of a page, and the number stays the
- * same until the catalogue of the hub changes: each is kept with its version, by which every process sees that it has changed.
+ * The number of results of searches. Counting takes longer than reading one page, and the number stays the same until
+ * the hub's catalogue changes. So each number is stored with the catalogue's version, which every process can compare.
  */
 export class FoundTotals {
   readonly #known: BoundedMap<Found>
@@ -101,11 +101,11 @@ export class FoundTotals {
 
 interface Found {
   total: number
-  /** Of the hub's catalogue. */
+  /** The version of the hub's catalogue. */
   version: number
 }
 
-/** A page of the active products of a hub, by name, and how many there are in all (C §4.7). */
+/** A page of the active products of a hub, by name, and their total number (C §4.7). */
 export async function searchProducts(
   q: Queries,
   search: ProductSearch,
@@ -133,13 +133,13 @@ export async function searchProducts(
     const known = version === undefined ? undefined : totals.find(asked, version)
     if (known !== undefined) return known
     const [found] = await count(q, values)
-    // Both are of one moment. A hub that is not there has no version.
+    // Both are read at one moment. An unknown hub has no version.
     if (found!.version !== null) totals.keep(asked, { total: found!.total, version: found!.version })
     return found!.total
   }
 }
 
-/** What a search asks for, whatever the values are: searches of one shape are one statement. */
+/** The structure of a search without its values: searches of one shape use one statement. */
 interface Shape {
   byCategory: boolean
   bySubcategory: boolean
@@ -148,7 +148,7 @@ interface Shape {
 
 type SearchValues = Omit<ProductSearch, 'name' | 'page'> & { offset: number; [word: `word${number}`]: string }
 
-/** More words than anybody types have statements that are made for them alone. */
+/** Searches with more words are rare; their statements are not stored. */
 const MAX_KEPT_WORDS = 8
 const kept = new Map<string, ReturnType<typeof makeStatements>>()
 
@@ -171,7 +171,7 @@ function makeStatements(shape: Shape) {
   }
   return {
     page: statement((q, values: SearchValues) => {
-      // The page is cut out of the index before any row is looked at more closely.
+      // The index yields the page before other columns are read.
       const page = matching(q, values)
         .select('products.id')
         .orderBy('products.search_name')
@@ -192,7 +192,7 @@ function makeStatements(shape: Shape) {
   }
 }
 
-/** Of a hub's catalogue; null where there is no such hub. */
+/** The version of a hub's catalogue; null if there is no such hub. */
 const versionOf = (hubId: number) => sql<number>`(select catalogue_version from hubs where id = ${hubId})`
 
 /** One product of a hub, or `product_not_found`. */
@@ -210,7 +210,7 @@ async function requireHub(q: Queries, hubId: number): Promise<void> {
   if (!hub) throw new ApiError('hub_not_found')
 }
 
-/** As the index of names has it: in these words only it is used. */
+/** The index of names is used only with exactly this condition. */
 const isActive = sql<boolean>`products.is_active = 1`
 
 const activeProducts = (q: Queries, hubId: number) =>

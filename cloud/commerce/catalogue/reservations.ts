@@ -18,8 +18,8 @@ interface Shortage {
 }
 
 /**
- * Reserves units for an order. Check and reservation are one statement, so that the last unit is reserved once however many
- * ask. Returns what is short; the caller then rolls back.
+ * Reserves units for an order. Check and reservation are one statement, so that the last unit is reserved only once.
+ * Returns the missing units; then the caller must roll back.
  */
 export async function reserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<Shortage[]> {
   const [, rows] = await Promise.all([
@@ -59,17 +59,13 @@ const unreserveUnits = statement(
     where products.id = r.product_id`,
 )
 
-/** Releases reservations. */
 export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
   const held = lines.filter(({ quantity }) => quantity > 0)
   if (held.length === 0) return
   await Promise.all([lockProducts(tx, held), unreserveUnits(tx.q, { units: unitsByProduct(held) })])
 }
 
-/**
- * Locks products, always in the same order, so that two orders cannot wait for one another. SQLite has one writer at a time
- * anyway.
- */
+/** Locks products in a fixed order, so that two orders cannot deadlock. SQLite has only one writer at a time. */
 async function lockProducts(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
   if (tx.kind === 'sqlite') return
   await productsToLock(tx.q, { ids: lines.map(({ productId }) => productId) })
@@ -79,19 +75,19 @@ const productsToLock = statement((q, { ids }: { ids: readonly number[] }, locks)
   locks.forUpdate(q.selectFrom('products').select('id').where('id', 'in', numbersIn(q, ids)).orderBy('id')),
 )
 
-/** How many units of each product, which is in it once. */
+/** The total number of units of each product. */
 function unitsByProduct(lines: readonly ProductQuantity[]): Units['units'] {
   const units = new Map<number, number>()
   for (const { productId, quantity } of lines) units.set(productId, (units.get(productId) ?? 0) + quantity)
   return [...units].map(([product_id, quantity]) => ({ product_id, units: quantity }))
 }
 
-/** Units of a product that can still be sold, never below 0; none of one that is not active. */
+/** Units of a product that can still be sold, never below 0; 0 for an inactive product. */
 export async function availableOf(q: Queries, productId: number): Promise<number> {
   return (await availableOfEach(q, [productId])).get(productId)!
 }
 
-/** The same of several, by their ids. */
+/** The same for several products, by id. */
 export async function availableOfEach(
   q: Queries,
   productIds: readonly number[],
@@ -115,8 +111,8 @@ export interface Delivered {
 }
 
 /**
- * Each unit that dropped for an order is no longer reserved for it: the reservation ends with the unit on the shelf. Returns the
- * orders that have got some.
+ * Ends the reservation of each unit that dropped for an order, because the unit is no longer on the shelf. Returns the
+ * orders that got units.
  */
 export async function consumeReservations(tx: Tx, drops: readonly Delivered[]): Promise<number[]> {
   const lines = new Map<number, Delivered>()

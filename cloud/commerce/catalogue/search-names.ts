@@ -3,13 +3,13 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { CloudDatabase } from '../../platform/store/database.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 
-/** Rows in a transaction: few enough that customers' requests hardly wait. */
+/** Rows in one transaction: few enough that customers' requests hardly wait. */
 const BATCH = 500
 const YEAR_MS = 365 * 86_400_000
 
 /**
- * Makes the stored search texts again where an older version of `searchText` has made them. The subject is the version, so that
- * a service that folds otherwise does it once, in the background.
+ * Computes stored search texts again if an older version of `searchText` made them. The subject is the version, so that
+ * each new version runs once, in the background.
  */
 export const searchNameWork = (context: CloudContext): WorkKinds => ({
   'catalogue.search-names': {
@@ -60,7 +60,7 @@ async function refreshProducts(db: CloudDatabase, after: number): ReturnType<Bat
   return { last: rows.at(-1)?.id, changed: stale.length }
 }
 
-/** Names that are now one are one row, and the lines of orders that had the other follow. */
+/** Merges names that are now equal into one row, and changes the lines of orders that used the other row. */
 async function refreshSoldNames(db: CloudDatabase, after: number): ReturnType<Batch> {
   const rows = await db.kysely
     .selectFrom('sold_names')
@@ -69,7 +69,7 @@ async function refreshSoldNames(db: CloudDatabase, after: number): ReturnType<Ba
     .orderBy('id')
     .limit(BATCH)
     .execute()
-  // Folding a folded text again gives what folding the name would.
+  // Folding a folded text again gives the same result as folding the name.
   const stale = rows.filter(({ search_name }) => searchText(search_name) !== search_name)
   for (const { id, hub_id, upc, search_name } of stale)
     await db.transact(async (tx) => {

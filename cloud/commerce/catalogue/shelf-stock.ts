@@ -14,16 +14,15 @@ import { isInOneRow, movedSince, shownUnits } from './units.ts'
 export interface TypedCount {
   hubId: number
   productId: number
-  /** The row that was counted; null: the product, wherever it stands. */
+  /** The counted row; null: the product at all its rows. */
   location: Location | null
   quantity: number
 }
 
 /**
- * A count that somebody typed: shown at once, and sent to the hub, which sets its stock to the count less what it dropped
- * after it. An earlier count of the product, or of the row, that the hub has not confirmed is out of date with it; so is one of
- * a product that stands in the row alone. Returns
- * where it stands on its way to the hub.
+ * Records a count of a person. It is shown at once and sent to the hub, which sets its stock to the count minus its
+ * later drops. It replaces an unconfirmed earlier count of the product or the row, and also of a product that only this
+ * row contains. Returns its position in the hub's outbox.
  */
 export async function countStock(
   tx: Tx,
@@ -73,7 +72,7 @@ export async function countStock(
   return { count_id: count.count_id, sent: await enqueue(tx, hubId, { kind: 'stock.count', count }) }
 }
 
-/** The hub has taken these counts in: from now on its ledger says what is there. Returns whose they were. */
+/** The hub has applied these counts: from now on its ledger is the stock. Returns the products of the counts. */
 export async function settleCounts(
   tx: Tx,
   hubId: number,
@@ -101,7 +100,10 @@ export async function settleCounts(
   return settled.map(({ product_id }) => product_id)
 }
 
-/** Counts of rows that have another product by now, or none: no hub takes them in, and they say nothing of what comes there later. */
+/**
+ * Removes counts of rows that have another product by now, or none: no hub applies them, and they do not concern the
+ * new product.
+ */
 export async function settleMovedCounts(tx: Tx, hubId: number, now: number): Promise<void> {
   await tx.q
     .updateTable('stock_counts')
@@ -126,7 +128,7 @@ export async function settleMovedCounts(tx: Tx, hubId: number, now: number): Pro
     .execute()
 }
 
-/** What a hub is not known to have taken in yet, oldest first; at most one count of each product and of each row. */
+/** The unconfirmed counts of a hub, oldest first; at most one for each product and each row. */
 export async function pendingCounts(tx: Tx, hubId: number): Promise<StockCount[]> {
   const rows = await tx.q
     .selectFrom('stock_counts')
@@ -142,7 +144,7 @@ export async function pendingCounts(tx: Tx, hubId: number): Promise<StockCount[]
   }))
 }
 
-/** What one facing of one product holds. */
+/** The stock of one facing. */
 export type FacingQuantity = {
   product_id: number
   cabinet: number
@@ -152,9 +154,8 @@ export type FacingQuantity = {
 }
 
 /**
- * Writes what facings hold, and the products' sums. A facing that the planogram does not know is taken up as a further
- * one of its product; of one that has another product by now nothing is written. Returns the facings written, each with
- * what it held before.
+ * Writes the stock of facings and the products' sums. A facing that is not in the planogram is added to its product. A
+ * facing of a row that has another product by now is not written. Returns the written facings with their former stock.
  */
 export async function setFacings<F extends FacingQuantity>(
   tx: Tx,
@@ -208,7 +209,7 @@ export async function setFacings<F extends FacingQuantity>(
   return written
 }
 
-/** Writes what products have on the shelf: the sum of their facings, or likewise a count of one that stands in several rows. */
+/** Writes the stock of products: the sum of their facings, or an unconfirmed count of a product with several rows. */
 export function sumProducts(tx: Tx, context: CloudContext, productIds: readonly number[]): Promise<void> {
   return tellOfStock(tx, context, productIds, () => writeSums(tx, productIds))
 }
@@ -230,7 +231,7 @@ async function writeSums(tx: Tx, productIds: readonly number[]): Promise<void> {
     where products.id = r.id`.execute(tx.q)
 }
 
-/** A product that has a facing at the hub is the hub's; of others it is looked up. */
+/** A product with a facing at the hub belongs to the hub; other products are looked up. */
 async function requireProducts(
   tx: Tx,
   hubId: number,
@@ -250,7 +251,7 @@ async function requireProducts(
   }
 }
 
-/** A hub's facings in the order of their places, locked. */
+/** A hub's facings in the order of their locations, locked. */
 export const lockFacings = (tx: Tx, hubId: number) =>
   tx
     .forUpdate(

@@ -7,7 +7,7 @@ import { readOwnerProduct } from './owner-product.ts'
 
 type StockEvent = Extract<EventType, `inventory.${string}`>
 
-/** Appends an event of a product of a hub. */
+/** Appends an event of a product. */
 export const tellOfProduct = (
   tx: Tx,
   context: CloudContext,
@@ -20,15 +20,18 @@ export const tellOfProduct = (
     data: async () => ({ ...(await readOwnerProduct(tx.q, productId)), hub_id: hubId }),
   })
 
-/** What a change of a product's quantity is to its owner: told when it falls below the line, not as long as it is there. */
+/**
+ * The event of a change of a product's quantity. It occurs when the quantity falls below the limit, not while it stays
+ * below.
+ */
 export function stockEvent(before: number, after: number, lowStock: number): StockEvent | undefined {
   if (after <= 0) return before > 0 ? 'inventory.out_of_stock' : undefined
   return after <= lowStock && before > lowStock ? 'inventory.low_stock' : undefined
 }
 
 /**
- * Appends what `change` of products' quantities is to their owners. The products are locked before it, in the order in which
- * checkouts lock them: a statement that waited for one of them would sum up what stood on the shelves before it waited.
+ * Executes `change` of products' quantities and appends the resulting events. It locks the products first, in the order
+ * of checkouts. Otherwise a statement that waited for a lock would sum the stock from before the wait.
  */
 export async function tellOfStock(
   tx: Tx,
@@ -58,7 +61,7 @@ export async function tellOfStock(
         detail: `${quantity} left`,
         details: { product_id: id, name, quantity },
       })
-    // What is not sold any more nobody need restock.
+    // An inactive product needs no restock.
     if ((was <= lowStock && quantity > lowStock) || is_active === 0) await clearAlarm(tx, context, incident)
   }
 }

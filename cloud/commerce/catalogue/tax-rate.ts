@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A sales tax rate as people write it: percent, 0 to 99.999, at most three decimals. */
+/** A sales tax rate in percent, 0 to 99.999, with at most three decimals. */
 export const TaxPercent = z
   .string()
   .regex(/^\d{1,2}(\.\d{1,3})?$/, 'must be a percentage below 100 with at most three decimals')

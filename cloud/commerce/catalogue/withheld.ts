@@ -4,14 +4,14 @@ import type { Tx } from '../../platform/store/database.ts'
 import { readFridges } from './layout.ts'
 
 /**
- * Where nothing is sold though something may stand there. Its owner says so (a fridge is disabled), or its hub: a row gives
- * nothing, a cabinet's controller is silent, a fridge was too warm.
+ * Places from which nothing is sold although they may have stock. The owner blocks them (a disabled fridge), or the hub
+ * does: a row is blocked, a cabinet's controller is silent, a fridge was too warm.
  */
 
 /** Stands for every shelf and row of a cabinet. */
 const WHOLE = { shelf: 0, row: 0 } as const
 
-/** Whether a place gives nothing: an expression over a row of a table whose columns name a hub and a place of it. */
+/** Whether a place is blocked: an expression over a row of a table with columns for a hub and a place. */
 export function isWithheld(table: 'facings' | 'unknown_operations'): RawBuilder<boolean> {
   const place = sql.table(table)
   return sql<boolean>`exists (
@@ -20,7 +20,7 @@ export function isWithheld(table: 'facings' | 'unknown_operations'): RawBuilder<
         or withheld.shelf = ${sql.lit(WHOLE.shelf)}))`
 }
 
-/** Writes which cabinets are withheld with these fridges disabled. */
+/** Records the blocked cabinets for the disabled fridges. */
 export async function withholdDisabled(
   tx: Tx,
   hubId: number,
@@ -52,7 +52,7 @@ export async function withholdDisabled(
       .execute()
 }
 
-/** A hub has said how a row or a cabinet of it stands. */
+/** Records a hub's state of a row or a cabinet. */
 export async function applyShelfState(
   tx: Tx,
   hubId: number,
@@ -72,7 +72,7 @@ export async function applyShelfState(
       .execute()
 }
 
-/** What a hub has said of its rows and cabinets no longer holds. */
+/** Deletes the states of a hub's rows and cabinets. */
 export async function forgetShelfStates(tx: Tx, hubId: number): Promise<void> {
   await tx.q.deleteFrom('withheld').where('hub_id', '=', hubId).where('source', '=', 'hub').execute()
 }

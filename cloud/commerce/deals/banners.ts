@@ -7,7 +7,7 @@ import type { Media } from '../../platform/media/media.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 
-/** More than a hub's screen could ever show. */
+/** Maximum number of banners of a hub. */
 const MOST = 100
 
 /** O §4.7. */
@@ -66,7 +66,7 @@ export function bannerHandlers(
   }
 }
 
-/** Under the hub's lock, so that of several that come at once only as many get in as there is room for. */
+/** Locks the hub, so that concurrent requests cannot exceed the maximum. */
 async function requireRoom(tx: Tx, hubId: number): Promise<void> {
   await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', hubId)).executeTakeFirst()
   const { count } = await tx.q

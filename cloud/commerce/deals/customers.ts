@@ -37,8 +37,8 @@ function marksOf(sealer: Sealer, user: Traits): string[] {
 }
 
 /**
- * Stores the marks of a customer. They survive the account's deletion: limits of deals hold for the
- * person who comes back. Call it whenever one of the traits is set, and before they are erased.
+ * Stores the marks of a customer. They survive the account's deletion, so that limits of deals hold for a person who
+ * returns. Call it when one of the traits is set, and before they are deleted.
  */
 export async function rememberCustomer(
   tx: Tx,
@@ -55,21 +55,21 @@ export async function rememberCustomer(
     .execute()
 }
 
-/** Who a cart belongs to, as far as the caller knows. */
+/** The owner of a cart, as far as the caller knows. */
 export interface Shopper {
   userId: number | null
   deviceUuid: string | null
-  /** The cart is an order to be paid: it takes up what was announced for its user. */
+  /** The cart is an order to be paid: it uses the pending redemptions of its user. */
   takesUp: boolean
 }
 
 /** A shopper with all users that are the same person. */
 export interface Customer extends Shopper {
-  /** A guest is nobody in particular: another guest may be the same person. */
+  /** A guest is not identified: another guest may be the same person. */
   isAnonymous: boolean
-  /** Users with the same identity, verified contact or device, the shopper's own included. */
+  /** Users with the same identity, verified contact or device, including the shopper. */
   userIds: number[]
-  /** Devices of the shopper: the one of the cart, and the one of the user. */
+  /** Devices of the shopper: the device of the cart and the device of the user. */
   devices: string[]
   /** Users who have used one of these devices. */
   userIdsOfDevices: number[]

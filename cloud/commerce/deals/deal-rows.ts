@@ -10,7 +10,7 @@ import { needsMetBy } from './engine/need.ts'
 type Row<T extends keyof Tables> = Selectable<Tables[T]>
 export type DealRow = Row<'deals'>
 
-/** A deal with its parts, as it is stored. */
+/** A deal with its parts, as stored. */
 export interface StoredDeal {
   row: DealRow
   triggers: readonly (Row<'deal_triggers'> & { category: string | null })[]
@@ -18,7 +18,7 @@ export interface StoredDeal {
   constraints: readonly Row<'deal_constraints'>[]
 }
 
-/** The deals of a hub, or some of them; those of higher priority first, then the older. */
+/** The deals of a hub, or some of them; higher priority first, then the older ones. */
 export async function dealsOfHub(q: Queries, hubId: number, ids?: readonly number[]): Promise<StoredDeal[]> {
   let deals = q
     .selectFrom('deals')
@@ -31,10 +31,10 @@ export async function dealsOfHub(q: Queries, hubId: number, ids?: readonly numbe
   return withParts(q, await deals.execute())
 }
 
-/** Of the deals of a hub: those that could take something off a cart, or those of some numbers. */
+/** Selects deals of a hub: those that could discount a cart, or those with given ids. */
 export type Among = { lines: readonly CartLine[] } | { ids: readonly number[] }
 
-/** Those of a hub's deals that are switched on and within their dates on a day. */
+/** The active deals of a hub that are within their dates on a day. */
 export async function runningDeals(
   q: Queries,
   hubId: number,
@@ -64,7 +64,7 @@ const running = (q: Queries, { hubId, day }: { hubId: number; day: string }) =>
     .orderBy('priority', 'desc')
     .orderBy('id')
 
-/** Those that ask for nothing that is not there: checkout asks this of each cart. */
+/** The deals that need only products and categories of the cart; checkout runs this for each cart. */
 const runningFor = statement((q, at: { hubId: number; day: string; needs: readonly string[] }) =>
   running(q, at).where('need', 'in', textsIn(q, at.needs)),
 )
@@ -110,7 +110,7 @@ async function withParts(q: Queries, rows: readonly DealRow[]): Promise<StoredDe
   }))
 }
 
-/** A stored deal as the engine sees it. */
+/** A stored deal in the engine's form. */
 export const toEngine = ({ row, triggers, rewards, constraints }: StoredDeal): Deal => ({
   id: row.id,
   name: row.name,

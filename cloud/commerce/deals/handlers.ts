@@ -131,7 +131,7 @@ async function activeDeals({ db, runtime }: CloudContext, hubId: number) {
   return stored.filter(({ deal }) => statusOf(deal, day, usesOf(deal).total) === 'active')
 }
 
-/** A deal of a hub that the credential reaches; 404 for any other. */
+/** A deal of a hub that the credential may access; 404 for any other. */
 async function requireDeal(q: Queries, credential: OwnerCredential, dealId: number) {
   const stored = await findDeal(q, dealId)
   if (!stored) throw new ApiError('deal_not_found')
@@ -149,7 +149,7 @@ type Addresses = Pick<Media, 'addressOf'>
 const imageOf = ({ image_key }: DealRow, media: Addresses): string | null =>
   image_key === null ? null : media.addressOf(image_key)
 
-/** A deal as its owner sees it (O §2). */
+/** A deal in the owner's form (O §2). */
 const viewDeal = ({ row, triggers, rewards, constraints }: StoredDeal, media: Addresses): Deal => ({
   id: row.id,
   name: row.name,

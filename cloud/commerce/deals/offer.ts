@@ -15,20 +15,20 @@ import {
 import { nobody, recognise, type Customer, type Shopper } from './customers.ts'
 import { countUses } from './redemptions.ts'
 
-/** A cart at a hub, and whose it is. */
+/** A cart at a hub, with its shopper. */
 export interface CartAtHub {
   hub: { id: number; timezone: string }
   shopper: Shopper
   lines: readonly CartLine[]
-  /** What thresholds are measured by, where the caller says it; else the lines' sum. */
+  /** The total for thresholds, if the caller passes it; otherwise the lines' sum. */
   total?: number
-  /** Orders that the shopper has paid before, where the caller says it. */
+  /** Orders that the shopper has paid before, if the caller passes it. */
   paidOrders?: number | null
-  /** The order whose cart it is. */
+  /** The order of the cart. */
   orderId?: number
 }
 
-/** What is judged and applied, and by which circumstances. */
+/** The judged deals with the cart and the circumstances. */
 export interface Offer {
   cart: Cart
   customer: Customer
@@ -36,7 +36,7 @@ export interface Offer {
   judged: { deal: Deal; stored: StoredDeal; obstacle: Obstacle | null }[]
 }
 
-/** Judges running deals of a hub for a cart: those that could take something off it, others, or all. */
+/** Judges running deals of a hub for a cart: those that could discount it, others, or all. */
 export async function offerDeals(
   q: Queries,
   context: CloudContext,
@@ -64,8 +64,8 @@ export async function offerDeals(
 }
 
 /**
- * The same, with the limits held until the end of the transaction: whoever else wants to use a limited deal of this cart
- * waits, and then counts what this one has used.
+ * The same, with the limits locked until the end of the transaction. Another customer of a limited deal waits, and then
+ * counts this use.
  */
 export async function holdOffer(
   tx: Tx,
@@ -78,14 +78,14 @@ export async function holdOffer(
   const limited = wanted.filter(({ terms }) => isLimited(terms)).map(({ id }) => id)
   const isPersonal = at.shopper.userId !== null && wanted.some(asksForFirstOrder)
   if (limited.length === 0 && !isPersonal) return first
-  // A customer's first orders at two hubs come one after the other, by whichever of the customer's users.
+  // Also serialises the first orders of a customer at two hubs, by any of the customer's users.
   if (isPersonal)
     await tx
       .forUpdate(
         tx.q.selectFrom('users').select('id').where('id', 'in', first.customer.userIds).orderBy('id'),
       )
       .execute()
-  // Always in the same order, so that two carts cannot wait for one another.
+  // In a fixed order, so that two carts cannot deadlock.
   if (limited.length > 0)
     await tx
       .forUpdate(tx.q.selectFrom('deals').select('id').where('id', 'in', limited).orderBy('id'))
@@ -95,7 +95,7 @@ export async function holdOffer(
   return { ...held, judged: held.judged.filter(({ deal }) => isHeld(deal)) }
 }
 
-/** What the eligible deals do to the cart. `among`: only these, where given. */
+/** The effect of the eligible deals on the cart. `among`: only these deals. */
 export function planOf({ cart, circumstances, judged }: Offer, among?: ReadonlySet<number>): Plan {
   const eligible = judged.filter(({ deal, obstacle }) => obstacle === null && (among?.has(deal.id) ?? true))
   return chooseDeals(
@@ -106,8 +106,8 @@ export function planOf({ cart, circumstances, judged }: Offer, among?: ReadonlyS
 }
 
 /**
- * A cart, or an order that ended before READY: unless something of it has dropped, its customer had nothing of it. What was
- * paid for a cart, or for one that expired, was late, and goes back.
+ * Statuses of a cart, or of an order that ended before READY. Unless a unit dropped, the customer got nothing. A
+ * payment for such an order came too late and is refunded.
  */
 const BROUGHT_NOTHING = [
   OrderStatus.NEW,
@@ -118,9 +118,10 @@ const BROUGHT_NOTHING = [
 ]
 
 /**
- * Orders of a customer, by all users who are the same person. Collected goods count for ever, whatever becomes of the
- * money or the account. Before that, an order counts while it is being paid, or is paid and has brought something. Null
- * where nobody knows; a guest is never known. The count of the caller comes first: an integrator may have sold elsewhere.
+ * The orders of a customer, over all users who are the same person. Collected orders count forever, whatever happens to
+ * the money or the account. Before that, an order counts while it is being paid, or if it is paid and a unit dropped.
+ * Null if it is not known, as for a guest. The caller's number has precedence, because an integrator may sell elsewhere
+ * too.
  */
 async function ordersBefore(
   q: Queries,

@@ -10,7 +10,7 @@ import { type Obstacle, statusOf } from './engine/judge-deal.ts'
 import { type CartAtHub, holdOffer, type Offer, offerDeals, planOf } from './offer.ts'
 import { announce } from './redemptions.ts'
 
-/** A cart as an integrator sends it. */
+/** A cart in an integrator's request. */
 interface SentCart {
   hub_id: number
   user_id: number | null
@@ -18,7 +18,7 @@ interface SentCart {
   cart_items: z.output<typeof CartItems>
 }
 
-/** The same with the categories that were not sent, as the hub's products have them, and its lines for the engine. */
+/** The cart with missing categories taken from the hub's products, and its lines for the engine. */
 async function readCart(
   q: Queries,
   hub: { id: number; timezone: string },
@@ -59,7 +59,7 @@ interface EligibilityRequest extends SentCart {
   user_order_count: number | null
 }
 
-/** The deals for which a cart qualifies (O §4.7), with what each would save by itself. Nothing is applied. */
+/** The deals for which a cart qualifies (O §4.7), each with its own saving. Nothing is applied. */
 export async function checkEligibility(
   context: CloudContext,
   hub: { id: number; timezone: string },
@@ -110,7 +110,7 @@ const sentences: Record<RewardType, (words: Words) => string> = {
   CHEAPEST_FREE: ({ what }) => `the cheapest of ${what} free`,
 }
 
-/** What a deal gives, in words; product names by id. */
+/** The rewards of a deal in words; product names by id. */
 function describeRewards(
   rewards: readonly Reward[],
   nameOf: (productId: number) => string,
@@ -140,8 +140,8 @@ interface RewardRequest extends SentCart {
 }
 
 /**
- * Applies deals to a cart at the prices sent (O §4.7), and announces their redemption in the same transaction, so that
- * their limits bind. Of deals that do not combine the best is applied. A deal that does not apply is no error.
+ * Applies deals to a cart at the given prices (O §4.7). In the same transaction it stores pending redemptions, so that
+ * the deals' limits hold. Of deals that do not combine, it applies the best. A deal that does not apply is no error.
  */
 export async function applyReward(
   context: CloudContext,
@@ -190,7 +190,7 @@ function resultOf({ items }: ReadCart, plan: Plan, others: readonly string[]): R
   }
 }
 
-/** Why deals were not applied, of which nothing is asked but their ids. */
+/** The reasons why deals were not applied, for deals that are known only by id. */
 async function explainAll(
   q: Queries,
   hubId: number,
@@ -212,7 +212,7 @@ async function explainAll(
       )
       return isStack ? 'less_together' : 'others_save_more'
     }
-    /** It does not run; or it could not be held, as its limit has come free only now. */
+    /** The deal does not run; or its limit was used up and has become free only now. */
     function status(): WhyNot {
       const where = statusOf(deal!, circumstances.time.day, 0)
       return where === 'active' ? 'just_taken' : where
@@ -220,7 +220,7 @@ async function explainAll(
   })
 }
 
-/** Why a deal did nothing for a cart that it was asked for. */
+/** Why a requested deal has no effect on a cart. */
 type WhyNot = Obstacle | 'unknown' | 'nothing_cheaper' | 'others_save_more' | 'less_together' | 'just_taken'
 
 const reasons: Record<WhyNot, string> = {

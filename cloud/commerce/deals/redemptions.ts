@@ -16,7 +16,7 @@ import { hubTime, statusOf, type Uses } from './engine/judge-deal.ts'
 
 type Applied = Pick<Application, 'saving'> & { deal: { id: number } }
 
-/** Redeems deals for an order that is frozen; one that was announced for its user is taken up. */
+/** Redeems deals for a frozen order; uses a pending redemption of its user if there is one. */
 export async function redeem(
   tx: Tx,
   { runtime }: CloudContext,
@@ -61,7 +61,7 @@ export async function redeem(
   }
 }
 
-/** Announces redemptions of a cart that is no order: they bind the deals' limits until `expiresAt`. */
+/** Stores pending redemptions of a cart that is not an order: they count for the deals' limits until `expiresAt`. */
 export async function announce(
   tx: Tx,
   { runtime }: CloudContext,
@@ -88,7 +88,7 @@ export async function announce(
   }
 }
 
-/** The order is paid. */
+/** Completes the redemptions of a paid order. */
 export async function completeRedemptions(
   tx: Tx,
   context: CloudContext,
@@ -112,7 +112,7 @@ export async function completeRedemptions(
     })
 }
 
-/** The order ended before its customer had anything of it: its deals may be used again. */
+/** Releases the redemptions of an order that ended before its customer got a unit: its deals can be used again. */
 export async function releaseRedemptions(tx: Tx, orderId: number): Promise<void> {
   await tx.q
     .updateTable('deal_redemptions')
@@ -122,7 +122,7 @@ export async function releaseRedemptions(tx: Tx, orderId: number): Promise<void>
     .execute()
 }
 
-/** The order is a cart again: what was announced before is an announcement again while its time lasts. */
+/** The order is a cart again: its redemptions are pending again until they expire. */
 export async function putBackRedemptions(tx: Tx, { runtime }: CloudContext, orderId: number): Promise<void> {
   const announcements = await tx.q
     .updateTable('deal_redemptions')
@@ -137,7 +137,7 @@ export async function putBackRedemptions(tx: Tx, { runtime }: CloudContext, orde
   await releaseRedemptions(tx, orderId)
 }
 
-/** The cart is gone: what was announced for it, and was an announcement again, may be used by others. */
+/** The cart is deleted: its pending redemptions are released. */
 export async function releaseAnnounced(tx: Tx, orderId: number): Promise<void> {
   await tx.q
     .updateTable('deal_redemptions')
@@ -147,7 +147,7 @@ export async function releaseAnnounced(tx: Tx, orderId: number): Promise<void> {
     .execute()
 }
 
-/** Another customer has the cart, or another cart what was in it: what was announced for it goes along. */
+/** Moves pending redemptions along with a cart, or with its contents, to another customer. */
 export async function passOnAnnounced(
   tx: Tx,
   orderId: number,
@@ -162,7 +162,7 @@ export async function passOnAnnounced(
     .execute()
 }
 
-/** Marks an announcement whose time is over. It has not bound anything since. */
+/** Marks an expired pending redemption. It has not counted since its expiry. */
 export const redemptionWork = ({ db, runtime }: CloudContext): WorkKinds => ({
   'redemption.announced': {
     async look({ subject }) {
@@ -181,12 +181,12 @@ export const redemptionWork = ({ db, runtime }: CloudContext): WorkKinds => ({
 
 type Redemptions = ExpressionBuilder<Tables, 'deal_redemptions'>
 
-/** In these words the indexes of redemptions that may bind are used, and in no others. */
+/** The indexes of counted redemptions are used only with exactly this condition. */
 const notReleased = sql<boolean>`status <> 'released'`
 
 /**
- * Redemptions that bind a deal's limits at an instant: completed ones, those of orders that are being paid, and announced
- * ones within their time.
+ * Redemptions that count for a deal's limits at an instant: completed ones, those of orders that are being paid, and
+ * pending ones before their expiry.
  */
 const isBinding = (eb: Redemptions, now: number) =>
   eb.and([
@@ -194,7 +194,7 @@ const isBinding = (eb: Redemptions, now: number) =>
     eb.or([eb('status', '=', 'completed'), eb('order_id', 'is not', null), eb('expires_at', '>', now)]),
   ])
 
-/** Those that were announced for a user and that no order has taken up. */
+/** Pending redemptions of a user that no order has used. */
 const isAnnouncedFor = (eb: Redemptions, userId: number | null, now: number) =>
   eb.and([
     notReleased,
@@ -210,8 +210,8 @@ interface LimitedDeal {
 }
 
 /**
- * How often deals of a hub are used, as it binds a customer; by deal. Uses that no limit asks for are not counted. A former
- * owner's redemptions do not use up the deals of the present one.
+ * The number of uses of a hub's deals that count for a customer, by deal. Uses without a limit are not counted. A
+ * former owner's redemptions do not count for the present owner's deals.
  */
 export async function countUses(
   q: Queries,

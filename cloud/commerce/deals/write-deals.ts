@@ -18,7 +18,7 @@ import { type DealRow, findDeal, rewardOf, toEngine, triggerOf, type StoredDeal 
 import { needOf } from './engine/need.ts'
 import { neverApplies, type Never } from './engine/never-applies.ts'
 
-/** Deals of one hub that are not deleted: its owner sees all of them at once. */
+/** Maximum of deals of one hub that are not deleted, because its owner's list shows all of them. */
 const MOST_DEALS = 2000
 
 type DealFields = Omit<NewDeal, 'triggers' | 'rewards' | 'constraints'>
@@ -28,14 +28,14 @@ interface DealToCreate {
   triggers: readonly Placed<NewTrigger>[]
   rewards: readonly Placed<NewReward>[]
   constraints: readonly NewConstraint[]
-  /** Where the constraints stood in the request. */
+  /** The place of the constraints in the request, for errors. */
   constraintsLoc: Place
-  /** In the media store, to be kept. */
+  /** The key in the media store. */
   imageKey: string | null
   actor: string
 }
 
-/** Creates a deal at a hub that the caller reaches. Throws `validation_error`. */
+/** Creates a deal at a hub that the caller may access. Throws `validation_error`. */
 export async function createDeal(
   { db, runtime }: CloudContext,
   media: Pick<Media, 'keep'>,
@@ -117,7 +117,7 @@ const refuseNever = ({ message }: Never, loc: Place): ApiError =>
 const invalid = (field: string, msg: string, input: unknown): ApiError =>
   ApiError.invalid({ loc: ['body', field], msg: `Value error, ${msg}`, type: 'value_error', input })
 
-/** Changes a deal that the caller reaches. Throws `deal_not_found` or `validation_error`. */
+/** Changes a deal that the caller may access. Throws `deal_not_found` or `validation_error`. */
 export function updateDeal(
   { db, runtime }: CloudContext,
   dealId: number,
@@ -140,7 +140,7 @@ export function updateDeal(
         : invalid('end', `the end is before the start, ${first}`, end)
     const stored = toEngine((await findDeal(tx.q, dealId))!)
     const never = neverApplies({ ...stored, start: first, end: last })
-    // Other deals that can never apply may be there from before: they can be switched off and renamed.
+    // Older deals that can never apply may exist: they can still be disabled and renamed.
     if (never?.part === 'WEEKDAYS' && (start !== undefined || end !== undefined))
       throw refuseNever(never, ['body', end === undefined ? 'start' : 'end'])
     await tx.q.updateTable('deals').set(changes).where('id', '=', dealId).execute()
@@ -151,7 +151,7 @@ export function updateDeal(
   })
 }
 
-/** Deletes a deal that the caller reaches, but for what was redeemed of it. Throws `deal_not_found`. */
+/** Deletes a deal that the caller may access, but not its redemptions. Throws `deal_not_found`. */
 export function deleteDeal(
   { db, runtime }: CloudContext,
   media: Pick<Media, 'remove'>,
@@ -193,15 +193,15 @@ const audit = (tx: Tx, runtime: Runtime, { id, ...change }: Change): Promise<voi
 
 type Place = readonly (string | number)[]
 
-/** A part of a deal with where it stood in the request. */
+/** A part of a deal with its place in the request. */
 interface Placed<T> {
   part: T
   loc: Place
 }
 
 /**
- * Triggers with their categories found, by id or by name. Products and categories must be the hub's: whatever is not is
- * `validation_error` where it stood.
+ * Resolves the categories of triggers, by id or by name. Products and categories must belong to the hub, or else
+ * `validation_error` names their place.
  */
 async function checkParts(
   q: Queries,

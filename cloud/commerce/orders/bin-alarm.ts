@@ -6,8 +6,8 @@ import type { Tx } from '../../platform/store/database.ts'
 import { readTakenBins } from './bin-room.ts'
 
 /**
- * Raises the alarm `no_bin_available` while a hub has no bin that is free or comes free by itself, and clears it. Call this
- * in each transaction that changes a hub's bins: their states, their orders, or which of them are disabled.
+ * Raises the alarm `no_bin_available` while a hub has no bin that is free or becomes free automatically, and clears it.
+ * Call it in each transaction that changes a hub's bins: their states, their orders, or the disabled ones.
  */
 export function checkBins(tx: Tx, context: CloudContext, hubId: number): void {
   tx.beforeCommit(`bins of hub ${hubId}`, async () => {
@@ -27,11 +27,11 @@ export function checkBins(tx: Tx, context: CloudContext, hubId: number): void {
         bins: taken.map(({ bin, reason, orderId }) => ({ bin_number: bin, reason, order_id: orderId })),
         order_ids: taken.flatMap(({ orderId }) => orderId ?? []),
       },
-      // Another order or bin is the same incident, and people read what holds now.
+      // Another order or bin belongs to the same incident, and people read the present state.
       refreshes: true,
     })
   })
 }
 
-/** The statuses whose beginning changes which bins are taken. */
+/** The statuses that change the taken bins when they begin. */
 export const changesBins = (status: OrderStatus): boolean => status >= OrderStatus.READY

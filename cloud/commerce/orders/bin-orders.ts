@@ -3,13 +3,13 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { LAST_ACTIVE } from './order-rows.ts'
 
-/** The orders that a bin belongs to, by their numbers. */
+/** The orders of a bin, by number. */
 export interface BinOrders {
-  /** The order whose goods are in the bin or go there, or were left in it. */
+  /** The order with goods in the bin, on the way to it, or left in it. */
   order_id: number | null
-  /** The order for which an integrator's claim reserves the bin. */
+  /** The order with an integrator's claim that reserves the bin. */
   reserved_for_order: number | null
-  /** Whether the bin holds something; null if the hub does not know. */
+  /** Whether an object is in the bin; null if the hub does not know. */
   occupied: boolean | null
 }
 
@@ -23,7 +23,7 @@ export const RESERVING = [OrderStatus.PENDING_PAYMENT, OrderStatus.QUEUED, Order
 
 const occupancy = { held: true, left_behind: true, free: false, open: null, faulty: null, offline: null }
 
-/** Orders of the bins of several hubs, from the hubs' ledgers and from claims; a bin without any is absent. */
+/** The orders of the bins of several hubs, from the hubs' ledgers and from claims. A bin without orders is absent. */
 export async function readBinOrders(
   q: Queries,
   hubIds: readonly number[],

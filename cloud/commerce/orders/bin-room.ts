@@ -8,64 +8,66 @@ import { statement } from '../../platform/store/statement.ts'
 import { LAST_ACTIVE, parseBins } from './order-rows.ts'
 
 /**
- * Which bins of a hub a further order can count on. A bin that is empty is one, and so is a bin that comes free without
- * anybody having to come for what is in it. Each paid order without a bin takes as many of them as its units need, and so
- * does an order while the processor is being asked for its money. An order that waits for its customer or a bank takes none:
- * otherwise customers who do not pay could keep all others from buying. An integrator's claim takes the bin that it reserves.
- * Checkout asks this before it takes money, the queue for how long an order waits.
+ * The bins that a further order can use. An empty bin counts, and so does a bin that becomes free without a customer.
+ * Each paid order without a bin takes as many bins as its units need. An order takes them too while the processor is
+ * asked for its money. An order that waits for its customer or a bank takes none: otherwise customers who do not pay
+ * could block all others. An integrator's claim takes the reserved bin. Checkout checks this before it takes money; the
+ * queue uses it to estimate waiting times.
  */
 export interface BinRoom {
-  /** How many units fit into each bin that serves customers at all, the smallest first. */
+  /** Capacities of the bins in service, the smallest first. */
   capacities: readonly number[]
-  /** How many of them are empty now, and reserved for nobody. */
+  /** Number of bins that are empty now and not reserved. */
   empty: number
-  /** Numbers of the empty ones that an integrator can claim. */
+  /** Numbers of the empty bins that an integrator can claim. */
   claimable: readonly number[]
-  /** Empty bins and those that come free by themselves, less what the waiting orders need. May be below 0. */
+  /** Empty bins, plus bins that become free automatically, minus the needs of the waiting orders. May be below 0. */
   free: number
 }
 
-/** A bin, as its hub's ledger last said. */
+/** A bin in the hub's last report. */
 export type BinAtHub = Pick<
   Extract<State, { of: 'bin' }>,
   'bin' | 'capacity' | 'state' | 'order_id' | 'fault'
 >
 
-/** An order of a hub that is paid or being paid and has not ended. */
+/** An open order of a hub that is paid or being paid. */
 export interface OrderAtHub {
   id: number
-  /** As hubs know it. */
+  /** The order's id at hubs. */
   uuid: string
   processing_status: OrderStatus
   reserved_bin: number | null
-  /** Whether the processor is being asked for its money, and has not answered. */
+  /** Whether the processor was asked for its money and has not answered. */
   is_asked: Flag
-  /** Who holds its stock while it is unpaid (`unpaid.ts`). */
+  /** The network that reserves its stock while it is unpaid (`unpaid.ts`). */
   payer_network: string | null
-  /** As its hub reported them. */
+  /** The bins that its hub reported. */
   bins: readonly number[]
   units: number
 }
 
-/** Whether a bin that holds an order comes free without anybody coming for it, by where the order stands. */
+/** Whether a bin with an order becomes free without a customer, by the order's status. */
 const comesFree: Record<OrderStatus, boolean> = {
   [OrderStatus.NEW]: false,
   [OrderStatus.PENDING_PAYMENT]: false,
-  // The hub has begun it, and its ledger has yet to say so.
+  // The hub has started it, but its ledger does not show that yet.
   [OrderStatus.QUEUED]: true,
   [OrderStatus.PREPARING]: true,
   [OrderStatus.READY]: false,
   [OrderStatus.COLLECTING]: true,
-  // Emptied and closed: the lift goes down.
+  // Emptied and closed: only the lift must go down.
   [OrderStatus.COMPLETED]: true,
-  // What is in it was left behind.
+  // Its goods were left behind.
   [OrderStatus.CANCELLED]: false,
   [OrderStatus.TIMED_OUT]: false,
   [OrderStatus.FAILED]: false,
   [OrderStatus.EXPIRED]: false,
 }
 
-/** The bins of a hub, if none of them is free or comes free by itself: the hub can sell nothing. Null if one does. */
+/**
+ * The bins of a hub if none is free or becomes free automatically, so that the hub can sell nothing. Null otherwise.
+ */
 export function takenBins(
   bins: readonly BinAtHub[],
   disabled: readonly number[],
@@ -98,7 +100,7 @@ function obstacleOf(
   return state === 'open' ? 'open' : 'left_behind'
 }
 
-/** The rule itself. `orders`: those of the hub that are active, carts aside, and those that its bins hold. */
+/** The rule itself. `orders`: the hub's active orders except carts, and the orders that its bins hold. */
 export function binRoom(
   bins: readonly BinAtHub[],
   disabled: readonly number[],
@@ -119,7 +121,7 @@ export function binRoom(
   })
   const capacities = usable.map(({ capacity }) => capacity).toSorted((a, b) => a - b)
   const needed = waiting.reduce((sum, order) => sum + furtherBins(capacities, order), 0)
-  // The hub may have put a claimed order elsewhere: its bin is claimed once at a time all the same.
+  // The hub may have put a claimed order into another bin, but each bin has only one claim at a time.
   const claims = new Set(orders.filter(isActiveOrder).map(({ reserved_bin }) => reserved_bin))
   return {
     capacities,
@@ -129,7 +131,7 @@ export function binRoom(
   }
 }
 
-/** The order that a bin belongs to: as the hub says of the bin, or, in what came before that, of the order. */
+/** The order of a bin, by the hub's report of the bin or, before that report, of the order. */
 function holderOf({ bin, order_id }: BinAtHub, orders: readonly OrderAtHub[]): OrderAtHub | undefined {
   if (order_id !== null) return orders.find(({ uuid }) => uuid === order_id)
   return orders.find(({ processing_status: status, bins }) => isInBins(status) && bins.includes(bin))
@@ -144,7 +146,7 @@ const isWaiting = ({ processing_status: status, reserved_bin, is_asked }: OrderA
 const isInBins = (status: OrderStatus): boolean =>
   status === OrderStatus.PREPARING || status === OrderStatus.READY || status === OrderStatus.COLLECTING
 
-/** How many bins an order of so many units takes: all of them, if it does not fit even so. */
+/** The number of bins for an order with this many units: all bins if the units do not fit. */
 export function binsFor(capacities: readonly number[], units: number): number {
   let left = units
   let count = 0
@@ -156,7 +158,7 @@ export function binsFor(capacities: readonly number[], units: number): number {
   return Math.max(1, count)
 }
 
-/** Bins that an order needs beside the one that is reserved for it. */
+/** Bins that an order needs in addition to its reserved one. */
 export const furtherBins = (
   capacities: readonly number[],
   { units, reserved_bin }: Pick<OrderAtHub, 'units' | 'reserved_bin'>,
@@ -171,14 +173,14 @@ export const isBinFree = (room: BinRoom, units: number, isClaim: boolean): boole
   binsFor(room.capacities, units) + (isClaim ? 1 : 0) <= room.free &&
   (!isClaim || room.claimable.length > 0)
 
-/** What a hub's orders leave to a further one. */
+/** The capacity of a hub for a further order. */
 export interface HubRoom {
   bins: BinRoom
-  /** Units that unpaid orders reserve, by the network from which they are being paid. */
+  /** Units that unpaid orders reserve, by the payer's network. */
   unpaidUnits: ReadonlyMap<string, number>
 }
 
-/** The room at a hub, from what it last said of its bins and from its orders. */
+/** The capacity of a hub, from its last reports of bins and its orders. */
 export async function readRoom(q: Queries, hubId: number, disabled: readonly number[]): Promise<HubRoom> {
   const { bins, orders } = await readBinsWithOrders(q, hubId)
   return { bins: binRoom(bins, disabled, orders), unpaidUnits: unpaidUnits(orders) }
@@ -192,7 +194,6 @@ function unpaidUnits(orders: readonly OrderAtHub[]): Map<string, number> {
   return units
 }
 
-/** `takenBins` of a hub. */
 export async function readTakenBins(
   q: Queries,
   hubId: number,
@@ -229,7 +230,6 @@ const activeAtHub = statement((q, { hubId }: { hubId: number }) =>
     .where('o.processing_status', '>', OrderStatus.NEW),
 )
 
-/** Orders with how many units they are of. */
 export const ordersWithUnits = (q: Queries) =>
   q
     .selectFrom('orders as o')
@@ -242,7 +242,7 @@ const ordersAtHub = (q: Queries) =>
     .groupBy(['o.uuid', 'o.bins', 'o.payer_network'])
     .select(['o.uuid', 'o.bins', 'o.payer_network', isAsked.as('is_asked')])
 
-/** A payment without the processor's id of it has not been answered. Few orders of a hub are unpaid at once. */
+/** A payment without the processor's id has no answer yet. A hub has few unpaid orders at once. */
 const isAsked = sql<Flag>`case when o.processing_status = ${sql.lit(OrderStatus.PENDING_PAYMENT)} and exists (
   select 1 from payments p where p.order_id = o.id and p.is_late = 0 and p.status = 'pending' and p.processor_ref is null
 ) then 1 else 0 end`

@@ -2,12 +2,12 @@ import type { OrderRow } from './order-rows.ts'
 import type { CommerceServices } from '../services.ts'
 
 /**
- * `cancelled`: the hub will not begin it. `too_late`: it has begun. `offline`: the hub was
- * not asked. `unknown`: it may or may not have cancelled; its ledger will say so.
+ * `cancelled`: the hub will not start it. `too_late`: the hub has started it. `offline`: the hub was not asked.
+ * `unknown`: the hub may have cancelled it; its ledger will report that.
  */
 export type Cancellation = 'cancelled' | 'too_late' | 'offline' | 'unknown'
 
-/** Asks a hub not to begin an order that is QUEUED. */
+/** Asks a hub to cancel an order that is QUEUED. */
 export async function cancelAtHub(
   { commands }: CommerceServices,
   order: OrderRow,

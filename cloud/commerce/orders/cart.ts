@@ -56,7 +56,7 @@ async function openCart(
       ready_at: null,
       finished_at: null,
     })
-    // Another request of the same user may have been quicker.
+    // Another request of the same user may have been faster.
     .onConflict((conflict) => conflict.doNothing())
     .returningAll()
     .executeTakeFirst()
@@ -65,7 +65,7 @@ async function openCart(
   return created
 }
 
-/** A user's active order at a hub: there is at most one. */
+/** A user's active order at a hub; there is at most one. */
 export function activeOrder(q: Queries, userId: number, hubId: number): Promise<OrderRow | undefined> {
   return q
     .selectFrom('orders')
@@ -78,9 +78,9 @@ export function activeOrder(q: Queries, userId: number, hubId: number): Promise<
 
 interface ItemChange {
   productId: number
-  /** Absolute; 0 removes the line. */
+  /** Absolute quantity; 0 removes the line. */
   quantity: number
-  /** The version that the caller has seen, where it cares. */
+  /** The version that the caller has read; optional. */
   version?: number | undefined
 }
 
@@ -129,7 +129,7 @@ async function putItem(tx: Tx, order: OrderRow, productId: number, quantity: num
   await putLine(tx, order.id, productId, quantity)
 }
 
-/** The most units of one product in an order. */
+/** Maximum of units of one product in an order. */
 const MAX_QUANTITY = 1000
 
 async function putLine(tx: Tx, orderId: number, productId: number, quantity: number): Promise<void> {
@@ -155,7 +155,7 @@ interface WantedLine {
   quantity: number
 }
 
-/** A product of which a cart can have fewer units than were asked for. */
+/** A product with fewer available units than requested. */
 interface ShortLine {
   productId: number
   requested: number
@@ -164,7 +164,7 @@ interface ShortLine {
 
 /** A line of an earlier order that cannot be ordered again in full. */
 interface UnavailableLine {
-  /** Of the hub of the earlier order, as are `upc` and `name`: the target hub may not have the product. */
+  /** The product at the hub of the earlier order, as are `upc` and `name`: the target hub may not have the product. */
   product_id: number
   upc: string
   name: string
@@ -173,8 +173,8 @@ interface UnavailableLine {
 }
 
 /**
- * Adds units to a cart, product by product and no more than there is stock; the cart's own units count too. Returns the
- * products with less stock than requested. Under the cart's lock.
+ * Adds units to a cart, product by product and at most the available ones; the cart's own units count too. Returns the
+ * products with less stock than requested. Call it under the cart's lock.
  */
 export async function addLines(
   tx: Tx,
@@ -214,8 +214,9 @@ interface Reorder {
 }
 
 /**
- * Puts the items of an earlier order into the user's cart at a hub, which is opened if need be. At another hub a product is
- * the one with the UPC under which it was sold. Throws `order_not_found`, `order_not_editable`, and what opening a cart throws.
+ * Copies the items of an earlier order into the user's cart at a hub, and creates the cart if necessary. At another
+ * hub, the UPC at the sale identifies the product. Throws `order_not_found`, `order_not_editable`, and the errors of
+ * creating a cart.
  */
 export function reorder(
   context: CloudContext,
@@ -226,11 +227,11 @@ export function reorder(
     const cart = await lockedCart(tx, context, { userId, hubId: targetHubId })
     if (!isEditable(cart.processing_status))
       throw new ApiError('order_not_editable', undefined, { order_id: cart.id })
-    // A cart holds its own items already.
+    // The cart already contains its own items.
     if (cart.id === source.id) return { order: cart, unavailable: [] }
     const lines = await counterparts(tx.q, source, targetHubId)
     const wanted = new Map<number, number>()
-    // Two products of the earlier order may be one at the target hub.
+    // Two products of the earlier order may be one product at the target hub.
     for (const { targetId, qty } of lines)
       if (targetId !== undefined) wanted.set(targetId, (wanted.get(targetId) ?? 0) + qty)
     const known = [...wanted].map(([productId, quantity]) => ({ productId, quantity }))
@@ -246,7 +247,7 @@ export function reorder(
   })
 }
 
-/** The user's active order at a hub. One that is deleted while its lock is waited for is no more: another is opened. */
+/** The user's active order at a hub, locked. If it is deleted during the wait for the lock, a new one is created. */
 async function lockedCart(
   tx: Tx,
   context: CloudContext,
@@ -256,7 +257,7 @@ async function lockedCart(
   return (await lockOrder(tx, id)) ?? lockedCart(tx, context, owner)
 }
 
-/** An order's lines, and which product of a hub each would be there. */
+/** The lines of an order, each with the corresponding product of a hub. */
 async function counterparts(q: Queries, source: OrderRow, hubId: number) {
   const lines = await q
     .selectFrom('order_items as i')
@@ -276,7 +277,7 @@ async function counterparts(q: Queries, source: OrderRow, hubId: number) {
     .select(['id', 'upc'])
     .where('hub_id', '=', hubId)
     .where('is_active', '=', 1)
-  // A product may have had another UPC when it was sold.
+  // A product may have had another UPC at the sale.
   const isSameHub = source.hub_id === hubId
   const wanted = isSameHub
     ? active.where(
@@ -296,7 +297,7 @@ async function counterparts(q: Queries, source: OrderRow, hubId: number) {
   }))
 }
 
-/** How many units a user's active order at a hub has. Throws `hub_not_found`. */
+/** The number of units in a user's active order at a hub. Throws `hub_not_found`. */
 export async function countItems(
   q: Queries,
   userId: number,

@@ -22,8 +22,8 @@ import { unpaidObstacles, type Obstacle, type UnpaidBounds } from './unpaid.ts'
 import { addSoldNames, soldName, soldNameId, type SoldName } from './sold-names.ts'
 
 /**
- * What stands in the way of paying a cart, in the order in which paying would say so. Stock is not reserved yet: `reserve`
- * has the last word on it.
+ * The reasons why a cart cannot be paid, in the order in which payment would report them. Stock is not reserved yet:
+ * `reserve` decides finally.
  */
 export async function checkoutObstacles(
   q: Queries,
@@ -50,7 +50,7 @@ function obstaclesAtHub(
   return obstacles
 }
 
-/** Of which products there are fewer than a cart has. */
+/** The products with fewer available units than the cart has. */
 async function shortage(q: Queries, lines: readonly CartLine[]): Promise<Obstacle | undefined> {
   const stock = await availableOfEach(
     q,
@@ -62,30 +62,33 @@ async function shortage(q: Queries, lines: readonly CartLine[]): Promise<Obstacl
   return short.length > 0 ? { code: 'insufficient_stock', details: { items: short } } : undefined
 }
 
-/** Who takes cards takes no less than this, unless there is nothing to pay. Smallest units. */
+/** Card processors have a minimum amount, except for a free order. Smallest units. */
 export const amountObstacle = (total: number, least: number): Obstacle | undefined =>
   total > 0 && total < least ? { code: 'amount_too_small', details: { total, least } } : undefined
 
 export interface FreezeOptions {
-  /** The order is claimed for an integrator's payment: a bin is reserved for it. */
+  /** The order is claimed for an integrator's payment, which reserves a bin. */
   claim: boolean
-  /** What bounds the units that the order holds until it is paid; absent if it is paid at once. */
+  /** The limits of units that the order reserves until it is paid; absent if it is paid at once. */
   unpaid?: UnpaidBounds
   expectedTotal?: number | undefined
-  /** The least total that can be paid so, other than nothing. */
+  /** The minimum total, except 0. */
   least?: number
 }
 
-/** A cart with its prices and deals, and what its row is to say of it with the move to PENDING_PAYMENT. */
+/** A cart with its prices and deals, and the changes of its row for the move to PENDING_PAYMENT. */
 export interface Frozen {
   cart: SoldCart
   priced: PricedCart
-  /** By which the hub and the processor know it. */
+  /** The order's id at the hub and the processor. */
   uuid: string
   changes: Updateable<Tables['orders']>
 }
 
-/** What a cart is frozen at, where nothing stands in the way; the caller has it frozen (`freezeCart`), and moves it. */
+/**
+ * Prices a cart for its payment if nothing prevents it. The caller then freezes it (`freezeCart`) and changes its
+ * status.
+ */
 export async function priceForPayment(
   tx: Tx,
   context: CloudContext,
@@ -101,10 +104,10 @@ export async function priceForPayment(
     expectedTotal !== undefined && expectedTotal !== priced.total
       ? { code: 'total_changed', details: { total: priced.total } }
       : amountObstacle(priced.total, least)
-  // What is short comes first; of what is not in the way otherwise `freezeCart` finds it out.
+  // A shortage is reported first. Without another obstacle, `freezeCart` finds it.
   if (obstacle) throw refusalOf((await shortage(tx.q, lines)) ?? obstacle)
   const bin = claim ? intake.bins.claimable[0]! : null
-  // A database that has lost its last commits may sell this cart a second time, with other lines.
+  // A new id, because a database that lost its last commits may sell this cart again with other lines.
   const uuid = uuidv7(context.runtime)
   const changes = {
     uuid,
@@ -122,7 +125,7 @@ export async function priceForPayment(
   return { cart, priced, uuid, changes }
 }
 
-/** Freezes a cart's lines as they were priced, and takes its stock and its deals. */
+/** Freezes the lines of a cart at their prices, and takes its stock and its deals. */
 export async function freezeCart(tx: Tx, context: CloudContext, frozen: Frozen): Promise<void> {
   const { cart, priced } = frozen
   const { order, hub, lines } = cart
@@ -187,7 +190,7 @@ const writeFrozen = statement(
     returning sold_name_id`,
 )
 
-/** Makes a cart of a frozen order again: stock, bin and deals are free, prices are the products'. */
+/** Makes a frozen order a cart again: releases its stock, bin and deals, and uses the products' present prices. */
 export async function unfreezeOrder(
   tx: Tx,
   context: CloudContext,
@@ -202,8 +205,8 @@ export async function unfreezeOrder(
 }
 
 /**
- * The order is paid: it goes to the hub, in the transaction that records the payment (I3). The payment's status may still be
- * under way, asked before this in the same transaction.
+ * Queues a paid order for the hub, in the transaction that records the payment (I3). The statement with the payment's
+ * status may still run, because it was issued earlier in the same transaction.
  */
 export async function queueOrder(
   tx: Tx,
@@ -230,7 +233,7 @@ export async function queueOrder(
   if (transition(order.processing_status, 'payment_completed').kind !== 'moved') return
   const changes = { payment_status, queued_order: JSON.stringify(queued), queued_at: now }
   const moved = moveOrder(tx, context, order, 'payment_completed', changes)
-  // Deals before the outbox, as paying from the wallet locks them.
+  // Deals before the outbox, in the lock order of payments from the wallet.
   if (order.deals !== '[]') await Promise.all([moved, completeRedemptions(tx, context, order)])
   await Promise.all([moved, enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })])
 }

@@ -18,7 +18,7 @@ import { queueEstimate } from './queue-position.ts'
 import { transferOrder } from './transfer-order.ts'
 import { blockingOrder, readPayer, unpaidBounds } from './unpaid.ts'
 
-/** C §4.2: the orders of a customer. `leastByCard`: the least total that a card can pay. */
+/** C §4.2: the orders of a customer. `leastByCard`: the minimum total of card payments. */
 export function orderHandlers(
   context: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
@@ -85,7 +85,7 @@ export function orderHandlers(
   }
 }
 
-/** The new cart; for a repeated request the one that the first request made. */
+/** The new cart; for a repeated request the cart of the first request. */
 async function reordered(
   context: CloudContext,
   { params, query, memento }: HandlerInput<Routes['consumer.orders.reorder']>,
@@ -101,7 +101,7 @@ async function reordered(
   return { order, unavailable: memento['unavailable'] as Awaited<ReturnType<typeof reorder>>['unavailable'] }
 }
 
-/** C §4.2: whether an order could be paid now, and the reasons if not. `least`: the least total that a card can pay. */
+/** C §4.2: whether an order could be paid now, and the reasons if not. `least`: the minimum total of card payments. */
 async function checkoutAnswer(context: CloudContext, order: OrderRow, network: string, least: number) {
   const q = context.db.kysely
   const lines = await cartLines(q, order.id)
@@ -162,7 +162,7 @@ const keyOf = (params: { user_id: number; order_id: number }, query?: { hub_id: 
   hubId: query?.hub_id,
 })
 
-/** The reason why an order that is no cart any more cannot be paid. */
+/** Why an order that is no longer a cart cannot be paid. */
 function obstacleOf(order: OrderRow): ErrorCode[] {
   const { processing_status: status } = order
   if (status === OrderStatus.NEW || status === OrderStatus.PENDING_PAYMENT) return []

@@ -5,15 +5,15 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { readRoom, type HubRoom } from './bin-room.ts'
 
-/** Whether and why not a hub takes an order now, as `details.reason` says it. */
+/** Why a hub takes no orders now; the values of `details.reason`. */
 export type Refusal = 'hub_inactive' | 'orders_stopped' | 'hub_offline' | 'stream_stalled' | 'hub_not_ready'
 
 export interface Intake extends HubRoom {
-  /** Null: it takes orders. */
+  /** Null: the hub takes orders. */
   refusal: Refusal | null
 }
 
-/** The columns of a hub that decide whether it sells, to whom and at what price. */
+/** The columns of a hub that decide whether it sells, to whom and at which price. */
 const sellingHubs = (q: Queries) =>
   q
     .selectFrom('hubs')
@@ -40,13 +40,15 @@ export async function readSellingHub(q: Queries, hubId: number): Promise<Selling
   return hub
 }
 
-/** The hub of an order, locked: checkouts at a hub come one after the other. Undefined where there is no such order. */
+/**
+ * The hub of an order, locked, so that checkouts at a hub run one after another. Undefined if there is no such order.
+ */
 export async function lockHubOfOrder(tx: Tx, orderId: number): Promise<SellingHub | undefined> {
   const [hub] = await hubToLock(tx.q, { orderId })
   return hub
 }
 
-/** What a hub can do for a new order. Throws `hub_not_found`. */
+/** The capacity of a hub for a new order. Throws `hub_not_found`. */
 export async function hubIntake(q: Queries, context: CloudContext, hubId: number): Promise<Intake> {
   return intakeOf(q, context, await readHub(q, hubId))
 }
@@ -57,7 +59,7 @@ export async function intakeOf(q: Queries, context: CloudContext, hub: SellingHu
   return { refusal, ...room }
 }
 
-/** Throws what stands in the way of any order at a hub: `hub_not_found`, `hub_not_accepting_orders`. */
+/** Throws if the hub takes no orders at all: `hub_not_found`, `hub_not_accepting_orders`. */
 export async function requireAccepting(q: Queries, context: CloudContext, hubId: number): Promise<void> {
   const refusal = await readRefusal(q, context, await readHub(q, hubId))
   if (refusal !== null) throw new ApiError('hub_not_accepting_orders', undefined, { reason: refusal })

@@ -18,8 +18,8 @@ import { tellOfMove } from './order-events.ts'
 import { lockItems, lockOrder, type OrderRow } from './order-rows.ts'
 
 /**
- * The one place where an order's status changes: along the table of `order-status.ts`, in the transaction of whatever
- * caused it. `changes` are written with a move only. The row given is brought up to date.
+ * The only place that changes an order's status: by the table of `order-status.ts`, in the transaction of the cause.
+ * `changes` are written only with a transition. The given row is updated too.
  */
 export async function moveOrder(
   tx: Tx,
@@ -54,7 +54,7 @@ const isHandedOut = (status: OrderStatus): boolean =>
 
 const updateOrder = rowUpdate('orders')
 
-/** What is to be looked at later of an order as it stands now, and when; its handlers find out whether it still stands so. */
+/** Schedules the deadlines of an order in its present status; their handlers check whether the status still holds. */
 export async function scheduleDeadlines(tx: Tx, { settings }: CloudContext, order: OrderRow): Promise<void> {
   const due = (kind: string, at: number): Promise<void> => schedule(tx, kind, order.id, at)
   const status: OrderStatus = order.processing_status
@@ -97,7 +97,7 @@ export async function releaseReservations(tx: Tx, orderId: number): Promise<void
   )
 }
 
-/** Removes a cart, under its lock. One that money was tried for stays on record. */
+/** Removes a cart, under its lock. A cart with a payment attempt stays in the records. */
 export async function removeCart(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   await releaseAnnounced(tx, order.id)
   const payment = await tx.q
@@ -109,15 +109,15 @@ export async function removeCart(tx: Tx, context: CloudContext, order: OrderRow)
   else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
 }
 
-/** Looks at a cart that nobody touches, and at one that expired. */
+/** Due work of idle carts and of expired ones. */
 export const deadlineWork = (context: CloudContext): WorkKinds => ({
   'order.idle': { look: ({ subject }) => expireIdle(context, Number(subject)) },
   'order.expired': { look: ({ subject }) => purgeExpired(context, Number(subject)) },
 })
 
 /**
- * Ends a cart that nobody touched for long. One whose payment is unfinished is left alone: the payment's own deadline makes
- * a cart of it again, or a paid order.
+ * Ends a cart that was idle for long. A cart with an open payment is skipped: the payment's own deadline makes it a
+ * cart again, or a paid order.
  */
 function expireIdle(context: CloudContext, orderId: number): Promise<Outcome> {
   const { db, runtime, settings } = context
@@ -132,7 +132,10 @@ function expireIdle(context: CloudContext, orderId: number): Promise<Outcome> {
   })
 }
 
-/** Deletes an order that expired long ago and that no money was ever tried for. What was merged into another one is kept. */
+/**
+ * Deletes an order that expired long ago without any payment attempt. An order that was merged into another one is
+ * kept.
+ */
 async function purgeExpired({ db }: CloudContext, orderId: number): Promise<Outcome> {
   const purged = await db.kysely
     .deleteFrom('orders')

@@ -4,10 +4,10 @@ import type { Queries } from '../../platform/store/database.ts'
 import { readTakenBins } from './bin-room.ts'
 import { readRefusal, type Refusal, type SellingHub } from './intake.ts'
 
-/** Why a hub sells nothing now; the first that holds. */
+/** Why a hub sells nothing now; the first that applies. */
 export type NotSelling = Refusal | 'no_bin_available' | 'out_of_stock'
 
-/** Null if customers can buy something at the hub. "No alarm" does not mean that. */
+/** Null if customers can buy something at the hub. The absence of alarms does not imply that. */
 export async function notSellingReason(
   q: Queries,
   context: CloudContext,

@@ -9,7 +9,7 @@ import { viewStation } from './order-view.ts'
 
 type OrderEvent = Extract<EventType, `order.${string}` | `payment.${string}`>
 
-/** What a paid order's arrival at a status is to its integrators. */
+/** The event of a paid order's arrival at a status. */
 const eventOf: Partial<Record<OrderStatus, OrderEvent>> = {
   [OrderStatus.QUEUED]: 'order.paid',
   [OrderStatus.READY]: 'order.ready',
@@ -20,13 +20,13 @@ const eventOf: Partial<Record<OrderStatus, OrderEvent>> = {
   [OrderStatus.FAILED]: 'order.failed',
 }
 
-/** The order has moved. Of a cart that is not paid yet, or that its customer deletes, nobody is told. */
+/** Reports a transition. A cart that is not paid yet, or that its customer deletes, has no events. */
 export function tellOfMove(tx: Tx, context: CloudContext, order: OrderRow): void {
   const type = order.queued_at === null ? undefined : eventOf[order.processing_status]
   if (type !== undefined) tellOfOrder(tx, context, order, type)
 }
 
-/** Money of an order has gone back: its integrators are told, and its customer where it is any. */
+/** Reports a refund to integrators, and to the customer if the customer gets money. */
 export async function tellOfRefund(
   tx: Tx,
   context: CloudContext,
@@ -38,8 +38,8 @@ export async function tellOfRefund(
 }
 
 /**
- * Appends an event of an order. One that goes over several stations in one transaction is shown at each of them; what
- * follows from a move (its refunds, what its lines have become) is written by the end of the transaction.
+ * Appends an event of an order. If an order passes several statuses in one transaction, each event shows its own
+ * status. Consequences of a transition (refunds, the state of lines) are written by the end of the transaction.
  */
 export function tellOfOrder(tx: Tx, context: CloudContext, order: OrderRow, type: OrderEvent): void {
   const station = { ...order }

@@ -16,14 +16,14 @@ interface Topic {
 }
 
 /**
- * Orders as their customers follow them: each at once, and again whenever it is another. What this process changes is told
- * at once; for what others change it looks, as long as somebody follows an order.
+ * Live orders for customers: each order at once, and again after each change. Changes of this process are sent at once.
+ * For changes of other processes the feed polls while a reader follows an order.
  */
 export class OrderFeed {
   readonly #context: CloudContext
   readonly #addressOf: AddressOf
   readonly #streams: LiveStreams<Topic>
-  /** What the orders and queues that are followed were at the last look, by what they are. */
+  /** The followed orders and queues at the last poll, by topic. */
   #known = new Map<string, string>()
   #cancels: Cancel[] = []
 
@@ -38,11 +38,11 @@ export class OrderFeed {
     this.#streams.start()
     this.#cancels = [
       db.onNews((news) => {
-        // Whoever waits at the hub may have moved up.
+        // Customers who wait at the hub may have moved forward.
         if (news.kind === 'order')
           this.#streams.wake(({ orderId, hubId }) => orderId === news.orderId || hubId === news.hubId)
       }),
-      everyInBackground(this.#context, settings.orderPollMs, 'look at followed orders', () => this.#look()),
+      everyInBackground(this.#context, settings.orderPollMs, 'look at followed orders', () => this.#poll()),
     ]
   }
 
@@ -63,7 +63,7 @@ export class OrderFeed {
       {
         poll: async () => {
           const found = await this.#read(order.id)
-          // A guest's order may become somebody else's.
+          // A guest's order may move to another user.
           const now = found?.user_id === key.userId ? found : undefined
           isOver = now === undefined || !isActive(now.processing_status)
           if (now === undefined) return ''
@@ -83,8 +83,8 @@ export class OrderFeed {
     return q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirst()
   }
 
-  /** Wakes whoever follows an order, or waits in a queue, that is another than at the last look. */
-  async #look(): Promise<void> {
+  /** Wakes the readers of orders and queues that changed since the last poll. */
+  async #poll(): Promise<void> {
     const topics = this.#streams.topics()
     const known = new Map<string, string>()
     if (topics.length > 0) {

@@ -15,7 +15,7 @@ import { ordersNamed, type NameSearch } from './sold-names.ts'
 
 export interface OrderListQuery {
   userId: number
-  /** By number or name; of any where undefined. */
+  /** By number or name; undefined: all statuses. */
   statuses: readonly (OrderStatus | OrderStatusName)[] | undefined
   orderBy: OrderSort
   descending: boolean
@@ -31,7 +31,7 @@ interface OrderPage {
   pages: number
 }
 
-/** A page of a user's orders (C §4.2). Costs as much as the user has orders, however many all have. */
+/** A page of a user's orders (C §4.2). The cost depends only on the number of the user's orders. */
 export async function listOrders(
   q: Queries,
   context: CloudContext,
@@ -61,7 +61,7 @@ export async function listOrders(
 const sortKeys = {
   created_at: sql.ref('created_at'),
   updated_at: sql.ref('updated_at'),
-  // The databases do not agree where null belongs.
+  // The databases sort null differently.
   total: sql`coalesce(total, 0)`,
   processing_status: sql.ref('processing_status'),
   order_id: sql.ref('id'),
@@ -73,10 +73,10 @@ interface HistoryPage {
   ownerId: number
   /** 1–100. */
   limit: number
-  /** The last order's id of the page before. */
+  /** The id of the previous page's last order. */
   cursor: number | null
   search: string | null
-  /** How many names a search looks through (`ORDER_SEARCH_NAMES`). */
+  /** Maximum number of names that a search compares (`ORDER_SEARCH_NAMES`). */
   searchNames: number
 }
 
@@ -121,21 +121,20 @@ function page(q: Queries, { hubId, ownerId, below, limit }: WantedPage) {
     .select(['id', json.text(order).as('body'), items.as('items')])
 }
 const anyPage = statement(page)
-/** Of certain orders. */
 const pageOf = statement((q, wanted: WantedPage & { ids: readonly number[] }) =>
   page(q, wanted).where('id', 'in', numbersIn(q, wanted.ids)),
 )
 
 /**
- * A hub's order history, newest first (O §4.3), as JSON. An order is part of it once its prices were frozen; a cart is its
- * customer's business.
+ * A hub's order history, newest first (O §4.3), as JSON. It contains orders with frozen prices; carts are private to
+ * their customers.
  */
 export async function orderHistory(
   q: Queries,
   { hubId, ownerId, limit, cursor, search, searchNames }: HistoryPage,
 ): Promise<JsonText<{ data: OwnerOrder[]; next_cursor: number | null; has_more: boolean }>> {
   if (cursor !== null) await requireCursor(q, { hubId, ownerId, cursor })
-  // One more than is shown tells whether there are more.
+  // One more row than shown reveals whether there are more.
   const wanted = { hubId, ownerId, below: cursor ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
   const rows =
     search === null || searchText(search) === ''
@@ -149,7 +148,7 @@ export async function orderHistory(
   )
 }
 
-/** One object of the two: put together as texts, which a database would have to read again to nest them. */
+/** Joins two JSON texts into one object, because a database would have to parse them to nest them. */
 const withItems = ({ body, items }: { body: string; items: string }): string =>
   `${body.slice(0, body.lastIndexOf('}'))},"order_items":${items}}`
 
@@ -180,11 +179,11 @@ const lastOrder = statement((q, { hubId, ownerId }: Pick<HistoryPage, 'hubId' | 
     .limit(1),
 )
 
-/** By an exact order id, a part of an item's name in any case and with or without accents, or the beginning of a UPC. */
+/** By an exact order id, a part of an item's name (in any case, with or without accents), or the beginning of a UPC. */
 async function found(q: Queries, wanted: NameSearch & WantedPage) {
   const { search, ...bounds } = wanted
   const [last] = await lastOrder(q, wanted)
-  // A former owner's orders come before the newest ones of the hub.
+  // The newest orders of the hub may belong to a later owner.
   const ids = await ordersNamed(q, { ...wanted, below: Math.min(wanted.below, (last?.id ?? 0) + 1) })
   if (/^\d{1,9}$/.test(search)) ids.push(Number(search))
   return ids.length === 0 ? [] : pageOf(q, { ...bounds, ids })

@@ -8,7 +8,7 @@ import { allOf, statement } from '../../platform/store/statement.ts'
 export type OrderRow = Selectable<Tables['orders']>
 export type ItemRow = Selectable<Tables['order_items']>
 
-/** What a checkout freezes of an order, as it is in a cart. */
+/** The columns that a checkout freezes, with their values in a cart. */
 export const unfrozenOrder = {
   owner_id: null,
   total_price_original: null,
@@ -21,7 +21,7 @@ export const unfrozenOrder = {
   bins: '[]',
 } as const
 
-/** The same of each of its lines. */
+/** The same for each line. */
 export const unfrozenLine = {
   upc: null,
   name: null,
@@ -35,12 +35,15 @@ export const unfrozenLine = {
 } as const
 
 /**
- * For `processing_status <= LAST_ACTIVE`. It stands in the statement itself: as a parameter it would keep the database
- * from the indexes that hold active orders alone.
+ * For `processing_status <= LAST_ACTIVE`. A literal, because with a parameter the databases would not use the indexes
+ * of active orders.
  */
 export const LAST_ACTIVE = sql.lit(OrderStatus.COLLECTING)
 
-/** An order, locked to the end of the transaction. Every change of an order, its payments or refunds begins with this. */
+/**
+ * An order, locked until the end of the transaction. Every change of an order, its payments or refunds begins with
+ * this.
+ */
 export async function lockOrder(tx: Tx, orderId: number): Promise<OrderRow | undefined> {
   const [order] = await lockById(tx.q, { orderId })
   return order
@@ -51,8 +54,8 @@ const lockById = statement((q, { orderId }: { orderId: number }, locks) =>
 )
 
 /**
- * The same of one that has been read before, and a hub or a processor asked since. Throws `order_not_found`: its customer may
- * have deleted it meanwhile, or a restored database does not have it.
+ * Locks an order again after a call to a hub or processor. Throws `order_not_found`: its customer may have deleted it
+ * in the meantime, or a restored database does not have it.
  */
 export async function lockOrderAgain(tx: Tx, orderId: number): Promise<OrderRow> {
   const order = await lockOrder(tx, orderId)
@@ -60,7 +63,7 @@ export async function lockOrderAgain(tx: Tx, orderId: number): Promise<OrderRow>
   return order
 }
 
-/** The same by the id under which a hub knows it. */
+/** The same by the order's id at its hub. */
 export async function lockOrderOfHub(tx: Tx, hubId: number, uuid: string): Promise<OrderRow | undefined> {
   const [order] = await lockByUuid(tx.q, { hubId, uuid })
   return order
@@ -72,20 +75,23 @@ const lockByUuid = statement((q, { hubId, uuid }: { hubId: number; uuid: string 
   ),
 )
 
-/** Why an order that is not a cart cannot be paid or edited: it is paid, or it expired or was deleted before it was paid. */
+/**
+ * Why an order that is not a cart cannot be paid or edited: it is paid, or it expired or was deleted before its
+ * payment.
+ */
 export const stateObstacle = ({ queued_at }: OrderRow): 'order_already_paid' | 'order_not_editable' =>
   queued_at === null ? 'order_not_editable' : 'order_already_paid'
 
-/** Throws `order_already_paid` or `order_not_editable` of an order that is no cart. */
+/** Throws `order_already_paid` or `order_not_editable` if the order is not a cart. */
 export function requireCart(order: OrderRow): void {
   if (order.processing_status !== OrderStatus.NEW) throw new ApiError(stateObstacle(order))
 }
 
-/** Whether an order is its hub's to dispense: it waits there, or is in hand. */
+/** Whether the hub still has to dispense the order: it waits there, or is in progress. */
 export const isAtHub = ({ processing_status: status }: OrderRow): boolean =>
   status === OrderStatus.QUEUED || status === OrderStatus.PREPARING
 
-/** Of an order, whose it must be; anything else is not found rather than denied. */
+/** The order of a user. Handlers return 404, not 403, if the order belongs to another user. */
 export interface OrderKey {
   orderId: number
   userId: number
@@ -120,5 +126,5 @@ const itemsToLock = statement((q, { orderId }: { orderId: number }, locks) =>
   ),
 )
 
-/** A column that holds a list of bin numbers. */
+/** Parses a column with a list of bin numbers. */
 export const parseBins = (text: string): number[] => JSON.parse(text) as number[]

@@ -11,20 +11,20 @@ import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.t
 
 const Deals = Order.shape.deals
 
-/** An order as its customer sees it. */
+/** An order in its customer's view. */
 export async function viewOrder(q: Queries, context: CloudContext, order: OrderRow): Promise<Order> {
   const [view] = await viewOrders(q, context, [order])
   return view!
 }
 
-/** An order that has been sold as it stood at a time, but with what its lines and its money have become since. */
+/** A sold order with its status at a time, but with the present state of its lines and its money. */
 export async function viewStation(q: Queries, context: CloudContext, station: OrderRow): Promise<Order> {
   const [items, place] = await Promise.all([itemsOf(q, [station.id]), queuePlace(q, station)])
   const { payment_status } = items[0]!
   return view(context, { ...station, payment_status }, frozen(station, items), place)
 }
 
-/** The same of several, which cost hardly more: all but carts, of which a user has few. */
+/** The same for several orders, at hardly more cost. Carts are computed one by one, but a user has few of them. */
 export async function viewOrders(
   q: Queries,
   context: CloudContext,
@@ -87,7 +87,7 @@ interface Contents {
   deals: Order['deals']
 }
 
-/** What paying would freeze now. */
+/** The present prices of a cart. */
 async function cart(q: Queries, context: CloudContext, order: OrderRow): Promise<Contents> {
   const lines = await cartLines(q, order.id)
   const priced = await priceCart(q, context, order, lines)
@@ -119,7 +119,7 @@ async function cart(q: Queries, context: CloudContext, order: OrderRow): Promise
 
 type StandingItem = ItemRow & Pick<OrderRow, 'payment_status'>
 
-/** The lines of orders, oldest first, each with what its order's money has come to. */
+/** The lines of orders, oldest first, each with the refunds of its order. */
 async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<StandingItem[]> {
   return orderIds.length === 0 ? [] : itemsOfOrders(q, { orderIds })
 }

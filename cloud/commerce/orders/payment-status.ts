@@ -13,8 +13,8 @@ type Paid = Pick<PaymentRow, 'id' | 'status' | 'amount' | 'is_late'>
 type GivenBack = Pick<RefundRow, 'payment_id' | 'status' | 'amount'>
 
 /**
- * An order's payment status, from its payments (oldest first) and refunds and from nothing else (I6).
- * Money that came too late counts only where the order was not paid otherwise.
+ * The payment status of an order, only from its payments (oldest first) and refunds (I6). Late money counts only if the
+ * order was not paid otherwise.
  */
 export function derivePaymentStatus(payments: readonly Paid[], refunds: readonly GivenBack[]): PaymentStatus {
   const completed = payments.filter(({ status }) => status === 'completed')
@@ -42,8 +42,8 @@ const total = (rows: readonly { amount: number }[]): number =>
   rows.reduce((sum, { amount }) => sum + amount, 0)
 
 /**
- * Derives and stores it, and has the sale counted; called wherever a payment or a refund has changed, under the order's
- * lock. Its customer sees another order then, also where the status stays: it gets another version.
+ * Computes and stores the status, and counts the sale. Call it after each change of a payment or a refund, under the
+ * order's lock. The customer sees a change even if the status stays, so the order gets a new version.
  */
 export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<PaymentStatus> {
   const { payment_status, isSold } = await bookedStatus(tx, orderId)
@@ -62,7 +62,10 @@ const storeStatus = statement(
       .returning('hub_id'),
 )
 
-/** What an order's payments and refunds say of it, and whether it was sold: whoever stores the one has the other counted. */
+/**
+ * The payment status from an order's records, and whether it was sold. A caller that stores the status must count the
+ * sale.
+ */
 export async function bookedStatus(
   tx: Tx,
   orderId: number,
@@ -78,7 +81,7 @@ export async function bookedStatus(
   }
 }
 
-/** An order's payments, oldest first, each with what has gone back of it: a row for each refund, or one without. */
+/** The payments of an order, oldest first, each with its refunds: a row for each refund, or one without. */
 const booksOf = statement((q, { orderId }: { orderId: number }) =>
   q
     .selectFrom('payments as p')

@@ -8,7 +8,6 @@ import { statement } from '../../platform/store/statement.ts'
 import { readSellingHub, type SellingHub } from './intake.ts'
 import type { OrderRow } from './order-rows.ts'
 
-/** A cart line with its product, by line id. */
 export const cartLines = (q: Queries, orderId: number) => linesOfCart(q, { orderId })
 
 const linesOfCart = statement((q, { orderId }: { orderId: number }) =>
@@ -35,11 +34,11 @@ export type CartLine = Awaited<ReturnType<typeof cartLines>>[number]
 
 export interface PricedCart extends PricedOrder {
   plan: Plan
-  /** What the plan takes off, as its customer sees it. */
+  /** The plan's discounts in the customer's view. */
   deals: Order['deals']
 }
 
-/** What paying a cart would freeze now. */
+/** The present prices of a cart. */
 export async function priceCart(
   q: Queries,
   context: CloudContext,
@@ -51,13 +50,16 @@ export async function priceCart(
   return withPlan(lines, hub.tax_millipercent, planOf(await offerDeals(q, context, at)))
 }
 
-/** The same, with the limits of its deals held until the end of the transaction. */
+/** The same, with the limits of its deals locked until the end of the transaction. */
 export async function priceToFreeze(tx: Tx, context: CloudContext, cart: SoldCart): Promise<PricedCart> {
   const plan = planOf(await holdOffer(tx, context, cartAtHub(cart)))
   return withPlan(cart.lines, cart.hub.tax_millipercent, plan)
 }
 
-/** A cart that is being paid, its order and its hub locked: no two checkouts at one hub find the same bin free. */
+/**
+ * A cart that is being paid, with its order and its hub locked, so that two checkouts at one hub cannot use the same
+ * free bin.
+ */
 export interface SoldCart {
   order: OrderRow
   hub: SellingHub

@@ -11,11 +11,11 @@ import { isAtHub, LAST_ACTIVE, type OrderRow } from './order-rows.ts'
 export interface QueuePlace {
   /** 1 is next; null for an order that does not wait. */
   position: number | null
-  /** Orders that the hub serves before it, those in hand included. */
+  /** Orders that the hub serves first, including those in progress. */
   ahead: number
 }
 
-/** An order that a hub has to dispense, and how many units of it are missing. */
+/** An order that a hub must dispense, with its number of missing units. */
 export interface QueuedUnits {
   id: number
   processing_status: OrderStatus
@@ -27,14 +27,14 @@ export interface QueuedUnits {
 
 const NOWHERE: QueuePlace = { position: null, ahead: 0 }
 
-/** An order's place in its hub's queue. */
+/** The position of an order in its hub's queue. */
 export async function queuePlace(q: Queries, order: OrderRow): Promise<QueuePlace> {
   return isAtHub(order) ? placeIn(await readQueue(q, order.hub_id), order.id) : NOWHERE
 }
 
 /**
- * The same, and in how many seconds the order can be taken, at the pace of its hub and with the bins that it has. Null
- * where nobody can know: the hub is silent, or the order waits for a bin that somebody has to empty first.
+ * The same, with the estimated seconds until the order is ready, from the hub's pace and its bins. Null if it cannot be
+ * estimated: the hub is silent, or the order waits for a bin that a person must empty first.
  */
 export async function queueEstimate(
   q: Queries,
@@ -52,7 +52,7 @@ export async function queueEstimate(
   }
 }
 
-/** The place of one order in a queue of its hub. */
+/** The position of one order in its hub's queue. */
 export function placeIn(queue: readonly QueuedUnits[], orderId: number): QueuePlace {
   const sorted = inOrder(queue)
   const index = sorted.findIndex(({ id }) => id === orderId)
@@ -63,15 +63,15 @@ export function placeIn(queue: readonly QueuedUnits[], orderId: number): QueuePl
 }
 
 interface Terms {
-  /** How long the hub takes for a unit. */
+  /** How long the hub takes for one unit. */
   unitMs: number
   now: number
   bins: BinRoom
 }
 
 /**
- * Orders are dispensed side by side, as many as there are empty bins: one that finds its bins takes as long as its own
- * units. What is in hand has been worked on for a while.
+ * The hub dispenses as many orders in parallel as it has empty bins. An order with free bins takes as long as its own
+ * units. Orders in progress are already partly done.
  */
 export function estimateIn(
   queue: readonly QueuedUnits[],
@@ -92,7 +92,7 @@ export function estimateIn(
   return needed <= bins.empty ? inSeconds(own.units * unitMs) : null
 }
 
-/** Those in hand first, then first come first served. */
+/** Orders in progress first, then in the order of arrival. */
 const inOrder = (queue: readonly QueuedUnits[]): QueuedUnits[] =>
   queue.toSorted(
     (a, b) =>
@@ -110,13 +110,13 @@ const queueOfHub = statement((q, { hubId }: { hubId: number }) =>
     .select(['o.queued_at', 'o.preparing_at']),
 )
 
-/** Where a hub has dispensed nothing yet. */
+/** The pace of a hub that has not dispensed anything yet. */
 export const TYPICAL_UNIT_MS = 15_000
 
-/** The weight of the last order once there are enough of them; the first ones count alike. */
+/** The weight of the latest order after enough orders; the first ones count equally. */
 const WEIGHT = 0.1
 
-/** How long a hub takes for a unit, in milliseconds. */
+/** How long a hub takes for one unit, in milliseconds. */
 export async function hubPace(q: Queries, hubId: number): Promise<number> {
   const pace = await q
     .selectFrom('hub_paces')
@@ -128,15 +128,15 @@ export async function hubPace(q: Queries, hubId: number): Promise<number> {
 
 interface Prepared {
   hubId: number
-  /** Both by the hub's own clock: the reports may arrive long after, and together. */
+  /** Both by the hub's own clock, because the reports may arrive long after and together. */
   beganAt: number | null
   readyAt: number
   units: number
-  /** An order that took longer was held up by something else, or the clock was set meanwhile. */
+  /** A longer order was delayed by another cause, or the clock was corrected in the meantime. */
   longestMs: number
 }
 
-/** Takes down how long an order took. */
+/** Records the duration of an order. */
 export async function measurePace(tx: Tx, prepared: Prepared, now: Instant): Promise<void> {
   const { hubId, beganAt, readyAt, units, longestMs } = prepared
   const tookMs = beganAt === null ? 0 : readyAt - beganAt

@@ -4,21 +4,21 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { issueAbove } from '../../platform/store/next-id.ts'
 
-/** An order that a hub or the card processor knows and the database does not. */
+/** An order that a hub or the card processor knows but the database does not. */
 export interface LostOrder {
   order_uuid: string
-  /** The number that people read; null if it is unknown. */
+  /** The number that people see; null if it is unknown. */
   order_id: number | null
   hub_id: number | null
 }
 
-/** An alarm names no more of them. */
+/** Maximum number of orders in an alarm. */
 const MOST_ORDERS = 200
 
 /**
- * Records that the database has lost orders: it was restored, or a replica without the last commits has taken over. Raises
- * one alarm for each owner, with the period and the missing orders of the owner's hubs. Order numbers continue above the
- * highest number that is known to be issued.
+ * Records that the database has lost orders: it was restored, or a replica without the last commits has taken over.
+ * Raises one alarm for each owner, with the period and the missing orders of the owner's hubs. Order numbers continue
+ * above the highest number that is known to be assigned.
  */
 export async function noteRestored(tx: Tx, context: CloudContext, lost: readonly LostOrder[]): Promise<void> {
   const { runtime, settings } = context
@@ -40,7 +40,7 @@ export async function noteRestored(tx: Tx, context: CloudContext, lost: readonly
       if (merged) await amendAlarm(tx, known.id, merged)
       continue
     }
-    // The alarm was acknowledged and names these orders, or another hub has noticed the same restore.
+    // The alarm was acknowledged and names these orders, or another hub has reported the same restore.
     if (known && !merged && (own.length > 0 || known.endedAt > now - settings.alarmFlapMs)) continue
     const earliest = Math.min(now, ...lost.map(({ order_uuid }) => issuedAt(order_uuid) ?? now))
     await raiseAlarm(tx, context, {
@@ -67,7 +67,7 @@ function merge(details: Record<string, unknown>, lost: readonly LostOrder[]): Re
   return { ...details, orders: [...known.values()].slice(0, MOST_ORDERS) }
 }
 
-/** When a UUIDv7 was made; undefined for another UUID. */
+/** The creation time of a UUIDv7; undefined for other UUIDs. */
 export function issuedAt(uuid: string): number | undefined {
   const hex = uuid.replaceAll('-', '')
   return hex[12] === '7' ? Number.parseInt(hex.slice(0, 12), 16) : undefined

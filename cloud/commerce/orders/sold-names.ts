@@ -8,11 +8,11 @@ import { statement } from '../../platform/store/statement.ts'
 import { searchText } from '../../../protocol/model/search-text.ts'
 
 /**
- * The names that a hub has sold under. Its orders are found by them: there are as many as it has had products and new names
- * for them, however often each was sold, so that all of them can be looked through for a part of a word, however short.
+ * The names under which a hub has sold products, for searching its orders. Their number depends on products and
+ * renamings, not on sales. So a search can compare all of them with any part of a word.
  */
 
-/** What a name is known by among those of its hub. */
+/** The key of a name within its hub. */
 export interface SoldName {
   upc: string
   search_name: string
@@ -23,12 +23,12 @@ export const soldName = ({ upc, name }: { upc: string; name: string }): SoldName
   search_name: searchText(name),
 })
 
-/** The id of the name of a row of a `recordset`, which has its columns; null where the hub has not sold under it before. */
+/** The id of a name from the columns of a `recordset` row; null if the hub has not sold under it before. */
 export const soldNameId = (hubId: unknown): RawBuilder<number | null> => sql`(
   select s.id from sold_names as s
   where s.hub_id = ${hubId} and s.upc = r.upc and s.search_name = r.search_name)`
 
-/** The id of each line's name. Names that are new to the hub are added. */
+/** The id of each line's name. Adds new names. */
 export async function soldNames(
   tx: Tx,
   hubId: number,
@@ -46,10 +46,9 @@ export async function soldNames(
   return rows.map(({ id }) => id)
 }
 
-/** Adds the names that are new to a hub. */
 export async function addSoldNames(tx: Tx, hubId: number, names: readonly SoldName[]): Promise<void> {
   const source = recordset(tx.kind, { upc: 'text', search_name: 'text' }, names)
-  // `where true`: SQLite would take the conflict's "on" for a join's.
+  // `where true`, because SQLite would otherwise parse the conflict's "on" as a join's.
   await sql`
     insert into sold_names (hub_id, upc, search_name)
     select distinct ${sql.lit(hubId)}, r.upc, r.search_name from ${source} where true
@@ -58,11 +57,11 @@ export async function addSoldNames(tx: Tx, hubId: number, names: readonly SoldNa
 
 export interface NameSearch {
   hubId: number
-  /** A part of a name in any case and with or without accents, or the beginning of a UPC. */
+  /** A part of a name in any case, with or without accents, or the beginning of a UPC. */
   search: string
-  /** How many names are looked through, those first that came up last. */
+  /** How many names are compared, the most recently sold first. */
   names: number
-  /** The newest orders below this id, so many. */
+  /** The newest orders below this id, up to `limit`. */
   below: number
   limit: number
 }
@@ -73,8 +72,8 @@ interface Patterns extends Omit<NameSearch, 'search'> {
 }
 
 /**
- * Lists of orders, one for each name that fits and that the newest orders have. Costs as much as there are names: of each
- * that fits its last order is looked up in an index, and only of those whose last order is among the newest, more.
+ * Lists of orders, one for each matching name among the newest orders. The cost depends on the number of names: an
+ * index gives the last order of each matching name. More is read only for names with a last order among the newest.
  */
 const ordersByName = statement((q, { hubId, contains, prefix, names, below, limit }: Patterns) => {
   const json = jsonOf(q)
@@ -89,7 +88,7 @@ const ordersByName = statement((q, { hubId, contains, prefix, names, below, limi
           .selectFrom('sold_names')
           .select('id')
           .where('hub_id', '=', hubId)
-          // The plus keeps SQLite to the index that has names and UPCs.
+          // The plus makes SQLite use the index of names and UPCs.
           .where(sql<boolean>`+id > coalesce((${tooOld}), 0)`)
           .where((eb) => eb.or([isLike('search_name', contains), isLike('upc', prefix)])),
     )
@@ -122,7 +121,7 @@ const ordersByName = statement((q, { hubId, contains, prefix, names, below, limi
     )
 })
 
-/** The newest orders of a hub below an id that have an item of such a name or UPC, by id; the newest first. */
+/** The ids of a hub's newest orders below an id with an item of this name or UPC, the newest first. */
 export async function ordersNamed(q: Queries, { search, ...bounds }: NameSearch): Promise<number[]> {
   const rows = await ordersByName(q, {
     ...bounds,

@@ -9,7 +9,7 @@ import { moveOrder, removeCart } from './move-order.ts'
 import { lockOrder, requireCart, type OrderRow } from './order-rows.ts'
 
 export interface Transfer {
-  /** Whose the order becomes. */
+  /** The new user of the order. */
   userId: number
   anonymousUserId: number
   orderId: number
@@ -22,13 +22,13 @@ export interface Transferred {
   merged: boolean
 }
 
-/** Another request of the same user may open a cart at the hub between this one's look and its move. */
+/** Another request of the same user may create a cart at the hub between the read and the move. */
 const ATTEMPTS = 3
 
 /**
- * Makes a guest's unpaid order the user's (C §3): moves it, or merges it into the user's cart at the same hub and keeps it
- * as `merged_into`. Throws `forbidden`, `order_not_found`, `order_already_paid`, `order_not_editable`, and what is wrong
- * with the token.
+ * Transfers a guest's unpaid order to the user (C §3): moves it, or merges it into the user's cart at the same hub and
+ * keeps it as `merged_into`. Throws `forbidden`, `order_not_found`, `order_already_paid`, `order_not_editable`, and
+ * errors of the token.
  */
 export async function transferOrder(
   context: CloudContext,
@@ -59,7 +59,7 @@ async function requireGuest(
     .executeTakeFirst()
   if (!user) throw new ApiError('order_not_found')
   if (user.identity !== identity) throw new ApiError('forbidden', 'The token is not that of the guest.')
-  // A guest who has become this very user has its orders already.
+  // A guest who has become this user already has the orders.
   const isGuest = user.is_anonymous === 1 && claims.anonymous
   if (!isGuest && anonymousUserId !== userId) throw new ApiError('forbidden', 'The user is no guest.')
 }

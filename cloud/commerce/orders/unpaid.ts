@@ -12,11 +12,11 @@ import { LAST_ACTIVE } from './order-rows.ts'
 import { EXTERNAL } from '../processors/processor.ts'
 
 /**
- * What customers may hold without having paid. Stock and bins of unpaid orders are bounded in number, units and time,
- * because holding them costs the customer nothing.
+ * The limits of unpaid orders. Their stock and bins are bounded in number, units and time, because reserving them costs
+ * the customer nothing.
  */
 
-/** A customer who is about to pay, locked: payments of one customer follow one another, at whatever hubs. */
+/** A customer who is about to pay, locked, so that payments of one customer run one after another, at all hubs. */
 export interface Payer {
   isAnonymous: boolean
   /** Whether an identity token has proved an e-mail address or a telephone number of the customer. */
@@ -25,9 +25,9 @@ export interface Payer {
   unpaid: readonly { id: number; processor: string }[]
 }
 
-/** Locks a customer and reads what the customer holds unpaid. */
+/** Locks a customer and reads the customer's unpaid orders. */
 export async function lockPayer(tx: Tx, userId: number): Promise<Payer> {
-  // One after the other: the orders are read under the user's lock.
+  // In sequence: the orders are read under the user's lock.
   const [[user], unpaid] = await Promise.all([userToLock(tx.q, { userId }), unpaidOrders(tx.q, { userId })])
   return payerOf(user, unpaid)
 }
@@ -68,15 +68,15 @@ const unpaidOrders = statement((q, { userId }: { userId: number }) =>
     .orderBy('o.id'),
 )
 
-/** Throws `external_payments_disabled` if a hub does not let this customer claim an order for an integrator. */
+/** Throws `external_payments_disabled` if the hub does not let this customer claim an order for an integrator. */
 export function requireClaimable({ external_payments }: SellingHub, { isAnonymous }: Payer): void {
   const isAllowed = external_payments === 'everyone' || (external_payments === 'customers' && !isAnonymous)
   if (!isAllowed) throw new ApiError('external_payments_disabled')
 }
 
 /**
- * Throws `order_state_conflict` if the customer has as many other unpaid orders as a customer may have, or a second
- * external claim. `details.order_id` is the order that stands in the way.
+ * Throws `order_state_conflict` if the customer has the maximum of other unpaid orders, or a second external claim.
+ * `details.order_id` is the blocking order.
  */
 export function requireFewUnpaid(
   { settings }: CloudContext,
@@ -111,7 +111,7 @@ export interface Obstacle {
   details?: ErrorDetails
 }
 
-/** What bounds the units that one order holds before it is paid. */
+/** The limits of units that one order reserves before it is paid. */
 export interface UnpaidBounds {
   mostUnits: number
   mostOfNetwork: number
@@ -136,7 +136,7 @@ export const unpaidBounds = (
 const payerNetwork = ({ sealer }: CloudContext, network: string): string =>
   sealer.digest('payer network', network)
 
-/** Why an order of so many units cannot be unpaid. `held`: what the networks hold unpaid at the hub by now. */
+/** Why an order with this many units cannot be unpaid. `held`: the unpaid units of networks at the hub. */
 export function unpaidObstacles(
   units: number,
   held: ReadonlyMap<string, number>,
@@ -154,8 +154,8 @@ export function unpaidObstacles(
 }
 
 /**
- * Until when a payment that begins now may hold its order's stock and bins. `heldSince`: since when they are held, by this
- * payment or by those that it replaces.
+ * Until when a payment that begins now may reserve its order's stock and bins. `heldSince`: when the reservation began,
+ * by this payment or by those that it replaces.
  */
 export function holdUntil({ runtime, settings }: CloudContext, processor: string, heldSince: number): number {
   const { paymentHoldMs, externalClaimMs } = settings

@@ -14,7 +14,7 @@ import {
   type Units,
 } from './units.ts'
 
-/** What all deals together do to a cart. Cents. */
+/** The combined effect of all deals on a cart. Cents. */
 export interface Plan {
   applications: readonly Application[]
   /** By line. */
@@ -24,9 +24,9 @@ export interface Plan {
 }
 
 /**
- * Chooses among deals that may apply. Those that stack apply together, in order, each to the units that the ones before it
- * have left; every deal applies alone, too, as a stack may take the units of the one that saves most. What saves most wins;
- * of equal savings the one with the lowest id among its deals, and the stack before one deal of it.
+ * Chooses among eligible deals. Stackable deals apply together, in order, each to the remaining units. Each deal is
+ * also tried alone, because a stack may take the units of the best deal. The largest saving wins. Among equal savings
+ * the lowest deal id wins, and a stack before one of its deals.
  */
 export function chooseDeals(deals: readonly Deal[], cart: Cart, buyer: Buyer): Plan {
   const together = deals.filter(({ terms }) => terms.stackable)
@@ -65,10 +65,10 @@ function applyInOrder(deals: readonly Deal[], cart: Cart, buyer: Buyer): Plan {
   }
 }
 
-/** What one deal does to a cart. Cents. */
+/** The effect of one deal on a cart. Cents. */
 export interface Application {
   deal: Deal
-  /** By line: the units that bear its discount, and what they bear together. */
+  /** By line: the units with its discount, and their total discount. */
   units: number[]
   discounts: number[]
   /** The sum of `discounts`; above 0. */
@@ -78,8 +78,8 @@ export interface Application {
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
 
 /**
- * Applies one deal to the units that bear no other deal's discount (`free`), or returns null where it saves nothing.
- * Triggers look at the cart as it is; what they took a unit for, a deal of its own does not give away.
+ * Applies one deal to the units without another deal's discount (`free`). Returns null if it saves nothing. Triggers
+ * use the whole cart. The deal does not give away units that met its own triggers.
  */
 export function applyDeal(deal: Deal, cart: Cart, buyer: Buyer, free: Units): Application | null {
   const most = timesMet(deal, cart, buyer)
@@ -90,9 +90,9 @@ export function applyDeal(deal: Deal, cart: Cart, buyer: Buyer, free: Units): Ap
 }
 
 /**
- * How often to apply a deal whose triggers could be met `most` times. Units that it gives away must not be those that met a
- * trigger, so more of the one are less of the other: as often as every reward is served in whole, or once more for a rest;
- * a reward of all units is best served by one.
+ * The numbers of applications to try for a deal whose triggers could be met `most` times. A unit cannot both meet a
+ * trigger and be free, so more of one means less of the other. Tries the number at which every reward is complete, and
+ * one more for the rest; for a reward of all units one application is best.
  */
 function timesToTry(deal: Deal, cart: Cart, free: Units, most: number): number[] {
   if (!deal.rewards.some(givesAway)) return [most]
@@ -108,14 +108,14 @@ function timesToTry(deal: Deal, cart: Cart, free: Units, most: number): number[]
   return [...new Set([1, Math.max(1, whole), Math.min(most, whole + 1)])]
 }
 
-/** Units that a deal may give away when its triggers are met so often. */
+/** Units that a deal may give away if its triggers are met this often. */
 function givable(deal: Deal, cart: Cart, free: Units, times: number): number[] {
   const used = triggerUnits(deal, cart, times, triggerOrder(deal, cart, free)) ?? noUnits(cart.lines)
   const untouched = cart.lines.map(({ quantity }, index) => quantity - used[index]!)
   return least(free, untouched)
 }
 
-/** Lines that the deal does not give away meet its triggers first, and of the others the dearest. */
+/** Lines that the deal does not give away meet its triggers first; then the most expensive of the others. */
 function triggerOrder(deal: Deal, { lines }: Cart, free: Units): number[] {
   const given = new Set(deal.rewards.filter(givesAway).flatMap((reward) => linesFor(reward, lines)))
   const isWanted = (index: number): number => (given.has(index) && free[index]! > 0 ? 1 : 0)
@@ -140,7 +140,7 @@ function attempt(deal: Deal, cart: Cart, free: Units, times: number): Applicatio
   return { deal, units: taken, discounts: splitByLargestRemainder(saving, discounts), saving }
 }
 
-/** What a reward does to a cart: units that it makes cheaper, and cents off, by line. */
+/** The effect of a reward on a cart, by line: units that it makes cheaper, and cents off. */
 interface Grant {
   units: number[]
   discounts: number[]
@@ -150,7 +150,7 @@ const worthOf = (units: Units, lines: readonly CartLine[]): number[] =>
   units.map((count, index) => count * lines[index]!.unitPrice)
 const share = (percent: number, cents: number): number => Math.floor((cents * percent) / 100)
 
-/** Cents off a group that costs `cents`. An amount is there for each time that the trigger is met; a price is one price. */
+/** Cents off a group that costs `cents`. An amount applies each time the trigger is met; a price applies once. */
 const offGroup: Record<RewardType, (cents: number, value: number, times: number) => number> = {
   FREE_ITEM: (cents) => cents,
   CHEAPEST_FREE: (cents) => cents,
@@ -159,7 +159,7 @@ const offGroup: Record<RewardType, (cents: number, value: number, times: number)
   FIXED_PRICE: (cents, price) => Math.max(0, cents - price),
 }
 
-/** Cents off one unit; null: off the group, floored there and split. */
+/** Cents off one unit; null: the discount applies to the group and is split. */
 const offUnit: Record<RewardType, ((unitPrice: number, value: number) => number) | null> = {
   FREE_ITEM: (unitPrice) => unitPrice,
   CHEAPEST_FREE: (unitPrice) => unitPrice,
@@ -168,13 +168,13 @@ const offUnit: Record<RewardType, ((unitPrice: number, value: number) => number)
   FIXED_PRICE: (unitPrice, price) => Math.max(0, unitPrice - price),
 }
 
-/** How many units a reward may have; null: all. `CHEAPEST_FREE` of all would not be the cheapest: it is one. */
+/** Maximum number of units of a reward; null: all. `CHEAPEST_FREE` without a quantity means one unit. */
 const unitsWanted = ({ type, quantity }: Reward, times: number): number | null => {
   if (quantity !== null) return quantity * times
   return type === 'CHEAPEST_FREE' ? times : null
 }
 
-/** The lines a reward may choose from, in its order: what it would not make cheaper it leaves alone. */
+/** The lines that a reward may use, in its order. It skips lines that it would not make cheaper. */
 const linesFor = ({ type, productId, value }: Reward, lines: readonly CartLine[]): number[] =>
   cheapestFirst(
     lines,
@@ -184,8 +184,8 @@ const linesFor = ({ type, productId, value }: Reward, lines: readonly CartLine[]
   )
 
 /**
- * Carries out a reward on the units that are still to be had, cheapest first. Of the cart as one thing where it says
- * neither product nor quantity, else of units.
+ * Applies a reward to the remaining units, cheapest first. A reward without product and quantity applies to the whole
+ * cart.
  */
 function grant(reward: Reward, lines: readonly CartLine[], free: Units, times: number): Grant {
   if (isOnCart(reward)) return onGroup(reward, lines, [...free], times)
@@ -205,7 +205,7 @@ function onGroup({ type, value }: Reward, lines: readonly CartLine[], units: num
   return { units, discounts }
 }
 
-/** Whether every one of the units that a reward gives away is there to be had. */
+/** Whether all units that a reward gives away are available. */
 function isServed(reward: Reward, lines: readonly CartLine[], free: Units, times: number): boolean {
   const wanted = unitsWanted(reward, times)
   if (!givesAway(reward) || wanted === null) return true

@@ -1,27 +1,26 @@
 import type { DealTerms, RewardType, TriggerType } from '../../../../protocol/model/deal-terms.ts'
 
-/** What has to be there for a deal to apply. */
+/** A condition of a deal. */
 export interface Trigger {
   type: TriggerType
-  /** Units, at least 1; of `SPEND` cents. */
+  /** Units, at least 1; cents for `SPEND`. */
   quantity: number
   productId: number | null
-  /** A category or subcategory; without meaning where there is a product. */
+  /** A category or subcategory; ignored if there is a product. */
   categoryId: number | null
 }
 
-/** What a deal gives. */
 export interface Reward {
   type: RewardType
   /** Units affected; null: all. */
   quantity: number | null
   /** Null: the whole cart. */
   productId: number | null
-  /** Percent or cents, as the type has it; 0 for free units. */
+  /** Percent or cents, depending on the type; 0 for free units. */
   value: number
 }
 
-/** A deal as the engine sees it. `start` and `end` are days of the hub, inclusive; null is open. */
+/** A deal in the engine's form. `start` and `end` are days of the hub, inclusive; null means open. */
 export interface Deal {
   id: number
   name: string
@@ -37,7 +36,7 @@ export interface Deal {
 /** A line of a cart. Cents per unit. */
 export interface CartLine {
   productId: number
-  /** Its category and subcategory, as far as they are known. */
+  /** Its known category and subcategory. */
   categoryIds: readonly number[]
   quantity: number
   unitPrice: number
@@ -45,18 +44,18 @@ export interface CartLine {
 
 export interface Cart {
   lines: readonly CartLine[]
-  /** What thresholds of money are measured by, before any deal. Cents. */
+  /** The total for money thresholds, before any deal. Cents. */
   total: number
 }
 
 export const totalOf = (lines: readonly CartLine[]): number =>
   lines.reduce((sum, { quantity, unitPrice }) => sum + quantity * unitPrice, 0)
 
-/** A reward on the cart as one thing; every other one is on units. */
+/** A reward on the whole cart; every other reward applies to units. */
 export const isOnCart = ({ type, productId, quantity }: Reward): boolean =>
   productId === null && quantity === null && type !== 'FREE_ITEM' && type !== 'CHEAPEST_FREE'
 
-/** Whether its units cost nothing: such units cannot have met the deal's own trigger. */
+/** Whether its units are free: such units cannot meet the deal's own trigger. */
 export const givesAway = ({ type, value }: Reward): boolean => {
   switch (type) {
     case 'FREE_ITEM':
@@ -74,6 +73,6 @@ export const givesAway = ({ type, value }: Reward): boolean => {
 /** Line deals come before cart deals. */
 export const isCartDeal = ({ rewards }: Deal): boolean => rewards.every(isOnCart)
 
-/** The order in which deals are looked at: line deals, then cart deals; in each the higher priority, then the lower id. */
+/** The order of deals: line deals, then cart deals; within each the higher priority, then the lower id. */
 export const inOrder = (a: Deal, b: Deal): number =>
   Number(isCartDeal(a)) - Number(isCartDeal(b)) || b.priority - a.priority || a.id - b.id

@@ -5,7 +5,7 @@ import { localDay, minuteOfDay } from '../../../platform/calendar/zone.ts'
 import type { Cart, CartLine, Deal, Trigger } from './deal.ts'
 import { countOf, greatest, minus, noUnits, plus, take, type Units } from './units.ts'
 
-/** What the hub's wall shows: its calendar and its clock. */
+/** The date and time at a hub. */
 export interface HubTime {
   /** `YYYY-MM-DD` */
   day: string
@@ -15,10 +15,10 @@ export interface HubTime {
   minute: number
 }
 
-/** Redemptions that bind a deal's limits, without one that this very cart would take up. */
+/** Redemptions that count for a deal's limits, except the one that this cart would use. */
 export interface Uses {
   total: number
-  /** By the same customer or device; null where none is known. */
+  /** By the same customer or device; null if it is not known. */
   byUser: number | null
   byDevice: number | null
 }
@@ -40,7 +40,7 @@ export type Obstacle =
   | 'device_limit'
   | 'trigger_not_met'
 
-/** Where a deal stands at a day of its hub. */
+/** The status of a deal on a day of its hub. */
 export function statusOf(
   deal: Pick<Deal, 'isActive' | 'start' | 'end' | 'terms'>,
   day: string,
@@ -52,7 +52,7 @@ export function statusOf(
   return isUsedUp(deal.terms.maxUses, totalUses) ? 'exhausted' : 'active'
 }
 
-/** What keeps a deal from a cart, or null: it is eligible. */
+/** Why a cart does not get a deal; null if it is eligible. */
 export function judgeDeal(deal: Deal, cart: Cart, circumstances: Circumstances): Obstacle | null {
   const { time, buyer, usesOf } = circumstances
   const { terms } = deal
@@ -77,7 +77,9 @@ export const isLimited = ({ maxUses, maxUsesPerUser, maxUsesPerDevice }: DealTer
 
 const isUsedUp = (limit: number | null, uses: number): boolean => limit !== null && uses >= limit
 
-/** A limit for each customer or device binds whoever is known; somebody of whom nothing is known has no use at all. */
+/**
+ * A limit for each customer or device applies to known ones. A customer without any known trait cannot use the deal.
+ */
 const isUsedUpBy = (limit: number | null, uses: number | null, otherwise: number | null): boolean =>
   isUsedUp(limit, uses ?? otherwise ?? Infinity)
 
@@ -88,19 +90,19 @@ const isWithin = (window: TimeWindow, minute: number): boolean =>
     ? minute >= window.from || minute <= window.to
     : minute >= window.from && minute <= window.to
 
-/** The hours after midnight of a window that crosses it belong to the day on which it began. */
+/** In a window that crosses midnight, the hours after midnight belong to the day before. */
 function weekdayIn(window: TimeWindow | null, { weekday, minute }: HubTime): number {
   const isDayBefore = window !== null && crossesMidnight(window) && minute <= window.to
   return isDayBefore ? ((weekday + 5) % 7) + 1 : weekday
 }
 
-/** What a trigger of money or person is measured by. Of a customer who is not known, orders are null. */
+/** The customer's data for triggers. `paidOrders` is null for an unknown customer. */
 export interface Buyer {
   /** Orders paid before this one. */
   paidOrders: number | null
 }
 
-/** Whether a trigger is met as a whole; null: by units of the cart, each by its own. */
+/** Whether a trigger is met as a whole; null: units of the cart meet it. */
 const met: Record<TriggerType, ((trigger: Trigger, cart: Cart, buyer: Buyer) => boolean) | null> = {
   QUANTITY: null,
   CATEGORY: null,
@@ -116,7 +118,9 @@ const fits = ({ productId, categoryId }: Trigger, line: CartLine): boolean => {
   return categoryId === null || line.categoryIds.includes(categoryId)
 }
 
-/** How often the triggers of a deal are met: whole multiples of those of units, else once; 0 where one is not met. */
+/**
+ * How often the triggers of a deal are met: whole multiples for triggers of units, otherwise once; 0 if one is not met.
+ */
 export function timesMet(deal: Deal, cart: Cart, buyer: Buyer): number {
   for (const trigger of deal.triggers) if (met[trigger.type]?.(trigger, cart, buyer) === false) return 0
   const ofUnits = deal.triggers.filter(isOfUnits)
@@ -129,8 +133,9 @@ export function timesMet(deal: Deal, cart: Cart, buyer: Buyer): number {
 }
 
 /**
- * The units that meet a deal's triggers so many times, each unit one trigger, or null where there are not enough. `order`
- * says which lines are to give theirs first. The narrowest trigger chooses first: what fits it fits the wider ones too.
+ * The units that meet a deal's triggers this many times, each unit for one trigger; null if there are not enough.
+ * `order`: the lines that give units first. The narrowest trigger chooses first, because its units fit the wider ones
+ * too.
  */
 export function triggerUnits(
   deal: Deal,

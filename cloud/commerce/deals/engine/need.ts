@@ -1,9 +1,14 @@
 import type { CartLine, Deal } from './deal.ts'
 
-/** What a cart must hold for a deal to take anything off: `product 12`, `category 3`, or nothing of its own. */
+/**
+ * The content that a cart must have before a deal can save anything: `product 12`, `category 3`, or nothing special.
+ */
 export type Need = '' | `product ${number}` | `category ${number}`
 
-/** The narrowest thing that a deal asks for. Each trigger must be met; a single reward on a product takes nothing off others. */
+/**
+ * The narrowest need of a deal. Each trigger must be met. A deal with a single reward on a product discounts no other
+ * product.
+ */
 export function needOf({ triggers, rewards }: Pick<Deal, 'triggers' | 'rewards'>): Need {
   const ofUnits = triggers.filter(({ type }) => type === 'QUANTITY' || type === 'CATEGORY')
   const product =

@@ -3,13 +3,13 @@ import { weekdayOf } from '../../../platform/calendar/days.ts'
 import { type Deal, givesAway, type Reward, type Trigger } from './deal.ts'
 import { crossesMidnight } from './judge-deal.ts'
 
-/** Why no cart at any time gets a deal, and the part that its owner has to change. */
+/** Why no cart can ever get a deal, and the part that its owner must change. */
 export interface Never {
   part: { reward: number } | 'WEEKDAYS'
   message: string
 }
 
-/** Whether a deal can never take anything off, as its parts contradict one another; null if it can. */
+/** Why a deal can never apply, because its parts contradict each other; null if it can apply. */
 export function neverApplies(
   deal: Pick<Deal, 'triggers' | 'rewards' | 'terms'> & Pick<Deal, 'start' | 'end'>,
 ): Never | null {
@@ -27,8 +27,8 @@ export function neverApplies(
 }
 
 /**
- * Whether a reward makes free exactly the units that a trigger asks for. `FREE_ITEM` with a quantity is different: it
- * gives that many further units.
+ * Whether a reward makes exactly the units free that a trigger requires. `FREE_ITEM` with a quantity is different: it
+ * gives further units.
  */
 function coversTrigger(reward: Reward, triggers: readonly Trigger[]): boolean {
   const { type, productId, quantity } = reward
@@ -40,7 +40,7 @@ function coversTrigger(reward: Reward, triggers: readonly Trigger[]): boolean {
   return quantity === null || (type !== 'FREE_ITEM' && quantity >= bought)
 }
 
-/** Whether any day of the deal's dates is one of its weekdays. Hours after midnight belong to the day before. */
+/** Whether a day within the deal's dates is one of its weekdays. Hours after midnight belong to the day before. */
 function hasOpenDay({ terms, start, end }: Pick<Deal, 'start' | 'end'> & { terms: DealTerms }): boolean {
   const { weekdays, window } = terms
   if (weekdays === null || start === null || end === null) return true

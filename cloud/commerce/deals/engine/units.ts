@@ -1,6 +1,6 @@
 import type { CartLine } from './deal.ts'
 
-/** Units of a cart: how many of each line. */
+/** Units of a cart: a number for each line. */
 export type Units = readonly number[]
 
 export const noUnits = (lines: readonly unknown[]): number[] => lines.map(() => 0)
@@ -10,7 +10,7 @@ export const plus = (a: Units, b: Units): number[] => a.map((count, index) => co
 export const minus = (a: Units, b: Units): number[] => a.map((count, index) => count - b[index]!)
 export const least = (a: Units, b: Units): number[] => a.map((count, index) => Math.min(count, b[index]!))
 
-/** Takes up to `count` units, line after line in the order given. */
+/** Takes up to `count` units, line after line in the given order. */
 export function take(from: Units, order: readonly number[], count: number): number[] {
   const taken = noUnits(from)
   let wanted = count
@@ -21,7 +21,7 @@ export function take(from: Units, order: readonly number[], count: number): numb
   return taken
 }
 
-/** Indices of the lines that fit, cheapest first; of the same price the first in the cart. */
+/** Indices of the matching lines, cheapest first; for equal prices in the order of the cart. */
 export const cheapestFirst = (
   lines: readonly CartLine[],
   fits: (line: CartLine) => boolean = () => true,
@@ -30,7 +30,10 @@ export const cheapestFirst = (
     .flatMap((line, index) => (fits(line) ? [index] : []))
     .sort((a, b) => lines[a]!.unitPrice - lines[b]!.unitPrice || a - b)
 
-/** The greatest of 0…`most` for which something holds that holds for 0 and, once it does not, never again. */
+/**
+ * The greatest number of 0…`most` for which a condition holds. The condition must hold for 0, and never again after it
+ * fails.
+ */
 export function greatest(most: number, holds: (n: number) => boolean): number {
   let known = 0
   let beyond = most + 1
@@ -43,9 +46,9 @@ export function greatest(most: number, holds: (n: number) => boolean): number {
 }
 
 /**
- * Splits a whole amount over weights: each part is its share rounded down, and what is left goes, one each, to the greatest
- * remainders (of equal ones the first). The parts' sum is exactly the amount, and an amount no greater than the weights'
- * sum gives no part above its weight. All integers, not negative.
+ * Splits an integer amount by weights. Each part is its share rounded down; the remaining units go one each to the
+ * largest remainders (of equal ones the first). The sum of the parts is exactly the amount. If the amount is at most
+ * the sum of the weights, no part exceeds its weight. All values are non-negative integers.
  */
 export function splitByLargestRemainder(amount: number, weights: readonly number[]): number[] {
   const total = weights.reduce((sum, weight) => sum + weight, 0)
@@ -53,7 +56,7 @@ export function splitByLargestRemainder(amount: number, weights: readonly number
     if (amount !== 0) throw new RangeError('nothing to split an amount over')
     return weights.map(() => 0)
   }
-  // In exact integers: the products of two sums of cents do not fit a number.
+  // In exact integers, because the products exceed the range of exact numbers.
   const shares = weights.map((weight) => {
     const product = BigInt(amount) * BigInt(weight)
     return { part: Number(product / BigInt(total)), remainder: Number(product % BigInt(total)) }
