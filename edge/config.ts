@@ -28,7 +28,7 @@ import {
 } from '../protocol/model/program-settings.ts'
 import { problemText, schemaProblems } from '../protocol/model/schema-problems.ts'
 import { CACHE_KB, MAX_MB } from './journal/store.ts'
-import { hubSettings } from './settings.ts'
+import { hubSettings } from './limits.ts'
 
 /** How GPIO lines are reached: sysfs through onoff, a socket, or not at all. */
 export type GpioMount = { kind: 'onoff' | 'none' } | { kind: 'socket'; address: GpioAddress }

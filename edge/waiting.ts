@@ -9,7 +9,7 @@ import { createLayout } from './core/layout.ts'
 import { storageAlarm } from './core/local.ts'
 import { Doors } from './hardware/doors.ts'
 import type { Serving } from './serving.ts'
-import type { HubSettings } from './settings.ts'
+import type { HubSettings } from './limits.ts'
 import { StorageReporter, unreadHealth } from './sync/storage-reporter.ts'
 
 export interface WaitingOptions {

@@ -12,7 +12,7 @@ import type {
 } from '../../protocol/serial/frames.ts'
 import type { OpenLinePort } from '../../protocol/serial/line-port.ts'
 import type { CommandRefusal } from './link-state.ts'
-import type { LinkSettings } from './link-settings.ts'
+import type { LinkSettings } from '../limits.ts'
 import { SerialLink } from './serial-link.ts'
 
 /** One actuation, as the core asks for it. The intent is journaled before (I1). */

@@ -2,24 +2,13 @@ import type { HubEntry, TelemetryEntry } from '../../protocol/mqtt/hub-entries.t
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
+import { defaultOutboxSettings, type OutboxSettings } from '../limits.ts'
 import { mergeKey, replacedBy } from './merge.ts'
 import { StorageError } from './storage-error.ts'
 import type { Store } from './store.ts'
 
 /** `ledger` is never dropped (I4); `telemetry` overwrites its oldest entries. */
 export type OutboxStream = 'ledger' | 'telemetry'
-
-export interface OutboxSettings {
-  /** Telemetry entries kept; the oldest give way. */
-  telemetryEntries: number
-  /** Unacknowledged ledger entries at which the hub stops selling. */
-  ledgerEntries: number
-}
-
-export const defaultOutboxSettings: OutboxSettings = {
-  telemetryEntries: 50_000,
-  ledgerEntries: 1_000_000,
-}
 
 /** Consecutive entries, as they are sent. Bodies are JSON text: they are spliced into the batch as they are stored. */
 export interface OutboxSlice {

@@ -25,7 +25,7 @@ import { StorageError } from '../journal/storage-error.ts'
 import { judgeCommand } from './fence.ts'
 import { Heartbeat, Hellos } from './hello.ts'
 import { createInbound } from './inbound.ts'
-import type { SyncSettings } from './settings.ts'
+import type { SyncSettings } from '../limits.ts'
 import { createStreamReceiver, type StreamReceiver } from './stream-receiver.ts'
 import { StreamSender } from './stream-sender.ts'
 

@@ -7,7 +7,7 @@ import type { Presence, StorageReport } from '../../protocol/mqtt/session.ts'
 import { downFilter, parseDownTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { MQTT_PROTOCOL_VERSION } from '../../protocol/mqtt/version.ts'
-import type { SyncSettings } from './settings.ts'
+import type { SyncSettings } from '../limits.ts'
 
 export interface StorageReporterOptions {
   runtime: Runtime

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { defaultSyncSettings } from '../../edge/sync/settings.ts'
+import { defaultSyncSettings } from '../../edge/limits.ts'
 import { answer, ended, launch } from './children.ts'
 import { appendEach, moveBare } from './stream-baseline.ts'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { edgeSettings, readConfig } from '../../edge/config.ts'
-import { defaultHubSettings } from '../../edge/settings.ts'
+import { defaultHubSettings } from '../../edge/limits.ts'
 import { settingsIn } from '../../protocol/model/program-settings.ts'
 
 let folder = ''

@@ -1,7 +1,7 @@
 import { healthyBins } from './hub-row.ts'
 import type { Inbox } from '../../edge/journal/inbox.ts'
 import type { Outbox, OutboxStream } from '../../edge/journal/outbox.ts'
-import { defaultSyncSettings, type SyncSettings } from '../../edge/sync/settings.ts'
+import { defaultSyncSettings, type SyncSettings } from '../../edge/limits.ts'
 import { Sync } from '../../edge/sync/sync.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { randomHex } from '../../protocol/model/ids.ts'

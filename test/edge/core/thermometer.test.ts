@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { defaultCoreSettings } from '../../../edge/core/settings.ts'
+import { defaultCoreSettings } from '../../../edge/limits.ts'
 import {
   isFrozen,
   newThermometer,

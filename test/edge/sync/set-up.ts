@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3'
-import { defaultSyncSettings } from '../../../edge/sync/settings.ts'
-import type { SyncSettings } from '../../../edge/sync/settings.ts'
+import { defaultSyncSettings } from '../../../edge/limits.ts'
+import type { SyncSettings } from '../../../edge/limits.ts'
 import { virtualRuntime } from '../../support/virtual-clock.ts'
 import { startHub } from './hub-life.ts'
 import { Line } from './line.ts'

@@ -3,11 +3,15 @@ import {
   defaultsOf,
   duration,
   inGroup,
+  limits,
   named,
+  prefixed,
   wholeNumber,
   type SettingsOf,
   type SettingsTable,
-} from '../../protocol/model/program-settings.ts'
+} from '../protocol/model/program-settings.ts'
+
+/** Every limit of a hub. Tests change the plain numbers, which have no name for operators. */
 
 /** What a frame of the serial protocol can carry (SPEC §3, `max`). */
 const LONGEST_MOTION_MS = 600_000
@@ -186,3 +190,110 @@ export const coreSettings = {
 
 export type CoreSettings = SettingsOf<typeof coreSettings>
 export const defaultCoreSettings: CoreSettings = defaultsOf(coreSettings)
+
+/** Times of a serial link, in milliseconds (serial SPEC §4, §5). */
+export const linkSettings = {
+  /** The first repetition of an unacknowledged frame; doubles up to `maxRetryMs`. */
+  retryMs: 25,
+  maxRetryMs: 400,
+  /** A frame that is still unacknowledged after this ends the connection, although the line answers. */
+  giveUpMs: 10_000,
+  pingMs: named('SERIAL_PING_MS', duration(1000, 'Time between two heartbeats on a serial line.')),
+  /** Without any acknowledgement or PONG. */
+  silentMs: named(
+    'SERIAL_SILENT_MS',
+    duration(3000, 'Time without an answer of its controller after which a serial port is opened again.'),
+  ),
+  /** The longest time for which an open port waits for the answer to HELLO; it doubles with each attempt. */
+  maxGreetMs: named(
+    'SERIAL_GREET_MAX_MS',
+    duration(
+      30_000,
+      'Maximum wait for the first answer of a serial port; it starts at SERIAL_SILENT_MS and doubles with each attempt.',
+    ),
+  ),
+  /** The first pause before a lost port is opened again; doubles up to `maxReopenMs`, and never ends. */
+  reopenMs: 250,
+  maxReopenMs: 5000,
+} satisfies SettingsTable
+
+export type LinkSettings = SettingsOf<typeof linkSettings>
+export const defaultLinkSettings: LinkSettings = defaultsOf(linkSettings)
+
+/** Times in milliseconds; SPEC §3, §5, §8. */
+export const syncSettings = {
+  /** Between connections. */
+  backoff: { firstMs: 500, maxMs: 30_000 },
+  hello: prefixed('HELLO', {
+    firstMs: duration(3000, 'Time after which a hello to the cloud without an answer is repeated.'),
+    maxMs: duration(
+      30_000,
+      'Maximum time between two hellos. The time doubles with each of them, and half of each pause is random.',
+    ),
+  }),
+  /** A hail, or a message that only a new hello can explain, brings one at most this often. */
+  hailMs: 1000,
+  /** The longest that the cloud may tell the hub to wait before its next hello. */
+  laterMs: 300_000,
+  /** A broker that is connected for so long without an answer of the cloud is a problem that the page shows. */
+  unansweredMs: 10_000,
+  stalledMs: named(
+    'LEDGER_STALLED_MS',
+    duration(
+      180_000,
+      'Time without an acknowledgement by the connected cloud after which the hub takes no orders.',
+    ),
+  ),
+  /** How often this is checked. */
+  stalledCheckMs: 5_000,
+  /** Without any message from the cloud for this long the hub says hello again. */
+  quietMs: 60_000,
+  heartbeatMs: duration(15_000, 'Time between two heartbeats to the cloud, a tenth more or less.'),
+  /** A change of health is reported this long after it began. */
+  healthMs: 500,
+  /** What is appended within so long goes out together: a commit here and one in the cloud for all of it. */
+  lingerMs: 20,
+  /** After `askMs` of silence about what was sent the hub says hello again, to hear where the cloud stands. */
+  ledger: { batchEntries: 1000, askMs: 10_000, maxAskMs: 60_000 },
+  telemetry: { batchEntries: 1000, askMs: 20_000, maxAskMs: 60_000 },
+  /** Bytes ahead of the acknowledgement; they grow with what is acknowledged within `promptMs`. */
+  stream: { windowBytes: 64 * 1024, maxWindowBytes: 2 * 1024 * 1024, promptMs: 1000 },
+  /** Bytes of entries in one batch. */
+  batchBytes: 480 * 1024,
+  /** Characters of a message from the cloud; longer ones are dropped. */
+  maxMessage: 1024 * 1024,
+} satisfies SettingsTable
+
+export type SyncSettings = SettingsOf<typeof syncSettings>
+export const defaultSyncSettings: SyncSettings = defaultsOf(syncSettings)
+
+export interface OutboxSettings {
+  /** Telemetry entries kept; the oldest give way. */
+  telemetryEntries: number
+  /** Unacknowledged ledger entries at which the hub stops selling. */
+  ledgerEntries: number
+}
+
+export const defaultOutboxSettings: OutboxSettings = {
+  telemetryEntries: 50_000,
+  ledgerEntries: 1_000_000,
+}
+
+/** All that can be tuned in a hub, part by part. */
+export const hubSettings = {
+  core: limits('Decisions', coreSettings),
+  links: limits('Serial lines', linkSettings),
+  outbox: { ...defaultOutboxSettings },
+  sync: limits('Connection to the cloud', syncSettings),
+  /** The pauses between attempts to use a storage that fails. */
+  storage: limits(
+    'Journal',
+    prefixed('STORAGE_RETRY', {
+      firstMs: duration(1000, 'First pause before the hub opens its journal again after a storage failure.'),
+      maxMs: duration(30_000, 'Maximum pause. The pauses double, and half of each is random.'),
+    }),
+  ),
+} satisfies SettingsTable
+
+export type HubSettings = SettingsOf<typeof hubSettings>
+export const defaultHubSettings: HubSettings = defaultsOf(hubSettings)
