@@ -33,7 +33,7 @@ describe('the test vectors of the serial protocol', () => {
   })
 })
 
-describe('SPEC.md says what the codec does', () => {
+describe('SPEC.md and the codec', () => {
   test('every line of the example in SPEC.md is a frame', () => {
     const lines = [...specification.matchAll(/^[→←] (~\S.*?\*[0-9a-f]{4})/gm)].map(([, line]) => line!)
     expect(lines.length).toBeGreaterThan(30)

@@ -113,7 +113,7 @@ test('GET user shows the user with its hub, the selected before the default one'
   expect((await call('GET', '/users/user', { token })).json).toMatchObject({ hub: { id: 2 } })
 })
 
-test('the deprecated creation says whether the user is new', async () => {
+test('the deprecated creation returns whether the user is new', async () => {
   const { call, issuer } = await testApp()
   const token = await issuer.token()
   const body = { email: 'ada@example.org', first_name: 'Ada' }

@@ -25,7 +25,7 @@ describe.each([0, 512])('sysfs with the chip at base %i', (base) => {
   const invertedLock = base + 5
   const invertedDoor = base + 6
 
-  fuse('the tree shows the chip, and pins as they are exported', async () => {
+  fuse('the sysfs tree shows the chip, and its pins after their export', async () => {
     const agent = await bench.mount(AGENT, [], base)
     expect(await ask(agent, { do: 'list', path: '' })).toEqual(['export', `gpiochip${base}`, 'unexport'])
     expect(await read(agent, `gpiochip${base}/label`)).toBe(`${chipLabel}\n`)
@@ -43,7 +43,7 @@ describe.each([0, 512])('sysfs with the chip at base %i', (base) => {
     expect(await read(agent, `gpio${lock}/direction`)).toBe('ENOENT')
   })
 
-  fuse('it refuses as the kernel does', async () => {
+  fuse('sysfs refuses invalid operations with the kernel’s errors', async () => {
     const agent = await bench.mount(AGENT, [], base)
     expect(await write(agent, 'export', `${base + 54}`)).toBe('EINVAL')
     expect(await write(agent, 'export', 'seven')).toBe('EINVAL')
@@ -59,7 +59,7 @@ describe.each([0, 512])('sysfs with the chip at base %i', (base) => {
     expect(await write(agent, `gpio${lock}/value`, 'on')).toBe('EINVAL')
   })
 
-  fuse('onoff drives an output, and directions low and high are voltages', async () => {
+  fuse('onoff drives an output, and the directions low and high are voltages', async () => {
     const agent = await bench.mount(AGENT, [], base)
     await ask(agent, { do: 'open', pin: lock, direction: 'out' })
     expect(agent.bank.get('main_lock')).toBe(0)
@@ -77,7 +77,7 @@ describe.each([0, 512])('sysfs with the chip at base %i', (base) => {
     await vi.waitUntil(() => agent.bank.get('fridge_1_left_lock') === 1)
   })
 
-  fuse('onoff hears edges, by way of epoll, and only those that it asked for', async () => {
+  fuse('onoff receives edges through epoll, and only the requested ones', async () => {
     const agent = await bench.mount(AGENT, [], base)
     await ask(agent, { do: 'open', pin: door, direction: 'in', edge: 'both' })
     await ask(agent, { do: 'watch', pin: door })
@@ -101,7 +101,7 @@ describe.each([0, 512])('sysfs with the chip at base %i', (base) => {
     expect(await ask(agent, { do: 'get', pin: invertedDoor })).toBe(0)
   })
 
-  fuse('edges that come while the hub stalls merge into one, with the level that holds', async () => {
+  fuse('edges during a stall of the hub merge into one, with the present level', async () => {
     const agent = await bench.mount(AGENT, [], base)
     await ask(agent, { do: 'open', pin: door, direction: 'in', edge: 'both' })
     await ask(agent, { do: 'watch', pin: door })
@@ -115,7 +115,7 @@ describe.each([0, 512])('sysfs with the chip at base %i', (base) => {
 })
 
 fuse(
-  'the command and its mount end together, whichever dies first, with the status of the command',
+  'the command and its mount end together, in either order, with the status of the command',
   async () => {
     const alive = (pid: number) => {
       try {
