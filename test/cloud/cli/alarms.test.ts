@@ -30,7 +30,7 @@ const refusal = ({ exitCode, stderr }: Outcome): string => {
   return stderr
 }
 
-test('open alarms are listed, newest first, of an owner or a hub, with what to do', async () => {
+test('the alarms command lists open alarms of an owner or a hub, newest first, with their remedies', async () => {
   expect(json(await alarms('list')).map(({ kind }) => kind)).toEqual(['store_full', 'row_blocked'])
   expect(json(await alarms('list', '--hub', '1'))).toMatchObject([
     { owner_id: 1, hub_id: 1, kind: 'row_blocked', subject: 'row 1/1/1', severity: 'warning' },
@@ -40,7 +40,7 @@ test('open alarms are listed, newest first, of an owner or a hub, with what to d
   expect(refusal(await alarms('list', '--state', 'some'))).toMatch(/open, cleared or all/)
 })
 
-test('the help names the kinds that an acknowledgement ends, and no others', async () => {
+test('the help names exactly the kinds of alarms that an acknowledgement ends', async () => {
   const { stdout } = await alarms('--help')
   for (const [kind, { ends }] of Object.entries(alarmKinds)) {
     const isNamed = new RegExp(`\\b${kind}\\b`).test(stdout)
@@ -48,7 +48,7 @@ test('the help names the kinds that an acknowledgement ends, and no others', asy
   }
 })
 
-test('an alarm is acknowledged, once, and the audit log has it', async () => {
+test('an alarm is acknowledged once, with an audit record', async () => {
   const [{ id } = { id: '' }] = json(await alarms('list', '--hub', '1'))
   expect(json(await alarms('acknowledge', String(id)))).toMatchObject([
     { id, acknowledged_by: 'command line', cleared_at: null },
@@ -58,7 +58,7 @@ test('an alarm is acknowledged, once, and the audit log has it', async () => {
   expect(refusal(await alarms('acknowledge', 'alm_unknown'))).toMatch(/no such alarm/)
 })
 
-test('a contact is added, changed, listed and removed', async () => {
+test('a contact can be added, changed, listed and removed', async () => {
   const added = json(
     await contacts('add', '--owner', 'One', '--email', 'ann@larder.example', '--name', 'Ann'),
   )
@@ -81,6 +81,6 @@ test.each([
   [['add', '--owner', 'One', '--email', 'a@b.example', '--name', 'A\nB'], /one line/],
   [['remove', '99'], /no such contact/],
   [['remove', 'x'], /whole number/],
-])('%j is refused in words', async (args, why) => {
+])('the contacts command refuses %j in words', async (args, why) => {
   expect(refusal(await contacts(...args))).toMatch(why)
 })

@@ -15,7 +15,7 @@ import { onEachDatabase } from '../support/database.ts'
 
 const all = { limit: 100 }
 
-/** Six records, a second apart: hub 1 and 2 in turn. */
+/** Six records, one second apart, of hubs 1 and 2 in turn. */
 async function fill({ kysely }: CloudDatabase, runtime: StillRuntime): Promise<number> {
   const began = runtime.clock.now()
   const actions = ['controls.open_bin', 'controls.open_binx', 'inventory.update_price']
@@ -34,7 +34,7 @@ async function fill({ kysely }: CloudDatabase, runtime: StillRuntime): Promise<n
 }
 
 onEachDatabase('the audit log', (open) => {
-  test('tells who did what to what, when, and what came of it, oldest first', async () => {
+  test('the audit log lists actor, action, object, time and result, oldest first', async () => {
     const db = await open()
     const runtime = stillRuntime()
     await db.migrate()
@@ -62,23 +62,26 @@ onEachDatabase('the audit log', (open) => {
     { filter: { object: 'bin-3' }, ids: [4] },
     { filter: { limit: 2 }, ids: [5, 6] },
     { filter: { afterMs: 2000, beforeMs: 4000 }, ids: [3, 4] },
-  ])('$filter shows $ids', async ({ filter: { afterMs, beforeMs, ...filter }, ids }) => {
-    const db = await open()
-    const began = await fill(db, stillRuntime())
-    const since = afterMs === undefined ? undefined : began + afterMs
-    const until = beforeMs === undefined ? undefined : began + beforeMs
-    const found = await listAudit(db.kysely, { ...all, since, until, ...filter })
-    expect(found.map(({ id }) => id)).toEqual(ids)
-  })
+  ])(
+    'the filter $filter shows the records $ids',
+    async ({ filter: { afterMs, beforeMs, ...filter }, ids }) => {
+      const db = await open()
+      const began = await fill(db, stillRuntime())
+      const since = afterMs === undefined ? undefined : began + afterMs
+      const until = beforeMs === undefined ? undefined : began + beforeMs
+      const found = await listAudit(db.kysely, { ...all, since, until, ...filter })
+      expect(found.map(({ id }) => id)).toEqual(ids)
+    },
+  )
 })
 
 onEachDatabase('the audit log of an owner', (open) => {
-  test('has the records of the owner’s hubs in the owner’s time, and those of the owner’s keys', async () => {
+  test('an owner’s audit log has the records of the owner’s hubs during the ownership, and of the owner’s keys', async () => {
     const db = await open()
     const runtime = stillRuntime()
     await seedHubs(db)
     const began = await fill(db, runtime)
-    // Hub 1 was owner 2's until its second record.
+    // Hub 1 belonged to owner 2 until its second record.
     await db.kysely
       .insertInto('former_owners')
       .values({ hub_id: 1, owner_id: 2, since: 0, until: began + 1500 })
@@ -113,7 +116,7 @@ test.each([
   expect(csvLine(cells)).toBe(line)
 })
 
-test('the command line prints each record as JSON on a line of its own, and says what is wrong with its options', async () => {
+test('the audit command prints each record as JSON on its own line, and refuses wrong options in words', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-audit-'))
   try {
     const audit = (...args: string[]) => runCommandLine(auditCommands, args, { DATA_DIR: folder })

@@ -5,7 +5,7 @@ import { afterAll } from 'vitest'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { seedHubs } from '../support/app.ts'
 
-/** A cloud's folder with its database, in which hubs 1 and 2 are, for the tests of one file. */
+/** A cloud's folder with a database of hubs 1 and 2, for the tests of one file. */
 export async function cloudFolder(): Promise<{
   folder: string
   environment: { DATA_DIR: string }

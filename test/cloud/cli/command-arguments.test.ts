@@ -40,7 +40,7 @@ const subcommands = Object.entries(commandLines).flatMap(([command, { subcommand
   Object.entries(all).map(([name, subcommand]) => ({ command, name, ...subcommand })),
 )
 
-test.each(subcommands)('$command $name refuses an empty option or argument', async (each) => {
+test.each(subcommands)('the command $command $name refuses an empty option or argument', async (each) => {
   const { command, name, options, positionals = [] } = each
   for (const option of [...options, 'config'])
     for (const empty of ['', ' ', '\u200B'])
@@ -56,7 +56,7 @@ test.each(subcommands)('$command $name refuses an empty option or argument', asy
     })
 })
 
-test.each(subcommands)('$command $name refuses a value that is given twice', async (each) => {
+test.each(subcommands)('the command $command $name refuses a repeated value', async (each) => {
   const { command, name, options, positionals = [] } = each
   for (const option of options)
     expect(await run(command, name, `--${option}`, '1', `--${option}=2`)).toMatchObject({
@@ -71,7 +71,7 @@ test.each(subcommands)('$command $name refuses a value that is given twice', asy
 })
 
 test.each(subcommands.filter(({ positionals }) => positionals !== undefined))(
-  '$command $name refuses a missing argument',
+  'the command $command $name refuses a missing argument',
   async ({ command, name }) => {
     expect(await run(command, name)).toMatchObject({
       exitCode: 2,
@@ -95,7 +95,7 @@ const creation = (changed: Record<string, string>) =>
   }).map(([name, value]) => `--${name}=${value}`)
 
 test.each(['0x10', '1e1', '0b1', 'Infinity', 'NaN', 'north', '1_0', '1,5', '5.', '--5', '200', '-181'])(
-  'the coordinate %s is no decimal number within bounds: hubs create and hubs set refuse it',
+  'hubs create and hubs set refuse the coordinate %s, which is not a decimal number within bounds',
   async (value) => {
     const before = json(await run('hubs', 'list'))
     const record = json(await run('hubs', 'show', '1'))
@@ -143,7 +143,7 @@ test('--no-street-2 removes the second line of a hub’s address', async () => {
 })
 
 test.each(['1', 'March', '2026-02-30', '2026-13-01T00:00:00Z', '01/02/2026', 'in 5 days'])(
-  'the text %s is no ISO 8601 time',
+  'the text %s is refused as a time, because it is not ISO 8601',
   async (time) => {
     for (const args of [
       ['audit', 'list', '--since', time],

@@ -22,7 +22,7 @@ const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
   return JSON.parse(stdout)
 }
 
-test('a command that reads, or that names what is absent, creates no database and leaves a note', async () => {
+test('a reading command, or one about an absent object, creates no database and prints a note', async () => {
   const empty = mkdtempSync(join(tmpdir(), 'larder-empty-'))
   onTestFinished(() => rmSync(empty, { recursive: true }))
   const at = { DATA_DIR: join(empty, 'data') }
@@ -44,7 +44,7 @@ test('a command that reads, or that names what is absent, creates no database an
   expect(notes).toHaveLength(5)
   for (const note of notes)
     expect(note).toMatch(/^DATABASE_URL: \S+larder\.sqlite is no database of Larder yet/)
-  // The first act of an installation.
+  // The first command of an installation.
   await runCommandLine(
     roleCommands(runtime),
     ['grant', '--identity', 'a', '--role', 'technician', '--hubs', '*'],
@@ -56,7 +56,7 @@ test('a command that reads, or that names what is absent, creates no database an
   expect(notes).toHaveLength(5)
 })
 
-test('a database on another machine in clear is refused by commands, too', async () => {
+test('commands too refuse an unencrypted connection to a remote database', async () => {
   const url = 'postgres://u:secret@db.example/larder'
   const outcome = await runCommandLine(keyCommands(runtime), ['list'], { DATABASE_URL: url })
   expect(outcome).toMatchObject({
@@ -66,7 +66,7 @@ test('a database on another machine in clear is refused by commands, too', async
   expect(outcome.stderr).not.toContain('secret')
 })
 
-test('a key is created, listed without its secret, and revoked', async () => {
+test('a key can be created, listed without its secret, and revoked', async () => {
   const args = ['--owner', 'One', '--name', 'till', '--scopes', 'orders:write,hubs:read', '--hubs', '1']
   const created = json(await keys('create', ...args, '--expires', '2026-01-01T00:00:00Z')) as Record<
     string,
@@ -91,7 +91,7 @@ test('a key is created, listed without its secret, and revoked', async () => {
   expect(json(await keys('list'))).toEqual([{ ...view, revoked_at: '2025-03-01T12:00:00.000Z' }])
 })
 
-test('a key is rotated: the successor may do the same, the old one ends after the overlap and never later than it would', async () => {
+test('a rotated key’s successor has the same rights, and the old key ends after the overlap or at its own expiry', async () => {
   const args = ['--owner', 'One', '--name', 'kiosk', '--scopes', 'hubs:read', '--hubs', '1']
   const old = json(await keys('create', ...args)) as Record<string, unknown>
   const rotated = json(await keys('rotate', String(old['api_key']), '--overlap', '1.5')) as Record<
@@ -121,12 +121,12 @@ test('a key is rotated: the successor may do the same, the old one ends after th
   for (const { prefix } of [old, rotated, again, atOnce]) await keys('revoke', String(prefix))
 })
 
-test('an owner may be named by id, and "*" means all of its hubs', async () => {
+test('an owner can be given by id, and "*" means all of its hubs', async () => {
   const args = ['--owner', '2', '--name', 'all', '--scopes', 'hubs:read', '--hubs', '*']
   expect(json(await keys('create', ...args))).toMatchObject({ owner: 'Two', hubs: '*', expires_at: null })
 })
 
-test('what is wrong is said in words, and nothing is done', async () => {
+test('wrong arguments are reported in words, and nothing changes', async () => {
   const args = { owner: 'One', name: 'n', scopes: 'hubs:read', hubs: '1' }
   const create = (change: Partial<typeof args> & { expires?: string }) =>
     keys('create', ...Object.entries({ ...args, ...change }).flatMap(([name, value]) => [`--${name}`, value]))
@@ -160,7 +160,7 @@ test('what is wrong is said in words, and nothing is done', async () => {
   expect(json(await keys('list'))).toEqual(before)
 })
 
-test('a role is granted, listed and revoked', async () => {
+test('a role can be granted, listed and revoked', async () => {
   const role = {
     id: 1,
     identity: 'tess',
@@ -177,7 +177,7 @@ test('a role is granted, listed and revoked', async () => {
   expect(json(await roles('list'))).toEqual([])
 })
 
-test('--help says how; a configuration file of the service serves too', async () => {
+test('--help prints the usage, and a configuration file of the service is accepted', async () => {
   for (const run of [keys, roles]) {
     const { exitCode, stdout } = await run('--help')
     expect(exitCode).toBe(0)
@@ -192,7 +192,7 @@ test('--help says how; a configuration file of the service serves too', async ()
   expect([missing.exitCode, missing.stderr]).toEqual([2, expect.stringContaining('--config: ')])
 })
 
-test('nothing is done to keys, roles and hubs’ addresses of which the audit log knows nothing', async () => {
+test('every change of keys, roles and addresses of hubs is in the audit log', async () => {
   const q = db.kysely
   const args = ['--owner', 'One', '--name', 'unheard', '--scopes', 'hubs:read', '--hubs', '1']
   const { prefix } = json(await keys('create', ...args)) as { prefix: string }
@@ -231,14 +231,14 @@ test.each([
   [['create', '--owner'], /--owner needs a value/],
   [['create', '--owner', '--name', 'x'], /--owner needs a value/],
   [['list', 'all'], /unexpected: all/],
-])('%j is refused with what was probably meant', async (args, words) => {
+])('the command %j is refused with a suggestion', async (args, words) => {
   const { exitCode, stdout, stderr } = await keys(...args)
   expect([exitCode, stdout]).toEqual([2, ''])
   expect(stderr).toMatch(words)
   expect(stderr).not.toMatch(/Option|argument/)
 })
 
-test('a terminal gets a table, and JSON with --json; without a terminal the output is JSON', async () => {
+test('a terminal gets a table, or JSON with --json, and any other output is JSON', async () => {
   const terminal = (columns?: number) => ({
     print: () => {},
     signal: new AbortController().signal,
@@ -254,7 +254,7 @@ test('a terminal gets a table, and JSON with --json; without a terminal the outp
   expect(JSON.parse(await list(120, '--json'))).toEqual(JSON.parse(await list(undefined)))
 })
 
-test('a file that cannot be read or is no JSON is refused in words', async () => {
+test('a file that is unreadable or not JSON is refused in words', async () => {
   const file = join(folder, 'broken.json')
   writeFileSync(file, '[')
   const run = (path: string) =>

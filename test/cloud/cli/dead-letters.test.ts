@@ -35,7 +35,7 @@ beforeEach(async () => {
       .execute()
 })
 
-test('dead letters are listed as JSON, all or those of a hub', async () => {
+test('the dead-letters command lists all dead letters, or those of a hub, as JSON', async () => {
   expect(await json('list')).toEqual([
     0,
     '',
@@ -59,7 +59,7 @@ test('dead letters are listed as JSON, all or those of a hub', async () => {
   expect(await json('list', '--limit', '1')).toMatchObject([0, '', [{ id: 1 }]])
 })
 
-test('those that are replayed and applied are gone; one that fails again leaves exit code 1', async () => {
+test('applied dead letters are deleted, and one that fails again gives exit code 1', async () => {
   expect(await json('replay', '--hub', '1')).toMatchObject([
     1,
     '',
@@ -82,7 +82,7 @@ test('those that are replayed and applied are gone; one that fails again leaves 
   ])
 })
 
-test('those that are dropped are gone; one that is not there leaves exit code 1', async () => {
+test('dropped dead letters are deleted, and an unknown one gives exit code 1', async () => {
   expect(await json('drop', '2,1')).toMatchObject([
     0,
     '',
@@ -99,12 +99,12 @@ test.each([
   [['drop', '1', '--hub', '1'], 'ids are needed, or --hub'],
   [['drop', '1,x'], 'ids are whole numbers separated by commas: 1,x'],
   [['list', '--limit', '0'], '--limit must be a whole number from 1 to 10000: 0'],
-])('%j is refused in words', async (args, words) => {
+])('the dead-letters command refuses %j in words', async (args, words) => {
   const { exitCode, stderr } = await run(...args)
   expect([exitCode, stderr]).toEqual([2, `error: ${words}\n`])
 })
 
-test('--help tells all of it', async () => {
+test('the help of the dead-letters command is complete', async () => {
   const { exitCode, stdout } = await run('--help')
   expect(exitCode).toBe(0)
   for (const word of ['list', 'replay', 'drop', '--hub', 'DATABASE_URL']) expect(stdout).toContain(word)

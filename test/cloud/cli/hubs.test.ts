@@ -25,7 +25,7 @@ const json = ({ exitCode, stdout, stderr }: Outcome): Record<string, unknown> =>
   return JSON.parse(stdout) as Record<string, unknown>
 }
 
-test('a hub is told where its management is, by its public key or its fingerprint; the cloud’s key is made once', async () => {
+test('a hub’s management address is stored with its public key or fingerprint, and the cloud’s key is created once', async () => {
   const first = json(
     await hubs('set-management', '1', '--host', 'hub1.example', '--host-key', host.publicKey),
   )
@@ -67,13 +67,13 @@ test.each([
   [['set-management', '1', '--host', 'h', '--host-key', fingerprint, '--port', '0'], /not a port/],
   [['set-management', '1', '--host', 'h', '--host-key', fingerprint, '--port', '65536'], /not a port/],
   [['nothing'], /no such command/],
-])('%j is refused in words', async (args, why) => {
+])('the hubs command refuses %j in words', async (args, why) => {
   const { exitCode, stderr } = await hubs(...args)
   expect(exitCode).toBe(2)
   expect(stderr).toMatch(why)
 })
 
-test('a key file that is no key is left as it is', async () => {
+test('an invalid key file is left unchanged', async () => {
   rmSync(keyFile, { force: true })
   writeFileSync(keyFile, 'hello')
   expect(await hubs('key')).toMatchObject({
@@ -83,14 +83,14 @@ test('a key file that is no key is left as it is', async () => {
   expect(readFileSync(keyFile, 'utf8')).toBe('hello')
 })
 
-test('--help says what there is', async () => {
+test('the help of the hubs command lists its subcommands', async () => {
   const { stdout } = await hubs('--help')
   for (const word of ['list', 'set-management', 'clear-management', 'key', 'DATA_DIR'])
     expect(stdout).toContain(word)
   expect(existsSync(keyFile)).toBe(true)
 })
 
-test('hubs show prints a hub with its settings, hubs set changes those that are given', async () => {
+test('hubs show prints a hub with its settings, and hubs set changes only the given ones', async () => {
   expect(json(await hubs('show', '1'))).toMatchObject({
     hub_id: 1,
     name: 'Hub 1',
@@ -139,7 +139,7 @@ test.each([
   { args: ['show', '99'], exit: 1, says: /no such hub: 99/ },
   { args: ['set', '1'], exit: 2, says: /needs an option/ },
   { args: ['set', '1', '--colour', 'red'], exit: 2, says: /colour/ },
-])('$args exits with $exit, and nothing changes', async ({ args, exit, says }) => {
+])('the command $args exits with $exit and changes nothing', async ({ args, exit, says }) => {
   const before = await hubs('show', '1')
   const { exitCode, stderr } = await hubs(...args)
   expect(exitCode).toBe(exit)
@@ -147,7 +147,7 @@ test.each([
   expect(await hubs('show', '1')).toEqual(before)
 })
 
-test('a description of another hub is refused, and a new hub is told its number', async () => {
+test('a description of another hub is refused, and a new hub gets its number', async () => {
   const file = join(folder, 'hardware.json')
   const demo = JSON.parse(
     readFileSync(join(import.meta.dirname, '../../../simulator/hardware/demo-hub.json'), 'utf8'),
@@ -177,7 +177,7 @@ test('a description of another hub is refused, and a new hub is told its number'
   expect(json(await hubs('set-layout', '3', '--hardware', file))).toMatchObject({ hub_id: 3 })
 })
 
-test('the key for management services is rotated with the former one beside it, until the rotation ends', async () => {
+test('a rotation of the management key keeps the former key until it ends', async () => {
   rmSync(keyFile, { force: true })
   const { cloud_key: first } = json(await hubs('key'))
   const rotated = json(await hubs('rotate-key'))
@@ -196,7 +196,7 @@ const audited = async (action: string) => {
   return rows.map(({ hub_id, object, detail }) => ({ hub_id, object, detail: JSON.parse(detail) as unknown }))
 }
 
-test('owners are listed, created and renamed; a name exists once', async () => {
+test('owners can be listed, created and renamed, and each name exists once', async () => {
   const created = json(await owners('create', '--name', 'Three'))
   expect(created).toEqual({
     owner_id: 3,
@@ -228,7 +228,7 @@ test('owners are listed, created and renamed; a name exists once', async () => {
   ])
 })
 
-test('a hub is renamed, moved and retired once, and each change is audited', async () => {
+test('a hub can be renamed, moved and retired once, with an audit record each', async () => {
   expect(json(await hubs('rename', '2', '--name', 'Lobby'))).toMatchObject({ hub_id: 2, name: 'Lobby' })
   expect(await hubs('rename', '2', '--name', '')).toMatchObject({ exitCode: 2 })
   expect(await hubs('rename', '99', '--name', 'x')).toMatchObject({ exitCode: 1 })
@@ -272,7 +272,7 @@ test('a hub is renamed, moved and retired once, and each change is audited', asy
   expect(await audited('hubs.retire')).toHaveLength(1)
 })
 
-test('the whole hardware description is stored and exported, without secrets', async () => {
+test('the whole hardware description is stored, and exported without secrets', async () => {
   const demo = JSON.parse(readFileSync('simulator/hardware/demo-hub.json', 'utf8')) as object
   const file = join(folder, 'whole.json')
   writeFileSync(file, JSON.stringify({ ...demo, hubId: 1 }))
@@ -315,7 +315,7 @@ test.each([
   expect(stderr).toMatch(sentence)
 })
 
-test('a negative number is the value of the option before it', async () => {
+test('a negative number is read as the value of the option before it', async () => {
   expect(json(await hubs('set', '1', '--longitude', '-89.65', '--latitude', '-3'))).toMatchObject({
     geojson_location: { coordinates: [-89.65, -3] },
   })

@@ -27,7 +27,7 @@ const happen = (number: number): Promise<void> =>
     await Promise.resolve()
   })
 
-test('a webhook is added, listed without its secret, tested, and told of an event once more', async () => {
+test('a webhook can be added, listed without its secret and tested, and an event can be redelivered', async () => {
   const url = 'https://192.0.0.9.example/hook'
   const added = json(
     await webhooks('add', '--owner', 'One', '--url', url, '--types', 'order.paid', '--hubs', '1'),
@@ -41,7 +41,7 @@ test('a webhook is added, listed without its secret, tested, and told of an even
   expect(json(await webhooks('redeliver', id, tested.id))).toMatchObject({ id: tested.id })
 })
 
-test('what cannot be is refused in words', async () => {
+test('the webhooks command refuses invalid arguments in words', async () => {
   const said = async (...args: string[]) => {
     const { exitCode, stderr } = await webhooks(...args)
     expect(exitCode).toBe(/no such (hub|webhook)/.test(stderr) ? 1 : 2)
@@ -58,13 +58,13 @@ test('what cannot be is refused in words', async () => {
   expect((await webhooks('--help')).stdout).toContain('listen --owner NAME')
 })
 
-test('an event of each type can be triggered: it is as documented, and whoever is told of events is told of it', async () => {
+test('a triggered event of each type has the documented form, and is delivered to subscribers', async () => {
   for (const type of eventTypes) {
     const { id, data } = json(await webhooks('trigger', type, '--owner', 'One')) as {
       id: string
       data: object
     }
-    // Ids are negative: no real object has one.
+    // Ids are negative, so that no real object has the same id.
     const mirrored = JSON.parse(
       JSON.stringify(data).replaceAll(/("(?:id|\w+_id|reserved_for_order)":)-/g, '$1'),
     ) as object
@@ -92,12 +92,12 @@ test.each([
   ['inventory.out_of_stock', { quantity: 0 }],
   ['alarm.raised', { cleared_at: null, acknowledged_at: null }],
   ['alarm.cleared', { cleared_at: expect.any(String) as string, acknowledged_at: null }],
-] as const)('the example of %s is in the state of its type', async (type, state) => {
+] as const)('the example event of %s has the state of its type', async (type, state) => {
   const { data } = json(await webhooks('trigger', type, '--owner', 'One')) as { data: object }
   expect(data).toMatchObject(state)
 })
 
-test('an event of a real order shows the order; orders of others and other types are refused', async () => {
+test('a triggered event of a real order shows that order; other owners’ orders and other types are refused', async () => {
   await db.kysely
     .insertInto('users')
     .values({ id: 1, is_anonymous: 1, created_at: 1, updated_at: 1 })
@@ -130,7 +130,7 @@ test('an event of a real order shows the order; orders of others and other types
     expect(await webhooks('trigger', ...args)).toMatchObject({ exitCode: exit })
 })
 
-test('what cannot be triggered is refused in words; in production nothing can', async () => {
+test('an impossible trigger is refused in words, and in production every trigger', async () => {
   const said = async (...args: string[]) => (await webhooks('trigger', ...args)).stderr
   expect(await said('order.lost', '--owner', 'One')).toContain('no such type: order.lost; one of order.paid')
   expect(await said('order.paid', '--owner', 'One', '--hub', '2')).toContain('no such hub')
@@ -141,7 +141,7 @@ test('what cannot be triggered is refused in words; in production nothing can', 
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('production refuses trigger') as string])
 })
 
-test('listen prints events as they come and forwards them signed, until it is stopped', async () => {
+test('listen prints events as they arrive, and forwards them with a signature, until it is stopped', async () => {
   const received: { body: string; headers: Record<string, string> }[] = []
   const receiver = createServer((request, response) => {
     let body = ''

@@ -5,7 +5,7 @@ export const open = (bench: HubBench) => bench.core.acceptance.protocol()!
 export const stepOf = (bench: HubBench, id: string) => open(bench).steps.find((step) => step.id === id)!
 export const last = (bench: HubBench, id: string) => stepOf(bench, id).attempts.at(-1)
 
-/** A hub whose orders are stopped, and whose acceptance has begun. */
+/** A hub with stopped orders and a started acceptance. */
 export function begun(parts: string[] | null = null): HubBench {
   const bench = HubBench.ready()
   bench.core.hold('orders', true)
@@ -13,7 +13,7 @@ export function begun(parts: string[] | null = null): HubBench {
   return bench
 }
 
-/** Does a step, and what people do in it. */
+/** Runs a step, with its manual actions. */
 export function take(bench: HubBench, id: string, hands: () => void = () => {}): void {
   expect([id, bench.core.acceptance.beginSteps([id])]).toEqual([id, { ok: true }])
   bench.run(500)
@@ -28,7 +28,7 @@ export function useDoor(bench: HubBench, target: string): void {
   }
 }
 
-/** What hands do in each kind of step. */
+/** The manual action of each kind of step. */
 export function handsIn(bench: HubBench, id: string): () => void {
   const [kind, name] = id.split('/')
   if (kind === 'door') return () => useDoor(bench, name!)
@@ -42,7 +42,7 @@ export function handsIn(bench: HubBench, id: string): () => void {
   return () => {}
 }
 
-/** Empties the bins into which rows were tried. */
+/** Empties the bins that tested rows filled. */
 export function emptyBins(bench: HubBench): void {
   for (const { bin_number: bin, occupied } of bench.core.health().bins) {
     if (occupied !== true) continue
@@ -54,7 +54,7 @@ export function emptyBins(bench: HubBench): void {
   }
 }
 
-/** Bins are empty, and a unit stands in the row. */
+/** Makes the bins empty and puts a unit into the row. */
 export function makeRoom(bench: HubBench, id: string): void {
   emptyBins(bench)
   const [cabinet, shelf, row] = id.split('/').slice(1).map(Number)

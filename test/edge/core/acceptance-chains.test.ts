@@ -3,7 +3,7 @@ import { stepsOf } from '../../../edge/core/acceptance/steps.ts'
 import { begun, last, open } from './acceptance-bench.ts'
 import { HubBench } from './hub-bench.ts'
 
-/** The ids of the steps of rows, in their order. */
+/** The ids of row steps, in order. */
 const rowsOf = (bench: HubBench, first = 0, count = 99): string[] =>
   open(bench)
     .steps.flatMap(({ id }) => (id.startsWith('row/') ? [id] : []))
@@ -17,7 +17,7 @@ function fill(bench: HubBench, ids: readonly string[]): void {
   }
 }
 
-test('the rows of a shelf run in a chain into one bin, and one verdict passes them', () => {
+test('the rows of a shelf are tested in a chain into one bin, and one verdict passes them all', () => {
   const bench = begun(['cabinet 1'])
   const ids = rowsOf(bench)
   expect(ids.length).toBeGreaterThan(1)
@@ -33,7 +33,7 @@ test('the rows of a shelf run in a chain into one bin, and one verdict passes th
   expect(ids.map((id) => last(bench, id)?.verdict)).toEqual(ids.map(() => 'passed'))
 })
 
-test('a chain ends at the first row that gives nothing, at a stop, and at a restart', () => {
+test('a chain ends at the first row without a drop, at a stop, and at a restart', () => {
   const bench = begun(['cabinet 1'])
   const ids = rowsOf(bench, 0, 3)
   fill(bench, ids)
@@ -51,7 +51,7 @@ test('a chain ends at the first row that gives nothing, at a stop, and at a rest
   expect(acceptance.decide(ids.slice(0, 2), 'passed', '')).toMatchObject({ ok: false, reason: 'not_now' })
 })
 
-test('rows without a product are left out, and the report counts them; an empty planogram leaves out none', () => {
+test('rows without a product are left out and counted in the report, and an empty planogram leaves out none', () => {
   const bench = HubBench.ready()
   const all = stepsOf(bench.hardware).filter(({ id }) => id.startsWith('row/')).length
   const assigned = bench.core.stock().length

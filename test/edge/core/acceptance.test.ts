@@ -13,10 +13,10 @@ import { uuid } from '../../support/uuid.ts'
 import { begun, emptyBins, handsIn, last, makeRoom, open, stepOf, take, useDoor } from './acceptance-bench.ts'
 import { HubBench } from './hub-bench.ts'
 
-describe('which steps a hub needs', () => {
+describe('the steps of an acceptance', () => {
   const steps = stepsOf(simulatedHardware)
 
-  test('every controller, door, lock, sensor, fridge, bin, lift and row has one, each its own', () => {
+  test('every controller, door, lock, sensor, fridge, bin, lift and row has its own step', () => {
     expect(new Set(steps.map(({ id }) => id)).size).toBe(steps.length)
     const ids = steps.map(({ id }) => id)
     for (const { id, devices } of simulatedHardware.controllers) {
@@ -38,7 +38,7 @@ describe('which steps a hub needs', () => {
       expect(ids).toContain(`door/${name.replace(/_(lock|door)$/, '')}`)
   })
 
-  test('what later steps rest upon comes first: controllers, then bins, then rows that fall into them', () => {
+  test('steps that others depend on come first: controllers, then bins, then the rows above them', () => {
     const kinds = [...new Set(steps.map(({ id }) => id.split('/')[0]))]
     expect(kinds).toEqual([
       'controller',
@@ -53,13 +53,13 @@ describe('which steps a hub needs', () => {
     ])
   })
 
-  test('whatever moves something needs stopped orders; what only looks does not', () => {
+  test('a step with a motion requires stopped orders, and a step without one does not', () => {
     for (const { id, moves } of steps)
       expect([id, moves]).toEqual([id, !/^(controller\/|temperature\/|locks$)/.test(id)])
   })
 })
 
-describe('what an observation means', () => {
+describe('the judgement of observations', () => {
   const before = (more: Record<string, string> = {}) =>
     new Map(
       Object.entries({
@@ -83,11 +83,11 @@ describe('what an observation means', () => {
   const opening: Check = { of: 'open', bin: 1 }
   const main: Check = { of: 'door', door: 'main', hasLock: true, hasSensor: true }
 
-  test('a door that opens, and no other, agrees', () => {
+  test('an observation agrees if the right door opens and no other', () => {
     expect(judge(opening, of({ seen: seen(['bin 1 door', 'open']) }))).toEqual({ agrees: true, because: [] })
   })
 
-  test('another bin that reports itself meanwhile does not agree, and is named', () => {
+  test('an observation with a report of another bin does not agree, and names that bin', () => {
     const { agrees, because } = judge(
       opening,
       of({ seen: seen(['bin 2 door', 'open']), end: 'failed', why: 'timeout' }),
@@ -96,7 +96,7 @@ describe('what an observation means', () => {
     expect(because.join(' ')).toMatch(/failed: timeout.*said nothing.*bin 2 door: open. Are cables exchanged/)
   })
 
-  test('a sensor that says open before anything was done is told as inverted', () => {
+  test('a sensor that is open before the action is reported as inverted', () => {
     const observation = of({
       before: before({ 'door main': 'open' }),
       seen: seen(['door main', 'unlocked'], ['door main', 'open']),
@@ -104,7 +104,7 @@ describe('what an observation means', () => {
     expect(judge(main, observation).because.join(' ')).toContain('is the sensor inverted?')
   })
 
-  test('a door must open, close, and be locked again', () => {
+  test('an observation of a door agrees if it opens, closes and is locked again', () => {
     const turns = seen(['door main', 'unlocked'], ['door main', 'open'], ['door main', 'unlocked'])
     expect(isAllSeen(main, { before: before(), seen: turns })).toBe(true)
     expect(judge(main, of({ seen: turns })).because).toEqual(['It is not locked again.'])
@@ -112,7 +112,7 @@ describe('what an observation means', () => {
     expect(isAllSeen(main, { before: before(), seen: turns.slice(0, 2) })).toBe(false)
   })
 
-  test('of a row one unit must fall, into the bin below it', () => {
+  test('an observation of a row agrees if one unit drops into the bin below', () => {
     const row: Check = { of: 'row', location: { cabinet: 1, shelf: 1, row: 1 } }
     const fell = { seen: seen(['bin 1 content', 'something']), bin: 1 }
     expect(judge(row, of({ ...fell, drops: 1 })).agrees).toBe(true)
@@ -122,14 +122,14 @@ describe('what an observation means', () => {
     )
   })
 
-  test('a fridge must be read, and cold', () => {
+  test('an observation of a fridge agrees if it has a cold reading', () => {
     const fridge: Check = { of: 'temperature', fridge: 1, limitCelsius: 5 }
     expect(judge(fridge, of({ celsius: 4.2 })).agrees).toBe(true)
     expect(judge(fridge, of({ celsius: 7 })).because).toEqual(['It is warmer than 5 °C.'])
     expect(judge(fridge, of({})).because).toEqual(['The sensor says nothing.'])
   })
 
-  test('nothing agrees that was stopped, refused or failed, whatever was seen; and it is told', () => {
+  test('an observation of a stopped, refused or failed step never agrees, and the report states it', () => {
     const checks = stepsOf(simulatedHardware).filter(({ moves }) => moves)
     const readings = fc.constantFrom(...before().keys())
     const word = fc.constantFrom('open', 'closed', 'locked', 'unlocked', 'something', 'empty', 'up', 'down')
@@ -148,12 +148,12 @@ describe('what an observation means', () => {
   })
 })
 
-test('a sound hub passes every step, and its report goes to the cloud once', () => {
+test('a healthy hub passes every step, and its report reaches the cloud once', () => {
   const bench = begun()
   for (const { id } of open(bench).steps) {
     if (id.startsWith('row/')) makeRoom(bench, id)
     take(bench, id, handsIn(bench, id))
-    // Whether locks hold without power only the technician sees.
+    // Only the technician can see whether locks hold without power.
     const isSeen = id !== 'locks'
     expect([id, last(bench, id)]).toMatchObject([id, { agrees: isSeen }])
     if (!isSeen) expect(bench.core.acceptance.decide([id], 'passed', '')).toMatchObject({ ok: false })
@@ -173,12 +173,12 @@ test('a sound hub passes every step, and its report goes to the cloud once', () 
   })
   expect(report!.description).toContain('Software larder-edge test. Firmware: bins ')
   expect(report!.description).toContain('- Row 1/1/1 gives one unit: passed. The drop sensor saw 1 unit fall')
-  // Units that were tried are gone from the shelf, and the books know it.
+  // Tested units have left the shelf, and the books include them.
   expect(bench.stockErrors()).toEqual([])
   expect(bench.entries('alarm').filter(({ code }) => code === 'unexpected_drop')).toEqual([])
 }, 60_000)
 
-test('nothing moves while orders are taken or under way, and nothing at all by itself', () => {
+test('nothing moves while orders are accepted or in progress, and nothing moves without a command', () => {
   const bench = HubBench.ready()
   bench.core.acceptance.begin('Ann', null)
   expect(bench.core.acceptance.beginSteps(['open/1'])).toMatchObject({
@@ -195,7 +195,7 @@ test('nothing moves while orders are taken or under way, and nothing at all by i
   expect(bench.motions()).toHaveLength(bench.motions().length)
 })
 
-test('a door that has stopped on its way is left to people as long as no orders are taken', () => {
+test('a door that stopped half way stays as long as no orders are accepted', () => {
   const bench = begun()
   bench.fault('jam', 'bin-1', { for_ms: 3000 })
   take(bench, 'open/1')
@@ -206,13 +206,13 @@ test('a door that has stopped on its way is left to people as long as no orders 
   const moved = bench.motions().length
   bench.run(600_000)
   expect(bench.motions()).toHaveLength(moved)
-  // Whoever forgets to end it, and takes orders again, has a hub that looks after its bins.
+  // A hub that accepts orders again with an open acceptance takes care of its bins.
   bench.core.hold('orders', false)
   bench.run(600_000)
   expect(bench.motions().length).toBeGreaterThan(moved)
 })
 
-test('an acceptance that was left open keeps no order from its customer', () => {
+test('an open acceptance withholds no order from its customer', () => {
   const bench = begun()
   bench.core.hold('orders', false)
   bench.queue(1, { 3: 1 })
@@ -228,7 +228,7 @@ test('an acceptance that was left open keeps no order from its customer', () => 
   ])
 })
 
-test('what the hub did not see is passed with a remark alone, and a failed step can be done again', () => {
+test('a step without an observation of the hub passes only with a remark, and a failed step can be repeated', () => {
   const bench = begun(['bin 1', 'bin 2'])
   const { acceptance } = bench.core
   expect(acceptance.decide(['open/1'], 'passed', '')).toMatchObject({ ok: false, reason: 'not_found' })
@@ -252,7 +252,7 @@ test('what the hub did not see is passed with a remark alone, and a failed step 
   )
 })
 
-test('crossed bins are seen by the technician alone, a row wired to its neighbour too; the hub moves what it says', () => {
+test('crossed bins and rows are visible only to the technician, because the hub moves what it names', () => {
   const bench = begun()
   const crossed = bench.fault('crossed_bins', 'bin-1')
   take(bench, 'open/1')
@@ -266,7 +266,7 @@ test('crossed bins are seen by the technician alone, a row wired to its neighbou
   expect(bench.room.state().bins.map(({ door }) => door)).toEqual(['open', 'closed'])
 })
 
-test('an inverted door sensor is found by the hub itself', () => {
+test('the hub itself detects an inverted door sensor', () => {
   const bench = begun()
   bench.fault('inverted_sensor', 'main')
   bench.run(1000)
@@ -277,7 +277,7 @@ test('an inverted door sensor is found by the hub itself', () => {
   })
 })
 
-test('it is left and taken up again after a restart; what was being carried out is not', () => {
+test('an acceptance continues after a restart, except for the step in progress', () => {
   const bench = begun()
   take(bench, 'open/1')
   bench.core.acceptance.decide(['open/1'], 'passed', 'fine')
@@ -291,7 +291,7 @@ test('it is left and taken up again after a restart; what was being carried out 
   expect(last(bench, 'content/1')).toMatchObject({ agrees: true })
 })
 
-test('a step that waits for hands is stopped by the technician, and ends by itself', () => {
+test('a step that waits for a manual action can be stopped, and ends by itself', () => {
   const bench = begun()
   take(bench, 'open/1')
   bench.core.acceptance.beginSteps(['content/1'])
@@ -310,7 +310,7 @@ test('a step that waits for hands is stopped by the technician, and ends by itse
   })
 })
 
-test('a row is tried over a bin that is nobody’s, empty and closed, and never twice at once', () => {
+test('a row is tested over a free, empty and closed bin, and never twice at once', () => {
   const bench = begun()
   const results: string[] = []
   const tryRow = (bin: number) =>
@@ -328,7 +328,7 @@ test('a row is tried over a bin that is nobody’s, empty and closed, and never 
   expect(bench.dispenses()).toHaveLength(1)
 })
 
-test('to a cloud that has forgotten it the report is told again, under the same id', () => {
+test('a restored cloud gets the acceptance report again, under the same id', () => {
   const bench = begun(['bin 1'])
   bench.core.acceptance.end()
   bench.core.restartLedger('the cloud was restored')

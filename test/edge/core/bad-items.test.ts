@@ -7,7 +7,7 @@ import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuid } from '../../support/uuid.ts'
 import { config, HubBench } from './hub-bench.ts'
 
-/** Takes these entries as the first of the cloud's stream. */
+/** Applies these entries as the first of the cloud's stream. */
 function received(bench: HubBench, bodies: readonly CloudEntry[]): Inbox {
   const random = { bytes: (n: number) => new Uint8Array(n), fraction: () => 0 }
   const inbox = createInbox(bench.store, { clock: bench.clock, random }, silentLog)
@@ -20,7 +20,7 @@ function received(bench: HubBench, bodies: readonly CloudEntry[]): Inbox {
   return inbox
 }
 
-/** What decisions want of order 13, whatever has been done about it. */
+/** The decision that order 13 always causes. */
 let want: 'circle' | 'nonsense' | undefined
 
 vi.mock(import('../../../edge/core/orders/order-step.ts'), async (original) => {
@@ -31,7 +31,7 @@ vi.mock(import('../../../edge/core/orders/order-step.ts'), async (original) => {
       if (want === undefined || !world.orders.some(({ id }) => id === uuid(13))) return real.ordersStep(world)
       return want === 'circle'
         ? ({ kind: 'hold', orderId: uuid(13), bin: 2 } as const)
-        : // The tables know no such bin.
+        : // The tables have no such bin.
           ({ kind: 'hold', orderId: uuid(13), bin: {} as number } as const)
     },
   }
@@ -40,7 +40,7 @@ vi.mock(import('../../../edge/core/orders/order-step.ts'), async (original) => {
 beforeEach(() => void (want = undefined))
 
 test.each(['circle', 'nonsense'] as const)(
-  'I8: an order with which the decisions cannot go on (%s) fails, and the next one is served',
+  'I8: an order on which decisions fail (%s) fails, and the next order is served',
   (how) => {
     const bench = HubBench.ready()
     want = how
@@ -55,7 +55,7 @@ test.each(['circle', 'nonsense'] as const)(
   },
 )
 
-test('I8: an order that names a line twice becomes a dead letter, and those behind it are served', () => {
+test('I8: an order with a repeated line becomes a dead letter, and later orders are served', () => {
   const bench = HubBench.ready()
   const [line] = bench.order(1, { 4: 1 }).lines
   const twice = { ...bench.order(1, { 4: 1 }), lines: [line!, line!] }
@@ -71,7 +71,7 @@ test('I8: an order that names a line twice becomes a dead letter, and those behi
   expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
 })
 
-test('I8: an order of more units than any hub holds becomes a dead letter before a row of it is written', () => {
+test('I8: an order with more units than any hub holds becomes a dead letter before a row is written', () => {
   const bench = HubBench.ready()
   const inbox = received(bench, [
     { kind: 'order.queued', order: bench.order(1, { 4: 600, 1: 600 }) },
@@ -85,7 +85,7 @@ test('I8: an order of more units than any hub holds becomes a dead letter before
 })
 
 test.each([10 ** 15, -1])(
-  'I8: an order whose note would fit into no command (line %s) becomes a dead letter, and the next one is served',
+  'I8: an order with a note too long for a command (line %s) becomes a dead letter, and the next order is served',
   (line_id) => {
     const bench = HubBench.ready()
     const order = bench.order(1, { 4: 1 })
@@ -101,7 +101,7 @@ test.each([10 ** 15, -1])(
 )
 
 test.each(['new', 'live'] as const)(
-  'I8: an order of a snapshot that cannot be taken becomes a dead letter, and a hub whose store is %s takes all the rest',
+  'I8: an invalid order of a snapshot becomes a dead letter, and a hub with a store that is %s applies the rest',
   (store) => {
     const bench = store === 'live' ? HubBench.ready() : new HubBench()
     if (store === 'new') bench.begin()

@@ -15,11 +15,11 @@ function pruneTo({ journal: database }: HubBench, kept: number): void {
   store.transact(() => loadState(store, []).prune(kept))
 }
 
-/** Of what a hub knows: what another board must not change. */
+/** The hub's books, which a foreign board must not change. */
 const books = (bench: HubBench) => ({ stock: bench.stock(), orders: bench.core.orders() })
 
-describe('a used board of another hub in the place of one of this (serial SPEC Â§8)', () => {
-  test("of the bins: nothing is forgotten, and it moves nothing before a person says that it is this hub's", () => {
+describe('a used board of another hub on this hubâ€™s line (serial SPEC Â§8)', () => {
+  test('a foreign board of the bins forgets nothing, and moves nothing before a person takes it over', () => {
     const bench = HubBench.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.phase(1) === 'ready')
@@ -53,7 +53,7 @@ describe('a used board of another hub in the place of one of this (serial SPEC Â
     expect(bench.core.health().accepting_orders).toBe(true)
   })
 
-  test('of the cabinets: what it dispensed elsewhere is booked nowhere, and it sells without the cloud', () => {
+  test('drops of a foreign board of the cabinets at its former hub are not booked, and the hub sells without the cloud', () => {
     const bench = HubBench.ready()
     const before = books(bench)
     bench.fault('used_board', 'vending')
@@ -68,7 +68,7 @@ describe('a used board of another hub in the place of one of this (serial SPEC Â
     expect(bench.stockErrors()).toEqual([])
   })
 
-  test('what ran on the board before it is unknown, and is not done again (I1)', () => {
+  test('an operation of the replaced board is unknown, and is not repeated (I1)', () => {
     const bench = HubBench.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.dispenses().length === 1)
@@ -81,7 +81,7 @@ describe('a used board of another hub in the place of one of this (serial SPEC Â
     expect(bench.phase(1)).toBe('failed')
   })
 
-  test('stays what it was made also after a restart of the hub', () => {
+  test('a taken-over board stays the hubâ€™s own after a restart of the hub', () => {
     const bench = HubBench.ready()
     bench.fault('used_board', 'vending')
     bench.run(5000)
@@ -99,7 +99,7 @@ describe('a used board of another hub in the place of one of this (serial SPEC Â
   })
 })
 
-test('its own board that has lost its memory, heard to start again on the open line, is taken over by itself: everything goes on', () => {
+test('the hubâ€™s own board that lost its memory and restarts on the open line is taken over automatically', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -114,14 +114,14 @@ test('its own board that has lost its memory, heard to start again on the open l
   expect(bench.core.health().bins).toMatchObject([{ status: 'healthy' }, { status: 'healthy' }])
 })
 
-describe('a board of nobody on a line that has its own (a new one, or a cable that leads into another room)', () => {
-  /** It comes up on a line that was dead, so that nothing says that it is the board that was there. */
+describe('a new board on a line that had its own board, or a cable to another room', () => {
+  /** The line was dead before, so that nothing proves that the board was there. */
   const replaceByNew = (bench: HubBench, controller: string): void => {
     bench.fault('memory_loss', controller, { for_ms: 10_000 })
     bench.run(15_000)
   }
 
-  test("it moves nothing and changes nothing before a person says that it is this hub's", () => {
+  test('a new board moves nothing and changes nothing before a person takes it over', () => {
     const bench = HubBench.ready()
     const before = books(bench)
     replaceByNew(bench, 'vending')
@@ -138,7 +138,7 @@ describe('a board of nobody on a line that has its own (a new one, or a cable th
     expect(bench.stockErrors()).toEqual([])
   })
 
-  test('also not after a restart of the hub', () => {
+  test('a new board moves nothing after a restart of the hub either', () => {
     const bench = HubBench.ready()
     replaceByNew(bench, 'bins')
     bench.restart()
@@ -146,7 +146,7 @@ describe('a board of nobody on a line that has its own (a new one, or a cable th
     expect(bench.core.foreignControllers()).toEqual(['bins'])
   })
 
-  test("and another hub's that loses its memory on the open line is no more this hub's than before", () => {
+  test('a foreign board that loses its memory on the open line stays foreign', () => {
     const bench = HubBench.ready()
     bench.fault('used_board', 'bins')
     bench.run(5000)
@@ -155,7 +155,7 @@ describe('a board of nobody on a line that has its own (a new one, or a cable th
     expect(bench.core.foreignControllers()).toEqual(['bins'])
   })
 
-  test("but this hub's own that loses its memory twice is taken over by itself", () => {
+  test('the hubâ€™s own board that loses its memory twice is taken over automatically', () => {
     const bench = HubBench.ready()
     bench.fault('memory_loss', 'bins')
     bench.runUntil(() => bench.entries('alarm').length > 0)
@@ -166,7 +166,7 @@ describe('a board of nobody on a line that has its own (a new one, or a cable th
   })
 })
 
-test('what a board did for this hub is not taken over twice when its successor loses its journal too', () => {
+test('operations of a board are not applied twice if the next board of the hub and the journal change too', () => {
   const bench = HubBench.ready()
   bench.fault('used_board', 'vending')
   bench.run(5000)
@@ -180,7 +180,7 @@ test('what a board did for this hub is not taken over twice when its successor l
   expect(bench.stockErrors()).toEqual([])
 })
 
-describe('lines that lead to the wrong board', () => {
+describe('lines to the wrong board', () => {
   const cross = (bench: HubBench): void => {
     bench.plugs.set('bins', 'vending').set('vending', 'bins')
     bench.restart()
@@ -192,7 +192,7 @@ describe('lines that lead to the wrong board', () => {
     bench.run(5000)
   }
 
-  test('nothing moves on them, an alarm says so, and all is well when they are put right', () => {
+  test('nothing moves on wrong lines, an alarm reports them, and all is well after their correction', () => {
     const bench = HubBench.ready()
     cross(bench)
     expect(alarmCodes(bench).toSorted()).toEqual([
@@ -208,7 +208,7 @@ describe('lines that lead to the wrong board', () => {
     expect(bench.core.foreignControllers()).toEqual([])
   })
 
-  test('at the very first start no board is given to the wrong line', () => {
+  test('no board is taken over on the wrong line at the very first start', () => {
     const bench = new HubBench()
     bench.plugs.set('bins', 'vending').set('vending', 'bins')
     bench.begin()
@@ -220,11 +220,11 @@ describe('lines that lead to the wrong board', () => {
   })
 })
 
-test('a controller whose last motion was long ago is not taken for the proof of a newer journal', () => {
+test('a controller with an old last motion is not regarded as proof of a newer journal', () => {
   const bench = HubBench.ready()
   bench.command({ name: 'raise_bin', bin: 1 })
   bench.run(10_000)
-  // It cannot write its memory, and refuses what is asked of it, for days.
+  // For days it cannot write its memory, and refuses commands.
   bench.fault('flash_fault', 'bins')
   for (let count = 0; count < 30; count++) {
     bench.command({ name: 'lower_bin', bin: 1 })

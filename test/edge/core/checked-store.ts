@@ -4,7 +4,9 @@ import { Rows } from '../../../edge/journal/rows.ts'
 import type { Store } from '../../../edge/journal/store.ts'
 import type { Table } from '../../../edge/journal/table.ts'
 
-/** A store that compares the rows in memory with their tables after each transaction, and fails if they differ. */
+/**
+ * A store that compares its rows in memory with the tables after each transaction, and fails if they differ.
+ */
 export function checkedStore(store: Store): Store {
   const registered: Rows<Table>[] = []
   let depth = 0
@@ -16,7 +18,7 @@ export function checkedStore(store: Store): Store {
       const stored = new Map(rows.select('').map((row) => [keyOf(row), row]))
       const known = rows.all().filter((row) => name !== 'bins' || stored.has(keyOf(row)))
       const inTable = known.map((row) => stored.get(keyOf(row)))
-      // `toEqual` finds the difference, and takes ten times as long.
+      // `toEqual` finds the difference, but takes ten times as long.
       if (!isDeepStrictEqual(known, inTable))
         expect(known, `the rows in memory are those of table ${name}`).toEqual(inTable)
       if (live === undefined)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
 import { Crash, HubBench } from './hub-bench.ts'
 
-test('each bin command moves what it says, and tells how long it took', () => {
+test('each bin command moves its device, and returns the duration', () => {
   const bench = HubBench.ready()
   const expected = [
     ['open_bin', { door: 'open' }],
@@ -31,7 +31,7 @@ test('each bin command moves what it says, and tells how long it took', () => {
   ])
 })
 
-test('a command that comes again moves nothing and gets the first result', () => {
+test('a repeated command moves nothing and gets the first result', () => {
   const bench = HubBench.ready()
   const first = bench.command({ name: 'open_bin', bin: 1 }, uuid(1))
   const during = bench.command({ name: 'open_bin', bin: 1 }, uuid(1))
@@ -43,7 +43,7 @@ test('a command that comes again moves nothing and gets the first result', () =>
   expect(bench.entries('command.finished')).toHaveLength(1)
 })
 
-test('a bin that an order is being filled into moves by nobody’s command', () => {
+test('no command moves a bin that is being filled for an order', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 2 })
   bench.run(1000)
@@ -57,7 +57,7 @@ test('a bin that an order is being filled into moves by nobody’s command', () 
   expect(results).toMatchObject([{ outcome: 'refused', reason: 'interlock' }])
 })
 
-test('no lift moves while its door is open', () => {
+test('a lift does not move while its door is open', () => {
   const bench = HubBench.ready()
   bench.command({ name: 'open_bin', bin: 1 })
   bench.run(5000)
@@ -66,7 +66,7 @@ test('no lift moves while its door is open', () => {
   expect(bench.motions()).toHaveLength(1)
 })
 
-test('no unit falls into an open bin, nor onto a raised lift', () => {
+test('no unit drops into an open bin or onto a raised lift', () => {
   const bench = HubBench.ready()
   bench.command({ name: 'raise_bin', bin: 1 })
   bench.command({ name: 'open_bin', bin: 2 })
@@ -80,7 +80,7 @@ test('no unit falls into an open bin, nor onto a raised lift', () => {
   expect(bench.dispenses().map((act) => act.detail['bin'])).toEqual([1, 1])
 })
 
-test('a command to a bin whose controller is away is refused, and never runs later', () => {
+test('a command to a bin with a silent controller is refused, and never runs later', () => {
   const bench = HubBench.ready()
   bench.room.power('off', 'bins')
   bench.run(10_000)
@@ -91,7 +91,7 @@ test('a command to a bin whose controller is away is refused, and never runs lat
   expect(bench.motions()).toEqual([])
 })
 
-test('a bin that is not there is not found; a status is read without moving anything', () => {
+test('an unknown bin is not found, and a status is read without a motion', () => {
   const bench = HubBench.ready()
   expect(bench.command({ name: 'open_bin', bin: 4 }).results).toMatchObject([
     { outcome: 'refused', reason: 'not_found' },
@@ -104,7 +104,7 @@ test('a bin that is not there is not found; a status is read without moving anyt
   ])
 })
 
-test('a motion that fails is a failed command with its reason', () => {
+test('a failed motion is a failed command with its reason', () => {
   const bench = HubBench.ready()
   bench.fault('jam', 'bin-1')
   const { results } = bench.command({ name: 'open_bin', bin: 1 })
@@ -133,7 +133,7 @@ test('after a crash at any point a command has moved at most once, and its outco
   }
 })
 
-test('a command whose controller lost its memory is unknown, and the door’s sensor settles the operation', () => {
+test('a command is unknown if its controller lost its memory, and the door’s sensor resolves the operation', () => {
   const bench = HubBench.ready()
   const { results } = bench.command({ name: 'open_bin', bin: 1 })
   bench.run(600)
@@ -143,7 +143,7 @@ test('a command whose controller lost its memory is unknown, and the door’s se
   expect(bench.entries('operation.unknown')).toHaveLength(1)
 })
 
-test('open_delivery opens the bins of a READY order for it alone', () => {
+test('open_delivery opens the bins of a READY order only for this order', () => {
   const bench = HubBench.ready()
   expect(bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] }).results).toMatchObject([
     { outcome: 'refused', reason: 'not_found' },
@@ -177,7 +177,7 @@ test('open_delivery opens the bins of a READY order for it alone', () => {
   ])
 })
 
-test('an order is cancelled before it begins, and not after', () => {
+test('an order can be cancelled before it starts, and not afterwards', () => {
   const bench = HubBench.ready()
   bench.kill()
   bench.room.power('off', 'vending')
@@ -244,7 +244,7 @@ test('a tap while the door closes is refused as an interlock, and nothing moves'
   ])
 })
 
-test('an order that the cloud cancelled after its start does not open its bin by itself', () => {
+test('an order that the cloud cancelled after its start does not open its bin automatically', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 }, { open_when_ready: true })
   bench.run(100)
@@ -256,7 +256,7 @@ test('an order that the cloud cancelled after its start does not open its bin by
   expect(bench.motions().filter(({ action }) => action === 'open_door')).toEqual([])
 })
 
-test('somebody at the hub moves bins without the cloud hearing of a command', () => {
+test('a person at the hub moves bins without a command report to the cloud', () => {
   const bench = HubBench.ready()
   const outcomes: string[] = []
   bench.core.operate({ name: 'open_bin', bin: 1 }, (result) => outcomes.push(result.outcome))

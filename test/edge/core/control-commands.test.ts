@@ -11,7 +11,7 @@ const gpioActs = (bench: HubBench): string[] =>
     .filter(({ action }) => action === 'lock' || action === 'unlock')
     .map(({ action, device }) => `${action} ${device}`)
 
-test('a door is cycled as often as asked, and no order takes the bin between two motions', () => {
+test('a door is cycled as often as requested, and no order takes the bin between two motions', () => {
   const bench = HubBench.ready()
   const { results } = bench.command(cycle)
   bench.queue(1, { 4: 1 }, { bin: 1 })
@@ -30,7 +30,7 @@ test('a door is cycled as often as asked, and no order takes the bin between two
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
 })
 
-test('a cycle is not taken up again after a crash at any point: it ends, once, with what it had done', () => {
+test('after a crash at any point a cycle is not continued, but ends once with its completed motions', () => {
   for (let at = 0; at < 24; at++) {
     const bench = HubBench.ready()
     let passed = 0
@@ -43,7 +43,7 @@ test('a cycle is not taken up again after a crash at any point: it ends, once, w
     const before = bench.motions().length
     if (crashed) bench.begin()
     bench.run(30_000)
-    // What was under way may have ended after the crash; nothing new has begun.
+    // A motion in progress may have ended after the crash; no new motion has started.
     if (crashed) expect(bench.motions().length, `crash ${at}`).toBeLessThanOrEqual(before + 1)
     const finished = bench.entries('command.finished')
     expect(finished.length, `crash ${at}`).toBeLessThanOrEqual(1)
@@ -57,7 +57,7 @@ test('a cycle is not taken up again after a crash at any point: it ends, once, w
   }
 })
 
-test('a cycle whose bin loses its controller on the way has failed, and says how far it came', () => {
+test('a cycle that loses its controller has failed, and reports its completed motions', () => {
   const bench = HubBench.ready()
   const { results } = bench.command({ ...cycle, cycles: 10 })
   bench.run(6000)
@@ -66,7 +66,7 @@ test('a cycle whose bin loses its controller on the way has failed, and says how
   expect(results).toMatchObject([{ outcome: 'failed', data: { cycles_completed: 2 } }])
   const count = actions(bench).length
   bench.run(60_000)
-  // Only the door that stopped half way is brought home.
+  // Only the half-open door is completed.
   expect(
     actions(bench)
       .slice(count)
@@ -84,21 +84,24 @@ const doors: { body: CommandBody; act: string; door: string; relockMs: number }[
   },
 ]
 
-test.each(doors)('$act: journaled, then driven once, and locked again', ({ body, act, door, relockMs }) => {
-  const bench = HubBench.ready()
-  const { results } = bench.command(body, uuid(1))
-  expect(results).toMatchObject([{ outcome: 'executed', reason: null, data: { door: 'unlocked' } }])
-  bench.command(body, uuid(1))
-  expect(gpioActs(bench)).toEqual([act])
-  bench.run(relockMs - 1)
-  expect(bench.room.gpio.get(`${door}_lock`)).toBe(1)
-  bench.run(2)
-  expect(gpioActs(bench)).toEqual([act, `lock ${door}`])
-  expect(bench.entries('command.finished')).toMatchObject([{ outcome: 'executed' }])
-})
+test.each(doors)(
+  'the command $act is journaled, then driven once, and locked again',
+  ({ body, act, door, relockMs }) => {
+    const bench = HubBench.ready()
+    const { results } = bench.command(body, uuid(1))
+    expect(results).toMatchObject([{ outcome: 'executed', reason: null, data: { door: 'unlocked' } }])
+    bench.command(body, uuid(1))
+    expect(gpioActs(bench)).toEqual([act])
+    bench.run(relockMs - 1)
+    expect(bench.room.gpio.get(`${door}_lock`)).toBe(1)
+    bench.run(2)
+    expect(gpioActs(bench)).toEqual([act, `lock ${door}`])
+    expect(bench.entries('command.finished')).toMatchObject([{ outcome: 'executed' }])
+  },
+)
 
 test.each(doors)(
-  'after a crash at any point of $act the door is locked, and the command has one end',
+  'after a crash at any point of $act the door is locked, and the command has one outcome',
   ({ body }) => {
     for (let at = 0; at < 8; at++) {
       const bench = HubBench.ready()
@@ -120,14 +123,14 @@ test.each(doors)(
       bench.command(body, uuid(1))
       const finished = bench.entries('command.finished')
       expect(finished, `crash ${at}`).toHaveLength(1)
-      // One that was journaled before the crash is not carried out after it.
+      // A command journaled before the crash is not executed after it.
       if (finished[0]?.outcome === 'unknown') expect(gpioActs(bench).length, `crash ${at}`).toBe(before)
       bench.kill()
     }
   },
 )
 
-test('a fridge that the hub does not have, and a side without a lock, are not found', () => {
+test('an unknown fridge and a side without a lock are not found', () => {
   const bench = HubBench.ready()
   for (const body of [
     { name: 'open_fridge', fridge: 2, side: 'left' },
@@ -150,7 +153,7 @@ test('the main door is not unlocked while an order is at the hub', () => {
   expect(gpioActs(bench)).toEqual([])
 })
 
-test('a reconnection closes the port and shakes hands on a new one; what runs meanwhile is found out', () => {
+test('a reconnection closes the port and completes a handshake on a new one; running operations are looked up', () => {
   const bench = HubBench.ready()
   const sessions = () => bench.room.state().controllers.map(({ sessions: count }) => count)
   const before = sessions()
@@ -164,7 +167,7 @@ test('a reconnection closes the port and shakes hands on a new one; what runs me
   expect(actions(bench)).toEqual(['raise_lift'])
 })
 
-test('a reconnection does not wait out the pauses between earlier attempts', () => {
+test('a reconnection does not wait for the pauses of earlier attempts', () => {
   const bench = HubBench.ready()
   bench.fault('silent_port', 'bins')
   bench.run(120_000)
@@ -174,7 +177,7 @@ test('a reconnection does not wait out the pauses between earlier attempts', () 
   expect(results).toMatchObject([{ outcome: 'executed' }])
 })
 
-test('a reconnection that finds nobody has failed after its time', () => {
+test('a reconnection to a silent controller fails after its time-out', () => {
   const bench = HubBench.ready()
   bench.fault('silent_port', 'bins')
   const { results } = bench.command({ name: 'reconnect_bin', bin: 1 })
@@ -184,7 +187,7 @@ test('a reconnection that finds nobody has failed after its time', () => {
   expect(results).toMatchObject([{ outcome: 'failed', reason: 'timeout', data: { connected: false } }])
 })
 
-test('a reconnection that a crash cut off has one end', () => {
+test('a reconnection that a crash interrupted has one outcome', () => {
   const bench = HubBench.ready()
   bench.fault('silent_port', 'bins')
   bench.command({ name: 'reconnect_bin', bin: 1 }, uuid(3))
@@ -196,7 +199,7 @@ test('a reconnection that a crash cut off has one end', () => {
   ])
 })
 
-test('nothing is dispensed from the cabinets of a disabled fridge; other facings give what they can', () => {
+test('no product of a disabled fridge is dispensed, and other facings replace it if they can', () => {
   const bench = HubBench.ready()
   bench.apply({ kind: 'config', config: { ...config, disabled_fridges: [1] } })
   bench.queue(1, { 4: 1 })
@@ -214,14 +217,14 @@ test('behind an open or unlocked fridge door nothing is dispensed until it is cl
   bench.queue(1, { 4: 1 })
   bench.run(29_000)
   expect(bench.dispenses()).toEqual([])
-  // The left and middle doors give on the other cabinet.
+  // The left and middle doors belong to the other cabinet.
   bench.queue(2, { 3: 1 })
   expect(bench.runUntil(() => bench.dispenses().length > 0, 10_000)).toBe(true)
   expect(bench.dispenses()[0]).toMatchObject({ device: 'cabinet-1' })
   expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
 })
 
-test('counts in a snapshot are taken in once and confirmed each time, whatever store the hub has', () => {
+test('counts in a snapshot are applied once and confirmed each time, for any store of the hub', () => {
   const bench = HubBench.ready()
   const count = {
     count_id: uuid(70),
@@ -244,10 +247,10 @@ test('counts in a snapshot are taken in once and confirmed each time, whatever s
   expect(bench.entries('stock.counted')).toMatchObject([{ count_id: uuid(70) }])
 })
 
-test('what a hub with a wrong clock has dated into the future is before a count that comes after it', () => {
+test('an event that a wrong clock dated into the future counts as before a later count', () => {
   const bench = HubBench.ready()
   const real = bench.core.cloudNow()
-  // The wall clock is years ahead, and the cloud has not told the time in this life.
+  // The wall clock is years ahead, and this life has no time from the cloud.
   bench.kill()
   bench.journal
     .prepare("INSERT OR REPLACE INTO meta (key, value) VALUES ('clock', ?)")
@@ -277,7 +280,7 @@ test('what a hub with a wrong clock has dated into the future is before a count 
   expect(bench.entries('operation.settled')).toMatchObject([{ by: 'count', happened: false }])
 })
 
-test('a lock is not driven where the same turn has begun to dispense behind it, or has taken on an order', () => {
+test('a lock is not driven if the same turn has started to dispense behind it, or has accepted an order', () => {
   const bench = HubBench.ready()
   const results: unknown[] = []
   const at = (number: number) => ({

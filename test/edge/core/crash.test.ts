@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
 import { Crash, HubBench } from './hub-bench.ts'
 
-/** Plays the customer and the cloud until the order has ended, over as many lives as it takes. */
+/** Plays the customer and the cloud until the order has ended, over any number of lives. */
 function playOut(bench: HubBench, restartMs: number): void {
   for (let second = 0; second < 900 && bench.phase(1) !== 'completed'; second++) {
     bench.run(1000)
@@ -19,7 +19,7 @@ function playOut(bench: HubBench, restartMs: number): void {
   bench.run(15_000)
 }
 
-/** The points that one order passes when nothing goes wrong. */
+/** The checkpoints of an order without faults. */
 function pointsOfOneOrder(): string[] {
   const bench = HubBench.ready()
   const points: string[] = []
@@ -30,7 +30,7 @@ function pointsOfOneOrder(): string[] {
   return points
 }
 
-test('a crash at every point of an order moves nothing twice, and the order ends COMPLETED', () => {
+test('after a crash at any point of an order nothing moves twice, and the order ends COMPLETED', () => {
   const points = pointsOfOneOrder()
   expect(points.length).toBeGreaterThan(50)
   for (const [index, point] of points.entries()) {

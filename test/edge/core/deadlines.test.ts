@@ -4,7 +4,7 @@ import { config, HubBench } from './hub-bench.ts'
 
 const MINUTE = 60_000
 
-test('an order that came too late to begin is timed out and moves nothing', () => {
+test('an order that arrives too late is timed out, and moves nothing', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 }, { start_by: bench.core.cloudNow() - 1 })
   bench.run(1000)
@@ -14,7 +14,7 @@ test('an order that came too late to begin is timed out and moves nothing', () =
   expect(bench.motions()).toEqual([])
 })
 
-test('an order that cannot begin until start_by is timed out then', () => {
+test('an order that cannot start until start_by is timed out then', () => {
   const bench = HubBench.ready()
   bench.room.power('off', 'vending')
   bench.run(10_000)
@@ -28,7 +28,7 @@ test('an order that cannot begin until start_by is timed out then', () => {
   expect(bench.dispenses()).toEqual([])
 })
 
-test('an order of which nothing has dropped by its deadline is timed out, and its bin is free again', () => {
+test('an order without a drop at its deadline is timed out, and its bin is free again', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.phase(1) === 'preparing')
@@ -41,7 +41,7 @@ test('an order of which nothing has dropped by its deadline is timed out, and it
   expect(bench.dispenses().length).toBeLessThanOrEqual(1)
 })
 
-test('an order that cannot be finished is handed over with what dropped: its customer opens the bin', () => {
+test('an unfinished order is handed over with its dropped units: its customer opens the bin', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 3 })
   bench.runUntil(() => bench.entries('stock.dropped').length === 1)
@@ -68,7 +68,7 @@ test('an order that cannot be finished is handed over with what dropped: its cus
   expect(bench.core.health().bins[0]).toMatchObject({ order_id: null, door: 'closed', lift: 'down' })
 })
 
-test('past the deadline a lift that nobody can raise keeps no order: it is ready all the same', () => {
+test('a lift that cannot be raised does not keep an order past its deadline from READY', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 3 })
   bench.runUntil(() => bench.entries('stock.dropped').length === 1)
@@ -84,7 +84,7 @@ test('past the deadline a lift that nobody can raise keeps no order: it is ready
   expect(bench.phase(1)).toBe('completed')
 })
 
-test('an operation that was under way when its order was given up is unknown until its controller speaks', () => {
+test('an operation in progress at the time-out of its order is unknown until its controller answers', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.entries('stock.dropped').length === 1)
@@ -99,7 +99,7 @@ test('an operation that was under way when its order was given up is unknown unt
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('an order that nobody claims ends, and its bin waits for a person', () => {
+test('an order that no customer collects ends, and its bin waits for a person', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -109,7 +109,7 @@ test('an order that nobody claims ends, and its bin waits for a person', () => {
   expect(bench.core.health().bins[0]).toMatchObject({ order_id: uuid(1) })
 })
 
-test('orders are served as they came; one that does not fit lets nobody past', () => {
+test('orders are served in sequence, and a blocked one lets none pass', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 6: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -137,7 +137,7 @@ test('a reserved bin is kept for its order', () => {
   )
 })
 
-test('a disabled bin serves nobody; whether the hub takes orders depends on no bin', () => {
+test('a disabled bin serves no order, and the hub’s intake depends on no bin', () => {
   const bench = HubBench.ready()
   let changes = 0
   bench.core.onHealthChange(() => changes++)
@@ -153,13 +153,13 @@ test('a disabled bin serves nobody; whether the hub takes orders depends on no b
   expect(changes).toBeGreaterThan(1)
 })
 
-test('with the internet unplugged an order is dispensed after a restart, by the last known time', () => {
+test('without the internet an order is dispensed after a restart, by the last known time', () => {
   const bench = HubBench.ready()
   bench.core.setCloudClock(bench.clock.now() + 3_000_000 - bench.clock.monotonic(), { passing: false })
   const cloudNow = bench.core.cloudNow()
   bench.queue(1, { 4: 1 })
   bench.kill()
-  // The board has no battery: its clock comes back wrong.
+  // The board has no battery: its clock is wrong after the restart.
   bench.clock.shiftWall(-bench.clock.now())
   bench.run(60_000)
   bench.begin()
@@ -168,7 +168,7 @@ test('with the internet unplugged an order is dispensed after a restart, by the 
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
 })
 
-/** Queues an order that waits for its controller, and lets the hub be off for half an hour. */
+/** Queues an order that waits for its controller, and switches the hub off for half an hour. */
 function offForHalfAnHour(bench: HubBench): void {
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.room.power('off', 'vending')
@@ -178,7 +178,7 @@ function offForHalfAnHour(bench: HubBench): void {
   bench.run(30 * MINUTE)
 }
 
-test('after a restart no clock but the cloud’s says that a deadline has passed', () => {
+test('after a restart only the cloud’s clock can end an order at its deadline', () => {
   const bench = HubBench.ready()
   offForHalfAnHour(bench)
   bench.begin()
@@ -191,18 +191,18 @@ test('after a restart no clock but the cloud’s says that a deadline has passed
   expect(bench.dispenses()).toEqual([])
 })
 
-test('without the cloud the time of several lives counts towards a deadline, as long as they lasted', () => {
+test('without the cloud the uptime of several lives counts towards a deadline', () => {
   const bench = HubBench.ready()
   offForHalfAnHour(bench)
   bench.begin()
-  // Housekeeping writes the time down every ten minutes.
+  // Housekeeping stores the time every ten minutes.
   bench.run(7 * MINUTE)
   expect(bench.phase(1)).toBe('queued')
   bench.run(4 * MINUTE)
   expect(bench.phase(1)).toBe('timed_out')
 })
 
-test('a clock that is ahead ends nothing: an order that waits for its customer waits on', () => {
+test('a fast clock ends no order: an order that waits for its customer keeps waiting', () => {
   const bench = HubBench.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.queue(1, { 4: 1 })
@@ -213,7 +213,7 @@ test('a clock that is ahead ends nothing: an order that waits for its customer w
   bench.begin()
   bench.run(30 * MINUTE)
   expect(bench.phase(1)).toBe('ready')
-  // The cloud tells the right time.
+  // The cloud sends the right time.
   bench.core.setCloudClock(bench.clock.now() - 3 * 60 * MINUTE - 30 * MINUTE, { passing: false })
   bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.run(3000)
@@ -222,7 +222,7 @@ test('a clock that is ahead ends nothing: an order that waits for its customer w
   expect(bench.phase(1)).toBe('completed')
 })
 
-test('a clock that is ahead takes no unit from its order: one that falls after the restart is delivered', () => {
+test('a fast clock takes no unit from its order: a unit that drops after the restart is delivered', () => {
   const bench = HubBench.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.queue(1, { 4: 1 })
@@ -235,7 +235,7 @@ test('a clock that is ahead takes no unit from its order: one that falls after t
   expect(bench.dispenses()).toHaveLength(1)
 })
 
-test('a cloud whose clock is put right during a session is followed: no order is refused, none ends early', () => {
+test('the hub follows a correction of the cloud’s clock in a session: no order is refused, and none ends early', () => {
   const bench = HubBench.ready()
   const real = bench.clock.now() - bench.clock.monotonic()
   const days = 2 * 24 * 60 * MINUTE
@@ -248,7 +248,7 @@ test('a cloud whose clock is put right during a session is followed: no order is
   expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
   bench.run(50 * MINUTE)
   expect(bench.phase(1)).toBe('ready')
-  // The other way round: it was behind.
+  // The reverse case: the clock was slow.
   bench.core.setCloudClock(real + days, { passing: true })
   bench.run(5 * MINUTE)
   expect(bench.phase(1)).toBe('ready')
@@ -256,7 +256,7 @@ test('a cloud whose clock is put right during a session is followed: no order is
   expect(bench.phase(1)).toBe('unclaimed')
 })
 
-test('what a message says of the time is a lower bound: one that was under way for long sets no clock back', () => {
+test('the time in a message is a lower bound, so that a delayed message sets no clock back', () => {
   const bench = HubBench.ready()
   const real = bench.clock.now() - bench.clock.monotonic()
   bench.core.setCloudClock(real, { passing: false })
@@ -266,7 +266,7 @@ test('what a message says of the time is a lower bound: one that was under way f
   expect(bench.core.cloudNow()).toBe(bench.clock.now() + 1500)
 })
 
-test('a board whose clock is far from the cloud’s raises an alarm, until it is right', () => {
+test('a board with a clock far from the cloud’s raises an alarm until it is corrected', () => {
   const bench = HubBench.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.run(2 * MINUTE)
@@ -281,13 +281,13 @@ test('a board whose clock is far from the cloud’s raises an alarm, until it is
   ])
 })
 
-test('what was dated before the cloud told the time is put right: no deadline has passed, and counts are after or before', () => {
+test('times from before the cloud’s first time are corrected: no deadline has passed, and counts keep their order', () => {
   const bench = HubBench.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   const reset = bench.clock.now()
   bench.queue(1, { 4: 1 }, { start_by: reset + 3_600_000 * 24 })
   bench.kill()
-  // Without a battery, and without power for six hours: the clock goes on where it stood.
+  // Without a battery and after six hours without power, the clock continues where it stopped.
   const outage = 6 * 60 * MINUTE
   bench.run(outage)
   const counted = {
@@ -315,7 +315,7 @@ test('what was dated before the cloud told the time is put right: no deadline ha
   expect(bench.phase(1)).toBe('unclaimed')
 })
 
-test('a bin that still moves when its order is ready, and holds nothing of it, does not keep the order', () => {
+test('a moving bin that contains nothing of a ready order does not delay the order', () => {
   const bench = HubBench.ready()
   bench.command({ name: 'raise_bin', bin: 2 })
   bench.run(10_000)
@@ -328,7 +328,7 @@ test('a bin that still moves when its order is ready, and holds nothing of it, d
     counted_at: bench.core.cloudNow(),
   }
   bench.apply({ kind: 'stock.count', count })
-  // Two bins for five units, of which there is one.
+  // Two bins for five units, of which only one exists.
   bench.queue(1, { 4: 5 })
   expect(bench.runUntil(() => bench.phase(1) === 'ready', MINUTE)).toBe(true)
   expect(bench.entries('order.ready')[0]?.bins).toEqual([1])

@@ -4,7 +4,7 @@ import { HubBench } from './hub-bench.ts'
 const door = (bench: HubBench, name: string): string | undefined =>
   bench.core.health().doors.find((each) => each.door === name)?.status
 
-test('a door is unlocked for a bounded time, and locked again', () => {
+test('a door is unlocked for a limited time, and locked again', () => {
   const bench = HubBench.ready()
   expect(door(bench, 'main')).toBe('locked')
   expect(bench.core.unlockDoor('main', 5000)).toEqual({ ok: true })
@@ -28,14 +28,14 @@ test('a lock that an earlier life left open is locked at the start, and no other
   expect(bench.room.gpio.get('fridge_1_left_lock')).toBe(0)
 })
 
-test('a stop locks everything', () => {
+test('a stop locks every lock', () => {
   const bench = HubBench.ready()
   bench.core.unlockDoor('main', 60_000)
   bench.core.stop()
   expect(bench.room.gpio.get('main_lock')).toBe(0)
 })
 
-test('a door that opens while it is locked is an alarm, once, until it is closed; one that was unlocked is none', () => {
+test('a door that opens while locked is one alarm until it closes, and an unlocked door is none', () => {
   const bench = HubBench.ready()
   bench.core.unlockDoor('main', 2000)
   bench.room.act({ action: 'open_door', target: 'main' })
@@ -50,13 +50,13 @@ test('a door that opens while it is locked is an alarm, once, until it is closed
   bench.run(1000)
   expect(bench.entries('alarm')).toMatchObject([{ code: 'door_forced', subject: 'door main', raised: true }])
   bench.room.act({ action: 'close_door', target: 'main' })
-  // One that closes and opens soon must hold for longer.
+  // A door that opens again soon must stay closed for longer.
   bench.run(5000)
   expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'door_forced', raised: false })
 })
 
 test.each(['over a restart', 'while its line could not be read'] as const)(
-  'a door that was opened rightly and locked meanwhile is no alarm: it has stood open %s',
+  'a legitimately opened door that was locked later is no alarm: it has stood open %s',
   (how) => {
     const bench = HubBench.ready()
     bench.core.unlockDoor('main', 10_000)
@@ -74,7 +74,7 @@ test.each(['over a restart', 'while its line could not be read'] as const)(
   },
 )
 
-test('a door that was closed when the hub went away, and is open when it comes back, is an alarm', () => {
+test('a door that was closed before the hub stopped, and is open afterwards, is an alarm', () => {
   const bench = HubBench.ready()
   bench.kill()
   bench.fault('door_forced', 'main')
@@ -83,7 +83,7 @@ test('a door that was closed when the hub went away, and is open when it comes b
   expect(bench.entries('alarm')).toMatchObject([{ code: 'door_forced', subject: 'door main', raised: true }])
 })
 
-test('a controller that stays away is an alarm, and over when it has returned and stays', () => {
+test('a controller that stays silent is an alarm, until it has returned for a while', () => {
   const bench = HubBench.ready()
   bench.room.power('off', 'cold')
   bench.run(30_000)
@@ -100,7 +100,7 @@ test('a controller that stays away is an alarm, and over when it has returned an
   expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'controller_silent', raised: false })
 })
 
-test('what is taken out of the hardware is an alarm no more, and what stays is', () => {
+test('alarms of removed hardware end, and other alarms stay', () => {
   const bench = HubBench.ready()
   bench.room.power('off', 'cold')
   bench.room.power('off', 'bins')
@@ -114,7 +114,7 @@ test('what is taken out of the hardware is an alarm no more, and what stays is',
   expect(bench.entries('alarm').at(-1)).toMatchObject({ subject: 'controller cold', raised: false })
 })
 
-test('a device that belongs on another line is not heard there: an alarm until its controller comes up anew', () => {
+test('a device on the wrong line is ignored there, with an alarm until its controller connects correctly', () => {
   const bench = HubBench.ready()
   const event = { device: 'bin-1', door: 'open', lift: 'up', occupied: true } as const
   bench.core.controllerEvents.onDevice('vending', event)
@@ -138,7 +138,7 @@ test('a device that belongs on another line is not heard there: an alarm until i
   ])
 })
 
-test('lines that nobody can read for a minute are an alarm, as any silent controller is, until they can be', () => {
+test('lines that cannot be read for a minute are an alarm like a silent controller, until they can be read', () => {
   const bench = HubBench.ready()
   bench.hasLines = false
   bench.run(3 * 60_000)
@@ -152,7 +152,7 @@ test('lines that nobody can read for a minute are an alarm, as any silent contro
   ])
 })
 
-test('a door that nobody closes is an alarm until somebody does', () => {
+test('a door left open is an alarm until it is closed', () => {
   const bench = HubBench.ready()
   bench.core.unlockDoor('main', 10_000)
   bench.room.act({ action: 'open_door', target: 'main' })
@@ -167,7 +167,7 @@ test('a door that nobody closes is an alarm until somebody does', () => {
   expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'door_left_open', raised: false })
 })
 
-describe('a lock that does not lock', () => {
+describe('a lock that fails to lock', () => {
   const stuck = (bench: HubBench): HubBench => {
     bench.core.unlockDoor('main', 5000)
     bench.stuckLines.add('main_lock')
@@ -175,7 +175,7 @@ describe('a lock that does not lock', () => {
   }
   const trouble = (bench: HubBench) => bench.entries('alarm').filter(({ code }) => code === 'door_left_open')
 
-  test('when its time is over is an alarm, once, and tried again until it locks', () => {
+  test('a lock that fails to lock in time is one alarm, and is tried again until it locks', () => {
     const bench = stuck(HubBench.ready())
     bench.run(14_000)
     expect(trouble(bench)).toEqual([])
@@ -190,7 +190,7 @@ describe('a lock that does not lock', () => {
     expect(trouble(bench).at(-1)).toMatchObject({ raised: false })
   })
 
-  test('is an alarm also in the hub’s next life', () => {
+  test('a lock that fails to lock is an alarm also in the hub’s next life', () => {
     const bench = stuck(HubBench.ready())
     bench.run(1000)
     bench.restart()
@@ -199,7 +199,7 @@ describe('a lock that does not lock', () => {
     expect(bench.logged('error').filter((line) => line.includes('cannot be locked'))).toHaveLength(1)
   })
 
-  test('whose line can be written again in time is none', () => {
+  test('a lock whose line can be driven again in time is no alarm', () => {
     const bench = stuck(HubBench.ready())
     bench.run(9000)
     bench.stuckLines.clear()
@@ -208,7 +208,7 @@ describe('a lock that does not lock', () => {
   })
 })
 
-test('one contact that cannot be read is an alarm of its door, and its door is unknown', () => {
+test('a contact that cannot be read is an alarm of its door, and its door is unknown', () => {
   const bench = HubBench.ready()
   bench.blindLines.add('fridge_1_left_door')
   bench.run(80_000)
@@ -222,13 +222,13 @@ test('one contact that cannot be read is an alarm of its door, and its door is u
   expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'door_left_open', raised: false })
 })
 
-describe('a contact that does not settle', () => {
+describe('an unsettled contact', () => {
   test.each([
     ['open 83 % of the time, 5 ms closed in each 30 ms', 25, 5],
     ['open and closed for 250 ms each', 250, 250],
     ['open and closed for a second each', 1000, 1000],
     ['closed most of the time', 20, 400],
-  ])('%s, is unknown, with one alarm', (_, openMs, closedMs) => {
+  ])('a contact that is %s, is unknown, with one alarm', (_, openMs, closedMs) => {
     const bench = HubBench.ready()
     const before = bench.ledger().length
     const seen = new Set<string | undefined>()
@@ -249,7 +249,7 @@ describe('a contact that does not settle', () => {
     expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'door_left_open', raised: false })
   })
 
-  test('is read at most half a second after its first edge', () => {
+  test('a contact is read at most half a second after its first edge', () => {
     const bench = HubBench.ready()
     let reads = 0
     const { gpio } = bench.room
@@ -262,7 +262,7 @@ describe('a contact that does not settle', () => {
       bench.run(5)
       reads += read() ? 1 : 0
     }
-    // What is held is still reported: nothing of the flicker counts.
+    // Stable changes are still reported, but no flicker.
     expect(reads).toBe(0)
     gpio.set('main_door', 1)
     bench.run(2600)
@@ -270,7 +270,7 @@ describe('a contact that does not settle', () => {
   })
 })
 
-describe('a light barrier', () => {
+describe('light barriers', () => {
   const flicker = (bench: HubBench, changes: number, everyMs: number): void => {
     for (let change = 1; change <= changes; change++) {
       bench.core.controllerEvents.onDevice('bins', { device: 'bin-2', occupied: change % 2 === 1 })
@@ -283,7 +283,7 @@ describe('a light barrier', () => {
       .flatMap(({ state }) => (state.of === 'bin' && state.bin === 2 ? [state.state] : []))
 
   test.each([50, 250, 1500])(
-    'that changes 40 times, every %i ms, is one alarm and a handful of reports',
+    'a light barrier that changes 40 times, every %i ms, is one alarm and a few reports',
     (everyMs) => {
       const bench = HubBench.ready()
       const before = bench.ledger().length
@@ -296,7 +296,7 @@ describe('a light barrier', () => {
     },
   )
 
-  test('that does not settle holds its bin back, and says why', () => {
+  test('an unsettled light barrier blocks its bin, with the reason', () => {
     const bench = HubBench.ready()
     flicker(bench, 40, 250)
     expect(states(bench).at(-1)).toBe('left_behind')
@@ -306,7 +306,7 @@ describe('a light barrier', () => {
     ])
   })
 
-  test('that blinks once reports nothing', () => {
+  test('a light barrier that blinks once reports nothing', () => {
     const bench = HubBench.ready()
     const before = bench.ledger().length
     flicker(bench, 2, 500)
@@ -315,11 +315,11 @@ describe('a light barrier', () => {
   })
 })
 
-describe('a silent controller', () => {
+describe('silent controllers', () => {
   const silent = (bench: HubBench) =>
     bench.entries('alarm').filter(({ code }) => code === 'controller_silent')
 
-  test('is an alarm exactly after the time that is set, with the reason', () => {
+  test('a silent controller is an alarm exactly after the configured time, with the reason', () => {
     const bench = HubBench.ready()
     bench.settings = { ...bench.settings, silentAlarmMs: 20_000 }
     bench.restart()
@@ -333,7 +333,7 @@ describe('a silent controller', () => {
     ])
   })
 
-  test('that answers again before the alarm raises none later', () => {
+  test('a controller that answers before its alarm raises none later', () => {
     const bench = HubBench.ready()
     bench.run(40_000)
     const fault = bench.fault('silent_port', 'bins')
@@ -344,7 +344,7 @@ describe('a silent controller', () => {
   })
 })
 
-test('a machine without GPIO lines is an alarm at once, with what the hub needs', () => {
+test('a machine without GPIO lines is an alarm at once, with the missing requirement', () => {
   const bench = new HubBench()
   bench.hasLines = false
   bench.linesProblem = { reason: 'this kernel has no /sys/class/gpio: CONFIG_GPIO_SYSFS', isFinal: true }

@@ -3,7 +3,7 @@ import { withTimes } from '../../../edge/journal/correct-times.ts'
 import type { HubEntry, TelemetryEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { HubBench } from './hub-bench.ts'
 
-/** Facts that a hub dates by its own wrong clock, before the cloud tells the time for the first time. */
+/** Facts that a hub dates by its own wrong clock, before the cloud's first time. */
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -21,7 +21,9 @@ function unlock(bench: HubBench): void {
   expect(bench.core.unlockDoor('main', 5000)).toEqual({ ok: true })
 }
 
-/** The cloud tells the time to a life of the hub that began then; its monotonic clock began with it. */
+/**
+ * The cloud sends the time to a life of the hub that started at `begunAt`, together with its monotonic clock.
+ */
 const welcome = (bench: HubBench, cloudTime: number, begunAt: number): void =>
   bench.core.setCloudClock(cloudTime - (bench.clock.monotonic() - begunAt), { passing: false })
 
@@ -29,7 +31,7 @@ test.each([
   ['1970', (now: number) => 20_000 - now],
   ['a year ahead', () => 365 * 24 * HOUR],
   ['an hour behind', () => -HOUR],
-])('what a new hub reports of the time before its first welcome is dated right (clock: %s)', (_, shift) => {
+])('the reports of a new hub from before its first welcome are dated right (clock: %s)', (_, shift) => {
   const bench = new HubBench()
   const real = bench.clock.now()
   const startedAt = bench.clock.monotonic()
@@ -40,7 +42,7 @@ test.each([
   bench.run(3 * MINUTE)
   unlock(bench)
   first[1] = trueTime()
-  // An earlier life is in the same case: no cloud has ever been heard.
+  // An earlier life has the same problem: it never had a connection to the cloud.
   bench.kill()
   bench.run(MINUTE)
   bench.begin()
@@ -55,7 +57,7 @@ test.each([
   bench.run(2000)
 
   const [early, late] = locals(bench)
-  // Nobody knows how long the board was off between its lives.
+  // The off-time of the board between its lives is unknown.
   expect(early).toBeGreaterThanOrEqual(first[0])
   expect(early).toBeLessThanOrEqual(second[0] + MINUTE)
   expect(late).toBeGreaterThan(second[0])
@@ -73,12 +75,12 @@ test.each([
   }
 })
 
-test('what a hub that knows the cloud reports after a start without it is dated right, in its order', () => {
+test('the reports of a known hub after a start without the cloud are dated right, in order', () => {
   const bench = HubBench.ready()
   const real = bench.clock.now()
   const startedAt = bench.clock.monotonic()
   const trueTime = (): number => real + bench.clock.monotonic() - startedAt
-  // It began two seconds ago.
+  // It started two seconds ago.
   welcome(bench, real, startedAt - 2000)
   unlock(bench)
   const before = locals(bench)
@@ -100,7 +102,7 @@ test('what a hub that knows the cloud reports after a start without it is dated 
   for (const { at } of telemetry(bench).slice(-2)) expect(at).toBeGreaterThanOrEqual(from)
 })
 
-test('every instant of an entry is corrected, and nothing else', () => {
+test('exactly the times of an entry are corrected', () => {
   const entry = {
     kind: 'snapshot',
     at: 20,

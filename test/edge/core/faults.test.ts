@@ -5,7 +5,7 @@ import { HubBench } from './hub-bench.ts'
 const settled = (bench: HubBench, order = 1): boolean =>
   !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')
 
-test('a jam of which the controller knows that nothing moved is tried at another facing', () => {
+test('a jam without a motion is retried at another facing', () => {
   const bench = HubBench.ready()
   const fault = bench.fault('jam_without_motion', 'cabinet-1')
   bench.queue(1, { 1: 1 })
@@ -17,7 +17,7 @@ test('a jam of which the controller knows that nothing moved is tried at another
   bench.room.faults.clear(fault)
 })
 
-test('without another facing the same one is tried once more, and then the unit is short', () => {
+test('a jam without another facing is retried once, and then the unit is short', () => {
   const bench = HubBench.ready()
   bench.fault('jam_without_motion', 'cabinet-1')
   bench.queue(1, { 3: 1, 4: 1 })
@@ -32,7 +32,7 @@ test('without another facing the same one is tried once more, and then the unit 
 })
 
 test.each(['empty_turn', 'missed_drop'] as const)(
-  'a unit that was not seen to fall (%s) is doubtful, never tried again, and blocks its facing until a count',
+  'a unit whose drop was not sensed (%s) is unconfirmed, is never retried, and blocks its facing until a count',
   (type) => {
     const bench = HubBench.ready()
     const fault = bench.fault(type, 'cabinet-1')
@@ -60,7 +60,7 @@ test.each(['empty_turn', 'missed_drop'] as const)(
   },
 )
 
-test('a unit that did not reach its bin is looked for in another row, and the turn of the first stays unknown', () => {
+test('a unit that did not reach its bin is dispensed from another row, and the first turn stays unknown', () => {
   const bench = HubBench.ready()
   bench.fault('empty_turn', 'cabinet-1')
   bench.queue(1, { 1: 1 })
@@ -72,7 +72,7 @@ test('a unit that did not reach its bin is looked for in another row, and the tu
   expect(bench.room.state().bins.map(({ units }) => units)).toEqual([1, 0])
 })
 
-test('a unit that may lie in its bin is not given twice', () => {
+test('a unit that may be in its bin is not dispensed twice', () => {
   const bench = HubBench.ready()
   bench.fault('missed_drop', 'cabinet-1')
   bench.queue(1, { 1: 1 })
@@ -81,7 +81,7 @@ test('a unit that may lie in its bin is not given twice', () => {
   expect(bench.dispenses()).toHaveLength(1)
 })
 
-test('a unit that falls late, when it is looked for elsewhere already, is delivered once', () => {
+test('a unit that drops late, while another row is already dispensing it, is delivered once', () => {
   const bench = HubBench.ready()
   bench.fault('empty_turn', 'cabinet-1')
   bench.queue(1, { 1: 1 })
@@ -105,7 +105,7 @@ test('a unit that falls late, when it is looked for elsewhere already, is delive
   expect(bench.entries('order.ready')[0]?.lines).toMatchObject([{ dropped: 1, doubtful: 0 }])
 })
 
-test('a person settles what nobody else can', () => {
+test('a person resolves an operation that no other evidence can resolve', () => {
   const bench = HubBench.ready()
   bench.fault('missed_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })
@@ -118,7 +118,7 @@ test('a person settles what nobody else can', () => {
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('a unit that falls late settles its operation by itself, and still reaches its customer', () => {
+test('a late drop resolves its operation automatically, and still reaches its customer', () => {
   const bench = HubBench.ready()
   bench.fault('late_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })
@@ -130,7 +130,7 @@ test('a unit that falls late settles its operation by itself, and still reaches 
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('a late unit of an order that is still being prepared belongs to it', () => {
+test('a late unit of an order in preparation belongs to this order', () => {
   const bench = HubBench.ready()
   const fault = bench.fault('late_drop', 'cabinet-1')
   bench.queue(1, { 3: 1, 4: 4 }, {})
@@ -144,7 +144,7 @@ test('a late unit of an order that is still being prepared belongs to it', () =>
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('a double drop is booked whole and delivered once', () => {
+test('a double drop is booked completely and delivered once', () => {
   const bench = HubBench.ready()
   bench.fault('double_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })
@@ -154,7 +154,7 @@ test('a double drop is booked whole and delivered once', () => {
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('an order of which nothing fell has failed, and its bin is free again', () => {
+test('an order without a drop has failed, and its bin is free again', () => {
   const bench = HubBench.ready()
   bench.fault('jam_without_motion')
   bench.queue(1, { 4: 1 })
@@ -164,7 +164,7 @@ test('an order of which nothing fell has failed, and its bin is free again', () 
   expect(bench.core.health().bins.map((bin) => bin.order_id)).toEqual([null, null])
 })
 
-test('an order for what is not there fails at once and moves nothing', () => {
+test('an order for an absent product fails at once and moves nothing', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 99: 1 })
   bench.run(10)
@@ -175,7 +175,7 @@ test('an order for what is not there fails at once and moves nothing', () => {
 })
 
 test.each(['memory_loss', 'brown_out'] as const)(
-  'power fails in the midst of a dispense (%s): the unit is dropped or doubtful, and nothing moves twice',
+  'after a power failure during a dispense (%s) the unit is dropped or unconfirmed, and nothing moves twice',
   (type) => {
     for (let offset = 0; offset < 2400; offset += 150) {
       const bench = HubBench.ready(offset)
@@ -202,7 +202,7 @@ test.each(['memory_loss', 'brown_out'] as const)(
   },
 )
 
-test('a bin whose lift is stuck is a fault, raises an alarm, and its goods are handed out all the same', () => {
+test('a bin with a stuck lift is faulty and raises an alarm, but its units are handed out', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.entries('stock.dropped').length > 0)
@@ -217,7 +217,7 @@ test('a bin whose lift is stuck is a fault, raises an alarm, and its goods are h
   expect(results[0]).toMatchObject({ outcome: 'executed' })
 })
 
-test('a door that meets a hand opens, waits, and closes in the end', () => {
+test('a door that hits a hand opens, waits, and closes in the end', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 }, { open_when_ready: true })
   bench.runUntil(() => bench.phase(1) === 'collecting')
@@ -231,7 +231,7 @@ test('a door that meets a hand opens, waits, and closes in the end', () => {
   expect(bench.runUntil(() => bench.phase(1) === 'completed', 60_000)).toBe(true)
 })
 
-test('sensors that bounce change nothing', () => {
+test('bouncing sensors change nothing', () => {
   const bench = HubBench.ready()
   bench.fault('sensor_bounce')
   bench.queue(1, { 1: 2, 4: 2 }, { open_when_ready: true })
@@ -245,7 +245,7 @@ test('sensors that bounce change nothing', () => {
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('lines that are lost, damaged and silent delay an order and double nothing', () => {
+test('lost and damaged lines and silence delay an order, and double nothing', () => {
   const bench = HubBench.ready()
   bench.fault('corrupted_lines', 'vending', { probability: 0.2, for_ms: 60_000 })
   bench.fault('lost_replies', 'bins', { probability: 0.4, for_ms: 60_000 })

@@ -29,7 +29,7 @@ function line(steadyMs: number) {
   }
 }
 
-test('a line that comes back for a moment, again and again, has been away all along', () => {
+test('a line that returns repeatedly for a moment counts as down all the time', () => {
   const { up, down } = line(30_000)
   up(60_000)
   expect(down(20_000)).toBe(20_000)
@@ -39,7 +39,7 @@ test('a line that comes back for a moment, again and again, has been away all al
   expect(down(20_000)).toBe(109_999)
 })
 
-test('one that stayed for long enough begins anew', () => {
+test('a line that was up for long enough starts a new outage', () => {
   const { up, down } = line(30_000)
   up(60_000)
   down(20_000)
@@ -47,7 +47,7 @@ test('one that stayed for long enough begins anew', () => {
   expect(down(5000)).toBe(5000)
 })
 
-test('one that is there again for a moment is still away, until it has stayed', () => {
+test('a line that is up for a moment counts as down until it has been up for a while', () => {
   const { up, down, awayMs } = line(30_000)
   up(60_000)
   expect(awayMs()).toBeUndefined()

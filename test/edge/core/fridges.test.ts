@@ -7,7 +7,7 @@ const MINUTE = 60_000
 const settled = (bench: HubBench, order = 1): boolean =>
   !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')
 
-/** What was told of the fridge and its cabinets, oldest first. */
+/** States reported of the fridge and its cabinets, oldest first. */
 const told = (bench: HubBench): string[] =>
   bench.entries('state').flatMap(({ state }) => {
     if (state.of === 'fridge') return [`fridge ${state.state}`]
@@ -19,7 +19,7 @@ const alarms = (bench: HubBench): string[] =>
 
 const status = (bench: HubBench) => bench.core.health().fridges[0]
 
-/** Lets the fridge warm until it is above its limit. */
+/** Warms the fridge above its limit. */
 function warm(bench: HubBench): string {
   const fault = bench.fault('warm_fridge')
   bench.runUntil(() => told(bench).includes('fridge warm'), 60 * MINUTE)
@@ -41,7 +41,7 @@ test.each<[string, Partial<FridgeFacts>, string]>([
   ['that is proven cold', { proof: 'cold', wasInDoubt: true, doubtForMs: 29 * MINUTE }, 'cold'],
   ['whose last proof is recent', { doubtForMs: 4 * MINUTE }, 'cold'],
   ['whose last proof is some minutes old', { doubtForMs: 5 * MINUTE }, 'doubt'],
-  ['that was in doubt, and has read cold once since', { wasInDoubt: true, doubtForMs: MINUTE }, 'doubt'],
+  ['that was unknown, and has read cold once since', { wasInDoubt: true, doubtForMs: MINUTE }, 'doubt'],
   ['that is proven warm', { proof: 'warm', doubtForMs: MINUTE }, 'doubt'],
   ['that is warm for too long', { proof: 'warm', doubtForMs: 30 * MINUTE }, 'shutoff'],
   ['that cannot be read', { isUnread: true, doubtForMs: 5 * MINUTE }, 'doubt'],
@@ -77,12 +77,12 @@ test.each<[string, Partial<FridgeFacts>, string]>([
     { isInherited: true, isLengthUnknown: true, proof: 'warm', doubtForMs: MINUTE, watchedForMs: MINUTE },
     'shutoff',
   ],
-])('a fridge %s is judged by that', (_, facts, kind) => {
+])('a fridge %s is judged by its proofs', (_, facts, kind) => {
   expect(judgeFridge({ ...steady, ...facts }, limits).kind).toBe(kind)
 })
 
 describe('a fridge above its limit', () => {
-  test('sells for half an hour, and then nothing before a person confirms, however cold it is', () => {
+  test('a warm fridge sells for half an hour, and then nothing before a person confirms it, at any temperature', () => {
     const bench = HubBench.ready()
     const fault = warm(bench)
     expect(status(bench)).toMatchObject({ status: 'healthy', shutoff: false })
@@ -112,7 +112,7 @@ describe('a fridge above its limit', () => {
     expect(bench.phase(3)).toBe('ready')
   })
 
-  test('that becomes cold again in time begins anew', () => {
+  test('a warm fridge that becomes cold in time starts a new half hour at the next warming', () => {
     const bench = HubBench.ready()
     const fault = warm(bench)
     bench.run(5 * MINUTE)
@@ -123,7 +123,7 @@ describe('a fridge above its limit', () => {
     expect(alarms(bench)).toEqual(['fridge_warm fridge 1 true', 'fridge_warm fridge 1 false'])
   })
 
-  test('waiting orders lose the lines that are in it, before anything moves', () => {
+  test('a shutoff removes the fridge’s lines from waiting orders before anything moves', () => {
     const bench = HubBench.ready()
     warm(bench)
     bench.run(28 * MINUTE)
@@ -135,7 +135,7 @@ describe('a fridge above its limit', () => {
     expect(bench.dispenses()).toEqual([])
   })
 
-  test('a person in the cloud confirms what was shut off before that, and nothing later', () => {
+  test('a confirmation in the cloud ends an earlier shutoff, and no later one', () => {
     const bench = HubBench.ready()
     const before = bench.core.cloudNow()
     warm(bench)
@@ -148,14 +148,14 @@ describe('a fridge above its limit', () => {
     confirm(bench.core.cloudNow())
     bench.run(1000)
     expect(status(bench)).toMatchObject({ shutoff: false })
-    // It is still too warm: the half hour begins anew.
+    // The fridge is still too warm: the half hour starts again.
     bench.run(31 * MINUTE)
     expect(status(bench)).toMatchObject({ shutoff: true })
   })
 })
 
-describe('after a power cut', () => {
-  test('the shutoff holds, and the half hour goes on where the cloud says how long it was', () => {
+describe('fridges after a power cut', () => {
+  test('a shutoff survives a power cut, and the half hour continues if the cloud knows its duration', () => {
     const bench = HubBench.ready()
     bench.core.setCloudClock(bench.core.cloudNow(), { passing: false })
     warm(bench)
@@ -176,7 +176,7 @@ describe('after a power cut', () => {
     expect(told(bench).filter((line) => line === 'fridge shutoff')).toHaveLength(1)
   })
 
-  test('a fridge that is found warm is shut off where nobody says how long it was, one that is found cold is not', () => {
+  test('after a power cut of unknown length a warm fridge is shut off, and a cold one is not', () => {
     const bench = HubBench.ready()
     bench.run(5 * MINUTE)
     bench.restart()
@@ -193,16 +193,16 @@ describe('after a power cut', () => {
   })
 })
 
-/** Why a fridge is without a valid reading, and what brings that about. */
+/** Causes of a missing valid reading. */
 const causes: Record<string, (bench: HubBench) => void> = {
   'whose probe gives no reading': (bench) => void bench.fault('broken_probe'),
-  'whose probe reads nonsense': (bench) => void bench.fault('probe_outliers', 'fridge-1', { probability: 1 }),
+  'whose probe gives nonsense': (bench) => void bench.fault('probe_outliers', 'fridge-1', { probability: 1 }),
   'whose controller falls silent': (bench) => void bench.fault('silent_port', 'cold'),
   'whose controller has no power': (bench) => bench.room.power('off', 'cold'),
 }
 
 describe.each(Object.entries(causes))('a fridge %s', (cause, begin) => {
-  test('is unknown after some minutes, an alarm, and sells nothing after half an hour', () => {
+  test('a fridge without valid readings is unknown and an alarm after minutes, and sells nothing after half an hour', () => {
     const bench = HubBench.ready()
     bench.run(5 * MINUTE)
     begin(bench)
@@ -227,7 +227,7 @@ describe.each(Object.entries(causes))('a fridge %s', (cause, begin) => {
     expect(bench.dispenses()).toEqual([])
   })
 
-  test('is shut off at the same time if the hub restarts meanwhile', () => {
+  test('a fridge without valid readings is shut off at the same time after a restart of the hub', () => {
     const bench = HubBench.ready()
     bench.run(5 * MINUTE)
     begin(bench)
@@ -240,7 +240,7 @@ describe.each(Object.entries(causes))('a fridge %s', (cause, begin) => {
     expect(status(bench)).toMatchObject({ shutoff: true })
   })
 
-  test('is known again when several readings hold, and not at the first one', () => {
+  test('a fridge is known again after several stable readings, and not after the first', () => {
     const bench = HubBench.ready()
     bench.run(5 * MINUTE)
     begin(bench)
@@ -259,10 +259,10 @@ describe.each(Object.entries(causes))('a fridge %s', (cause, begin) => {
   })
 })
 
-describe('a board with firmware of version 2, which reports only changes', () => {
+describe('a board with firmware version 2, which reports only changes', () => {
   const old = new Map([['cold', 2]])
 
-  test('keeps selling as long as its compressor moves the air', () => {
+  test('a fridge with version 2 sells as long as its compressor moves the air', () => {
     const bench = HubBench.ready(1, old)
     bench.run(90 * MINUTE)
     expect(alarms(bench)).toEqual([])
@@ -272,7 +272,7 @@ describe('a board with firmware of version 2, which reports only changes', () =>
     expect(status(bench)).toMatchObject({ shutoff: true })
   })
 
-  test('is unknown after a quarter of an hour of silence, and sells nothing after half an hour', () => {
+  test('a fridge with version 2 is unknown after 15 minutes of silence, and sells nothing after half an hour', () => {
     const bench = HubBench.ready(1, old)
     bench.run(5 * MINUTE)
     bench.fault('broken_probe')
@@ -286,11 +286,11 @@ describe('a board with firmware of version 2, which reports only changes', () =>
   })
 })
 
-describe('a single reading', () => {
+describe('single readings', () => {
   const read = (bench: HubBench, celsius: number): void =>
     bench.core.controllerEvents.onDevice('cold', { device: 'fridge-1', celsius })
 
-  test('does not end a warm spell', () => {
+  test('a single cold reading does not end a warm period', () => {
     const bench = HubBench.ready()
     warm(bench)
     const before = told(bench).length
@@ -302,7 +302,7 @@ describe('a single reading', () => {
     expect(status(bench)).toMatchObject({ shutoff: true })
   })
 
-  test.each([6, 40, -50, 84])('does not begin a warm spell: %d °C', (celsius) => {
+  test.each([6, 40, -50, 84])('a single warm reading does not start a warm period: %d °C', (celsius) => {
     const bench = HubBench.ready()
     bench.run(5 * MINUTE)
     for (let times = 0; times < 5; times++) {
@@ -314,7 +314,7 @@ describe('a single reading', () => {
     expect(status(bench)).toMatchObject({ status: 'healthy', shutoff: false })
   })
 
-  test('now and then is no proof: a fridge that reads cold once in ten minutes is shut off', () => {
+  test('rare readings are no proof: a fridge with one cold reading per ten minutes is shut off', () => {
     const bench = HubBench.ready()
     bench.run(5 * MINUTE)
     bench.fault('broken_probe')
@@ -326,7 +326,7 @@ describe('a single reading', () => {
   })
 })
 
-test('a probe that repeats one value for hours is frozen if a door of its fridge stood open', () => {
+test('a probe that repeats one value for hours is frozen if a door of its fridge was open', () => {
   const bench = new HubBench()
   const { frozen } = bench.settings
   bench.settings = { ...bench.settings, frozen: { ...frozen, frozenMs: 40 * MINUTE } }
@@ -350,7 +350,7 @@ test('a probe that repeats one value for hours is frozen if a door of its fridge
   expect(status(bench)).toMatchObject({ shutoff: true })
 })
 
-test('after hours without power nothing is sold before several readings prove that the fridge is cold', () => {
+test('after hours without power nothing is sold before several readings prove the cold', () => {
   const bench = HubBench.ready()
   bench.core.setCloudClock(bench.core.cloudNow(), { passing: false })
   bench.run(5 * MINUTE)
@@ -371,7 +371,7 @@ test('after hours without power nothing is sold before several readings prove th
   expect(alarms(bench)).toEqual([])
 })
 
-test('temperatures go to the telemetry once a minute, with the extremes since', () => {
+test('temperatures are written to the telemetry once a minute, with the extremes since', () => {
   const bench = HubBench.ready()
   warm(bench)
   bench.run(10 * MINUTE)

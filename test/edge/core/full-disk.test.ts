@@ -5,7 +5,7 @@ import { HubBench } from './hub-bench.ts'
 
 const MINUTE = 60_000
 
-/** From now on no transaction that writes finds room on the disk. */
+/** From now on no writing transaction finds space on the disk. */
 function fill(bench: HubBench): void {
   const total = bench.journal.prepare('SELECT total_changes()').pluck()
   const changes = (): unknown => total.get()
@@ -21,7 +21,7 @@ function relieve(bench: HubBench): void {
   bench.onCheckpoint = () => {}
 }
 
-test('a full disk ends nothing: the hub stops selling, and finishes what is under way when there is room', () => {
+test('a full disk stops sales, and orders in progress continue when there is space again', () => {
   const bench = HubBench.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.queue(1, { 4: 3 })
@@ -40,7 +40,7 @@ test('a full disk ends nothing: the hub stops selling, and finishes what is unde
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('I1: on a full disk what cannot be journaled does not move, and whoever asked for it is told', () => {
+test('I1: on a full disk an operation that cannot be journaled does not move, and its caller gets the error', () => {
   const bench = HubBench.ready()
   fill(bench)
   const before = bench.motions().length
@@ -54,7 +54,7 @@ test('I1: on a full disk what cannot be journaled does not move, and whoever ask
   })
 })
 
-test('a hub starts on a full disk, meets its controllers again, and hears the cloud', () => {
+test('a hub starts on a full disk, connects to its controllers, and applies messages of the cloud', () => {
   const bench = HubBench.ready()
   fill(bench)
   bench.restart()
@@ -69,13 +69,13 @@ test('a hub starts on a full disk, meets its controllers again, and hears the cl
   expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
 })
 
-test('I1: a controller whose word finds no room has not been met: what it alone may know is waited for', () => {
+test('I1: a controller whose report finds no space counts as not connected, and its evidence is awaited', () => {
   const bench = HubBench.ready()
   bench.room.power('off', 'vending')
   bench.run(5000)
   bench.restart()
   bench.run(5000)
-  // Refused as long as a cabinet is awaited that may know better.
+  // Refused as long as a cabinet with possible evidence is missing.
   expect(bench.core.restartLedger('fork', 'ahead')).toBe(false)
   fill(bench)
   const store = JSON.parse(
@@ -96,7 +96,7 @@ test('I1: a controller whose word finds no room has not been met: what it alone 
 })
 
 test.each([0, 60_000])(
-  'a command to reconnect that finds no room for its end is ended when there is (after %s ms), and answered once',
+  'a reconnect command without space for its outcome ends when there is space (after %s ms), and is answered once',
   (ms) => {
     const bench = HubBench.ready()
     if (ms > 0) bench.room.power('off', 'bins')
@@ -113,7 +113,7 @@ test.each([0, 60_000])(
   },
 )
 
-test('a command to cycle a door that finds no room is refused, and nothing of it is taken up when there is', () => {
+test('a cycle command without space is refused, and is not continued when there is space', () => {
   const bench = HubBench.ready()
   fill(bench)
   const before = bench.motions().length

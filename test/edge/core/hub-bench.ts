@@ -26,7 +26,7 @@ import { virtualClock, type VirtualClock } from '../../support/virtual-clock.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { checkedStore } from './checked-store.ts'
 
-/** What a checkpoint throws to end a life. */
+/** Thrown by a checkpoint to end a life. */
 export class Crash extends Error {}
 
 interface Life {
@@ -45,8 +45,8 @@ export const config: HubConfig = {
 }
 
 /**
- * A hub's core on the simulated hardware, its journal in memory, the cloud played by the test. The hardware goes on while
- * the hub is dead; a new life begins on the same journal.
+ * A hub's core on the simulated hardware, with its journal in memory and a cloud that the test plays. The
+ * hardware continues while the hub is dead, and a new life starts on the same journal.
  */
 export class HubBench {
   readonly clock: VirtualClock = virtualClock()
@@ -61,29 +61,29 @@ export class HubBench {
   readonly stuckLines = new Set<string>()
   readonly blindLines = new Set<string>()
   linesProblem: LinesProblem | undefined
-  /** Holds what the store keeps in memory against its tables at every look; each look is a statement. */
+  /** Compares the store's memory with its tables at every check, with one statement each. */
   isChecked = true
   /** Called at every checkpoint; throws to crash. */
   onCheckpoint: (point: string) => void = () => {}
-  /** Points passed in the present life. */
+  /** Checkpoints of the present life. */
   passed: string[] = []
   inboxResets = 0
   readonly #log: { level: keyof Log; message: string }[] = []
-  /** As the hub's next life finds it described. */
+  /** The hardware description of the hub's next life. */
   hardware = simulatedHardware
-  /** Lines of this hub that lead to another controller than they should, by their ports. */
+  /** Lines of this hub that lead to another controller than intended, by their ports. */
   readonly plugs = new Map<string, string>()
   #life: Life | undefined
   #chance = seededChance(7)
   #commands = 0
 
-  /** The error that the next life finds of the one before. */
+  /** The error of the former life that the next life reads. */
   lastWords: string | undefined
   certificates: { name: string; endsAt: number }[] = []
-  /** As the hub's next life is set. */
+  /** The settings of the hub's next life. */
   settings: CoreSettings = defaultCoreSettings
 
-  /** `versions`: of the serial protocol, by controller; none = the newest. */
+  /** `versions`: serial protocol versions by controller; undefined: the newest. */
   constructor(seed = 1, versions?: ReadonlyMap<string, number>) {
     this.#chance = seededChance(seed)
     this.journal = new Sqlite(':memory:')
@@ -103,7 +103,7 @@ export class HubBench {
     })
   }
 
-  /** A hub that has begun, holds the cloud's snapshot and knows its controllers. */
+  /** A started hub with the cloud's snapshot and connected controllers. */
   static ready(seed?: number, versions?: ReadonlyMap<string, number>): HubBench {
     const bench = new HubBench(seed, versions)
     bench.begin()
@@ -159,7 +159,7 @@ export class HubBench {
     return this.#life?.alive ?? false
   }
 
-  /** Ends the life, as SIGKILL does. */
+  /** Ends the life like SIGKILL. */
   kill(): void {
     const life = this.#life
     if (!life) return
@@ -173,7 +173,7 @@ export class HubBench {
     this.begin()
   }
 
-  /** A new life on another journal: a new one, or a copy that was made by `copy`. */
+  /** A new life on another journal: a new one, or a copy made by `copy`. */
   restartOn(copy?: Buffer): void {
     this.kill()
     this.journal = copy ? new Sqlite(copy) : new Sqlite(':memory:')
@@ -184,7 +184,7 @@ export class HubBench {
     return this.journal.serialize()
   }
 
-  /** Lets time pass; a crash ends the life and time goes on. */
+  /** Lets time pass; a crash ends the life, and time continues. */
   run(ms: number): void {
     this.runUntil(() => false, ms)
   }
@@ -196,7 +196,7 @@ export class HubBench {
     return done()
   }
 
-  /** Calls into the hub; a crash ends the life. */
+  /** Calls the hub; a crash ends the life. */
   attempt(work: () => void): void {
     try {
       work()
@@ -228,7 +228,7 @@ export class HubBench {
     return this.room.faults.raise({ type, target, ...more }).id
   }
 
-  /** What was reported in the ledger and not yet taken by the cloud. */
+  /** Ledger entries that the cloud has not received. */
   ledger(): HubEntry[] {
     const { base } = this.outbox.position('ledger')
     return this.outbox
@@ -293,7 +293,7 @@ export class HubBench {
       .get(orderNumber)
   }
 
-  /** Changes the journal by a statement, as if it had happened otherwise. */
+  /** Changes the journal by a statement, as if it had another history. */
   rewrite(sql: string, ...parameters: unknown[]): void {
     this.store.transact(() => {
       this.journal.prepare(sql).run(...parameters)
@@ -301,7 +301,7 @@ export class HubBench {
     })
   }
 
-  /** Motions of devices (not what people did), in the order in which they happened. */
+  /** Motions of devices in order, without people's acts. */
   motions(): Act[] {
     return this.room.actuations().filter((act) => act.operation_id !== undefined)
   }
@@ -310,7 +310,7 @@ export class HubBench {
     return this.motions().filter((act) => act.action === 'dispense')
   }
 
-  /** What the core has logged at this level. */
+  /** Log lines of the core at this level. */
   logged(level: keyof Log): string[] {
     return this.#log.filter((line) => line.level === level).map(({ message }) => message)
   }
@@ -333,14 +333,14 @@ export class HubBench {
     )
   }
 
-  /** Facings whose stock at the hub is not what stands on the shelf. */
+  /** Facings with a different stock at the hub and on the shelf. */
   stockErrors(): string[] {
     return Object.entries(this.stock())
       .filter(([location, units]) => this.shelf(location) !== units)
       .map(([location, units]) => `${location}: ${units} at the hub, ${this.shelf(location)} on the shelf`)
   }
 
-  /** The customer: takes everything out of the bins that are open. */
+  /** The customer takes all units out of the open bins. */
   takeAll(): void {
     for (const [device, bin] of this.room.world.chronicle.state.bins)
       if (bin.door === 'open' && bin.contents.length > 0)
@@ -360,7 +360,7 @@ export class HubBench {
   }
 
   #portsFor(life: Life): OpenLinePort {
-    // Calls into the hub are tasks of their own: a crash there unwinds nothing of the room.
+    // Calls into the hub are separate tasks: a crash there unwinds nothing of the room.
     const inHub =
       <Args extends unknown[]>(call: (...args: Args) => void) =>
       (...args: Args): void =>

@@ -3,7 +3,7 @@ import { stockedFacings } from '../../simulation/hardware.ts'
 import { uuid } from '../../support/uuid.ts'
 import { config, HubBench } from './hub-bench.ts'
 
-test('what people do at the hub itself is in its ledger, with what it changed', () => {
+test('actions of people at the hub are in its ledger, with their changes', () => {
   const bench = HubBench.ready()
   const location = { cabinet: 1, shelf: 1, row: 3 }
   bench.core.count(location, 5)
@@ -39,7 +39,7 @@ test.each([
   expect(bench.entries('local').at(-1)).toMatchObject({ ...by, before, after, subject: 'row 1/1/3' })
 })
 
-describe('a count that a page sends later', () => {
+describe('a late count from the page', () => {
   const row = { cabinet: 1, shelf: 1, row: 3 }
   const unitsOf = (bench: HubBench) => bench.core.stock().find(({ location }) => location.row === 3)!.quantity
 
@@ -47,7 +47,7 @@ describe('a count that a page sends later', () => {
     [3, 4, 5],
     [0, 4, 2],
     [9, 1, 2],
-  ])('keeps what fell since then (%i counted, restock of %i, %i sold)', (counted, added, sold) => {
+  ])('a late count keeps later drops (%i counted, restock of %i, %i sold)', (counted, added, sold) => {
     const bench = HubBench.ready()
     bench.core.count(row, Math.max(counted, sold))
     bench.run(60_000)
@@ -62,7 +62,7 @@ describe('a count that a page sends later', () => {
     expect(unitsOf(bench)).toBe(Math.max(0, counted + added - fallen))
   })
 
-  test('is refused if somebody counted the row after it', () => {
+  test('a late count is refused if a person counted the row after it', () => {
     const bench = HubBench.ready()
     bench.run(60_000)
     bench.core.count(row, 5)
@@ -72,7 +72,7 @@ describe('a count that a page sends later', () => {
     expect(bench.core.count(row, 2, { ageMs: 30_000 })).toEqual({ ok: true })
   })
 
-  test('is booked once, however often it is sent; a restock too', () => {
+  test('a late count or restock is booked once, for any number of repetitions', () => {
     const bench = HubBench.ready()
     bench.core.count(row, 1)
     for (let time = 0; time < 3; time += 1) bench.core.restock(row, 2, { id: uuid(1) })
@@ -85,7 +85,7 @@ describe('a count that a page sends later', () => {
   })
 })
 
-test('a command that a person gave is reported under their name, also after a restart of the hub', () => {
+test('a person’s command is reported under their name, also after a restart of the hub', () => {
   const bench = HubBench.ready()
   const by = { person: 'Ada', shared_token: true }
   bench.core.operate({ name: 'open_bin', bin: 2 }, () => {}, by)
@@ -94,7 +94,7 @@ test('a command that a person gave is reported under their name, also after a re
   expect(bench.entries('local')).toMatchObject([{ action: 'open_bin', subject: 'bin 2', ...by }])
 })
 
-test('what was refused there changes nothing, and is told only where something was tried', () => {
+test('a refused action changes nothing, and is reported only if something was tried', () => {
   const bench = HubBench.ready()
   expect(bench.core.count({ cabinet: 4, shelf: 1, row: 1 }, 5).ok).toBe(false)
   expect(bench.core.unlockDoor('fridge_8_left', 5000).ok).toBe(false)
@@ -102,7 +102,7 @@ test('what was refused there changes nothing, and is told only where something w
   expect(bench.entries('local')).toEqual([])
 })
 
-test('what a person holds at the hub stays held, whatever the cloud’s configuration says, until a person gives it back', () => {
+test('a hold by a person at the hub stays, for any configuration of the cloud, until a person releases it', () => {
   const bench = HubBench.ready()
   expect(bench.core.hold(2, true)).toEqual({ ok: true })
   expect(bench.core.hold('orders', true)).toEqual({ ok: true })
@@ -127,7 +127,7 @@ test('what a person holds at the hub stays held, whatever the cloud’s configur
   ])
 })
 
-describe('units that somebody enters at the hub', () => {
+describe('units that a person enters at the hub', () => {
   const row = { cabinet: 1, shelf: 1, row: 3 }
   const capacity = 12
 
@@ -142,13 +142,13 @@ describe('units that somebody enters at the hub', () => {
     },
   )
 
-  test.each([0, 1, capacity])('a count of %d is taken', (units) => {
+  test.each([0, 1, capacity])('a count of %d is accepted', (units) => {
     const bench = HubBench.ready()
     expect(bench.core.count(row, units)).toEqual({ ok: true })
     expect(bench.stock()['1-1-3']).toBe(units)
   })
 
-  test('that are added must have room', () => {
+  test('a restock above the row’s capacity is refused', () => {
     const bench = HubBench.ready()
     expect(bench.core.count(row, 10)).toEqual({ ok: true })
     for (const units of [-1, 0, 3, 2.5, 1000])
@@ -158,7 +158,7 @@ describe('units that somebody enters at the hub', () => {
     expect(bench.stock()['1-1-3']).toBe(capacity)
   })
 
-  test('stand beside the number that the row holds', () => {
+  test('the stock of a row is listed with its capacity', () => {
     const capacities = HubBench.ready()
       .core.stock()
       .map((facing) => facing.capacity)

@@ -4,7 +4,7 @@ import { HubBench } from './hub-bench.ts'
 
 const UNITS = 10
 
-/** The statements of one order from when it is begun until it is ready, while others with ten units each wait behind it. */
+/** Statements of one order from its start until READY, while others with ten units each wait. */
 function statementsOfAnOrder(waiting: number): number {
   const bench = new HubBench()
   bench.isChecked = false
@@ -13,7 +13,7 @@ function statementsOfAnOrder(waiting: number): number {
   bench.begin()
   bench.apply(bench.snapshot())
   bench.run(2000)
-  // Each is as large as all bins together: none of them can begin before the first one has gone.
+  // Each order fills all bins: none can start before the first one has ended.
   for (let id = 1; id <= waiting + 1; id++) bench.queue(id, { 1: 4, 2: 3, 3: UNITS - 7 })
   const before = statements
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
@@ -23,6 +23,6 @@ function statementsOfAnOrder(waiting: number): number {
   return statements - before
 }
 
-test('what a turn asks of the journal does not grow with the units that wait', () => {
+test('the statements of a turn do not grow with the number of waiting units', () => {
   expect(statementsOfAnOrder(100)).toBe(statementsOfAnOrder(10))
 })

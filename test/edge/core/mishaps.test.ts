@@ -38,7 +38,7 @@ function takeOverBoards(bench: HubBench): void {
     bench.attempt(() => void bench.core.takeOverController(controller))
 }
 
-/** Some orders, with faults and crashes as chance has them; then quiet, and customers who fetch their goods. */
+/** Some orders with random faults and crashes; then quiet, and customers who collect their units. */
 function play(seed: number): HubBench {
   const chance = seededChance(seed)
   const bench = HubBench.ready(seed)
@@ -60,7 +60,7 @@ function play(seed: number): HubBench {
     if (queued < ORDERS && chance.happens(0.2)) {
       const id = ++queued
       const order = bench.order(id, { [chance.pick([1, 2, 3, 5])]: chance.between(1, 3), 4: 1 })
-      // The cloud sends it until the hub has committed it.
+      // The cloud sends the order until the hub has committed it.
       while (bench.phase(id) === undefined) {
         revive()
         bench.apply({ kind: 'order.queued', order })
@@ -104,7 +104,7 @@ function play(seed: number): HubBench {
 }
 
 test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))(
-  'whatever goes wrong, no unit moves twice, every order ends, the books tell what fell (seed %i)',
+  'under any faults no unit moves twice, every order ends, and the books match the drops (seed %i)',
   (seed) => {
     const bench = play(seed)
     const operations = bench.dispenses().map((act) => act.operation_id)
@@ -140,12 +140,12 @@ test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))(
   60_000,
 )
 
-/** Units that hung and fell later by themselves. */
+/** Units that hung and dropped later. */
 const lateFalls = (bench: HubBench): number =>
   bench.room.actuations().filter((act) => act.action === 'drop').length
 
-describe('a door that somebody has closed by hand while its result could not be told is closed', () => {
-  /** Closes it while nobody hears of it; the hub asks afterwards what became of its motion. */
+describe('a door closed by hand while its result could not be reported', () => {
+  /** Closes the door while the line is down; the hub later asks for the result of its motion. */
   function closedUnheard(bench: HubBench): void {
     bench.runUntil(() => bench.motions().some(({ action }) => action === 'open_door'))
     bench.kill()
@@ -156,7 +156,7 @@ describe('a door that somebody has closed by hand while its result could not be 
     bench.run(10_000)
   }
 
-  test('and its bin is free', () => {
+  test('a bin is free after its door was closed by hand while the line was down', () => {
     const bench = HubBench.ready()
     bench.command({ name: 'open_bin', bin: 1 })
     closedUnheard(bench)
@@ -164,7 +164,7 @@ describe('a door that somebody has closed by hand while its result could not be 
     expect(bench.entries('state').at(-1)).toMatchObject({ state: { bin: 1, state: 'free' } })
   })
 
-  test('and opens for the customer whose goods lie behind it', () => {
+  test('a door closed by hand while the line was down opens for the customer of its units', () => {
     const bench = HubBench.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.phase(1) === 'ready')

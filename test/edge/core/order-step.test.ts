@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ordersStep } from '../../../edge/core/orders/order-step.ts'
 import type { OrderWorld } from '../../../edge/core/orders/order-view.ts'
 
-test('what waits for a bin is looked at when its time is over, not without pause in the last millisecond of it', () => {
+test('an order that waits for a bin is checked at the end of its time, and not repeatedly in the last millisecond', () => {
   const world = (now: number): OrderWorld => ({
     now,
     live: true,

@@ -7,7 +7,10 @@ import { config, HubBench } from './hub-bench.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
-/** The cloud's snapshot when it has heard `heard` of the hub's ledger, and the orders stand so. */
+/**
+ * The cloud's snapshot after it has received the entries `heard` of the hub's ledger, with orders in these
+ * states.
+ */
 function snapshotAfter(bench: HubBench, heard: readonly HubEntry[], orders: Snapshot['orders']): CloudEntry {
   const base = bench.snapshot() as Snapshot
   const drops = heard.filter((entry) => entry.kind === 'stock.dropped')
@@ -20,13 +23,13 @@ function snapshotAfter(bench: HubBench, heard: readonly HubEntry[], orders: Snap
   return { ...base, stock, known_operations: drops.map((drop) => drop.operation_id), orders }
 }
 
-test('a hub with a new store counts what its controllers remember, and dispenses nothing of it again', () => {
+test('a hub with a new store counts the drops in its controllers’ memories, and dispenses none again', () => {
   const bench = HubBench.ready()
   const order = bench.order(1, { 1: 2, 4: 2 })
   bench.apply({ kind: 'order.queued', order })
   bench.runUntil(() => bench.dispenses().length === 2)
   bench.run(1200)
-  // The cloud has heard of the first unit; the card dies with the rest.
+  // The cloud has received the first unit; the others are lost with the card.
   const [first] = bench.entries('stock.dropped')
   bench.restartOn()
   bench.run(5000)
@@ -51,14 +54,14 @@ test('a hub with a new store counts what its controllers remember, and dispenses
   expect(bench.dispenses().length).toBe(fallen)
 })
 
-test('a hub with a new store tells what became of operations that the one before may have called unknown', () => {
+test('a hub with a new store reports the results of operations that the former store may have reported as unknown', () => {
   const bench = HubBench.ready()
   const order = bench.order(1, { 4: 2 })
   bench.apply({ kind: 'order.queued', order })
   bench.runUntil(() => bench.phase(1) === 'ready')
   const [first, second] = bench.entries('stock.dropped')
   bench.restartOn()
-  // The cloud has heard of the first unit alone.
+  // The cloud has received only the first unit.
   const lines = [{ line_id: order.lines[0]!.line_id, wanted: 9, dropped: 1, bins: [1] }]
   bench.apply(snapshotAfter(bench, [first!], [{ order, status: OrderStatus.PREPARING, lines }]))
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -69,7 +72,7 @@ test('a hub with a new store tells what became of operations that the one before
   expect(told.map(({ operation_id }) => operation_id)).not.toContain(first!.operation_id)
 })
 
-test('a hub with a new store finishes what waits for its customer', () => {
+test('a hub with a new store finishes an order that waits for its customer', () => {
   const bench = HubBench.ready()
   const order = bench.order(1, { 4: 1 })
   bench.apply({ kind: 'order.queued', order })
@@ -89,7 +92,7 @@ test('a hub with a new store finishes what waits for its customer', () => {
   expect(bench.dispenses()).toHaveLength(1)
 })
 
-test('a new store takes an order that is new too', () => {
+test('a new store accepts a new order', () => {
   const bench = new HubBench()
   bench.begin()
   bench.run(1000)
@@ -98,7 +101,7 @@ test('a new store takes an order that is new too', () => {
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
 })
 
-test('a store that was restored from a copy begins a new history and doubles nothing', () => {
+test('a store restored from a copy starts a new history, and doubles nothing', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 })
   const copy = bench.copy()
@@ -113,7 +116,7 @@ test('a store that was restored from a copy begins a new history and doubles not
   expect(bench.ledger()).toEqual([])
   expect(bench.dispenses()).toHaveLength(1)
   const lines = [{ line_id: 10, wanted: 9, dropped: 0, bins: [] }]
-  // The cloud has heard nothing of what happened since the copy was made.
+  // The cloud has received nothing since the copy.
   bench.apply(snapshotAfter(bench, [], [{ order, status: OrderStatus.QUEUED, lines }]))
   bench.run(60_000)
   expect(heard.length).toBeGreaterThan(0)
@@ -123,7 +126,7 @@ test('a store that was restored from a copy begins a new history and doubles not
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('whoever waits for a command is answered when its store turns out to be a copy', () => {
+test('a caller that waits for a command is answered when its store turns out to be a copy', () => {
   const bench = HubBench.ready()
   const copy = bench.copy()
   bench.queue(1, { 4: 1 })
@@ -136,7 +139,7 @@ test('whoever waits for a command is answered when its store turns out to be a c
   expect(bench.kinds()).toEqual([])
 })
 
-test('an order that an earlier store may have begun, and that nobody remembers, fails and is paid back', () => {
+test('an order that an earlier store may have started, without evidence, fails and is refunded', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 }, { hub_epoch: 'f'.repeat(32) })
   bench.run(10_000)
@@ -146,7 +149,7 @@ test('an order that an earlier store may have begun, and that nobody remembers, 
   expect(bench.dispenses()).toEqual([])
 })
 
-test('what a lost store and a lost memory leave in doubt is listed, blocked, and settled by counts', () => {
+test('units in doubt after a lost store and a lost memory are listed, blocked, and resolved by counts', () => {
   const bench = HubBench.ready()
   const order = bench.order(1, { 4: 2 })
   bench.apply({ kind: 'order.queued', order })
@@ -171,7 +174,7 @@ test('what a lost store and a lost memory leave in doubt is listed, blocked, and
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('after a copy was restored, memories that reach back tell also what never happened', () => {
+test('after a restored copy, complete memories also prove which operations never happened', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 3: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -194,12 +197,12 @@ test.each([
   { hub: 'a hub with a new store', isNew: true },
   { hub: 'a hub with a store of its own', isNew: false },
 ])(
-  'a count of a row that has another product by now keeps $hub from nothing else of the snapshot',
+  'a count of a row with another product now does not affect the rest of the snapshot at $hub',
   ({ isNew }) => {
     const bench = HubBench.ready()
     if (isNew) bench.restartOn()
     bench.run(5000)
-    // Typed while product 1 stood there, and not confirmed before the planogram was changed.
+    // A count of product 1, unconfirmed when the planogram changed.
     const outdated = {
       count_id: uuid(901),
       product_id: 1,
@@ -215,7 +218,7 @@ test.each([
   },
 )
 
-test('after its start the hub waits for every cabinet before one dispenses', () => {
+test('after its start the hub waits for every cabinet before any dispenses', () => {
   const bench = HubBench.ready()
   bench.kill()
   bench.room.power('off', 'vending')
@@ -227,7 +230,7 @@ test('after its start the hub waits for every cabinet before one dispenses', () 
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
 })
 
-test('a copy that meets the cloud before its controllers says nothing of its stock before it has met them', () => {
+test('a copy that connects to the cloud before its controllers reports no stock until they connect', () => {
   const bench = HubBench.ready()
   const copy = bench.copy()
   bench.queue(1, { 4: 1 })
@@ -242,11 +245,11 @@ test('a copy that meets the cloud before its controllers says nothing of its sto
   expect(bench.outbox.knownEpochs()).toHaveLength(epochs)
   for (const controller of ['bins', 'vending']) bench.room.power('on', controller)
   bench.run(5000)
-  // What its boards remember shows that it is one: it begins again from the cloud.
+  // The memories of its boards show that it is a copy: it restarts from the cloud.
   expect(bench.inboxResets).toBe(resets + 1)
 })
 
-test('a cloud that is ahead has its new epoch at once when all cabinets have been met, else after the start-up grace', () => {
+test('a cloud that is ahead gets its new epoch when all cabinets are connected, or after the start-up grace', () => {
   const bench = HubBench.ready()
   expect(bench.core.restartLedger('test', 'ahead')).toBe(true)
   bench.kill()
@@ -255,7 +258,7 @@ test('a cloud that is ahead has its new epoch at once when all cabinets have bee
   bench.run(5000)
   expect(bench.core.restartLedger('test', 'ahead')).toBe(false)
   bench.run(120_000)
-  // None has been met: what it says of stock would be what it has read.
+  // No cabinet is connected: its stock would only be the cloud's.
   expect(bench.core.restartLedger('test', 'ahead')).toBe(true)
   expect(bench.entries('snapshot')).toEqual([])
   expect(bench.core.restartLedger('a cloud that was restored meanwhile')).toBe(true)
@@ -269,7 +272,7 @@ test('a cloud that is ahead has its new epoch at once when all cabinets have bee
   expect(bench.entries('snapshot')).toHaveLength(1)
 })
 
-test('a copy of a new store that took its stock from the cloud on a bench does not say it again later', () => {
+test('a copy of a new store, which took its stock from the cloud on a bench, does not report it later', () => {
   const bench = new HubBench()
   for (const controller of ['bins', 'vending']) bench.room.power('off', controller)
   bench.begin()
@@ -277,7 +280,7 @@ test('a copy of a new store that took its stock from the cloud on a bench does n
   bench.apply(bench.snapshot())
   expect(bench.kinds()[0]).toBe('snapshot')
   bench.run(120_000)
-  // Meanwhile the board in the room has sold of it, and the cloud follows that board.
+  // Meanwhile the board in the room has sold units, and the cloud follows that board.
   const others = bench.kinds().filter((kind) => kind !== 'snapshot')
   expect(bench.core.restartLedger('test', 'ahead')).toBe(true)
   expect(bench.kinds().slice(0, others.length)).toEqual(others)
@@ -287,7 +290,7 @@ test('a copy of a new store that took its stock from the cloud on a bench does n
   expect(bench.entries('snapshot')).toHaveLength(1)
 })
 
-test('a cloud that is ahead has its new epoch after the start-up grace where one of the cabinets has been met', () => {
+test('a cloud that is ahead gets its new epoch after the start-up grace if one of the cabinets is connected', () => {
   const bench = HubBench.ready()
   const { controllers } = bench.hardware
   const shelves = [{ shelf: 1, rows: 1, depth: 12 }]
@@ -305,7 +308,7 @@ test('a cloud that is ahead has its new epoch after the start-up grace where one
   expect(bench.entries('snapshot')).not.toContainEqual(before)
 })
 
-test('a new epoch of the same store begins with what was not acknowledged, then a snapshot and the orders', () => {
+test('a new epoch of the same store starts with the unacknowledged entries, then a snapshot and the orders', () => {
   const bench = HubBench.ready()
   bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
   bench.queue(1, { 4: 1 })
@@ -326,14 +329,14 @@ test('a new epoch of the same store begins with what was not acknowledged, then 
   expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
 })
 
-describe('a journal that is not the one of before is told to people', () => {
+describe('alarms about a replaced journal', () => {
   const alarms = (bench: HubBench) =>
     bench
       .entries('alarm')
       .filter(({ subject }) => subject === 'hub')
       .map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
-  test('a lost one, until all that is known elsewhere is taken over', () => {
+  test('a lost journal is an alarm until everything known elsewhere is recovered', () => {
     const bench = HubBench.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.phase(1) === 'ready')
@@ -345,7 +348,7 @@ describe('a journal that is not the one of before is told to people', () => {
     expect(alarms(bench)).toEqual(['journal_lost hub true', 'journal_lost hub false'])
   })
 
-  test('an older copy, with what is forgotten with it', () => {
+  test('an older copy of the journal is an alarm, with the forgotten part', () => {
     const bench = HubBench.ready()
     bench.queue(1, { 4: 1 })
     const copy = bench.copy()
@@ -358,7 +361,7 @@ describe('a journal that is not the one of before is told to people', () => {
     expect(alarms(bench)).toEqual(['journal_restored hub true', 'journal_restored hub false'])
   })
 
-  test('a first start is none of these', () => {
+  test('a first start raises no alarm about the journal', () => {
     const bench = HubBench.ready()
     bench.restart()
     bench.run(5000)

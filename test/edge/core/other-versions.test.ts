@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
 import { config, HubBench } from './hub-bench.ts'
 
-/** The journal's fact of this name, as another version of the service has kept it. */
+/** Stores a fact of the journal under this name, as another version of the service would. */
 function keepAs(bench: HubBench, key: string, value: unknown): void {
   bench.kill()
   bench.journal
@@ -10,7 +10,7 @@ function keepAs(bench: HubBench, key: string, value: unknown): void {
     .run(key, JSON.stringify(value))
 }
 
-test('a configuration that another version has kept ends no service: what can be read of it holds, nothing is sold, and the cloud is asked for it', () => {
+test('a configuration of another version is read as far as possible, sales stop, and the cloud is asked for it', () => {
   const bench = HubBench.ready()
   const { prepare_timeout_ms: _, ...older } = { ...config, disabled_bins: [2], disabled_fridges: 'none' }
   keepAs(bench, 'config', older)
@@ -31,7 +31,7 @@ test('a configuration that another version has kept ends no service: what can be
 })
 
 test.each([0, 1])(
-  'a command that another version has begun ends unknown where this one knows none of its kind (local: %s)',
+  'a command of an unknown kind that another version started has an unknown outcome (local: %s)',
   (isLocal) => {
     const bench = HubBench.ready()
     const { id } = bench.command({ name: 'open_bin', bin: 1 })

@@ -8,7 +8,7 @@ import { HubBench } from './hub-bench.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
-/** What the cloud's books say of a shelf when these entries have come to them. */
+/** The cloud's books of a shelf after these entries. */
 function booksOf(begun: Snapshot, heard: readonly HubEntry[]): Snapshot {
   const shelves = new Map(begun.stock.map((shelf) => [locationKey(shelf.location), shelf]))
   const known = new Set<string>()
@@ -22,12 +22,12 @@ function booksOf(begun: Snapshot, heard: readonly HubEntry[]): Snapshot {
   return { ...begun, stock: [...shelves.values()], known_operations: [...known] }
 }
 
-/** The cloud has acknowledged all that was reported, and the hub has deleted it. */
+/** The cloud has acknowledged all entries, and the hub has deleted them. */
 function acknowledgeAll(bench: HubBench): void {
   bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
 }
 
-/** The hub's card dies, and another one begins with what the cloud has heard of the account: nothing, some, or all. */
+/** The hub's card dies, and a new one starts after the cloud has received no, some or all of the entries. */
 function expectSoundHoweverMuchIsHeard(bench: HubBench, begun: Snapshot): void {
   const account = bench.ledger()
   for (let heard = 0; heard <= account.length; heard += 1) {
@@ -39,7 +39,7 @@ function expectSoundHoweverMuchIsHeard(bench: HubBench, begun: Snapshot): void {
   }
 }
 
-/** The customer of order 1 fetches it from bin 1. */
+/** The customer of order 1 collects it from bin 1. */
 function fetchOrder(bench: HubBench): void {
   bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.run(5000)
@@ -47,7 +47,7 @@ function fetchOrder(bench: HubBench): void {
   expect(bench.runUntil(() => bench.phase(1) === 'completed')).toBe(true)
 }
 
-test('an order whose number a restored cloud gives out a second time is another order', () => {
+test('an order with a number that a restored cloud issued again is another order', () => {
   const bench = HubBench.ready()
   bench.queue(2, { 4: 1 })
   expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
@@ -59,7 +59,7 @@ test('an order whose number a restored cloud gives out a second time is another 
   expect(bench.dispenses()).toHaveLength(2)
 })
 
-test('a cloud that has lost what was reported and acknowledged hears again what fell and where every order stands', () => {
+test('a cloud that lost acknowledged reports gets all drops and order states again', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -82,7 +82,7 @@ test('a cloud that has lost what was reported and acknowledged hears again what 
   ])
 })
 
-test('of units that a restored cloud has lost, and takes off the shelf by the hub’s account, the next store of the hub takes none off again', () => {
+test('units that a restored cloud has lost and removed by the hub’s report are not removed again by the hub’s next store', () => {
   const bench = HubBench.ready()
   const begun = bench.snapshot() as Snapshot
   bench.queue(1, { 4: 2 })
@@ -92,12 +92,13 @@ test('of units that a restored cloud has lost, and takes off the shelf by the hu
   bench.queue(2, { 4: 1 })
   bench.runUntil(() => bench.phase(2) === 'ready')
   bench.outbox.forget('ledger', last)
-  // A backup from before the orders is put back; then the hub's card dies, and as much of its account was heard.
+  // A backup from before the orders is restored. Then the hub's card dies, and a part of its report was
+  // received.
   bench.core.restartLedger('the cloud was restored')
   expectSoundHoweverMuchIsHeard(bench, begun)
 })
 
-test('what the cloud had counted when a store was new, that store tells it once more when it was restored since', () => {
+test('a store that was new reports the cloud’s counts again to a cloud that was restored since', () => {
   const bench = HubBench.ready()
   const begun = bench.snapshot() as Snapshot
   bench.queue(1, { 4: 2 })
@@ -108,12 +109,12 @@ test('what the cloud had counted when a store was new, that store tells it once 
   bench.apply(booksOf(begun, told))
   bench.run(5000)
   acknowledgeAll(bench)
-  // A backup from before the order is put back; then the next card dies too.
+  // A backup from before the order is restored; then the next card dies too.
   bench.core.restartLedger('the cloud was restored')
   expectSoundHoweverMuchIsHeard(bench, begun)
 })
 
-test('of an order that a restored cloud holds for unfinished, a store that was new since knows what controllers remember', () => {
+test('an order that a restored cloud regards as unfinished gets the controllers’ evidence from a newer store', () => {
   const bench = HubBench.ready()
   const begun = bench.snapshot() as Snapshot
   const order = bench.order(1, { 4: 2 })
@@ -125,7 +126,7 @@ test('of an order that a restored cloud holds for unfinished, a store that was n
   bench.run(5000)
   bench.apply(booksOf(begun, told))
   bench.run(5000)
-  // A backup from before it was begun is put back.
+  // A backup from before its start is restored.
   const lines = [{ line_id: 10, wanted: 2, dropped: 0, bins: [] }]
   bench.apply({ ...begun, orders: [{ order, status: OrderStatus.QUEUED, lines }] })
   expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
@@ -135,7 +136,7 @@ test('of an order that a restored cloud holds for unfinished, a store that was n
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('orders that ended and units that fell long ago are not reported again', () => {
+test('ended orders and old drops are not reported again', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -151,7 +152,7 @@ test('orders that ended and units that fell long ago are not reported again', ()
   expect(bench.kinds()).toEqual(['snapshot', 'order.ready'])
 })
 
-test('an operation that is still unknown is said again to a cloud that may have lost it', () => {
+test('an operation that is still unknown is reported again to a cloud that may have lost it', () => {
   const bench = HubBench.ready()
   bench.fault('missed_drop', 'cabinet-2')
   bench.queue(1, { 4: 1 })
@@ -166,7 +167,7 @@ test('an operation that is still unknown is said again to a cloud that may have 
   ])
 })
 
-test('of orders that the snapshot does not name those that have not begun are cancelled', () => {
+test('unstarted orders that the snapshot does not list are cancelled', () => {
   const bench = HubBench.ready()
   for (const order of [1, 2, 3, 4]) bench.queue(order, { 4: 1 })
   expect([1, 2, 3, 4].map((order) => bench.phase(order))).toEqual([
@@ -180,7 +181,7 @@ test('of orders that the snapshot does not name those that have not begun are ca
   expect(bench.entries('order.cancelled').map(({ order_id }) => order_id)).toEqual([uuid(3)])
 })
 
-test('a count that is in the books is confirmed to a cloud that asks again', () => {
+test('a count that is in the books is confirmed again to a cloud that asks', () => {
   const bench = HubBench.ready()
   const count = {
     count_id: uuid(77),
@@ -195,7 +196,7 @@ test('a count that is in the books is confirmed to a cloud that asks again', () 
   expect(bench.entries('stock.counted')).toMatchObject([{ count_id: uuid(77), delta: 0, quantity: 5 }])
 })
 
-test('units that were refunded before they were begun stay on the shelf', () => {
+test('units that were refunded before their start stay on the shelf', () => {
   const bench = HubBench.ready()
   bench.apply(
     { kind: 'order.queued', order: bench.order(1, { 4: 2, 5: 1 }) },
@@ -215,7 +216,7 @@ test('units that were refunded before they were begun stay on the shelf', () => 
   expect(bench.phase(1)).toBe('ready')
 })
 
-test('an order of which nothing is wanted any more is cancelled', () => {
+test('an order without remaining units is cancelled', () => {
   const bench = HubBench.ready()
   bench.apply(
     { kind: 'order.queued', order: bench.order(1, { 4: 2 }) },
@@ -225,7 +226,7 @@ test('an order of which nothing is wanted any more is cancelled', () => {
   expect(bench.dispenses()).toEqual([])
 })
 
-test('of an order that the cloud has ended nothing more is dispensed, though it has begun', () => {
+test('an order that the cloud has ended is not dispensed further, although it has started', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 3 })
   bench.runUntil(() => bench.dispenses().length === 1)

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
 import { Crash, HubBench } from './hub-bench.ts'
 
-/** A person in the cloud says whether an operation of unknown outcome happened. */
+/** A person in the cloud resolves an operation with unknown outcome. */
 
-/** A hub of whose product 3 a unit fell that no sensor saw. */
+/** A hub with a unit of product 3 that dropped without a sensor. */
 function doubtful(): { bench: HubBench; operation_id: string } {
   const bench = HubBench.ready()
   const fault = bench.fault('missed_drop', 'cabinet-1')
@@ -17,7 +17,7 @@ function doubtful(): { bench: HubBench; operation_id: string } {
 const settle = (operation_id: string, happened = true) =>
   ({ name: 'settle_operation', operation_id, happened }) as const
 
-test('the hub does it as its own page does, and does not say that it was done there', () => {
+test('the hub resolves an operation for the cloud as its own page does, without a report of a local action', () => {
   const { bench, operation_id } = doubtful()
   expect(bench.stockErrors()).toHaveLength(1)
   const { results, id } = bench.command(settle(operation_id))
@@ -27,12 +27,12 @@ test('the hub does it as its own page does, and does not say that it was done th
   expect(bench.entries('stock.dropped')).toMatchObject([{ operation_id, delta: -1, delivered: 0 }])
   expect(bench.entries('local')).toEqual([])
   expect(bench.stockErrors()).toEqual([])
-  // Its row gives again.
+  // The row dispenses again.
   bench.queue(2, { 3: 1 })
   expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
 })
 
-test('settled the same way again it is executed and books nothing; otherwise it is too late', () => {
+test('a repeated resolution is executed and books nothing, and a contradicting one is too late', () => {
   const { bench, operation_id } = doubtful()
   const command = bench.command(settle(operation_id))
   for (const id of [command.id, uuid(71), uuid(72)])
@@ -44,7 +44,7 @@ test('settled the same way again it is executed and books nothing; otherwise it 
   expect(bench.entries('operation.settled')).toHaveLength(1)
 })
 
-test('what somebody at the hub, a count or a sensor has said stands', () => {
+test('the result by a person at the hub, a count or a sensor stands', () => {
   const { bench, operation_id } = doubtful()
   bench.core.count({ cabinet: 1, shelf: 1, row: 3 }, bench.shelf('1-1-3'))
   expect(bench.entries('operation.settled')).toMatchObject([{ by: 'count', happened: true }])
@@ -53,7 +53,7 @@ test('what somebody at the hub, a count or a sensor has said stands', () => {
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('an operation that the hub does not know is not found, one that was never unknown is left alone', () => {
+test('an operation that the hub does not know is not found, and one that was never unknown is unchanged', () => {
   const bench = HubBench.ready()
   expect(bench.command(settle(uuid(99))).results).toMatchObject([{ outcome: 'refused', reason: 'not_found' }])
   bench.queue(1, { 4: 1 })
@@ -65,7 +65,7 @@ test('an operation that the hub does not know is not found, one that was never u
   expect(bench.entries('stock.dropped')).toHaveLength(1)
 })
 
-test('a hub that dies at any point of it settles it once when it is asked again', () => {
+test('a hub that dies at any point of a resolution executes it once at its repetition', () => {
   let crashes = 0
   for (let isOver = false; !isOver; crashes++) {
     const { bench, operation_id } = doubtful()
@@ -94,7 +94,7 @@ test('a hub that dies at any point of it settles it once when it is asked again'
   expect(crashes).toBeGreaterThanOrEqual(3)
 })
 
-test('a cloud that has lost what was reported hears again how operations were settled', () => {
+test('a cloud that has lost reports gets the resolutions of operations again', () => {
   const { bench, operation_id } = doubtful()
   bench.command(settle(operation_id))
   bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
@@ -107,7 +107,7 @@ test('a cloud that has lost what was reported hears again how operations were se
   expect(bench.entries('operation.settled')).toEqual([])
 })
 
-test('an operation of unknown outcome says when it began', () => {
+test('an operation with unknown outcome has its start time', () => {
   const { bench } = doubtful()
   const [entry] = bench.entries('operation.unknown')
   expect(entry!.at - entry!.started_at).toBeGreaterThan(0)

@@ -24,7 +24,7 @@ test('a hub that is killed three times in 10 minutes raises hub_restarting, whic
   expect(alarmsOf(bench, 'hub_restarting')).toEqual([])
 })
 
-test('the alarm has the last error of the service', () => {
+test('the alarm hub_restarting has the last error of the service', () => {
   const bench = HubBench.ready()
   bench.lastWords = 'ENOTCONN: socket is not connected, read'
   bench.restart()
@@ -35,7 +35,7 @@ test('the alarm has the last error of the service', () => {
   )
 })
 
-test('orderly restarts and slow crashes raise no alarm', () => {
+test('graceful restarts and rare crashes raise no alarm', () => {
   const bench = HubBench.ready()
   for (let start = 0; start < 6; start += 1) {
     bench.core.stop()
@@ -61,7 +61,7 @@ test('a certificate that ends within 14 days raises an alarm until it is renewed
   bench.certificates[1] = { name: 'broker', endsAt: now + 13 * DAY }
   bench.run(2 * MINUTE)
   expect(alarmsOf(bench, 'certificate_expiring')).toMatchObject([{ subject: 'certificate broker' }])
-  // Nothing is known of the broker before the hub has reached it again.
+  // The broker's certificate is unknown before the hub has reached the broker again.
   bench.restart()
   expect(alarmsOf(bench, 'certificate_expiring')).toHaveLength(1)
   bench.certificates[1] = { name: 'broker', endsAt: now + 100 * DAY }
@@ -69,7 +69,7 @@ test('a certificate that ends within 14 days raises an alarm until it is renewed
   expect(alarmsOf(bench, 'certificate_expiring')).toEqual([])
 })
 
-test('the last error is kept in a file that the next start takes once, and an unusable file stops nothing', () => {
+test('the last error is stored in a file that the next start reads once, and an unusable file is ignored', () => {
   const folder = files.mkdtempSync(join(tmpdir(), 'larder-words-'))
   const words = lastWords(join(folder, 'hub.sqlite.last-error'), files)
   expect(words.take()).toBeUndefined()

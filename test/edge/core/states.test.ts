@@ -7,11 +7,11 @@ import { config, HubBench } from './hub-bench.ts'
 const settled = (bench: HubBench, order = 1): boolean =>
   !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')
 
-/** Time passes, and the cloud reads each entry as soon as it is written: no later one replaces it. */
+/** Time passes, and the cloud reads each entry when it is written, so that no later one replaces it. */
 const runRead = (bench: HubBench, ms: number, done: () => boolean = () => false): boolean =>
   bench.runUntil(() => bench.ledger().length === 0 || done(), ms)
 
-/** What the ledger has told, each as `subject: state`, oldest first. */
+/** States in the ledger, each as `subject: state`, oldest first. */
 const told = (bench: HubBench, of?: State['of']): string[] =>
   bench
     .entries('state')
@@ -34,7 +34,7 @@ function line(state: State): string {
 const alarms = (bench: HubBench): string[] =>
   bench.entries('alarm').map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
-test('how bins, cabinets and fridges stand is told once, and again when it changes', () => {
+test('states of bins, cabinets and fridges are reported once, and again at each change', () => {
   const bench = HubBench.ready()
   bench.run(30_000)
   expect(told(bench).toSorted()).toEqual([
@@ -53,7 +53,7 @@ test('how bins, cabinets and fridges stand is told once, and again when it chang
   expect(told(bench, 'bin').slice(2)).toEqual(['bin 1: held', 'bin 1: free'])
 })
 
-test('a restart tells nothing again, and a new epoch tells all of it in its snapshot', () => {
+test('a restart reports no state again, and a new epoch reports all in its snapshot', () => {
   const bench = HubBench.ready()
   bench.fault('empty_turn', 'cabinet-1')
   bench.queue(1, { 3: 1 })
@@ -81,7 +81,7 @@ test.each([
   ['empty_turn', 'no_drop'],
   ['missed_drop', 'no_drop'],
   ['jam', 'jam'],
-] as const)('a row that gave nothing (%s) is told as blocked, until it is counted', (fault, why) => {
+] as const)('a row without a drop (%s) is reported as blocked until it is counted', (fault, why) => {
   const bench = HubBench.ready()
   const raised = bench.fault(fault, 'cabinet-1')
   bench.queue(1, { 3: 1 })
@@ -99,7 +99,7 @@ test.each([
   expect(alarms(bench)).toContain('row_blocked row 1/1/3 false')
 })
 
-test('what was taken out of the hardware is told as out of use, once, and stands in no snapshot', () => {
+test('removed hardware is reported once as out of use, and is in no snapshot', () => {
   const bench = HubBench.ready()
   const { controllers } = bench.hardware
   bench.hardware = {
@@ -130,7 +130,7 @@ test('what was taken out of the hardware is told as out of use, once, and stands
   expect(states.filter(({ of }) => of === 'fridge')).toEqual([])
 })
 
-test('a row that fails with nothing moved is not for sale before a unit has fallen from it', () => {
+test('a row that failed without a motion is not sold until a unit has dropped from it', () => {
   const bench = HubBench.ready()
   const fault = bench.fault('jam_without_motion', 'cabinet-1')
   bench.queue(1, { 3: 1 })
@@ -139,14 +139,14 @@ test('a row that fails with nothing moved is not for sale before a unit has fall
   bench.restart()
   bench.run(30_000)
   bench.room.faults.clear(fault)
-  // Sold before the cloud heard of it.
+  // It was sold before the cloud received the report.
   bench.queue(2, { 3: 1 })
   bench.runUntil(() => settled(bench, 2))
   expect(bench.phase(2)).toBe('ready')
   expect(told(bench, 'row')).toEqual(['row 1/1/3: jam', 'row 1/1/3: null'])
 })
 
-test('a row that fails with nothing moved is tried again where another row makes up for it, later each time and not for ever', () => {
+test('a row that failed without a motion is retried with growing pauses and a limit, if another row can replace it', () => {
   const bench = HubBench.ready()
   bench.apply({ kind: 'config', config: { ...config, unclaimed_timeout_ms: 1000 } })
   bench.fault('jam_without_motion', 'cabinet-1')
@@ -172,7 +172,7 @@ test('a row that fails with nothing moved is tried again where another row makes
   expect(tries).toEqual([1, 1, 2])
 })
 
-test('a bin in which something was left is told as such until it is emptied and closed', () => {
+test('a bin with left units is reported as such until it is emptied and closed', () => {
   const bench = HubBench.ready()
   runRead(bench, 1000)
   const fault = bench.fault('missed_drop', 'cabinet-1')
@@ -194,7 +194,7 @@ test('a bin in which something was left is told as such until it is emptied and 
   expect(alarms(bench)).toContain('bin_blocked bin 1 false')
 })
 
-test('a bin whose motion failed has a fault from then on, and the hub finds out by itself when it moves again', () => {
+test('a bin with a failed motion is faulty, and the hub tests by itself whether it moves again', () => {
   const bench = HubBench.ready()
   const fault = bench.fault('jam', 'bin-1')
   runRead(bench, 1000)
@@ -214,7 +214,7 @@ test('a bin whose motion failed has a fault from then on, and the hub finds out 
   expect(alarms(bench)).toEqual(['bin_fault bin 1 true', 'bin_fault bin 1 false'])
 })
 
-test('lifts that failed in a brown-out are tried again: the bin comes back without anybody', () => {
+test('lifts that failed in a brown-out are tried again, and the bin recovers without a person', () => {
   const bench = HubBench.ready()
   for (const bin of [1, 2]) {
     bench.fault('weak_supply', `bin-${bin}`, { for_ms: 5000 })
@@ -229,7 +229,7 @@ test('lifts that failed in a brown-out are tried again: the bin comes back witho
   ])
 })
 
-test('a bin that goes on failing is left to people after so many tries', () => {
+test('a bin that fails repeatedly is left to people after a number of trials', () => {
   const bench = HubBench.ready()
   const fault = bench.fault('jam_without_motion', 'bin-1')
   bench.command({ name: 'raise_bin', bin: 1 })
@@ -244,7 +244,7 @@ test('a bin that goes on failing is left to people after so many tries', () => {
   expect(bench.core.health().bins[0]).toMatchObject({ status: 'healthy', fault_code: null })
 })
 
-test('what a silent controller drives is withheld until it speaks again, a moment aside', () => {
+test('devices of a silent controller are blocked until shortly after it answers again', () => {
   const bench = HubBench.ready()
   const before = told(bench)
   bench.fault('brown_out', 'vending', { for_ms: 1000 })
@@ -267,7 +267,7 @@ test('what a silent controller drives is withheld until it speaks again, a momen
   ).toEqual(['bin 1: free', 'bin 2: free', 'cabinet 1: null', 'cabinet 2: null'])
 })
 
-test('a row of the planogram that the hub does not have is blocked, and sold from again when the planogram drops it', () => {
+test('a row of the planogram that the hub does not have is blocked, until the planogram drops it', () => {
   const bench = HubBench.ready()
   const known = stockedFacings.map(({ product_id, primary, cabinet, shelf, row }) => ({
     product_id,

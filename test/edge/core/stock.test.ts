@@ -29,7 +29,7 @@ const summed = (bench: HubBench): Record<string, number> =>
       .map((row) => [row.place, row.units]),
   )
 
-test('a count is less what dropped since it was made', () => {
+test('a count is reduced by later drops', () => {
   const bench = HubBench.ready()
   const countedAt = bench.core.cloudNow()
   bench.queue(1, { 4: 2 })
@@ -40,7 +40,7 @@ test('a count is less what dropped since it was made', () => {
   expect(summed(bench)).toMatchObject(bench.stock())
 })
 
-test('a count that comes again changes nothing, and is confirmed', () => {
+test('a repeated count changes nothing, and is confirmed', () => {
   const bench = HubBench.ready()
   count(bench, 4, 11, bench.core.cloudNow())
   count(bench, 4, 11, bench.core.cloudNow())
@@ -53,7 +53,7 @@ test('a count of a product without a facing is a dead letter', () => {
   expect(() => bench.apply({ kind: 'nonsense' } as never)).toThrow(ApplyError)
 })
 
-test('what a person restocks or counts at the hub is in the ledger', () => {
+test('restocks and counts of a person at the hub are in the ledger', () => {
   const bench = HubBench.ready()
   const location = { cabinet: 2, shelf: 1, row: 2 }
   expect(bench.core.restock(location, 3)).toEqual({ ok: true })
@@ -67,7 +67,7 @@ test('what a person restocks or counts at the hub is in the ledger', () => {
   expect(summed(bench)).toMatchObject(bench.stock())
 })
 
-test('a planogram moves what stood elsewhere, and forgets what stands nowhere', () => {
+test('a planogram moves stock between facings, and removes stock without a facing', () => {
   const bench = HubBench.ready()
   const at = (cabinet: number, shelf: number, row: number) => ({ cabinet, shelf, row })
   bench.apply({
@@ -95,7 +95,7 @@ const facings = fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLen
   })),
 )
 
-test('a change that is spread over facings sums to itself, and takes below zero only where nothing is left, and fills none above what it holds while others have room', () => {
+test('a change of several facings adds up, goes below 0 only if no stock is left, and fills rows within their capacity first', () => {
   fc.assert(
     fc.property(facings, fc.integer({ min: -120, max: 60 }), (rows, delta) => {
       const shares = spread(rows, delta)
@@ -111,23 +111,23 @@ test('a change that is spread over facings sums to itself, and takes below zero 
   )
 })
 
-test('further drops of an operation have ids of their own, the same in every life', () => {
+test('further drops of an operation have their own ids, which are equal in every life', () => {
   const id = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
   expect(laterDropId(id, 2)).toBe('018f3c2a-7b4e-8c1d-9a3b-5c6d7e8f9002')
   expect(laterDropId(id, 2)).not.toBe(laterDropId(id, 3))
 })
 
-describe('a unit that falls where the planogram has another product meanwhile is booked all the same (I4, I5)', () => {
+describe('a unit that drops after its row got another product is booked (I4, I5)', () => {
   const facingsWithout = (bench: HubBench, at: string, more: Facing[] = []): Facing[] => {
     const { facings } = bench.snapshot() as Extract<CloudEntry, { kind: 'snapshot' }>
     return [...facings.filter(({ location }) => locationKey(location) !== at), ...more]
   }
 
-  test('where its product stands now', () => {
+  test('a unit that drops after its row got another product is booked at its product’s present row', () => {
     const bench = HubBench.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.dispenses().length === 1)
-    // The row's units are carried to another one, on paper.
+    // The row's units move to another row, only in the planogram.
     const moved = { product_id: 4, location: { cabinet: 1, shelf: 2, row: 1 }, primary: true }
     const other = { product_id: 5, location: { cabinet: 2, shelf: 1, row: 2 }, primary: false }
     bench.apply({ kind: 'planogram', facings: facingsWithout(bench, '2-1-2', [moved, other]) })
@@ -138,7 +138,7 @@ describe('a unit that falls where the planogram has another product meanwhile is
     expect(bench.stock()['1-2-1']).toBe(5)
   })
 
-  test('as delivered, where its product was written off before', () => {
+  test('a unit that drops after its product was removed is booked as delivered', () => {
     const bench = HubBench.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.dispenses().length === 1)
@@ -152,8 +152,8 @@ describe('a unit that falls where the planogram has another product meanwhile is
   })
 })
 
-describe('a count of a product that stands in several rows', () => {
-  test('is spread by what each of them holds', () => {
+describe('a count of a product in several rows', () => {
+  test('a count of a product in several rows is divided by their stock', () => {
     const bench = HubBench.ready()
     count(bench, 1, 20, bench.core.cloudNow())
     expect(bench.stock()).toMatchObject({ '1-1-1': 12, '2-1-1': 8 })
@@ -161,7 +161,7 @@ describe('a count of a product that stands in several rows', () => {
     expect(bench.stock()).toMatchObject({ '1-1-1': 18, '2-1-1': 12 })
   })
 
-  test('of one of them sets that row alone, less what dropped from it since, and unblocks it', () => {
+  test('a count of one row sets only that row, less later drops, and unblocks it', () => {
     const bench = HubBench.ready()
     const fault = bench.fault('empty_turn', 'cabinet-1')
     bench.queue(1, { 1: 1 })
@@ -181,7 +181,7 @@ describe('a count of a product that stands in several rows', () => {
     expect(bench.entries('stock.counted').slice(before)).toMatchObject([{ location, delta: 0, quantity: 7 }])
   })
 
-  test('of a row that has another product is refused', () => {
+  test('a count of a row with another product is refused', () => {
     const bench = HubBench.ready()
     const counted = { product_id: 1, location: { cabinet: 1, shelf: 1, row: 3 }, quantity: 7, counted_at: 1 }
     expect(() => bench.apply({ kind: 'stock.count', count: { count_id: uuid(903), ...counted } })).toThrow(

@@ -57,7 +57,10 @@ const bin: fc.Arbitrary<BinView> = fc
     settlesMs: undefined,
   }))
 
-/** What each state of an operation means, for a dispense and for a motion: [moved, drops, same memory] → verdict. */
+/**
+ * The meaning of each state of an operation, for a dispense and for a motion: [moved, drops, same memory] →
+ * verdict.
+ */
 const dispenseTable = {
   running: () => 'open',
   done: (_: boolean, drops: number) => (drops > 0 ? 'done' : 'unknown'),
@@ -67,7 +70,7 @@ const dispenseTable = {
   none: (_moved: boolean, _drops: number, same: boolean) => (same ? 'nothing' : 'unknown'),
 } as const
 
-test('every outcome of a dispense is judged as the rules say', () => {
+test('every outcome of a dispense has its documented verdict', () => {
   for (const state of operationStates)
     for (const moved of [false, true])
       for (const drops of [0, 1, 2])
@@ -77,7 +80,7 @@ test('every outcome of a dispense is judged as the rules say', () => {
           )
 })
 
-test('only a proof makes nothing of an operation: moved=0, or “none” of the same memory', () => {
+test('an operation counts as not happened only with a proof: moved=0, or “none” of the same memory', () => {
   for (const action of actions)
     for (const state of operationStates)
       for (const moved of [false, true])
@@ -87,7 +90,7 @@ test('only a proof makes nothing of an operation: moved=0, or “none” of the 
               expect((state === 'none' && same) || (action === 'dispense' && !moved)).toBe(true)
 })
 
-test('no command moves a bin that is away, busy or being filled; no lift moves unless its door is closed', () => {
+test('no command moves a silent, busy or filling bin, and a lift moves only with a closed door', () => {
   fc.assert(
     fc.property(
       bin,
@@ -114,7 +117,7 @@ test('no command moves a bin that is away, busy or being filled; no lift moves u
 
 const times = { closeAfterEmptyMs: 3000, emptyDebounceMs: 500, binTries: 5 }
 
-test('whatever a bin does by itself keeps the interlocks, and opens for a ready order, or, empty, to show that its door moves again', () => {
+test('automatic motions of a bin keep the interlocks, and open only for a ready order or to test an empty bin', () => {
   fc.assert(
     fc.property(bin, flag, (view, openWhenReady) => {
       const step = binStep(view, openWhenReady, times)
@@ -126,7 +129,7 @@ test('whatever a bin does by itself keeps the interlocks, and opens for a ready 
             (openWhenReady && !view.opened && ['ready', 'collecting'].includes(view.phase ?? '')) ||
               (step.isTrial && view.orderId === null && view.occupied === false && view.failures < 5),
           ).toBe(true)
-        // A door closes by itself only over an empty bin.
+        // A door closes automatically only over an empty bin.
         if (step.action === 'close_door') expect(view.occupied).toBe(false)
         expect(view.phase).not.toBe('preparing')
       }
@@ -156,7 +159,7 @@ const facings: fc.Arbitrary<FacingView[]> = fc
   .integer({ min: 0, max: 4 })
   .chain((count) => fc.tuple(...Array.from({ length: count }, (_, index) => facing(index))))
 
-test('a unit comes from a facing that has it, whose outcome is known, and that has not failed it twice', () => {
+test('a unit is dispensed from a facing with stock, without an unknown outcome, and with less than two failures for it', () => {
   fc.assert(
     fc.property(
       facings,
@@ -181,7 +184,7 @@ test('a unit comes from a facing that has it, whose outcome is known, and that h
   )
 })
 
-test('a unit ends: whatever provably fails, after finitely many tries it is short', () => {
+test('a unit ends: after a limited number of proven failures it is short', () => {
   fc.assert(
     fc.property(facings, (views) => {
       const attempts: Attempt[] = []
@@ -200,7 +203,7 @@ test('a unit ends: whatever provably fails, after finitely many tries it is shor
 const standings = ['new', 'unreconciled', 'reconciled'] as const
 const newest = ['none', 'known', 'foreign'] as const
 
-test('only a board of this hub is a witness: what it knows and the journal does not proves the journal a copy, or new', () => {
+test('only a board of this hub proves that the journal is a copy or new', () => {
   for (const standing of standings) {
     expect(handshakes.own[standing].none).toBe('agree')
     expect(handshakes.own[standing].known).toBe('agree')
@@ -213,7 +216,7 @@ test('only a board of this hub is a witness: what it knows and the journal does 
   }
 })
 
-test('a board of a former store is taken over by a new one, and never by one that has had its own on this line', () => {
+test('a new store takes over a board of a former store, and never one if it had its own board on this line', () => {
   for (const operation of newest) {
     for (const standing of ['new', 'unreconciled'] as const)
       expect(handshakes.former[standing][operation]).toBe(operation === 'foreign' ? 'import' : 'agree')
@@ -224,7 +227,7 @@ test('a board of a former store is taken over by a new one, and never by one tha
 const operationPhases = ['open', 'done', 'failed', 'nothing', 'unknown', 'settled'] as const
 const verdicts = ['open', 'done', 'failed', 'nothing', 'unknown'] as const
 
-test('what a count or a person settled stays so, and only what is open may be tried again or come into doubt', () => {
+test('a result by a count or a person is final, and only open units can be retried or become unconfirmed', () => {
   for (const action of actions)
     for (const state of operationPhases)
       for (const verdict of verdicts) {
@@ -236,7 +239,7 @@ test('what a count or a person settled stays so, and only what is open may be tr
       }
 })
 
-test('a unit that was seen to fall is booked whatever was believed, unless a count or a person has settled it', () => {
+test('a unit with a sensed drop is booked in any state, unless a count or a person has resolved it', () => {
   for (const state of operationPhases)
     expect(resolve('dispense', state, 'done')).toBe(state === 'settled' ? 'ignore' : 'book')
 })

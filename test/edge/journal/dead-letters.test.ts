@@ -41,13 +41,13 @@ function setUp() {
   return { disk, letters, inbox, open, receive, told }
 }
 
-test('who keeps watch is told of a dead letter after the commit that kept it', () => {
+test('a dead letter is announced after the commit that stored it', () => {
   const { receive, told } = setUp()
   receive({ kind: 'one' }, { kind: 'two' })
   expect(told).toEqual([2, 2])
 })
 
-test('another version of the service has the cloud tell again what the one before could not apply, once', () => {
+test('another version of the service requests the entries again, once, that the former version could not apply', () => {
   const { inbox, open, receive } = setUp()
   open('hub 2').takeOverLetters()
   expect(inbox.position().cursor).toBe(0)
@@ -62,7 +62,7 @@ test('another version of the service has the cloud tell again what the one befor
   expect(inbox.position().epoch).toBe('f'.repeat(32))
 })
 
-test('an update on a full disk ends nothing: the cloud tells again after a start that finds room', () => {
+test('an update on a full disk continues, and the request follows after a start with space', () => {
   const { disk, inbox, open, receive } = setUp()
   receive({ kind: 'one' })
   disk.isFull = true
@@ -73,7 +73,7 @@ test('an update on a full disk ends nothing: the cloud tells again after a start
   expect(inbox.position()).toMatchObject({ epoch: null, cursor: 0 })
 })
 
-test('the oldest go when there are more than are kept', () => {
+test('the oldest dead letters are deleted above their maximum number', () => {
   const { letters, receive } = setUp()
   receive('a', 'b', 'c')
   letters.prune(2)

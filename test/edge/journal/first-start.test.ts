@@ -16,7 +16,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 const suffixes = ['', '-wal', '-shm', '.ballast'] as const
 
-/** All that a start does to the journal. */
+/** All work of a start on the journal. */
 function start(path: string): Store {
   const runtime = virtualRuntime()
   const store = openStore({ path, checkpoint: noCheckpoint, log: silentLog })
@@ -26,7 +26,10 @@ function start(path: string): Store {
   return store
 }
 
-/** Lengths at which a file may have been cut off: its beginning byte for byte, where pages and frames of a log end, between. */
+/**
+ * Lengths at which a file may be cut: each byte at its start, the ends of pages and log frames, and points
+ * between.
+ */
 function lengthsOf(bytes: number): number[] {
   const lengths = [0, 1, 31, 32, 33, 99, 100, 101, bytes - 1]
   const step = Math.ceil(bytes / 8 / 4096) * 4096
@@ -34,10 +37,10 @@ function lengthsOf(bytes: number): number[] {
   return lengths.filter((length) => length >= 0 && length < bytes)
 }
 
-test('the power may be cut at any byte of the first start: the next one has a journal, and keeps it', () => {
+test('after a power cut at any byte of the first start the next start has a journal, and keeps it', () => {
   const whole = join(folder, 'whole.sqlite')
   const first = start(whole)
-  // As they lie on the disk while it runs.
+  // The files on the disk while the service runs.
   const files = suffixes.map((suffix) => ({ suffix, bytes: statSync(whole + suffix).size }))
   const cuts = files.flatMap(({ suffix, bytes }) =>
     (suffix === '.ballast' ? [0, 500_000] : lengthsOf(bytes)).map((length) => ({ suffix, length })),

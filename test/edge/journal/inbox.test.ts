@@ -43,7 +43,7 @@ function setUp() {
   return { inbox, effects, apply, machine, crashAt: (point: string | undefined) => (crashAt = point) }
 }
 
-test('what is new is applied once, and the cursor moves with it', () => {
+test('a new entry is applied once, together with the cursor', () => {
   const { inbox, effects, apply } = setUp()
   expect(inbox.position()).toEqual({ epoch: null, cursor: 0, tag: 0 })
   expect(inbox.receive(batch(1, 2), apply)).toBe('foreign')
@@ -64,8 +64,8 @@ test('an entry with another tag under an applied number is a fork', () => {
   expect(effects()).toEqual([1, 2, 3])
 })
 
-describe('I8: a bad item never blocks', () => {
-  test('an entry that cannot be applied leaves no effect but a dead letter, and the rest goes on', () => {
+describe('I8: bad entries', () => {
+  test('I8: an entry that cannot be applied leaves only a dead letter, and later entries are applied', () => {
     const { inbox, effects, apply } = setUp()
     inbox.takeUp(EPOCH)
     expect(inbox.receive(batch(12, 3), apply)).toBe('gap')
@@ -88,7 +88,7 @@ describe('I8: a bad item never blocks', () => {
     ])
   })
 
-  test('an entry that breaks a rule of the tables, or meets a defect of the hub, blocks nothing either', () => {
+  test('I8: an entry that violates a table’s rule, or meets a defect of the hub, does not block', () => {
     const { inbox, effects, apply } = setUp()
     inbox.takeUp(EPOCH)
     inbox.receive(batch(1, 60), apply)
@@ -102,7 +102,7 @@ describe('I8: a bad item never blocks', () => {
     ])
   })
 
-  test('what the machine does is not the fault of the entry: the batch is undone, and applied when it comes again', () => {
+  test('a failure of the machine is no failure of the entry: the batch is rolled back, and applied at its repetition', () => {
     const { inbox, effects, apply, machine } = setUp()
     inbox.takeUp(EPOCH)
     for (const code of ['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'EIO']) {
@@ -117,8 +117,8 @@ describe('I8: a bad item never blocks', () => {
   })
 })
 
-describe('a crash', () => {
-  test('before the commit undoes the batch, after it leaves it applied', () => {
+describe('a crash of the inbox', () => {
+  test('a crash before the commit rolls the batch back, and after it the batch stays applied', () => {
     const { inbox, effects, apply, crashAt } = setUp()
     inbox.takeUp(EPOCH)
     crashAt('journal.before-commit')
@@ -133,7 +133,7 @@ describe('a crash', () => {
   })
 })
 
-test('an epoch that was left is never taken up again', () => {
+test('an epoch that was left is never followed again', () => {
   const { inbox, apply } = setUp()
   expect(inbox.takeUp(EPOCH)).toBe('new')
   inbox.receive(batch(1, 3), apply)
@@ -144,7 +144,7 @@ test('an epoch that was left is never taken up again', () => {
   expect(inbox.receive(batch(1, 3), apply)).toBe('foreign')
 })
 
-test('a store that was reset asks for a snapshot: it follows no epoch, and none that it followed before', () => {
+test('a reset store asks for a snapshot, and follows none of its former epochs', () => {
   const { inbox, apply } = setUp()
   inbox.takeUp(EPOCH)
   inbox.receive(batch(1, 3), apply)

@@ -11,19 +11,20 @@ import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 
 /**
- * The digest of each step of the journal's tables. No version has been released: after a change of a step, copy the digest
- * that this test prints. From the first release on, a change needs a step of its own; a released line never changes.
+ * The digest of each step of the journal's tables. No version has been released: after a change of a step,
+ * copy the digest that this test prints. From the first release on, a change needs a new step, and a released
+ * line never changes.
  */
 const pinned: Record<string, string> = {
   business: '5af3e1c882ac7397',
   streams: '7d3fa0264e14799e',
 }
 
-test('each step of the journal has the digest that is pinned for it', () => {
+test('each step of the journal has its pinned digest', () => {
   expect(Object.fromEntries(migrations.map((step) => [step.name, stepDigest(step)]))).toEqual(pinned)
 })
 
-test('comments and spaces of a step are no part of its digest', () => {
+test('comments and spaces of a step do not change its digest', () => {
   const step = { name: 'a', sql: 'CREATE TABLE a (x) -- why\n  STRICT;' }
   expect(stepDigest({ ...step, sql: 'CREATE TABLE a (x) STRICT;' })).toBe(stepDigest(step))
   expect(stepDigest({ ...step, sql: 'CREATE TABLE a (y) STRICT;' })).not.toBe(stepDigest(step))
@@ -40,7 +41,7 @@ const open = (hubId?: number): Store =>
     checkpoint: noCheckpoint,
     log: silentLog,
   })
-/** What lies in the folder, without SQLite's index and an empty log, which each reader may make anew. */
+/** Content of the folder, except SQLite's index and an empty log, which each reader may create again. */
 const files = (): string[][] =>
   readdirSync(folder)
     .filter((name) => !name.endsWith('-shm') && statSync(join(folder, name)).size > 0)
@@ -51,10 +52,10 @@ const files = (): string[][] =>
         .digest('hex'),
     ])
 
-test('the journal of another hub is refused by its number, and each byte of it stays', () => {
+test('another hub’s journal is refused by its number, and is not changed by a byte', () => {
   const own = open(1)
   own.db.prepare("INSERT INTO meta (key, value) VALUES ('a', 'b')").run()
-  // The other hub was switched off without ceremony: what it wrote last is in SQLite's log.
+  // The other hub lost power: its last writes are in SQLite's log.
   const before = files()
   expect(() => open(2)).toThrow('it is the journal of hub 1, and HARDWARE describes hub 2')
   expect(() => open(2)).toThrow(expect.objectContaining({ name: 'StorageError', reason: 'foreign_journal' }))
@@ -68,7 +69,7 @@ test.each([
   ['a column that was removed', 'ALTER TABLE alarms DROP COLUMN detail', 'alarms'],
   ['an index that was removed', 'DROP INDEX stock_ledger_counts', 'stock_ledger'],
   ['a table that was removed', 'DROP TABLE held_entries', 'held_entries'],
-])('%s by hand ends the start, and each byte of the journal stays', (_, statement, table) => {
+])('a journal with %s by hand ends the start, and is not changed by a byte', (_, statement, table) => {
   open(1).close()
   const hand = new Sqlite(path())
   hand.exec(statement)
@@ -79,7 +80,7 @@ test.each([
   expect(files()).toEqual(before)
 })
 
-test('a journal whose builder stored no digest is refused, whatever its tables are', () => {
+test('a journal whose build stored no digest is refused, with any tables', () => {
   open(1).close()
   const hand = new Sqlite(path())
   hand.exec('DROP TABLE journal_schema')
@@ -89,7 +90,7 @@ test('a journal whose builder stored no digest is refused, whatever its tables a
   expect(files()).toEqual(before)
 })
 
-test('a journal of a build that declared a step differently is refused with the name of that build', () => {
+test('a journal of a build with a different step is refused with the name of that build', () => {
   open(1).close()
   const hand = new Sqlite(path())
   hand.exec(
@@ -99,7 +100,7 @@ test('a journal of a build that declared a step differently is refused with the 
   expect(() => open(1)).toThrow('build 0.0.9 made its tables')
 })
 
-test('a journal of newer software is refused, and says what to do', () => {
+test('a journal of newer software is refused with the remedy', () => {
   open(1).close()
   const hand = new Sqlite(path())
   hand.pragma(`user_version = ${migrations.length + 1}`)
@@ -107,7 +108,7 @@ test('a journal of newer software is refused, and says what to do', () => {
   expect(() => open(1)).toThrow(/written by newer software. Install that version again/)
 })
 
-test('a table that does not belong to the hub does not end the start', () => {
+test('a table that does not belong to the hub is ignored', () => {
   const store = open(1)
   store.db.exec('CREATE TABLE notes_of_a_technician (note TEXT)')
   store.close()

@@ -36,10 +36,10 @@ const local = (): HubEntry => ({
   outcome: 'executed',
 })
 
-/** What waits, in short, with the tags of which each entry names the one before. */
+/** Waiting entries in short form, and whether their tags are a chain. */
 function waiting(outbox: Outbox, store: Store): { short: string[]; isGapless: boolean } {
   const { base, last } = outbox.position('ledger')
-  // Read past the outbox, which takes what is read for sent.
+  // A read past the outbox, which would regard read entries as sent.
   const body = store.db.prepare<[number], string>('SELECT body FROM outbox_ledger WHERE seq = ?').pluck()
   const seqs = Array.from({ length: last - base }, (_, index) => base + 1 + index)
   const short = seqs.map((seq) => {
@@ -51,7 +51,7 @@ function waiting(outbox: Outbox, store: Store): { short: string[]; isGapless: bo
   return { short, isGapless: seqs.every((seq) => outbox.tagAt('ledger', seq) !== undefined) }
 }
 
-test('a sensor that changes 12,000 times while the cloud is away leaves a handful of entries', () => {
+test('a sensor that changes 12,000 times while the cloud is unreachable leaves a few entries', () => {
   const store = storeOn()
   const outbox = createOutbox(store, fakeRuntime())
   for (let change = 0; change < 6000; change += 1) {
@@ -66,7 +66,7 @@ test('a sensor that changes 12,000 times while the cloud is away leaves a handfu
   })
 })
 
-test('entries of other subjects, and acts of people, stay in their order between states that are replaced', () => {
+test('entries of other subjects and people’s actions keep their order between replaced states', () => {
   const store = storeOn()
   const outbox = createOutbox(store, fakeRuntime())
   outbox.append('ledger', bin(1, 'open'))
@@ -82,7 +82,7 @@ test('entries of other subjects, and acts of people, stay in their order between
   })
 })
 
-test('an entry that was read for the cloud is not replaced: it may have arrived', () => {
+test('an entry that was read for the cloud is not replaced, because it may have arrived', () => {
   const store = storeOn()
   const outbox = createOutbox(store, fakeRuntime())
   outbox.append('ledger', bin(1, 'open'))
@@ -97,7 +97,7 @@ test('an entry that was read for the cloud is not replaced: it may have arrived'
   expect(waiting(outbox, store).short).toEqual(['bin 1 free'])
 })
 
-test('an entry of an earlier life is not replaced: nobody knows what that life has sent', () => {
+test('an entry of an earlier life is not replaced, because that life may have sent it', () => {
   const db = database()
   createOutbox(storeOn(db), fakeRuntime()).append('ledger', bin(1, 'open'))
   const store = storeOn(db)
@@ -106,7 +106,7 @@ test('an entry of an earlier life is not replaced: nobody knows what that life h
   expect(waiting(outbox, store).short).toEqual(['bin 1 open', 'bin 1 free'])
 })
 
-test('a transaction that fails leaves the entry that it would have replaced', () => {
+test('a failed transaction leaves the entry that it would have replaced', () => {
   const store = storeOn()
   const outbox = createOutbox(store, fakeRuntime())
   outbox.append('ledger', bin(1, 'open'))
@@ -120,7 +120,7 @@ test('a transaction that fails leaves the entry that it would have replaced', ()
   expect(waiting(outbox, store)).toEqual({ short: ['bin 1 open', 'local'], isGapless: true })
 })
 
-test('under a new epoch what was sent under the former one may be replaced', () => {
+test('under a new epoch an entry that was sent under the former one may be replaced', () => {
   const store = storeOn()
   const outbox = createOutbox(store, fakeRuntime())
   outbox.append('ledger', bin(1, 'open'))
@@ -130,7 +130,7 @@ test('under a new epoch what was sent under the former one may be replaced', () 
   expect(waiting(outbox, store).short).toEqual(['bin 1 free'])
 })
 
-test('a hub that has never heard the cloud holds one state of each sensor, and each act of a person', () => {
+test('a hub that was never connected has one state of each sensor, and each action of a person', () => {
   const store = storeOn()
   const { held } = loadState(store, [1])
   store.transact(() => {

@@ -44,7 +44,7 @@ const degrees = (outbox: Outbox): number[] =>
     .entries.map(({ body }) => (JSON.parse(body) as { celsius: number }).celsius)
 
 describe('the ledger', () => {
-  test('begins with an epoch of its own, which a restart keeps', () => {
+  test('the ledger starts with its own epoch, which survives a restart', () => {
     const { outbox, reopen } = setUp()
     const position = outbox.position('ledger')
     expect(position).toEqual({ epoch: expect.stringMatching(/^[0-9a-f]{32}$/), base: 0, baseTag: 0, last: 0 })
@@ -52,7 +52,7 @@ describe('the ledger', () => {
     expect(reopen().position('ledger')).toEqual(position)
   })
 
-  test('numbers entries without gaps, and takes back the number of what was rolled back', () => {
+  test('the ledger numbers entries without gaps, and reuses the number of a rolled-back entry', () => {
     const { outbox, store } = setUp()
     outbox.append('ledger', alarm('a'))
     expect(() =>
@@ -66,7 +66,7 @@ describe('the ledger', () => {
     expect(details(outbox)).toEqual(['a', 'b'])
   })
 
-  test('announces entries after the commit alone', () => {
+  test('the ledger announces entries only after the commit', () => {
     const { outbox, store } = setUp()
     const seen: number[] = []
     outbox.onAppended(() => seen.push(outbox.position('ledger').last))
@@ -85,7 +85,7 @@ describe('the ledger', () => {
     expect(seen.every((last) => last === 2)).toBe(true)
   })
 
-  test('names the tag before each slice, also where that entry is forgotten', () => {
+  test('the ledger returns the tag before each slice, also if that entry is deleted', () => {
     const { outbox } = setUp()
     for (const detail of ['a', 'b', 'c']) outbox.append('ledger', alarm(detail))
     const [a, b] = outbox.read('ledger', 1, 2).entries
@@ -99,7 +99,7 @@ describe('the ledger', () => {
     expect(outbox.tagAt('ledger', 0)).toBeUndefined()
   })
 
-  test('forgets through what was acknowledged, once, and nothing else', () => {
+  test('the ledger deletes acknowledged entries, once, and no others', () => {
     const { outbox } = setUp()
     for (const detail of ['a', 'b', 'c', 'd']) outbox.append('ledger', alarm(detail))
     outbox.forget('ledger', 2)
@@ -112,7 +112,7 @@ describe('the ledger', () => {
     expect(outbox.position('ledger').last).toBe(5)
   })
 
-  test('goes on after its last entry, though all are forgotten and the hub was away', () => {
+  test('the ledger continues after its last entry, also if all are deleted and the hub restarted', () => {
     const { outbox, reopen } = setUp()
     for (const detail of ['a', 'b']) outbox.append('ledger', alarm(detail))
     outbox.forget('ledger', 2)
@@ -121,7 +121,7 @@ describe('the ledger', () => {
     expect(next.position('ledger')).toMatchObject({ base: 2, last: 3 })
   })
 
-  test('is full at its limit, and no longer once the cloud has taken some', () => {
+  test('the ledger is full at its limit, until the cloud has received some entries', () => {
     const { outbox } = setUp({ ledgerEntries: 2 })
     outbox.append('ledger', alarm('a'))
     expect(outbox.isLedgerFull()).toBe(false)
@@ -133,7 +133,7 @@ describe('the ledger', () => {
 })
 
 describe('a new epoch', () => {
-  test('carries what is not acknowledged, in order, behind what is to come first; the snapshot follows', () => {
+  test('a new epoch starts with its first entries, then the unacknowledged ones in order, then the snapshot', () => {
     fc.assert(
       fc.property(
         fc.nat({ max: 20 }),
@@ -160,7 +160,7 @@ describe('a new epoch', () => {
     )
   })
 
-  test('carries no snapshot: it says what was held then', () => {
+  test('a new epoch carries no old snapshot, because its content is outdated', () => {
     const { outbox } = setUp()
     const snapshot: HubEntry = { kind: 'snapshot', at: 1, stock: [], states: [], alarms: [] }
     for (const entry of [alarm('acknowledged'), snapshot, alarm('a'), snapshot, alarm('b'), snapshot])
@@ -172,7 +172,7 @@ describe('a new epoch', () => {
     expect(outbox.position('ledger')).toMatchObject({ base: 0, baseTag: 0, last: 3 })
   })
 
-  test('of a copied store disowns the epochs before it', () => {
+  test('a new epoch of a copied store disowns the epochs before it', () => {
     const { outbox, store } = setUp()
     store.transact(() => {
       outbox.disown()
@@ -183,7 +183,7 @@ describe('a new epoch', () => {
 })
 
 describe('telemetry', () => {
-  test('waits in memory, and is written in one transaction', () => {
+  test('telemetry is collected in memory, and written in one transaction', () => {
     const { outbox, store } = setUp()
     const announced: string[] = []
     outbox.onAppended((stream) => announced.push(stream))
@@ -197,7 +197,7 @@ describe('telemetry', () => {
     expect(announced).toEqual(['telemetry'])
   })
 
-  test('is kept in memory where the transaction that was to write it is undone', () => {
+  test('telemetry stays in memory if its transaction is rolled back', () => {
     const { outbox, store } = setUp()
     outbox.append('telemetry', reading(1))
     expect(() =>
@@ -211,7 +211,7 @@ describe('telemetry', () => {
     expect(degrees(outbox)).toEqual([1])
   })
 
-  test('overwrites its oldest entries, in memory and in the store', () => {
+  test('telemetry overwrites its oldest entries, in memory and in the store', () => {
     const { outbox } = setUp({ telemetryEntries: 3 })
     for (const celsius of [1, 2, 3, 4, 5]) outbox.append('telemetry', reading(celsius))
     outbox.flush()
@@ -224,7 +224,7 @@ describe('telemetry', () => {
     expect(outbox.read('telemetry', 3, 1).oldest).toBe(3)
   })
 
-  test('that is acknowledged goes with what is written next', () => {
+  test('acknowledged telemetry is deleted with the next write', () => {
     const { outbox, store } = setUp()
     const stored = (): unknown => store.db.prepare('SELECT seq FROM outbox_telemetry').pluck().all()
     for (const celsius of [1, 2, 3]) outbox.append('telemetry', reading(celsius))
@@ -238,7 +238,7 @@ describe('telemetry', () => {
     expect(stored()).toEqual([3, 4])
   })
 
-  test('that is acknowledged is not carried into a new epoch', () => {
+  test('acknowledged telemetry is not carried into a new epoch', () => {
     const { outbox } = setUp()
     for (const celsius of [1, 2, 3]) outbox.append('telemetry', reading(celsius))
     outbox.flush()
@@ -250,7 +250,7 @@ describe('telemetry', () => {
     expect(degrees(outbox)).toEqual([3, 4])
   })
 
-  test('leaves the last room of a full disk to the ledger', () => {
+  test('telemetry leaves the last space of a full disk to the ledger', () => {
     const { store, runtime } = setUp()
     let full = true
     const outbox = createOutbox({ ...store, isFull: () => full }, runtime)

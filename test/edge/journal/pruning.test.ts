@@ -33,7 +33,7 @@ const operation = (
 
 const waiting = { state: 'waiting', bin: null } as const
 
-test('the newest operations of each controller stay, and those that are not settled', () => {
+test('the newest operations of each controller and all unresolved ones are kept', () => {
   const { state } = open()
   state.operations.add(operation('rare', 'bins', 'done'))
   state.operations.add(operation('open', 'vending', 'open'))
@@ -47,7 +47,7 @@ test('the newest operations of each controller stay, and those that are not sett
   expect(left).toEqual([true, true, true, false, true, true])
 })
 
-test('ended orders go with their lines and units, unfinished ones and those in a bin stay', () => {
+test('ended orders are deleted with their lines and units, but unfinished ones and those in a bin are kept', () => {
   const { state, count } = open()
   for (let id = 1; id <= 10; id++) {
     state.orders.add({
@@ -75,7 +75,7 @@ test('ended orders go with their lines and units, unfinished ones and those in a
   expect(count('orders')).toBe(6)
 })
 
-test('old rows of the stock ledger are summed up, and still add up', () => {
+test('old rows of the stock ledger are summed up, and the sums stay right', () => {
   const { store, state, count } = open()
   const places = [1, 2].map((row) => ({ cabinet: 1, shelf: 1, row }))
   for (const place of places) state.stock.putFacing(place, place.row, true)
@@ -98,7 +98,7 @@ test('old rows of the stock ledger are summed up, and still add up', () => {
   expect(sums).toEqual(before)
 })
 
-test('what is finished leaves memory, and is found on the disk', () => {
+test('finished rows leave memory, and are found on the disk', () => {
   const { store, state } = open()
   const order = {
     order_number: 1,
@@ -125,7 +125,7 @@ test('what is finished leaves memory, and is found on the disk', () => {
   expect(state.commands.find('c')).toMatchObject({ outcome: 'executed' })
 })
 
-test('a row that left memory can be changed, and the change is undone with its transaction', () => {
+test('a row that left memory can be changed, and the change is rolled back with its transaction', () => {
   const { store, state } = open()
   state.operations.add(operation('a', 'vending', 'done'))
   state.operations.shrink()
@@ -150,13 +150,13 @@ test('a row that left memory can be changed, and the change is undone with its t
   expect(loadState(store, []).operations.find('a')).toMatchObject({ state: 'done' })
 })
 
-test('rows that were written before a part of the transaction was undone are written again', () => {
+test('rows written before a rolled-back savepoint are written again', () => {
   const { store, state } = open()
   store.transact(() => {
     state.operations.add(operation('a', 'vending', 'open'))
     expect(() =>
       store.savepoint(() => {
-        // A query writes what has changed so far.
+        // A query writes the changes so far.
         expect(state.operations.settledSince(0)).toEqual([])
         throw new Error('broken')
       }),

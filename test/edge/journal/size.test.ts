@@ -42,7 +42,7 @@ function grow(store: Store, name: string): void {
 }
 const checkpoint = (store: Store): unknown => store.db.pragma('wal_checkpoint(TRUNCATE)')
 
-test('a journal that grows warns before its limit, then the hub stops selling, and sells again when it has shrunk', () => {
+test('a growing journal warns before its limit, stops sales at the limit, and sells again when it has shrunk', () => {
   const store = open()
   const outbox = createOutbox(store, fakeRuntime())
   for (let part = 0; part < 3; part += 1) grow(store, `part-${part}`)
@@ -60,7 +60,7 @@ test('a journal that grows warns before its limit, then the hub stops selling, a
   store.relieve()
   expect(store.failure()).toMatchObject({ reason: 'full', detail: expect.stringContaining('STORE_MAX_MB') })
   expect(outbox.isLedgerFull()).toBe(true)
-  // What must be reported is still written.
+  // Reports can still be written.
   store.transact(() => store.db.exec("INSERT INTO meta (key, value) VALUES ('a sale', 1)"))
 
   store.transact(() => store.db.exec("DELETE FROM meta WHERE key LIKE 'part-%'"))
@@ -71,7 +71,7 @@ test('a journal that grows warns before its limit, then the hub stops selling, a
   expect(statSync(path()).size).toBeLessThan(2 * MB)
 })
 
-test('a reader that keeps the log from beginning anew counts: the hub stops selling before the card is full', () => {
+test('the log that a reader keeps from restarting counts: the hub stops sales before the card is full', () => {
   const store = open()
   const reader = new Sqlite(path(), { readonly: true })
   reader.exec('BEGIN; SELECT count(*) FROM meta')
@@ -89,7 +89,7 @@ test('a reader that keeps the log from beginning anew counts: the hub stops sell
   expect(statSync(`${path()}-wal`).size).toBeLessThan(9 * MB)
 })
 
-test('of damaged journals the newest are kept', () => {
+test('the newest damaged journals are kept', () => {
   for (let time = 1; time <= 6; time += 1) {
     writeFileSync(path(), `no database, number ${time} `.repeat(200))
     open().close()

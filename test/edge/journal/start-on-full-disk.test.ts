@@ -28,7 +28,7 @@ function open(): Store {
   return store
 }
 
-/** Writes until not a byte more fits, nor an entry into the journal's log, which `reader` keeps from beginning anew. */
+/** Writes until no byte fits, nor an entry into the journal's log, which `reader` keeps from restarting. */
 function fillUp(store: Store, reader: Store): void {
   reader.db.exec('BEGIN; SELECT count(*) FROM meta')
   const file = openSync(join(disk, 'waste'), 'a')
@@ -46,23 +46,26 @@ function fillUp(store: Store, reader: Store): void {
   expect(fillLog).toThrow(/disk is full/)
 }
 
-service('tmpfs')('an update whose tables find no room on a full disk gets that of the ballast', () => {
-  const store = open()
-  const reader = open()
-  // As the version before left it.
-  store.db.exec(
-    `DROP TABLE stream_positions; DROP TABLE outbox_ledger; DROP TABLE outbox_telemetry; DROP TABLE ledger_epochs;
+service('tmpfs')(
+  'an update without space for its tables on a full disk gets the space of the ballast',
+  () => {
+    const store = open()
+    const reader = open()
+    // The table as the former version left it.
+    store.db.exec(
+      `DROP TABLE stream_positions; DROP TABLE outbox_ledger; DROP TABLE outbox_telemetry; DROP TABLE ledger_epochs;
      DROP TABLE inbox_position; DROP TABLE inbox_left_epochs; PRAGMA user_version = 1`,
-  )
-  fillUp(store, reader)
-  store.close()
-  const updated = open()
-  expect(updated.db.pragma('user_version', { simple: true })).toBe(2)
-  expect(updated.isFull()).toBe(true)
-  expect(existsSync(join(disk, 'hub.sqlite.ballast'))).toBe(false)
-})
+    )
+    fillUp(store, reader)
+    store.close()
+    const updated = open()
+    expect(updated.db.pragma('user_version', { simple: true })).toBe(2)
+    expect(updated.isFull()).toBe(true)
+    expect(existsSync(join(disk, 'hub.sqlite.ballast'))).toBe(false)
+  },
+)
 
-service('tmpfs')('a bin that is new to the hub needs no room at the start', () => {
+service('tmpfs')('a bin that is new to the hub needs no space at the start', () => {
   const store = open()
   loadState(store, [1])
   const reader = open()

@@ -49,7 +49,7 @@ test.each([
   expect(storageReasonOf(system(code))).toBe(reason)
 })
 
-test('errors of a statement, of the network and of the program are no storage failures', () => {
+test('errors of a statement, of the network and of the program are not storage failures', () => {
   for (const error of [
     sqlite('SQLITE_CONSTRAINT_UNIQUE'),
     sqlite('SQLITE_ERROR'),
@@ -63,7 +63,7 @@ test('errors of a statement, of the network and of the program are no storage fa
     expect(storageReasonOf(error), String(error)).toBeUndefined()
 })
 
-test('every reason has a sentence with the setting and the path, and a remedy', () => {
+test('every reason has a sentence with the setting, the path and a remedy', () => {
   for (const reason of [...storageReasons, 'a reason of a newer hub']) {
     const sentence = storageSentence({ reason, setting: 'STORE', path: '/data/hub.sqlite', detail: 'why' })
     expect(sentence).toMatch(/^STORE: \/data\/hub\.sqlite \w.+ \(why\)$/)
@@ -71,7 +71,7 @@ test('every reason has a sentence with the setting and the path, and a remedy', 
   }
 })
 
-/** A store on a file, whose card fails as `card` says. */
+/** A store on a file; `card` controls the failures of its card. */
 function openOnCard() {
   const folder = mkdtempSync(join(tmpdir(), 'larder-card-'))
   const card = { fails: undefined as string | undefined }
@@ -101,7 +101,7 @@ test.each([
   ['SQLITE_IOERR_WRITE', 'io_error'],
   ['SQLITE_CORRUPT', 'damaged'],
   ['SQLITE_CANTOPEN', 'cannot_open'],
-])('a file that fails with %s is lost: it is reported once, and used no more', (code, reason) => {
+])('a file that fails with %s is lost: it is reported once, and not used again', (code, reason) => {
   const { store, card, lines } = openOnCard()
   const lost: string[] = []
   store.onLost((error) => lost.push(error.reason))
@@ -115,7 +115,7 @@ test.each([
   expect(keys(store)).toEqual([])
 })
 
-test('a lock passes: the journal works again with the first transaction that succeeds', () => {
+test('a lock ends: the journal works again with the first successful transaction', () => {
   const { store, card, lines } = openOnCard()
   const lost: string[] = []
   store.onLost((error) => lost.push(error.reason))
@@ -145,7 +145,7 @@ test('a foreign transaction makes the journal wait once, and then not again whil
   expect(store.failure()).toBeUndefined()
 })
 
-test('a quota that is used up is a full disk: the ballast is released, and laid again', () => {
+test('an exhausted quota is a full disk: the ballast is released, and restored later', () => {
   const { store, card } = openOnCard()
   card.fails = 'SQLITE_FULL'
   expect(() => put(store, 'a')).toThrow(StoreFullError)

@@ -20,7 +20,7 @@ const put = (store: Store, key: string): void =>
   void store.db.prepare('INSERT INTO meta (key, value) VALUES (?, 1)').run(key)
 const keys = (store: Store): unknown[] => store.db.prepare('SELECT key FROM meta ORDER BY key').pluck().all()
 
-test('a transaction commits whole, and its effects run after it in order', () => {
+test('a transaction commits completely, and its effects run after it in order', () => {
   const store = open()
   const seen: string[] = []
   const result = store.transact(() => {
@@ -38,7 +38,7 @@ test('a transaction commits whole, and its effects run after it in order', () =>
   expect(keys(store)).toEqual(['a', 'b'])
 })
 
-test('what is thrown undoes everything, effects included, and is thrown on', () => {
+test('an error rolls everything back, effects included, and is thrown on', () => {
   const store = open()
   const seen: string[] = []
   expect(() =>
@@ -55,7 +55,7 @@ test('what is thrown undoes everything, effects included, and is thrown on', () 
   expect(keys(store)).toEqual(['b'])
 })
 
-test('an effect may transact: what that announces runs after the effects that were due', () => {
+test('an effect may run a transaction, whose effects run after those already due', () => {
   const store = open()
   const seen: string[] = []
   store.transact(() => {
@@ -68,13 +68,13 @@ test('an effect may transact: what that announces runs after the effects that we
   expect(seen).toEqual(['first', 'second', 'third'])
 })
 
-test('outside a transaction an effect runs at once', () => {
+test('an effect outside of a transaction runs at once', () => {
   const seen: string[] = []
   open().afterCommit(() => seen.push('now'))
   expect(seen).toEqual(['now'])
 })
 
-test('a savepoint undoes its own rows and effects alone', () => {
+test('a savepoint rolls back only its own rows and effects', () => {
   const store = open()
   const seen: string[] = []
   store.transact(() => {
@@ -96,7 +96,7 @@ test('a savepoint undoes its own rows and effects alone', () => {
 test.each([
   ['journal.before-commit', []],
   ['journal.after-commit', ['a']],
-])('a crash at %s leaves what a crash would, and runs no effect', (at, expected) => {
+])('a crash at %s leaves the rows of that moment, and runs no effect', (at, expected) => {
   const database = new Sqlite(':memory:')
   let armed = false
   const checkpoint = (point: string): void => {
@@ -119,7 +119,7 @@ test.each([
   expect(seen).toEqual([])
 })
 
-test('a file keeps what was committed, with every commit flushed', () => {
+test('a file keeps committed data, with every commit flushed', () => {
   const path = join(folder, 'sub', 'hub.sqlite')
   const store = open(path)
   expect(store.db.pragma('synchronous', { simple: true })).toBe(2)
@@ -129,7 +129,7 @@ test('a file keeps what was committed, with every commit flushed', () => {
   expect(keys(open(path))).toEqual(['a'])
 })
 
-test('a damaged file is kept aside, and a new journal begun', () => {
+test('a damaged file is set aside, and a new journal started', () => {
   const path = join(folder, 'hub.sqlite')
   const store = open(path)
   store.transact(() => put(store, 'a'))
@@ -140,7 +140,7 @@ test('a damaged file is kept aside, and a new journal begun', () => {
   expect(readFileSync(`${path}.damaged-1`, 'utf8')).toContain('no database')
 })
 
-test('the ballast gives way on a full disk, and is laid again when there is room', () => {
+test('the ballast is released on a full disk, and restored when there is space', () => {
   const path = join(folder, 'hub.sqlite')
   const store = open(path)
   expect(statSync(`${path}.ballast`).size).toBe(1024 * 1024)
@@ -158,7 +158,7 @@ test('the ballast gives way on a full disk, and is laid again when there is room
   expect(statSync(`${path}.ballast`).size).toBe(1024 * 1024)
 })
 
-test('migrations are applied once each, in their order, whole or not at all', () => {
+test('migrations are applied once each, in order, completely or not at all', () => {
   const db = new Sqlite(':memory:')
   const first = { name: 'first', sql: 'CREATE TABLE a (x)' }
   const second = { name: 'second', sql: 'CREATE TABLE b (x); INSERT INTO b VALUES (1)' }
@@ -172,7 +172,7 @@ test('migrations are applied once each, in their order, whole or not at all', ()
   expect(() => migrate(db, [first])).toThrow(/newer software/)
 })
 
-test('a journal that another process keeps from writing is not writable, though it can be read', () => {
+test('a journal locked by another process is not writable, but readable', () => {
   const path = join(folder, 'hub.sqlite')
   const store = open(path)
   store.db.pragma('busy_timeout = 1')
