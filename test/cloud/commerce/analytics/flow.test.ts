@@ -12,15 +12,15 @@ import { differences } from './support/check.ts'
 
 const NOTHING = { orders: 0, units: 0, revenue: 0, cost: 0, customers: 0 }
 
-/** What the summaries say of the hub's whole time; they must agree with a recount too. */
+/** The whole-time figures of the summaries; they must agree with a recount too. */
 async function counted({ context }: Shop, productId = WHOLE_HUB) {
   expect(await differences(context.db)).toEqual([])
   return (await readTotals(context.db.kysely, { hubId: 1, ownerId: 1 }, [ALL], productId))(ALL)
 }
 
-/** Product 1 costs 250, product 2 199 less 10 %: 179. Each is bought for 100; tax is 8.25 %. */
+/** Product 1 costs 250, product 2 199 less 10 %: 179. Each was bought for 100; tax is 8.25 %. */
 onEachDatabase('a sale is counted', (open) => {
-  test('when it is paid, not before, with what its lines were frozen at', async () => {
+  test('a sale is counted at its payment, not before, with the frozen prices of its lines', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await shop.cart(userId, { 1: 2 })
@@ -35,7 +35,7 @@ onEachDatabase('a sale is counted', (open) => {
     expect(await counted(shop)).toMatchObject({ revenue: 679, cost: 300 })
   })
 
-  test('once, however often its payment is reported; not where the card is declined', async () => {
+  test('a sale is counted once for any number of payment reports, and a declined card is not counted', async () => {
     const shop = await openShop(await open())
     await shop.paidOrder({ 1: 1 })
     shop.clock.advance(1000)
@@ -52,7 +52,7 @@ onEachDatabase('a sale is counted', (open) => {
     expect(await counted(shop)).toMatchObject({ orders: 1, units: 1, revenue: 250, customers: 1 })
   })
 
-  test('an integrator’s at the integrator’s word', async () => {
+  test('an integrator’s sale is counted at the integrator’s confirmation', async () => {
     const shop = await openShop(await open())
     const { reserved_bin } = await shop.paidOrder({ 2: 1 }, 'external')
     expect(await counted(shop)).toEqual(NOTHING)
@@ -60,7 +60,7 @@ onEachDatabase('a sale is counted', (open) => {
     expect(await counted(shop)).toMatchObject({ orders: 1, units: 1, revenue: 179, cost: 100 })
   })
 
-  test('less what went back by itself: what did not drop was not sold and cost nothing', async () => {
+  test('automatic refunds reduce a sale: a unit that did not drop was not sold and cost nothing', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 2, 2: 1 })
     const [first, second] = await shop.items(id)
@@ -77,7 +77,7 @@ onEachDatabase('a sale is counted', (open) => {
     expect(await counted(shop)).toMatchObject({ orders: 1, units: 2, revenue: 429, cost: 200, customers: 1 })
   })
 
-  test('of a free order likewise: what did not drop of it was not sold', async () => {
+  test('a free order is reduced in the same way: a unit that did not drop was not sold', async () => {
     const shop = await openShop(await open(), { products: [{ price: 1, markdown: 99, quantity: 20 }] })
     const [cancelled, timedOut, short] = [
       await shop.paidOrder({ 1: 2 }),
@@ -97,7 +97,7 @@ onEachDatabase('a sale is counted', (open) => {
     expect((await shop.order(cancelled.id)).payment_status).toBe('completed')
   })
 
-  test('less what its owner gave back; once all of it has gone back there was no sale', async () => {
+  test('an owner’s refund reduces a sale, and a fully refunded order is no sale', async () => {
     const shop = await openShop(await open())
     const { id, total } = await shop.paidOrder({ 1: 2, 2: 1 })
     shop.answer({ kind: 'offline' })
@@ -116,7 +116,7 @@ onEachDatabase('a sale is counted', (open) => {
     expect(await counted(shop)).toEqual(NOTHING)
   })
 
-  test('as if nothing had gone back where the processor refuses the refund', async () => {
+  test('a refund that the processor refuses does not reduce a sale', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 1 }, 'pm_card_refundFail')
     const refund = refundOrder(shop.services, {

@@ -6,7 +6,7 @@ import { openBooks } from './support/books.ts'
 
 const at = (text: string) => Date.parse(text)
 
-/** Chicago, on a Thursday: 2025-11-06, 15:30 there. */
+/** A hub in Chicago, on Thursday 2025-11-06, at 15:30 local time. */
 async function openHub() {
   const app = await testApp({ handlersOf: analyticsHandlers })
   app.runtime.advance(at('2025-11-06T21:30:00Z') - app.runtime.clock.now())
@@ -26,7 +26,7 @@ async function openHub() {
   }
 }
 
-test('a hub that has sold nothing has zeros everywhere, and empty lists of what sold', async () => {
+test('a hub without sales has zeros everywhere, and empty lists of best sellers', async () => {
   const { get } = await openHub()
   expect((await get('gross_revenue/?hub_id=1')).json).toEqual({ gross_revenue: 0 })
   expect((await get('top_products/?hub_id=1')).json).toEqual([])
@@ -39,7 +39,7 @@ test('a hub that has sold nothing has zeros everywhere, and empty lists of what 
   expect(daily).toMatchObject({ average_order_value: 0, change_pct: null, previous: { total_orders: 0 } })
 })
 
-test('days are the hub’s: late in the evening there it is the next day in UTC', async () => {
+test('days are the hub’s local days: late in its evening UTC has the next day', async () => {
   const { get, sell } = await openHub()
   await sell('2025-11-06T05:59:59Z', 100)
   await sell('2025-11-06T06:00:00Z', 30)
@@ -59,7 +59,7 @@ test('days are the hub’s: late in the evening there it is the next day in UTC'
   ])
 })
 
-test('the overview: each period to date beside the same stretch of the one before, between the hub’s midnights', async () => {
+test('the overview compares each period to date with the same part of the period before, between the hub’s midnights', async () => {
   const { get, sell } = await openHub()
   await sell('2025-11-06T18:00:00Z', 301)
   await sell('2025-11-06T19:00:00Z', 100, 2)
@@ -93,12 +93,12 @@ test('the overview: each period to date beside the same stretch of the one befor
       total_orders: 4,
       units_sold: 8,
       average_order_value: 188,
-      // Summer time there: the same time of day is an hour earlier.
+      // Summer time: the same time of day is an hour earlier.
       previous: { gross_revenue: 200, total_orders: 1, units_sold: 2, average_order_value: 200 },
       change_pct: 275.5,
     },
     monthly: {
-      // Clocks changed on the second: the month begins in summer time.
+      // Clocks changed on the second: the month starts in summer time.
       period_start: '2025-11-01T05:00:00.000Z',
       period_end: '2025-12-01T06:00:00.000Z',
       gross_revenue: 751,
@@ -121,7 +121,7 @@ test('the overview: each period to date beside the same stretch of the one befor
   })
 })
 
-test('steady sales have not changed, whatever day and time it is', async () => {
+test('the overview reports no change for steady sales, on any day and at any time', async () => {
   const { get, books, runtime } = await openHub()
   await books.moveHub('UTC')
   let sold = at('2025-10-01T09:00:00Z')
@@ -139,11 +139,11 @@ test('steady sales have not changed, whatever day and time it is', async () => {
   }
   expect(await changesAt('2025-11-07T08:00:00Z')).toEqual([null, 0, 0])
   expect(await changesAt('2025-11-21T12:00:00Z')).toEqual([0, 0, 0])
-  // November had no 31st: all its 60 sales are beside the 61 of December up to noon.
+  // November has no 31st: its 60 sales are compared with the 61 of December up to noon.
   expect(await changesAt('2025-12-31T12:00:00Z')).toEqual([0, 0, 1.67])
 })
 
-test('an order that was refunded in whole is neither counted nor averaged; one refunded in part is', async () => {
+test('a fully refunded order is neither counted nor averaged, and a partly refunded one is', async () => {
   const { get, books, sell } = await openHub()
   await sell('2025-11-06T18:00:00Z', 300)
   const whole = await sell('2025-11-06T18:00:00Z', 500, 2)
@@ -165,7 +165,7 @@ test('an order that was refunded in whole is neither counted nor averaged; one r
   expect(await figures()).toEqual({ total_orders: 3, total_customers: 3, revenue: 1050, average: 350 })
 })
 
-test('months of the year go up to now, those of a product back a year', async () => {
+test('the months of a year end with the present month, and those of a product go back a year', async () => {
   const { get, sell } = await openHub()
   await sell('2025-02-10T12:00:00Z', 500)
   await sell('2025-11-01T12:00:00Z', 30)
@@ -191,7 +191,7 @@ test('months of the year go up to now, those of a product back a year', async ()
   expect(product).toMatchObject({ product_upc: '000000000001', product_name: 'Product 1' })
 })
 
-test('the list of what sold most is as long as the operator says', async () => {
+test('the list of best sellers has the configured length', async () => {
   const { get, books, context } = await openHub()
   for (const product of [1, 2, 3])
     await books.sell({
@@ -207,7 +207,7 @@ test('the list of what sold most is as long as the operator says', async () => {
   ])
 })
 
-test('a product that the hub does not have is not found; a time frame that nobody knows is 422', async () => {
+test('an unknown product is not found, and an unknown time frame is 422', async () => {
   const { get } = await openHub()
   const absent = await get('monthly_sales_breakdown_for_product/?hub_id=1&product_upc=99')
   expect([absent.status, errorOf(absent).error.code]).toEqual([404, 'product_not_found'])
@@ -216,7 +216,7 @@ test('a product that the hub does not have is not found; a time frame that nobod
   expect(errorOf(wrong).detail).toMatchObject([{ loc: ['query', 'timeframe'], type: 'literal_error' }])
 })
 
-test('revenue may be asked for 90 times a minute, everything else 360 times', async () => {
+test('revenue may be requested 90 times a minute, and every other report 360 times', async () => {
   const { get } = await openHub()
   expect((await get('gross_revenue?hub_id=1')).headers.get('X-RateLimit-Limit')).toBe('90')
   expect((await get('total_orders/?hub_id=1')).headers.get('X-RateLimit-Limit')).toBe('360')

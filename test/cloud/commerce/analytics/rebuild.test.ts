@@ -10,7 +10,7 @@ import { onEachDatabase } from '../../support/database.ts'
 import { openBooks, type DrawnSale } from './support/books.ts'
 import { differences } from './support/check.ts'
 
-/** Looks for hubs whose summaries are stale, as due work does, and makes them anew. */
+/** Finds hubs with stale summaries, as due work does, and rebuilds the summaries. */
 async function rebuildStale(context: CloudContext): Promise<number[]> {
   await context.db.transact((tx) => schedule(tx, 'sales.calendars', 'all', context.runtime.clock.now()))
   const rebuilt = await new WorkRunner(context, salesWork(context)).drain()
@@ -38,7 +38,7 @@ onEachDatabase('the summaries of a hub', (open) => {
       .where('hub_id', '=', 1)
       .executeTakeFirst()
 
-  test('are made where there are none, and left alone from then on', async () => {
+  test('missing summaries of a hub are built, and existing ones are left unchanged', async () => {
     const hub = await openHub()
     for (let index = 0; index < 30; index += 1) await hub.books.sell(sale(index))
     for (const table of ['sales', 'sales_totals', 'sales_customers', 'sales_calendars'] as const)
@@ -49,7 +49,7 @@ onEachDatabase('the summaries of a hub', (open) => {
     expect(await rebuildStale(hub.context)).toEqual([])
   })
 
-  test('are made anew where the hub has got another time zone', async () => {
+  test('the summaries of a hub are rebuilt after a change of its time zone', async () => {
     const hub = await openHub()
     for (let index = 0; index < 30; index += 1) await hub.books.sell(sale(index))
     await rebuildStale(hub.context)
@@ -60,7 +60,7 @@ onEachDatabase('the summaries of a hub', (open) => {
     expect(await calendar(hub)).toEqual({ timezone: 'Asia/Tokyo', is_whole: 1 })
   })
 
-  test('stay those of one time zone where the hub has had another one for a moment', async () => {
+  test('the summaries of a hub stay in one time zone if the zone changed only for a moment', async () => {
     const hub = await openHub()
     await rebuildStale(hub.context)
     for (const [index, timezone] of ['Asia/Tokyo', 'America/Chicago'].entries()) {
@@ -72,7 +72,7 @@ onEachDatabase('the summaries of a hub', (open) => {
     expect(await differences(hub.db)).toEqual([])
   })
 
-  test('are mended by being made anew, whatever they held', async () => {
+  test('a rebuild repairs summaries with any content', async () => {
     const hub = await openHub()
     const orders = []
     for (let index = 0; index < 10; index += 1) orders.push(await hub.books.sell(sale(index)))
@@ -82,7 +82,7 @@ onEachDatabase('the summaries of a hub', (open) => {
     expect(await differences(hub.db)).toEqual([])
   })
 
-  test('interrupted, are begun again', async () => {
+  test('an interrupted rebuild of summaries is started again', async () => {
     const hub = await openHub()
     const reports = analyticsHandlers(hub.context, { addressOf: String })
     const saysIncomplete = async () => {
@@ -115,7 +115,7 @@ onEachDatabase('the summaries of a hub', (open) => {
     expect(await differences(hub.db)).toEqual([])
   })
 
-  test('are right when they are made anew twice at once while orders and refunds come in', async () => {
+  test('summaries are right after two simultaneous rebuilds during orders and refunds', async () => {
     const hub = await openHub()
     const orders: number[] = []
     for (let index = 0; index < 520; index += 1) orders.push(await hub.books.sell(sale(index)))

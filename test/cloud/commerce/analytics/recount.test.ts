@@ -24,7 +24,9 @@ const zones = [
   'America/Havana',
 ]
 
-/** Instants around which calendars are wrong first: changes of clocks, ends of years, weeks 53, leap days. */
+/**
+ * Instants around which calendars tend to be wrong: changes of clocks, ends of years, weeks 53, leap days.
+ */
 const edges = [
   '2024-02-29T12:00:00Z',
   '2024-12-31T23:00:00Z',
@@ -38,7 +40,7 @@ const edges = [
   '2027-01-03T23:59:59Z',
 ].map((text) => Date.parse(text))
 
-/** Two years before `now`, close to it, or around an edge of the calendar. */
+/** Within two years before `now`, close to it, or around an edge of the calendar. */
 const instantBefore = (now: number) =>
   fc
     .oneof(
@@ -59,7 +61,7 @@ const saleAt = (at: fc.Arbitrary<number>): fc.Arbitrary<DrawnSale> =>
       fc.record({
         product: fc.integer({ min: 1, max: PRODUCTS }),
         quantity: fc.integer({ min: 1, max: 4 }),
-        // After deals: anything from nothing up, not a multiple of the quantity.
+        // Price after deals: any amount from 0, not necessarily a multiple of the quantity.
         net: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 3000 })),
         tax: fc.integer({ min: 0, max: 200 }),
         cost: fc.integer({ min: 0, max: 900 }),
@@ -147,7 +149,7 @@ async function take(books: SalesBooksWriter, orders: number[], step: Step): Prom
   }
 }
 
-/** Worlds that were counted wrongly once, by the service or by this test: a unit of a free order goes back. */
+/** Cases that the service or this test once counted wrongly: a refunded unit of a free order. */
 const found: [{ zone: string; now: number; steps: Step[] }][] = [
   [
     {
@@ -170,7 +172,7 @@ const found: [{ zone: string; now: number; steps: Step[] }][] = [
 ]
 
 onEachDatabase('analytics', (open) => {
-  test('every call equals a plain recount of orders, payments and refunds, at any edge of the calendar', async () => {
+  test('every analytics call equals a plain recount of orders, payments and refunds, at any edge of the calendar', async () => {
     const { kind } = await open()
     await fc.assert(
       fc.asyncProperty(past, async ({ zone, now, steps }) => {
@@ -180,7 +182,7 @@ onEachDatabase('analytics', (open) => {
         const books = await openBooks(app.context, zone)
         const orders: number[] = []
         for (const step of steps) await take(books, orders, step)
-        // Where the hub has moved, its past is counted anew by the new clock.
+        // If the hub's zone changed, its past is recounted in the new zone.
         const summaries = new WorkRunner(app.context, salesWork(app.context))
         await db.transact((tx) => schedule(tx, 'sales.calendars', 'all', app.context.runtime.clock.now()))
         await summaries.drain()

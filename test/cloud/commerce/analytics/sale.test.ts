@@ -34,7 +34,7 @@ test.each([
     ],
   ],
   [
-    'a refund of the order as such',
+    'a refund of the whole order',
     [{ lineId: null, amount: 40 }],
     [
       [10, 3, 270, 120],
@@ -42,7 +42,7 @@ test.each([
     ],
   ],
   [
-    'both: what a line has left bears its part',
+    'both kinds of refund: a line’s rest bears its part',
     [
       { lineId: 1, amount: 300 },
       { lineId: null, amount: 50 },
@@ -52,22 +52,22 @@ test.each([
       [20, 1, 50, 40],
     ],
   ],
-])('%s', (_name, refunds, expected) => {
+])('refunds reduce a sale: %s', (_name, refunds, expected) => {
   expect(saleLines([line(1, 3, 300), line(2, 1, 100)], refunds)).toEqual(expected)
 })
 
-test('refunded units are neither sold nor do they cost', () => {
+test('refunded units are neither sold nor counted as cost', () => {
   expect(saleLines([line(1, 3, 300, 2)], [{ lineId: 1, amount: 200 }])).toEqual([[10, 1, 100, 40]])
 })
 
-test('free goods bear nothing; where all is free the last line does', () => {
+test('free lines bear no refund, and if all lines are free the last one bears it', () => {
   expect(saleLines([line(1, 1, 0), line(2, 1, 0)], [{ lineId: null, amount: 3 }])).toEqual([
     [10, 1, 0, 40],
     [20, 1, -3, 40],
   ])
 })
 
-test('products add up to the order, whatever was refunded, and no line goes below zero by an order’s refund', () => {
+test('products add up to the order for any refunds, and a refund of the order makes no line negative', () => {
   fc.assert(
     fc.property(lines, fc.array(fc.nat(3000), { maxLength: 4 }), (sold, amounts) => {
       const all = sold.reduce((sum, { net }) => sum + net, 0)

@@ -11,10 +11,10 @@ import { differences } from './support/check.ts'
 import { recountReports } from './support/reports.ts'
 
 onEachDatabase('two years of the demo’s orders', (open) => {
-  test('every call equals a plain recount, before and after refunds', async () => {
+  test('every analytics call on two years of orders equals a plain recount, before and after refunds', async () => {
     const db = await open()
     const app = await testApp({ db, handlersOf: analyticsHandlers })
-    // The demo makes owners and hubs of its own.
+    // The demo creates its own owners and hubs.
     await db.kysely.deleteFrom('hubs').execute()
     await db.kysely.deleteFrom('owners').execute()
     await seedDemo(db, app.runtime)
@@ -34,7 +34,7 @@ onEachDatabase('two years of the demo’s orders', (open) => {
   }, 120_000)
 })
 
-/** Lines whole and orders in part, some of which the processor refuses. */
+/** Refunds whole lines and parts of orders; the processor refuses some of them. */
 async function refundSome(db: CloudDatabase): Promise<void> {
   const chance = demoChance(7)
   for (let count = 0; count < 150; count += 1)

@@ -26,7 +26,7 @@ interface Change {
   size: number
 }
 
-/** A hub's ledger: each entry says what its facing holds after it. */
+/** A hub's ledger: each entry contains the stock of its facing after it. */
 function ledgerOf(changes: readonly Change[], initial: number): StockEntry[] {
   const shelves = new Map<number, number>()
   return changes.map(({ row, kind, size }, index) => {
@@ -67,7 +67,7 @@ const change = fc.record({
 })
 
 onEachDatabase('the mirror of a hub’s stock', (open) => {
-  test('in whatever portions and however often it arrives, it ends as the hub’s ledger says', async () => {
+  test('the cloud’s stock ends as in the hub’s ledger, for any batches and repetitions of its entries', async () => {
     const db = await open()
     const shop = await openShop(db, {
       products: [1, 2, 3].map(() => ({ price: 100, quantity: 5 })),
@@ -75,7 +75,7 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
     const plan = fc.record({
       changes: fc.array(change, { minLength: 1, maxLength: 30 }),
       cuts: fc.array(fc.nat({ max: 29 }), { maxLength: 4 }),
-      // An older copy of the hub's store says the beginning once more, under an epoch of its own.
+      // An older copy of the hub's store repeats the start, under its own epoch.
       again: fc.nat({ max: 30 }),
     })
     await fc.assert(
@@ -103,7 +103,7 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
     )
   })
 
-  test('what one batch tells twice, as a hub does at the beginning of an epoch, happened once', async () => {
+  test('entries that one batch repeats, as at the start of an epoch, are applied once', async () => {
     const shop = await openShop(await open(), { products: [{ price: 100, quantity: 5 }] })
     const fell = ledgerOf([{ row: 1, kind: 'dropped', size: 0 }], 5)
     const counted = ledgerOf([{ row: 1, kind: 'counted', size: 3 }], 4)
@@ -116,7 +116,7 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
     expect(await addsUp(shop, 5)).toBe(true)
   })
 
-  test('thousands of entries are one batch', async () => {
+  test('thousands of stock entries can be one batch', async () => {
     const shop = await openShop(await open(), { products: [{ price: 100, quantity: 5 }] })
     const entries = ledgerOf(
       Array.from({ length: 2000 }, () => ({ row: 1, kind: 'dropped' as const, size: 0 })),
@@ -127,7 +127,7 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
     expect(await addsUp(shop, 5)).toBe(true)
   })
 
-  test('a drop that had left the books before is written down, and brings no facing back', async () => {
+  test('a drop that the books had lost is recorded, and creates no facing', async () => {
     const db = await open()
     const shop = await openShop(db, { products: [{ price: 100, quantity: 5 }] })
     await apply(shop, [
@@ -166,7 +166,7 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
     expect((await shop.product(1)).quantity).toBe(12)
   })
 
-  test('a snapshot replaces what it names, and the ledger explains the difference', async () => {
+  test('a snapshot replaces the listed stock, and the ledger explains the difference', async () => {
     const shop = await openShop(await open(), {
       products: [
         { price: 100, quantity: 5 },
@@ -181,7 +181,7 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
     expect(await addsUp(shop, 5)).toBe(true)
   })
 
-  test('an entry of a product that the hub does not have is refused, and nothing of its batch is kept', async () => {
+  test('an entry of an unknown product is refused, and its whole batch is rolled back', async () => {
     const shop = await openShop(await open())
     const entries = ledgerOf(
       [

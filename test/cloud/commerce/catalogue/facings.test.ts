@@ -14,7 +14,10 @@ const products = [
   { price: 100, quantity: 2 },
 ]
 
-/** Hub 1 with rows 1-1-1 to 1-1-3 for ten units each: product 1 stands in the first and the third, product 2 in the second. */
+/**
+ * Hub 1 with rows 1-1-1 to 1-1-3 of ten units each: product 1 in the first and third, product 2 in the
+ * second.
+ */
 async function openRows(open: OpenDatabase) {
   const db = await open()
   const app = await testApp({ db, handlersOf: facingHandlers })
@@ -54,7 +57,7 @@ const block = (shop: Shop, row: number, blocked: string | null): Promise<void> =
   })
 
 onEachDatabase('the rows of a hub', (open) => {
-  test('are listed with what stands in them, what they hold, and why nothing is dispensed', async () => {
+  test('rows of a hub are listed with their product, stock and the reason if they are blocked', async () => {
     const { shop, list, sellable } = await openRows(open)
     await block(shop, 1, 'jam')
     const row = { cabinet: 1, shelf: 1, capacity: 10, counted_at: null }
@@ -78,7 +81,7 @@ onEachDatabase('the rows of a hub', (open) => {
     expect(await sellable()).toBe(10)
   })
 
-  test('are counted one by one: shown at once, and as the hub says when it has taken the count in', async () => {
+  test('rows of a hub are counted one by one: a count is shown at once, and confirmed by the hub later', async () => {
     const { now, shop, list, count, sellable } = await openRows(open)
     const answer = await count(3, 9)
     expect(answer).toMatchObject({ status: 200, json: { row: 3, quantity: 9, blocked: false } })
@@ -92,7 +95,7 @@ onEachDatabase('the rows of a hub', (open) => {
       kind: 'stock.count',
       count: { product_id: 1, location: { cabinet: 1, shelf: 1, row: 3 }, quantity: 9 },
     })
-    // A unit fell before the hub heard of it, and one of the other row.
+    // One unit of this row and one of the other row dropped before the hub had the count.
     await shop.report({
       kind: 'stock.counted',
       product_id: 1,
@@ -106,7 +109,7 @@ onEachDatabase('the rows of a hub', (open) => {
     expect(await sellable()).toBe(14)
   })
 
-  test('a count of a blocked row sells nothing of it before the hub has taken it in', async () => {
+  test('a count of a blocked row sells none of its units before the hub has confirmed it', async () => {
     const { shop, count, sellable } = await openRows(open)
     await block(shop, 1, 'no_drop')
     await count(1, 10)
@@ -116,7 +119,7 @@ onEachDatabase('the rows of a hub', (open) => {
     expect(await sellable()).toBe(14)
   })
 
-  test('a count of a row replaces the one before, and one of the product replaces those of its rows', async () => {
+  test('a count of a row replaces the row’s earlier count, and a count of the product replaces those of its rows', async () => {
     const { shop, count, list } = await openRows(open)
     await count(1, 1)
     await count(1, 2)
@@ -128,7 +131,7 @@ onEachDatabase('the rows of a hub', (open) => {
     expect((await shop.product(1)).quantity).toBe(20)
   })
 
-  test('the later of two counts holds, of a row and of the product that stands there alone, for both', async () => {
+  test('for a product with one row the later count applies to both, the row and the product', async () => {
     const { shop, count, list } = await openRows(open)
     const both = async () => [(await shop.product(2)).quantity, (await list())[1]!.quantity]
     const countProduct = (quantity: number) => {
@@ -145,7 +148,7 @@ onEachDatabase('the rows of a hub', (open) => {
     expect(await both()).toEqual([7, 7])
   })
 
-  test('a count is shown that is typed while a report of the hub is being written, of what fell before it', async () => {
+  test('a count that is entered while the hub’s report of an earlier drop is written is shown', async () => {
     const { shop, list } = await openRows(open)
     const { db } = shop.context
     const q = db.kysely
@@ -166,7 +169,7 @@ onEachDatabase('the rows of a hub', (open) => {
       await tx.forUpdate(tx.q.selectFrom('products').select('id').where('id', '=', 2)).execute()
       await countStock(tx, shop.context, { hubId: 1, productId: 2, location: null, quantity: 9 })
       const reported = shop.report(fell)
-      // SQLite has the report wait for all of this one.
+      // On SQLite the report waits for this whole transaction.
       if (tx.kind === 'postgres')
         await vi.waitFor(async () => {
           const waiting = await sql`select 1 from pg_stat_activity
@@ -184,7 +187,7 @@ onEachDatabase('the rows of a hub', (open) => {
     [{ row: 1, quantity: 11 }, 422, 'invalid_quantity', ['body', 'quantity']],
     [{ row: 1, quantity: -1 }, 422, 'invalid_quantity', ['body', 'quantity']],
     [{ row: 4, quantity: 1 }, 404, 'product_not_found', undefined],
-  ])('%j is refused: %i %s', async ({ row, quantity }, status, code, loc) => {
+  ])('the count %j is refused: %i %s', async ({ row, quantity }, status, code, loc) => {
     const { count } = await openRows(open)
     const answer = await count(row, quantity)
     expect(answer).toMatchObject({ status, json: { error: { code } } })

@@ -35,7 +35,7 @@ onEachDatabase('products from a file', (open) => {
       .orderBy('cabinet')
       .execute()
 
-  test('a new product is there with its places; the same file again changes nothing', async () => {
+  test('an import adds a product with its rows, and a repeated import changes nothing', async () => {
     const shop = await shopWithLayout()
     const file = [{ ...cola, facings: [place(4, 1, 1), place(4, 1, 2)], quantity: 7 }]
     expect(await load(shop, file)).toMatchObject({ created: 1, updated: 0, counted: 1 })
@@ -47,7 +47,7 @@ onEachDatabase('products from a file', (open) => {
     expect(await productOf(shop, cola.upc)).toEqual(made)
   })
 
-  test('a product that is taken out of sale need not be restocked: its alarm is over', async () => {
+  test('a product that is taken out of sale needs no restock, and its alarm ends', async () => {
     const shop = await shopWithLayout()
     const file = { ...cola, facings: [place(4, 1, 1)] }
     await load(shop, [{ ...file, quantity: 7 }])
@@ -59,7 +59,7 @@ onEachDatabase('products from a file', (open) => {
     expect(await open()).toEqual([])
   })
 
-  test('a file waits for a checkout at its hub before it holds a product that the checkout reserves', async () => {
+  test('an import waits for a checkout at its hub before it locks a product that the checkout reserves', async () => {
     const shop = await shopWithLayout()
     const { db } = shop.context
     const { upc } = await db.kysely
@@ -71,7 +71,7 @@ onEachDatabase('products from a file', (open) => {
     const importing = await db.transact(async (tx) => {
       await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', 1)).execute()
       const loaded = load(shop, [{ ...cola, upc, facings: [place(4, 1, 1)] }])
-      // SQLite has the other wait for all of this one.
+      // On SQLite the other transaction waits for this whole one.
       if (tx.kind === 'sqlite') return { loaded }
       await vi.waitFor(async () => {
         const waiting = await sql`select 1 from pg_stat_activity
@@ -85,7 +85,7 @@ onEachDatabase('products from a file', (open) => {
     expect(await importing.loaded).toMatchObject({ updated: 1 })
   })
 
-  test('a known product is changed by its UPC; a place that it keeps keeps its stock, others are empty', async () => {
+  test('an import changes a known product by its UPC; kept rows keep their stock, other rows are empty', async () => {
     const shop = await shopWithLayout()
     const q = shop.context.db.kysely
     const { id, upc } = await q
@@ -114,7 +114,7 @@ onEachDatabase('products from a file', (open) => {
     expect(JSON.parse(detail)).toMatchObject({ products: 1, prices: [{ upc, to: { original_price: 5 } }] })
   })
 
-  test('an import of many products is one record of the audit log, with the prices that changed and the counts', async () => {
+  test('an import of many products is one audit record, with the changed prices and the counts', async () => {
     const shop = await shopWithLayout()
     const upcs = ['036000291452', '012345678905', '000000000017']
     const file = upcs.map((upc, index) => ({
@@ -143,7 +143,7 @@ onEachDatabase('products from a file', (open) => {
     })
   })
 
-  test('a count of a row that has another product by now is over: it comes back with no later planogram', async () => {
+  test('a count of a row with another product is dropped, and returns with no later planogram', async () => {
     const shop = await shopWithLayout()
     const water = { ...cola, upc: '012345678905', name: 'Water' }
     const [here, there] = [[place(4, 1, 1)], [place(4, 1, 2)]]
@@ -171,7 +171,7 @@ onEachDatabase('products from a file', (open) => {
     expect((await productOf(shop, cola.upc)).quantity).toBe(0)
   })
 
-  test('the hub is told the whole planogram, products that the file does not name included', async () => {
+  test('the hub gets the whole planogram after an import, with products that the file does not name', async () => {
     const shop = await shopWithLayout()
     const q = shop.context.db.kysely
     const epoch = 'a'.repeat(32)
@@ -192,7 +192,7 @@ onEachDatabase('products from a file', (open) => {
     expect(count).toMatchObject({ kind: 'stock.count', count: { quantity: 3 } })
   })
 
-  test('a long file goes in small transactions, between which the service writes', async () => {
+  test('a long import runs in small transactions, between which the service writes', async () => {
     const shop = await shopWithLayout()
     let transactions = 0
     const { db } = shop.context
@@ -223,7 +223,7 @@ onEachDatabase('products from a file', (open) => {
     expect(transactions).toBeGreaterThanOrEqual(4)
   })
 
-  test('a place that the hub has not, or that another product has, is refused, and nothing is written', async () => {
+  test('a row that the hub does not have, or that another product uses, is refused, and nothing is written', async () => {
     const shop = await shopWithLayout()
     const q = shop.context.db.kysely
     const taken = await q.selectFrom('facings').selectAll().where('hub_id', '=', 1).executeTakeFirstOrThrow()
@@ -239,23 +239,23 @@ onEachDatabase('products from a file', (open) => {
 test.each([
   ['a UPC without its check digit', [{ ...cola, upc: '036000291453', facings: [place(1, 1, 1)] }]],
   [
-    'a UPC twice',
+    'a repeated UPC',
     [
       { ...cola, facings: [place(1, 1, 1)] },
       { ...cola, facings: [place(1, 1, 2)] },
     ],
   ],
   [
-    'a place twice',
+    'a repeated row',
     [
       { ...cola, facings: [place(1, 1, 1)] },
       { ...cola, upc: '012345678905', facings: [place(1, 1, 1)] },
     ],
   ],
-  ['an active product that stands nowhere', [cola]],
-  ['a price below nothing', [{ ...cola, price: -1, facings: [place(1, 1, 1)] }]],
-  ['a price of nothing', [{ ...cola, price: 0, facings: [place(1, 1, 1)] }]],
-  ['a field that nobody knows', [{ ...cola, colour: 'red', facings: [place(1, 1, 1)] }]],
+  ['an active product without a row', [cola]],
+  ['a negative price', [{ ...cola, price: -1, facings: [place(1, 1, 1)] }]],
+  ['a price of 0', [{ ...cola, price: 0, facings: [place(1, 1, 1)] }]],
+  ['an unknown field', [{ ...cola, colour: 'red', facings: [place(1, 1, 1)] }]],
 ])('a file with %s is refused', (_, file) => {
   expect(ProductFile.safeParse(file).success).toBe(false)
 })

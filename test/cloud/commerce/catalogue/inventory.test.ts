@@ -15,7 +15,9 @@ interface World {
   get: (path: string) => Promise<CallAnswer>
 }
 
-/** Hub 1 of owner 1 with product 1 (5 units, 250 cents) and product 2 (marked down by a tenth) in cabinet 1. */
+/**
+ * Hub 1 of owner 1 with product 1 (5 units, 250 cents) and product 2 (marked down by a tenth) in cabinet 1.
+ */
 async function openWorld(open: OpenDatabase): Promise<World> {
   const db = await open()
   const app = await testApp({ db, handlersOf: inventoryHandlers })
@@ -57,7 +59,7 @@ const lastAudit = ({ app }: World) =>
     .executeTakeFirst()
 
 onEachDatabase('O §4.2: a product by its place', (open) => {
-  test('has the documented fields', async () => {
+  test('a product has the documented fields', async () => {
     const { get } = await openWorld(open)
     const answer = await get('hubs/product/?hub_id=1&cabinet=1&shelf=1&row=2')
     expect([answer.status, Object.keys(answer.json as object).toSorted()]).toEqual([
@@ -78,7 +80,7 @@ onEachDatabase('O §4.2: a product by its place', (open) => {
     expect(answer.json).toMatchObject({ id: 2, original_price: 199, discounted_price: 179, quantity: 3 })
   })
 
-  test('says beside the stock what of it can be sold: not what is reserved, nor what is behind a disabled fridge', async () => {
+  test('a product shows its sellable stock, without reserved units and rows behind a disabled fridge', async () => {
     const { get, app } = await openWorld(open)
     const q = app.context.db.kysely
     const told = async () => {
@@ -109,7 +111,7 @@ onEachDatabase('O §4.2: a product by its place', (open) => {
     { place: 'cabinet=1&shelf=0&row=1', error: [422, 'invalid_location'] },
     { place: 'cabinet=1&shelf=1&row=-1', error: [422, 'invalid_location'] },
     { place: 'cabinet=1&shelf=1&row=99999999999999999999', error: [422, 'invalid_location'] },
-  ])('$place is $error', async ({ place, error }) => {
+  ])('the place $place is $error', async ({ place, error }) => {
     const { get } = await openWorld(open)
     expect(refused(await get(`hubs/product/?hub_id=1&${place}`))).toEqual(error)
   })
@@ -117,7 +119,7 @@ onEachDatabase('O §4.2: a product by its place', (open) => {
   test.each([
     ['cabinet=1&shelf=9999&row=1', 'shelf'],
     ['cabinet=1&shelf=1&row=9999', 'row'],
-  ])('%s: the refusal lists what is wrong', async (place, part) => {
+  ])('the place %s is refused with a list of problems', async (place, part) => {
     const { get } = await openWorld(open)
     const { error, detail } = errorOf(await get(`hubs/product/?hub_id=1&${place}`))
     expect([error.code, detail]).toMatchObject([
@@ -128,7 +130,7 @@ onEachDatabase('O §4.2: a product by its place', (open) => {
 })
 
 onEachDatabase('O §4.2: prices and barcodes', (open) => {
-  test('what is too much is refused with the bound in the sentence', async () => {
+  test('a price above its bound is refused with a sentence that contains the bound', async () => {
     const { put } = await openWorld(open)
     const message = async (path: string, body: object) => errorOf(await put(path, body)).error.message
     expect(await message('product/2/update_price', { price: 100_000_001 })).toBe(
@@ -142,7 +144,7 @@ onEachDatabase('O §4.2: prices and barcodes', (open) => {
     )
   })
 
-  test('a price becomes the original one; the markdown stays', async () => {
+  test('a new price becomes the original price, and the markdown stays', async () => {
     const world = await openWorld(open)
     const answer = await world.put('product/2/update_price', { price: 305 })
     // 305 less a tenth is 274.5: rounded half up.
@@ -160,14 +162,14 @@ onEachDatabase('O §4.2: prices and barcodes', (open) => {
     })
   })
 
-  test('a purchase price may be nothing', async () => {
+  test('a purchase price may be 0', async () => {
     const world = await openWorld(open)
     const answer = await world.put('product/1/update_purchase_price', { purchase_price: 0 })
     expect(answer).toMatchObject({ status: 200, json: { data: { ...product1, purchase_price: 0 } } })
     expect(await lastAudit(world)).toMatchObject({ action: 'inventory.update_purchase_price' })
   })
 
-  test('a barcode is unique at its hub, and checked', async () => {
+  test('a barcode is unique at its hub, and its check digit is verified', async () => {
     const world = await openWorld(open)
     const answer = await world.put('product/1/update_upc', { upc: '036000291452' })
     expect(answer).toMatchObject({
@@ -178,7 +180,7 @@ onEachDatabase('O §4.2: prices and barcodes', (open) => {
       409,
       'duplicate_upc',
     ])
-    // The same again changes nothing, and is no error.
+    // The same value again changes nothing, and is no error.
     expect((await world.put('product/1/update_upc', { upc: '036000291452' })).status).toBe(200)
     expect(await lastAudit(world)).toMatchObject({ action: 'inventory.update_upc', object: 'product-1' })
     for (const upc of ['036000291453', '36000291452', '0360002914520', 'O36000291452', 12, null, ''])
@@ -194,7 +196,7 @@ onEachDatabase('O §4.2: prices and barcodes', (open) => {
       values: [-1, 0.5, '1', null, 1e12],
     },
   ])(
-    '$path refuses $values as $code, and other keys as extra_forbidden',
+    'the call $path refuses $values as $code, and other keys as extra_forbidden',
     async ({ path, field, code, values }) => {
       const world = await openWorld(open)
       for (const value of values)
@@ -258,7 +260,7 @@ onEachDatabase('a count of stock', (open) => {
   })
   const pending = ({ app }: World) => app.context.db.transact((tx) => pendingCounts(tx, 1))
 
-  test('is shown at once, travels to the hub, and is audited', async () => {
+  test('a count of stock is shown at once, sent to the hub, and audited', async () => {
     const world = await openWorld(open)
     const answer = await world.put('hubs/product/1/update_quantity', { quantity: 12 })
     expect(answer).toMatchObject({
@@ -280,17 +282,17 @@ onEachDatabase('a count of stock', (open) => {
     expect(await lastAudit(world)).toMatchObject({ action: 'inventory.update_quantity', object: 'product-1' })
   })
 
-  test('is reconciled with what the hub dropped before and after it', async () => {
+  test('a count of stock is reconciled with the hub’s drops before and after it', async () => {
     const world = await openWorld(open)
     const now = world.app.runtime.clock.now()
     await world.put('hubs/product/1/update_quantity', { quantity: 12 })
     const [count] = await pending(world)
-    // One fell before it was counted and was reported late, one after.
+    // One unit dropped before the count and was reported late, one dropped after it.
     await apply(world, dropped(now - 5000, 4, 1))
     expect(await quantity(world)).toBe(12)
     await apply(world, dropped(now + 5000, 3, 2))
     expect(await quantity(world)).toBe(11)
-    // The hub takes the count in: 12 less what fell after it.
+    // The hub applies the count: 12 less one later drop.
     await apply(world, counted(now + 6000, 8, 11, count!.count_id))
     expect(await quantity(world)).toBe(11)
     expect(await pending(world)).toEqual([])
@@ -301,11 +303,11 @@ onEachDatabase('a count of stock', (open) => {
       .select((eb) => eb.fn.sum<number>('delta').as('sum'))
       .where('product_id', '=', 1)
       .executeTakeFirstOrThrow()
-    // I5: 5 were there at the beginning.
+    // I5: 5 units were there at the start.
     expect(5 + sums.sum).toBe(10)
   })
 
-  test('what the hub knows better holds from when it has taken the count in', async () => {
+  test('the hub’s stock applies from the time when it has applied the count', async () => {
     const world = await openWorld(open)
     const now = world.app.runtime.clock.now()
     await world.put('hubs/product/1/update_quantity', { quantity: 12 })
@@ -314,7 +316,7 @@ onEachDatabase('a count of stock', (open) => {
     expect(await quantity(world)).toBe(8)
   })
 
-  test('a newer count takes the place of one that the hub has not confirmed', async () => {
+  test('a newer count replaces an unconfirmed one', async () => {
     const world = await openWorld(open)
     const now = world.app.runtime.clock.now()
     await world.put('hubs/product/1/update_quantity', { quantity: 12 })
@@ -326,7 +328,7 @@ onEachDatabase('a count of stock', (open) => {
     expect(await quantity(world)).toBe(7)
   })
 
-  test('what is sold is never more than was counted', async () => {
+  test('sellable stock is never above the count', async () => {
     const { put, shop } = await openWorld(open)
     await shop.hear()
     await put('hubs/product/1/update_quantity', { quantity: 1 })
@@ -335,11 +337,14 @@ onEachDatabase('a count of stock', (open) => {
     await expect(shop.paidOrder({ 1: 9 })).resolves.toMatchObject({ processing_status: 20 })
   })
 
-  test.each([-1, 1.5, '3', null, 1_000_001, undefined])('%s is invalid_quantity', async (value) => {
-    const { put } = await openWorld(open)
-    expect(refused(await put('hubs/product/1/update_quantity', { quantity: value }))).toEqual([
-      422,
-      'invalid_quantity',
-    ])
-  })
+  test.each([-1, 1.5, '3', null, 1_000_001, undefined])(
+    'the quantity %s is invalid_quantity',
+    async (value) => {
+      const { put } = await openWorld(open)
+      expect(refused(await put('hubs/product/1/update_quantity', { quantity: value }))).toEqual([
+        422,
+        'invalid_quantity',
+      ])
+    },
+  )
 })

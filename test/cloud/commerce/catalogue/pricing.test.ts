@@ -71,7 +71,7 @@ test('prices are integer cents, totals are sums of lines, and nothing is negativ
   )
 })
 
-test('however a line is refunded in portions, the shares add up to exactly what was paid', () => {
+test('the shares of a line that is refunded in any portions add up to exactly its price', () => {
   const portions = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 20 })
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1_000_000 }), portions, (amount, units) => {

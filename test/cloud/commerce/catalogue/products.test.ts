@@ -37,7 +37,7 @@ const names = [
   'Ｆullwidth',
 ]
 
-/** A hub with products of those names, in another order. */
+/** A hub with products of these names, in another order. */
 async function hubWith(open: OpenDatabase) {
   const shop = await openShop(await open(), { products: names.map(() => ({ price: 100, quantity: 1 })) })
   const q = shop.context.db.kysely
@@ -58,7 +58,7 @@ async function hubWith(open: OpenDatabase) {
 }
 
 onEachDatabase('product search', (open) => {
-  test('the number of all that a search finds is counted once, and anew when the catalogue changes', async () => {
+  test('the number of products that a search finds is cached, and counted again after a change of the catalogue', async () => {
     const { shop, q } = await hubWith(open)
     await shop.context.db.transact((tx) => insertLayout(tx, 1, undefined))
     const totals = new FoundTotals(10)
@@ -79,7 +79,7 @@ onEachDatabase('product search', (open) => {
     expect(await total()).toBe(2)
   })
 
-  test('finds a name in whatever case, with or without accents', async () => {
+  test('a search finds a name in any case, with or without accents', async () => {
     const { find } = await hubWith(open)
     expect(await find('CREME')).toEqual(['Crème Brûlée', 'creme fraiche'])
     expect(await find('crème')).toEqual(['Crème Brûlée', 'creme fraiche'])
@@ -93,7 +93,7 @@ onEachDatabase('product search', (open) => {
     expect(await find('fullwidth')).toEqual(['Ｆullwidth'])
   })
 
-  test('takes wildcards and quotes for what they are', async () => {
+  test('a search treats wildcards and quotes literally', async () => {
     const { find } = await hubWith(open)
     expect(await find('%')).toEqual(['Apfelsaft 100%'])
     expect(await find('r_s')).toEqual(['Water_still'])
@@ -102,7 +102,7 @@ onEachDatabase('product search', (open) => {
     expect(await find('\\')).toEqual([])
   })
 
-  test('wants every word, in any order and with any blanks between', async () => {
+  test('a search requires every word, in any order and with any spaces between', async () => {
     const { find } = await hubWith(open)
     expect(await find('cola zero')).toEqual(['Cola  Zero', 'Zero Sugar Cola'])
     expect(await find('  zero   cola ')).toEqual(['Cola  Zero', 'Zero Sugar Cola'])
@@ -110,7 +110,7 @@ onEachDatabase('product search', (open) => {
     expect(await find(' ')).toHaveLength(names.length)
   })
 
-  test('puts products in one order in both databases, and pages cut it without gap or doubling', async () => {
+  test('a search has the same order in both databases, and pages without gaps or duplicates', async () => {
     const { search } = await hubWith(open)
     const all = await search()
     expect(all.products.map(({ name }) => name)).toEqual(
@@ -129,7 +129,7 @@ onEachDatabase('product search', (open) => {
     expect(await search({ size: 6, page: 2 })).toMatchObject({ total: 12 })
   })
 
-  test('shows what can still be bought, and nothing that is not sold any more', async () => {
+  test('a search shows the units that can still be bought, and no product that is not on sale', async () => {
     const { q, shop, search } = await hubWith(open)
     await shop.paidOrder({ 1: 1 })
     await q.updateTable('products').set({ is_active: 0 }).where('id', '=', 2).execute()
@@ -143,7 +143,7 @@ onEachDatabase('product search', (open) => {
     await expect(search({ hubId: 9 })).rejects.toMatchObject({ code: 'hub_not_found' })
   })
 
-  test('takes any number for a category, and any page: where nothing is, the list is empty', async () => {
+  test('a search accepts any number as a category and any page, and returns an empty list', async () => {
     const { customer } = await openService(open)
     const most = Number.MAX_SAFE_INTEGER
     const ask = async (query: string) => {

@@ -4,7 +4,7 @@ import { onEachDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
 
 onEachDatabase('stored search texts', (open) => {
-  test('of an older version are made again once, and names that are one now are one', async () => {
+  test('search texts of an older version are rebuilt once, and equal names are merged', async () => {
     const { context } = await openShop(await open(), { products: [{ price: 100, quantity: 1 }] })
     const q = context.db.kysely
     await q.updateTable('products').set({ name: 'Lay\u2019s', search_name: 'lay\u2019s' }).execute()

@@ -29,7 +29,7 @@ const banner = (name: string, order: number, content = png): FormPart[] => [
 ]
 
 onEachDatabase('banners', (open) => {
-  test('are shown by position, then by age', async () => {
+  test('banners are listed by position, then by age', async () => {
     const { add, call, owner, folder } = await gallery(open)
     const added = await add(banner('b', 2))
     expect([added.status, added.json]).toEqual([
@@ -55,7 +55,7 @@ onEachDatabase('banners', (open) => {
     expect(filesIn(folder)).toHaveLength(4)
   })
 
-  test('are at most a hundred at a hub, however many come at once; the image of one too many goes', async () => {
+  test('a hub has at most a hundred banners, also with simultaneous uploads, and the image of a refused one is deleted', async () => {
     const { add, owner, call, context, folder } = await gallery(open)
     const created_at = context.runtime.clock.now()
     const rows = Array.from({ length: 98 }, (_, index) => ({
@@ -89,7 +89,7 @@ onEachDatabase('banners', (open) => {
     expect((await add(banner('again', 1))).status).toBe(200)
   })
 
-  test('are each of one hub, and gone with their image when deleted', async () => {
+  test('a banner belongs to one hub, and is deleted with its image', async () => {
     const { add, call, key, owner, folder, context } = await gallery(open)
     await add(banner('mine', 1))
     const other = await key(['promotions:read', 'promotions:write'], { ownerId: 2 })
@@ -106,7 +106,7 @@ onEachDatabase('banners', (open) => {
     expect(await remove(1, 1)).toBe(200)
     expect(await remove(1, 1)).toEqual([404, 'banner_not_found'])
     expect((await call('GET', `${banners}?hub_id=1`, { key: owner })).json).toEqual([])
-    // The image goes after the commit, and nobody waits for that.
+    // The image is deleted after the commit, in the background.
     await expect.poll(() => filesIn(folder)).toHaveLength(1)
     await expect.poll(() => context.db.kysely.selectFrom('media').selectAll().execute()).toHaveLength(1)
   })
@@ -116,14 +116,14 @@ onEachDatabase('banners', (open) => {
     ['an empty name', banner('', 1), 422, 'name', 'string_too_short'],
     ['a long name', banner('x'.repeat(201), 1), 422, 'name', 'string_too_long'],
     ['no position', [banner('a', 1)[0]!, banner('a', 1)[2]!], 422, 'order_by', 'missing'],
-    ['a position that is no integer', banner('a', 1.5), 422, 'order_by', 'int_parsing'],
+    ['a position that is not an integer', banner('a', 1.5), 422, 'order_by', 'int_parsing'],
     ['no file', banner('a', 1).slice(0, 2), 422, 'file', 'missing'],
     ['two files', [...banner('a', 1), banner('a', 1)[2]!], 422, 'file', 'too_long'],
     ['a video', banner('a', 1, mp4), 415, '', ''],
     ['a page', banner('a', 1, html), 415, '', ''],
     ['more than 5 MiB', banner('a', 1, grown(png, 5 * MIB + 1)), 413, '', ''],
   ] as [string, FormPart[], number, string, string][])(
-    'with %s is refused, and nothing is kept',
+    'a banner with %s is refused, and nothing is stored',
     async (_name, parts, status, field, type) => {
       const { add, folder, context } = await gallery(open)
       const answer = await add(parts)
@@ -137,12 +137,12 @@ onEachDatabase('banners', (open) => {
     },
   )
 
-  test('of exactly 5 MiB are taken', async () => {
+  test('a banner of exactly 5 MiB is accepted', async () => {
     const { add } = await gallery(open)
     expect((await add(banner('a', 1, grown(png, 5 * MIB)))).status).toBe(200)
   })
 
-  test('of a hub out of reach are refused before the form is read', async () => {
+  test('a banner of a hub without access is refused before the form is read', async () => {
     const { add, key, folder } = await gallery(open)
     const limited = await key(['promotions:write'], { hubs: [1] })
     const denied = await add(banner('a', 1), 2, limited)
@@ -152,7 +152,7 @@ onEachDatabase('banners', (open) => {
     expect(filesIn(folder)).toEqual([])
   })
 
-  test('can be added and removed 90 times a minute', async () => {
+  test('banners can be added and removed 90 times a minute', async () => {
     const { add, call, owner, key } = await gallery(open)
     expect((await add(banner('a', 1))).headers.get('X-RateLimit-Limit')).toBe('90')
     const gone = await call('DELETE', `${banners}/1?hub_id=1`, { key: owner })

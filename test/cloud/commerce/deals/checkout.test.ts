@@ -27,7 +27,7 @@ const visa = (shop: Shop, userId: number, orderId: number) =>
 const statusesOf = async (shop: Shop) => (await redemptionsOf(shop)).map(({ status }) => status)
 
 onEachDatabase('orders with deals', (open) => {
-  test('a cart shows what paying freezes: nets after deals, tax on the nets, totals as their sums', async () => {
+  test('a cart shows the prices that the payment will freeze: nets after deals, tax on the nets, and their sums', async () => {
     const shop = await openShop(await open())
     const dealId = await addDeal(shop, threeForTwo)
     const userId = await shop.customer()
@@ -57,7 +57,7 @@ onEachDatabase('orders with deals', (open) => {
     expect(await redemptionsOf(shop)).toMatchObject([
       { deal_id: dealId, order_id: orderId, user_id: userId, discount_amount: 250, status: 'completed' },
     ])
-    // What is frozen does not move with the deal.
+    // Frozen prices do not change with the deal.
     await updateDeal(shop.context, dealId, { name: 'Renamed', is_deal_active: false }, 'owner')
     await deleteDeal(shop.context, { remove: () => Promise.resolve() }, dealId, 'owner')
     expect(await read()).toMatchObject(expected)
@@ -73,7 +73,7 @@ onEachDatabase('orders with deals', (open) => {
     expect(history.read().data).toMatchObject([{ total_price_original: 949, total_price_discounted: 679 }])
   })
 
-  test('a cart without deals, or at the wrong time, has none', async () => {
+  test('a cart without deals, or outside of their time, has none', async () => {
     const shop = await openShop(await open())
     await addDeal(shop, { ...tenPercent, is_deal_active: false })
     await addDeal(shop, { ...tenPercent, start: '2199-01-01' })
@@ -82,7 +82,7 @@ onEachDatabase('orders with deals', (open) => {
     expect(order).toMatchObject({ total_price_discounted: 250, deals: '[]' })
   })
 
-  test('units that did not drop go back with their share of the frozen net, whichever of the line was free', async () => {
+  test('units that did not drop are refunded with their share of the frozen net, whichever unit was free', async () => {
     const shop = await openShop(await open())
     await addDeal(shop, threeForTwo)
     const order = await shop.paidOrder({ 1: 3 })
@@ -97,7 +97,7 @@ onEachDatabase('orders with deals', (open) => {
       lines: [{ line_id: item!.id, dropped: 2, doubtful: 0, bins: [1] }],
     })
     await shop.work.drain()
-    // A third of 541, rounded down; later shares make up what is lost to rounding.
+    // A third of 541, rounded down; later shares add the rounding loss.
     expect(await shop.refunds(order.id)).toMatchObject([{ amount: 180, quantity: 1, status: 'succeeded' }])
     expect(await statusesOf(shop)).toEqual(['completed'])
   })
@@ -112,7 +112,7 @@ onEachDatabase('orders with deals', (open) => {
     expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued'])
   })
 
-  test('a declined card gives the use back, and the next try has it', async () => {
+  test('a declined card releases the use of a deal, and the next attempt has the deal', async () => {
     const shop = await openShop(await open())
     await addDeal(shop, { ...tenPercent, constraints: [{ type: 'MAXUSES', value: '1' }] })
     const userId = await shop.customer()
@@ -129,7 +129,7 @@ onEachDatabase('orders with deals', (open) => {
     expect(other).toMatchObject({ total_price_discounted: 500, deals: '[]' })
   })
 
-  test('an order cancelled before picking, or that never dropped anything, gives the use back', async () => {
+  test('an order that is cancelled before picking, or that never dropped anything, releases the use of its deal', async () => {
     const shop = await openShop(await open())
     await addDeal(shop, { ...tenPercent, constraints: [{ type: 'MAXUSES', value: '2' }] })
     const first = await shop.paidOrder({ 1: 1 })
@@ -151,7 +151,7 @@ onEachDatabase('orders with deals', (open) => {
     expect(await statusesOf(shop)).toEqual(['released', 'released', 'completed'])
   })
 
-  test('limits for each customer, and first orders', async () => {
+  test('a deal can be limited per customer, and to first orders', async () => {
     const shop = await openShop(await open())
     await addDeal(shop, {
       rewards: [{ type: 'AMOUNT_OFF', discount_pct_or_price: 50 }],
@@ -161,7 +161,7 @@ onEachDatabase('orders with deals', (open) => {
       triggers: [{ type: 'FIRST_ORDER' }],
       rewards: [{ type: 'AMOUNT_OFF', discount_pct_or_price: 90 }],
     })
-    /** What three orders cost, one after the other; nothing or everything of them drops. */
+    /** The prices of three orders, one after the other; none or all of their units drop. */
     async function visits(dropped: 0 | 1): Promise<(number | null)[]> {
       const userId = await shop.customer()
       const totals: (number | null)[] = []
@@ -181,11 +181,11 @@ onEachDatabase('orders with deals', (open) => {
       return totals
     }
     expect(await visits(1)).toEqual([160, 200, 250])
-    // An order of which all money went back was none.
+    // A fully refunded order does not count.
     expect(await visits(0)).toEqual([160, 160, 160])
   })
 
-  test.for([0, 100])('an order that cost %i cents and brought nothing was no first order', async (cents) => {
+  test.for([0, 100])('an order for %i cents without a drop was no first order', async (cents) => {
     const shop = await openShop(await open(), { taxMillipercent: 0 })
     await addDeal(shop, {
       triggers: [{ type: 'FIRST_ORDER' }],
@@ -200,50 +200,53 @@ onEachDatabase('orders with deals', (open) => {
       if (end === 'order.cancelled') await shop.report({ kind: end, order_id: orderId })
       if (end === 'order.timed_out') await shop.report({ kind: end, order_id: orderId, bins: [], lines: [] })
     }
-    // The refunds are on their way still.
+    // The refunds are still pending.
     expect(cost).toEqual([cents, cents, cents])
   })
 
-  test.for(['cart', 'expired'])('late money of an order that is %s makes it no first order', async (what) => {
-    const shop = await openShop(await open(), { taxMillipercent: 0 })
-    const dealId = await addDeal(shop, {
-      triggers: [{ type: 'FIRST_ORDER' }],
-      rewards: [{ type: 'FIXED_PRICE', discount_pct_or_price: 100 }],
-    })
-    const userId = await shop.customer()
-    const { id: orderId } = await shop.cart(userId, { 1: 1 })
-    const { payment_id: id } = await pay(shop.services, {
-      userId,
-      orderId,
-      method: 'pm_card_authenticationRequired',
-    })
-    shop.clock.advance(15 * MINUTE)
-    await shop.work.drain()
-    if (what === 'expired') {
-      shop.clock.advance(30 * MINUTE)
+  test.for(['cart', 'expired'])(
+    'a late payment of an order that is %s does not make it a first order',
+    async (what) => {
+      const shop = await openShop(await open(), { taxMillipercent: 0 })
+      const dealId = await addDeal(shop, {
+        triggers: [{ type: 'FIRST_ORDER' }],
+        rewards: [{ type: 'FIXED_PRICE', discount_pct_or_price: 100 }],
+      })
+      const userId = await shop.customer()
+      const { id: orderId } = await shop.cart(userId, { 1: 1 })
+      const { payment_id: id } = await pay(shop.services, {
+        userId,
+        orderId,
+        method: 'pm_card_authenticationRequired',
+      })
+      shop.clock.advance(15 * MINUTE)
       await shop.work.drain()
-    }
-    expect((await shop.order(orderId)).processing_status).toBe(what === 'expired' ? S.EXPIRED : S.NEW)
-    await tell(shop, { id: 'evt_late', type: 'payment_intent.succeeded', object: { id } })
-    // Its refund is on its way still.
-    expect((await shop.order(orderId)).payment_status).toBe('completed')
-    const offered = await applyReward(
-      shop.context,
-      { id: 1, timezone: 'UTC' },
-      {
-        hub_id: 1,
-        user_id: userId,
-        device_uuid: null,
-        deal_ids: [dealId],
-        cart_items: [
-          { product_id: 1, category_id: null, subcategory_id: null, quantity: 1, unit_price: 250 },
-        ],
-      },
-    )
-    expect(offered).toMatchObject({ deal_applied: true, total_savings: 150 })
-  })
+      if (what === 'expired') {
+        shop.clock.advance(30 * MINUTE)
+        await shop.work.drain()
+      }
+      expect((await shop.order(orderId)).processing_status).toBe(what === 'expired' ? S.EXPIRED : S.NEW)
+      await tell(shop, { id: 'evt_late', type: 'payment_intent.succeeded', object: { id } })
+      // Its refund is still pending.
+      expect((await shop.order(orderId)).payment_status).toBe('completed')
+      const offered = await applyReward(
+        shop.context,
+        { id: 1, timezone: 'UTC' },
+        {
+          hub_id: 1,
+          user_id: userId,
+          device_uuid: null,
+          deal_ids: [dealId],
+          cart_items: [
+            { product_id: 1, category_id: null, subcategory_id: null, quantity: 1, unit_price: 250 },
+          ],
+        },
+      )
+      expect(offered).toMatchObject({ deal_applied: true, total_savings: 150 })
+    },
+  )
 
-  test('paying takes up what was announced for its customer, and puts it back when it fails', async () => {
+  test('a payment uses the announcements for its customer, and releases them when it fails', async () => {
     const shop = await openShop(await open())
     const dealId = await addDeal(shop, { ...tenPercent, constraints: [{ type: 'MAXUSES', value: '1' }] })
     const [ada, eve] = [await shop.customer(), await shop.customer()]
@@ -284,7 +287,7 @@ onEachDatabase('orders with deals', (open) => {
     expect(await shop.order(orderId)).toMatchObject({ total_price_discounted: 225 })
   })
 
-  test('what was announced is released with the order that took it up', async () => {
+  test('an announcement is released together with the order that used it', async () => {
     const shop = await openShop(await open())
     const dealId = await addDeal(shop, { ...tenPercent, constraints: [{ type: 'MAXUSES', value: '1' }] })
     const hub = { id: 1, timezone: 'UTC' }
@@ -306,7 +309,7 @@ onEachDatabase('orders with deals', (open) => {
     expect(await redemptionsOf(shop)).toMatchObject([{ status: 'released' }])
     expect(await announce(eve)).toMatchObject({ deal_applied: true })
 
-    // A cart that nobody comes back to lets go of it as well, before the announcement's own time is over.
+    // An abandoned cart releases it too, before the announcement's own expiry.
     shop.context.settings.idleOrderMs = 60_000
     const hers = await shop.cart(eve, { 1: 1 })
     await pay(shop.services, { userId: eve, orderId: hers.id, method: 'pm_card_chargeDeclined' }).catch(
@@ -317,7 +320,7 @@ onEachDatabase('orders with deals', (open) => {
     expect((await redemptionsOf(shop)).map(({ status }) => status)).toEqual(['released', 'released'])
   })
 
-  test('an announced redemption binds for half an hour and is released then', async () => {
+  test('an announced redemption is reserved for half an hour, and released then', async () => {
     const shop = await openShop(await open())
     const dealId = await addDeal(shop, { ...tenPercent, constraints: [{ type: 'MAXUSES', value: '1' }] })
     const announce = () =>

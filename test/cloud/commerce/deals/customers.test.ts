@@ -23,7 +23,7 @@ const claimsOf = ({ email, phone }: Person, anonymous: boolean) => ({
   role: null,
 })
 
-/** The user of a person, who signs in with verified contacts. */
+/** The user of a person who signs in with verified contacts. */
 async function signIn(shop: Shop, person: Person): Promise<number> {
   const caller = {
     kind: 'identity',
@@ -52,7 +52,7 @@ const remove = (shop: Shop, userId: number, { sub }: Person) =>
     { forfeit: true },
   )
 
-/** A user buys a unit and collects it; the savings of the deal. */
+/** A user buys a unit and collects it; returns the savings of the deal. */
 async function buys(shop: Shop, userId: number, { collects = true } = {}) {
   const { id } = await shop.cart(userId, { 1: 1 })
   await pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
@@ -74,18 +74,22 @@ const limits: [string, Wish][] = [
   ['MAXUSES_USER', { rewards: off, constraints: [{ type: 'MAXUSES_USER', value: '1' }] }],
 ]
 
-/** Two people in the eyes of the database that are one in those of a limit. */
+/** Two users in the database that are one person for a limit. */
 const sames: [string, Person, Person][] = [
   ['an identity', { sub: 'ada', email: 'a@x.org' }, { sub: 'ada', phone: '+14155550101' }],
-  ['a verified e-mail address', { sub: 'a1', email: 'ada@x.org' }, { sub: 'a2', email: 'ada@x.org' }],
-  ['a verified phone number', { sub: 'a1', phone: '+14155550100' }, { sub: 'a2', phone: '+14155550100' }],
+  ['an equal verified e-mail address', { sub: 'a1', email: 'ada@x.org' }, { sub: 'a2', email: 'ada@x.org' }],
+  [
+    'an equal verified phone number',
+    { sub: 'a1', phone: '+14155550100' },
+    { sub: 'a2', phone: '+14155550100' },
+  ],
   ['a device', { sub: 'a1', device: 'phone-1' }, { sub: 'a2', device: 'phone-1' }],
 ]
 
-onEachDatabase('a customer of deals', (open) => {
+onEachDatabase('the customer of a deal', (open) => {
   for (const [limit, deal] of limits)
     test.for(sames)(
-      `${limit} counts the person who comes back with %s after the account was deleted`,
+      `the limit ${limit} counts a person who returns with %s after the account was deleted`,
       async ([, first, second]) => {
         const shop = await openShop(await open(), { products: [{ price: 250, quantity: 50 }] })
         await addDeal(shop, deal)
@@ -114,7 +118,7 @@ onEachDatabase('a customer of deals', (open) => {
     expect((await buys(shop, own)).saved).toBe(50)
   })
 
-  test('a device counts for a limit after its user has changed it', async () => {
+  test('a device still counts for a limit after its user has changed it', async () => {
     const shop = await openShop(await open(), { products: [{ price: 250, quantity: 50 }] })
     await addDeal(shop, { rewards: off, constraints: [{ type: 'MAXUSES_USER', value: '1' }] })
     const ada = { sub: 'ada', email: 'ada@x.org' }
@@ -131,7 +135,7 @@ onEachDatabase('a customer of deals', (open) => {
     for (const sub of ['g1', 'g2']) expect((await buys(shop, await guest(shop, sub))).saved).toBe(0)
   })
 
-  test('an order that was collected stays an order after all of its money was returned', async () => {
+  test('a collected order still counts as an order after its full refund', async () => {
     const shop = await openShop(await open(), { products: [{ price: 250, quantity: 50 }] })
     await addDeal(shop, limits[0]![1])
     const ada = { sub: 'ada', email: 'ada@x.org' }
@@ -149,7 +153,7 @@ onEachDatabase('a customer of deals', (open) => {
     expect((await buys(shop, await signIn(shop, ada))).saved).toBe(0)
   })
 
-  test('an order that was opened and failed later stays an order', async () => {
+  test('an order that was opened and failed later still counts as an order', async () => {
     const shop = await openShop(await open(), { products: [{ price: 250, quantity: 50 }] })
     await addDeal(shop, limits[0]![1])
     const userId = await signIn(shop, { sub: 'ada', email: 'ada@x.org' })
@@ -167,7 +171,7 @@ onEachDatabase('a customer of deals', (open) => {
     expect((await buys(shop, userId)).saved).toBe(0)
   })
 
-  test('what stays of a deleted customer are digests that do not contain the contact', async () => {
+  test('only digests of a deleted customer remain, and they do not contain the contact', async () => {
     const shop = await openShop(await open())
     const ada = { sub: 'auth0|ada', email: 'ada@x.org', phone: '+14155550100', device: 'phone-1' }
     await remove(shop, await signIn(shop, ada), ada)

@@ -13,7 +13,7 @@ const worth = ({ lines }: Cart): number => sum(lines.map(({ quantity, unitPrice 
 
 const product = fc.integer({ min: 1, max: 4 })
 const perhaps = <T>(one: fc.Arbitrary<T>) => fc.option(one, { nil: undefined })
-/** Products may be on several lines, at several prices, and cost nothing. */
+/** Products may be on several lines, at several prices, and free. */
 const anyCart = fc
   .array(
     fc.tuple(
@@ -71,7 +71,7 @@ const anyDeals = fc
   .integer({ min: 1, max: 5 })
   .chain((count) => fc.tuple(...Array.from({ length: count }, (_, index) => anyDeal(index + 1))))
 
-test('largest remainder: parts add up to the amount, each within a cent of its share and not above its weight', () => {
+test('the largest remainder method adds up to the amount, with each part within a cent of its share and not above its weight', () => {
   const weights = fc.array(fc.integer({ min: 0, max: 10_000_000_000 }), { minLength: 1, maxLength: 30 })
   fc.assert(
     fc.property(weights, fc.double({ min: 0, max: 1, noNaN: true }), (given, part) => {
@@ -88,13 +88,13 @@ test('largest remainder: parts add up to the amount, each within a cent of its s
   )
 })
 
-test('of equal remainders the first lines have the odd cents, and nothing is split over nothing', () => {
+test('of equal remainders the first lines get the odd cents, and an empty cart gets nothing', () => {
   expect(splitByLargestRemainder(2, [1, 1, 1])).toEqual([1, 1, 0])
   expect(splitByLargestRemainder(0, [0, 0])).toEqual([0, 0])
   expect(() => splitByLargestRemainder(1, [0])).toThrow(RangeError)
 })
 
-test('no line goes below 0, and every sum is the sum of its parts', () => {
+test('no line becomes negative, and every sum is the sum of its parts', () => {
   fc.assert(
     fc.property(anyCart, anyDeals, (given, deals) => {
       const plan = chooseDeals(deals, given, nobody)
@@ -119,7 +119,7 @@ test('no line goes below 0, and every sum is the sum of its parts', () => {
   )
 })
 
-test('a deal takes nothing off a cart that does not hold what it needs', () => {
+test('a deal does not change a cart that does not meet its trigger', () => {
   fc.assert(
     fc.property(anyCart, anyDeals, (given, deals) => {
       const met = needsMetBy(given.lines)
@@ -130,7 +130,7 @@ test('a deal takes nothing off a cart that does not hold what it needs', () => {
   )
 })
 
-test('no unit is discounted twice: each deal has units of its own, worth at least what it takes off', () => {
+test('no unit is discounted twice: each deal has its own units, worth at least its discount', () => {
   fc.assert(
     fc.property(anyCart, anyDeals, (given, deals) => {
       const { applications } = chooseDeals(deals, given, nobody)
@@ -144,7 +144,7 @@ test('no unit is discounted twice: each deal has units of its own, worth at leas
   )
 })
 
-test('units that met a trigger are not given away: without the free ones it is still met as often', () => {
+test('units that met a trigger are not given away: without the free units it is met as often', () => {
   const given = fc.record({
     cart: anyCart,
     needed: fc.integer({ min: 1, max: 4 }),
@@ -173,7 +173,7 @@ test('units that met a trigger are not given away: without the free ones it is s
   )
 })
 
-test('buy n, get q: as many free as can be, never fewer for a fuller cart', () => {
+test('buy n, get q gives as many free units as possible, and never fewer for a larger cart', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 6 }),
@@ -200,7 +200,7 @@ test('buy n, get q: as many free as can be, never fewer for a fuller cart', () =
   )
 })
 
-test('the order in which deals are given makes no difference', () => {
+test('the order of the deals in the list makes no difference', () => {
   fc.assert(
     fc.property(
       anyCart,
@@ -214,7 +214,7 @@ test('the order in which deals are given makes no difference', () => {
   )
 })
 
-test('no single deal saves more than what is chosen, those that stack included; of equal ones the lower id is', () => {
+test('no single deal saves more than the chosen deals, and of equal deals the lower id is chosen', () => {
   fc.assert(
     fc.property(anyCart, anyDeals, (given, deals) => {
       const plan = chooseDeals(deals, given, nobody)
@@ -230,7 +230,7 @@ test('no single deal saves more than what is chosen, those that stack included; 
   )
 })
 
-test('a stack that saves less than one of its deals gives way to that one', () => {
+test('a stack that saves less than one of its deals gives way to that deal', () => {
   const deals = [
     deal({ id: 1, rewards: [reward('PERCENT_OFF', 20, { product: 1 })], constraints: { STACKABLE: '1' } }),
     deal({ id: 2, rewards: [reward('AMOUNT_OFF', 300)], constraints: { STACKABLE: '1' } }),
@@ -239,7 +239,7 @@ test('a stack that saves less than one of its deals gives way to that one', () =
   expect([plan.saving, plan.applications.map((one) => one.deal.id)]).toEqual([300, [2]])
 })
 
-test('the choice is the best of all allowed sets of deals, where deals are on products of their own', () => {
+test('the chosen deals are the best of all allowed sets, if each deal has its own products', () => {
   const offers = fc.uniqueArray(
     fc.record({
       product: fc.integer({ min: 1, max: 6 }),
@@ -271,7 +271,7 @@ test('the choice is the best of all allowed sets of deals, where deals are on pr
   )
 })
 
-test('of those that stack each has the units that the ones before it have left, or one applies alone, as a plain recount unit by unit finds', () => {
+test('each stacked deal has the units that earlier ones left, or one deal applies alone, as a plain recount unit by unit finds', () => {
   const simple = fc.record({
     product: perhaps(product),
     percent: fc.constantFrom(10, 25, 50),

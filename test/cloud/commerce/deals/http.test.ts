@@ -4,7 +4,7 @@ import { filesIn } from '../../support/media.ts'
 import { fileOf, html, png } from '../../support/media-samples.ts'
 import { cart, DEALS, dealsOverHttp, newDeal } from './support/deals-over-http.ts'
 
-test('a deal is created with ids on all its parts, and read, listed, changed and deleted', async () => {
+test('a deal can be created with ids on all its parts, read, listed, changed and deleted', async () => {
   const { send } = await dealsOverHttp()
   const created = await send('POST', '/', {
     name: ' Drinks ',
@@ -66,7 +66,7 @@ test('a deal is created with ids on all its parts, and read, listed, changed and
   expect((await send('GET', '/hub/1')).json).toEqual([])
 })
 
-test('deals are their owner’s, and out of reach for keys of other hubs', async () => {
+test('a deal belongs to its owner, and keys of other hubs have no access', async () => {
   const { send, create, key, context } = await dealsOverHttp()
   const id = await create()
   const q = context.db.kysely
@@ -108,7 +108,7 @@ test('deals are their owner’s, and out of reach for keys of other hubs', async
   expect((await send('GET', `/${id}`)).json).toMatchObject({ name: 'Ten percent' })
 })
 
-test('dates may be changed one by one, but not past one another', async () => {
+test('the dates of a deal can be changed separately, but the end cannot precede the start', async () => {
   const { send, create } = await dealsOverHttp()
   const id = await create({ start: '2025-02-01', end: '2025-02-28' })
   for (const [body, place] of [
@@ -126,7 +126,7 @@ test('dates may be changed one by one, but not past one another', async () => {
   expect(errorOf(unknown).detail).toMatchObject([{ loc: ['body', 'priority'], type: 'extra_forbidden' }])
 })
 
-test('created with a form: one trigger, one reward, and its image, which goes with the deal', async () => {
+test('a deal can be created by a form with one trigger, one reward and an image, which is deleted with the deal', async () => {
   const { call, send, folder, owner, context } = await dealsOverHttp()
   const form = (data: object, ...files: FormPart[]): Promise<CallAnswer> =>
     call('POST', `${DEALS}/create-from-owner`, {
@@ -177,7 +177,7 @@ test('created with a form: one trigger, one reward, and its image, which goes wi
   await expect.poll(() => filesIn(folder)).toEqual([])
 })
 
-test('the history: status, usage and pages, newest first', async () => {
+test('the history of deals has status, usage and pages, newest first', async () => {
   const { send, create, runtime } = await dealsOverHttp()
   const id = await create({ constraints: [{ type: 'MAXUSES', value: '3' }] })
   const history = async (query = '') => (await send('GET', `/${id}/redemptions${query}`)).json
@@ -233,7 +233,7 @@ test('the history: status, usage and pages, newest first', async () => {
   expect(await history()).toMatchObject({ status: 'inactive' })
 })
 
-test('promo products: of the deals that run, each once', async () => {
+test('promo products are those of active deals, each once', async () => {
   const { send, create } = await dealsOverHttp()
   await create({
     triggers: [{ type: 'QUANTITY', quantity: 2, product_id: 2 }],
@@ -248,7 +248,7 @@ test('promo products: of the deals that run, each once', async () => {
   expect((await send('GET', '/promo-products/1')).json).toEqual([1])
 })
 
-test('what is done to deals is on record', async () => {
+test('every change of a deal is in the audit log', async () => {
   const { send, create, context } = await dealsOverHttp()
   const id = await create()
   await send('PUT', `/${id}`, { is_deal_active: false })

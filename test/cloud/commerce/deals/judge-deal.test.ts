@@ -13,14 +13,14 @@ const one = cart([1, 2, 250])
 const judge = (given: Omit<Wording, 'rewards'>, at: Parameters<typeof circumstances>[0] = {}) =>
   judgeDeal(deal({ rewards, ...given }), one, circumstances(at))
 
-test('dates are inclusive, and null is open', () => {
+test('the dates of a deal are inclusive, and null is open', () => {
   expect(judge({ start: '2025-06-04', end: '2025-06-04' })).toBeNull()
   expect(judge({ start: '2025-06-05' })).toBe('scheduled')
   expect(judge({ end: '2025-06-03' })).toBe('expired')
   expect(judge({ isActive: false })).toBe('inactive')
 })
 
-test('a status looks at the switch, the dates and the uses, in that order', () => {
+test('a deal’s status depends on the switch, the dates and the uses, in that order', () => {
   const limited = deal({ rewards, end: '2025-06-03', constraints: { MAXUSES: '2' } })
   expect(statusOf(limited, '2025-06-03', 1)).toBe('active')
   expect(statusOf(limited, '2025-06-03', 2)).toBe('exhausted')
@@ -33,7 +33,7 @@ test.each([
   ['1,2,3', null],
   ['4', 'wrong_weekday'],
   ['7', 'wrong_weekday'],
-])('on weekdays %s a Wednesday is %s', (value, verdict) => {
+])('a deal for the weekdays %s on a Wednesday is %s', (value, verdict) => {
   expect(judge({ constraints: { WEEKDAYS: value } })).toBe(verdict)
 })
 
@@ -48,14 +48,14 @@ test.each([
   ['22:00-02:00', '02:00', null],
   ['22:00-02:00', '02:01', 'wrong_time'],
   ['00:00-23:59', '23:59', null],
-])('the window %s at %s: %s', (value, clock, verdict) => {
+])('a deal with the window %s at %s is %s', (value, clock, verdict) => {
   const [hours, minutes] = clock.split(':').map(Number) as [number, number]
   expect(
     judge({ constraints: { TIMEWINDOW: value } }, { time: { ...noon, minute: hours * 60 + minutes } }),
   ).toBe(verdict)
 })
 
-test('the hours after midnight belong to the night that began the day before', () => {
+test('the hours after midnight belong to the night that started the day before', () => {
   const fridayNight = { WEEKDAYS: '5', TIMEWINDOW: '22:00-02:00' }
   const at = (weekday: number, minute: number) =>
     judge({ constraints: fridayNight }, { time: { day: '2025-06-06', weekday, minute } })
@@ -71,7 +71,7 @@ test('the hours after midnight belong to the night that began the day before', (
   ).toBeNull()
 })
 
-test('a cart must be worth enough, before any discount', () => {
+test('the minimum value of a cart counts before any discount', () => {
   expect(judge({ constraints: { SALEAMT: '500' } })).toBeNull()
   expect(judge({ constraints: { SALEAMT: '501' } })).toBe('cart_too_small')
 })
@@ -80,7 +80,7 @@ test.each([
   [0, null],
   [1, 'not_first_order'],
   [null, 'not_first_order'],
-])('a first order, with %s orders before: %s', (paidOrders, verdict) => {
+])('a first-order deal with %s earlier orders is %s', (paidOrders, verdict) => {
   expect(judge({ constraints: { FIRSTORDER: '1' } }, { buyer: { paidOrders } })).toBe(verdict)
   expect(judge({ triggers: [trigger('FIRST_ORDER')] }, { buyer: { paidOrders } })).toBe(verdict)
   expect(judge({ constraints: { FIRSTORDER: '0' } }, { buyer: { paidOrders } })).toBeNull()
@@ -98,16 +98,16 @@ test.each<[ConstraintType, Uses, string | null]>([
   ['MAXUSES_DEVICE', { total: 9, byUser: 0, byDevice: 2 }, 'device_limit'],
   ['MAXUSES_DEVICE', { total: 9, byUser: 2, byDevice: null }, 'device_limit'],
   ['MAXUSES_DEVICE', { total: 0, byUser: null, byDevice: null }, 'device_limit'],
-])('%s of 2, with uses %j: %s', (type, uses, verdict) => {
+])('a deal with %s of 2 and the uses %j is %s', (type, uses, verdict) => {
   expect(judge({ constraints: { [type]: '2' } }, { usesOf: () => uses })).toBe(verdict)
 })
 
-test('what triggers ask for must be in the cart', () => {
+test('the triggers of a deal must be met by the cart', () => {
   expect(judge({ triggers: [trigger('QUANTITY', 2)] })).toBeNull()
   expect(judge({ triggers: [trigger('QUANTITY', 3)] })).toBe('trigger_not_met')
 })
 
-test('a hub has its own calendar and clock, days of summer time included', () => {
+test('a deal uses the hub’s own calendar and clock, summer time included', () => {
   const at = (instant: string) => hubTime('America/Chicago', Date.parse(instant))
   expect(at('2025-06-05T04:59:00Z')).toEqual({ day: '2025-06-04', weekday: 3, minute: 23 * 60 + 59 })
   expect(at('2025-06-05T05:00:00Z')).toEqual({ day: '2025-06-05', weekday: 4, minute: 0 })
@@ -134,7 +134,7 @@ test.each<[ConstraintType, string[], string[]]>([
     ['09:00-17:30', '22:00-02:00'],
     ['', '9:00-17:00', '24:00-01:00', '09:00', '09:00-09:00', '09:00-17:60', '09:00-10:00-11:00'],
   ],
-])('%s takes %j and nothing like %j', (type, good, bad) => {
+])('the constraint %s accepts %j and refuses values like %j', (type, good, bad) => {
   for (const value of good) expect([value, constraintProblem({ type, value })]).toEqual([value, undefined])
   for (const value of bad)
     expect([value, constraintProblem({ type, value })]).toEqual([value, expect.stringContaining(type)])

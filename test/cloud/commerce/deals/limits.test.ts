@@ -34,7 +34,9 @@ const payOnce = async (shop: Shop, method = 'pm_card_visa'): Promise<OrderRow> =
   return shop.order(orderId)
 }
 
-/** Pays a customer's orders at once; those that are refused because another one is unpaid follow one after the other. */
+/**
+ * Pays a customer's orders simultaneously; payments that an unpaid order prevents follow one after the other.
+ */
 const payAll = async (shop: Shop, userId: number, orderIds: readonly number[]): Promise<void> => {
   const payOne = (orderId: number) => pay(shop.services, { userId, orderId, method: 'pm_card_visa' })
   const answers = await Promise.allSettled(orderIds.map(payOne))
@@ -45,7 +47,7 @@ const payAll = async (shop: Shop, userId: number, orderIds: readonly number[]): 
   }
 }
 
-/** The hub dispenses all paid orders, and their customers empty the bins. */
+/** The hub dispenses all paid orders, and the customers empty the bins. */
 const serveAll = async (shop: Shop): Promise<void> => {
   const queued = await shop.context.db.kysely
     .selectFrom('orders')
@@ -61,14 +63,14 @@ const serveAll = async (shop: Shop): Promise<void> => {
 }
 
 onEachDatabase('limits of deals under concurrency', (open) => {
-  test('of thirty customers who pay at once as many have a deal as may', async () => {
+  test('of thirty simultaneous customers as many get a deal as its limit allows', async () => {
     const shop = await openShop(await open(), plenty)
     const dealId = await addDeal(shop, {
       rewards: off(50),
       constraints: [{ type: 'MAXUSES', value: '7' }],
     })
     const totals: (number | null)[] = []
-    // The hub has nine bins: who finds no free one pays when the others have collected.
+    // The hub has nine bins: other customers pay after the first ones have collected.
     while (totals.length < 30) {
       const orders = await Promise.all(Array.from({ length: 30 - totals.length }, () => payOnce(shop)))
       const paid = orders.filter(({ payment_status }) => payment_status === 'completed')
@@ -84,7 +86,7 @@ onEachDatabase('limits of deals under concurrency', (open) => {
     )
   })
 
-  test('what failed payments give back is had by others, and never more than may be', async () => {
+  test('uses that failed payments release go to other customers, and never exceed the limit', async () => {
     const shop = await openShop(await open(), plenty)
     await addDeal(shop, { rewards: off(50), constraints: [{ type: 'MAXUSES', value: '3' }] })
     for (let round = 0; round < 3; round += 1) {
@@ -103,7 +105,7 @@ onEachDatabase('limits of deals under concurrency', (open) => {
     expect(await count('completed')).toBe(3)
   })
 
-  test('orders and announcements at once: the limits of several deals hold together', async () => {
+  test('simultaneous orders and announcements keep the limits of several deals', async () => {
     const shop = await openShop(await open(), plenty)
     const stack = { type: 'STACKABLE', value: '1' } as const
     const ids = [
@@ -125,7 +127,7 @@ onEachDatabase('limits of deals under concurrency', (open) => {
     expect(uses).toEqual([4, 6])
   })
 
-  test('one customer, or one device, from many sides at once', async () => {
+  test('simultaneous orders of one customer, or from one device, keep the limits', async () => {
     const shop = await openShop(await open(), plenty)
     const userId = await shop.customer()
     const personal = await addDeal(shop, {
@@ -147,7 +149,7 @@ onEachDatabase('limits of deals under concurrency', (open) => {
     })
   })
 
-  test('a customer’s first order is one, though two hubs are paid at once', async () => {
+  test('a customer has one first order, even if two hubs are paid simultaneously', async () => {
     const shop = await openShop(await open(), plenty)
     const q = shop.context.db.kysely
     const { id: _, ...first } = await q.selectFrom('hubs').selectAll().executeTakeFirstOrThrow()
@@ -191,7 +193,7 @@ onEachDatabase('limits of deals under concurrency', (open) => {
     expect(totals.toSorted((a, b) => a! - b!)).toEqual([200, 250])
   })
 
-  test('an order of which a unit is reported while it ends does not give its use back', async () => {
+  test('an order whose drop is reported during its end does not release its use', async () => {
     const shop = await openShop(await open(), plenty)
     const { context, clock } = shop
     const { db } = context
@@ -221,7 +223,7 @@ onEachDatabase('limits of deals under concurrency', (open) => {
     const { ending } = await db.transact(async (tx) => {
       await applyStockEntries(tx, context, 1, [fell])
       const ended = end()
-      // SQLite has the end wait for all of this one.
+      // On SQLite the end waits for this whole transaction.
       if (tx.kind === 'postgres')
         await vi.waitFor(async () => {
           const waiting = await sql`select 1 from pg_stat_activity

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { cart, dealsOverHttp } from './support/deals-over-http.ts'
 
-test('what a cart qualifies for, by the prices and the total that are sent', async () => {
+test('a preview lists the deals of a cart by the given prices and total', async () => {
   const { send, create } = await dealsOverHttp()
   await create({
     name: 'Two drinks',
@@ -22,7 +22,7 @@ test('what a cart qualifies for, by the prices and the total that are sent', asy
     expect(status).toBe(200)
     return (json as { eligible_deals: { deal_id: number }[] }).eligible_deals
   }
-  // Product 2 came without its category: the hub knows it.
+  // Product 2 came without its category, which the hub knows.
   expect(await eligible({ cart_total: 679 })).toEqual([
     {
       deal_id: 1,
@@ -53,7 +53,7 @@ test('what a cart qualifies for, by the prices and the total that are sent', asy
   expect((await send('GET', '/1/redemptions')).json).toMatchObject({ usage: { total: 0 }, data: [] })
 })
 
-test('applied: the best of what does not combine, line by line, and why the others were not', async () => {
+test('the applied deals are the best combination, line by line, with the reason for each other deal', async () => {
   const { send, create } = await dealsOverHttp()
   await create()
   await create({ name: 'Free', rewards: [{ type: 'FREE_ITEM', product_id: 1, quantity: 1 }] })

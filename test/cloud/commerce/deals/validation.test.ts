@@ -17,16 +17,16 @@ test.each<[string, object, Loc, string]>([
     ['rewards'],
     'too_long',
   ],
-  ['a type that is none', trigger({ type: 'SOMETIMES' }), ['triggers', 1, 'type'], 'literal_error'],
-  ['a type that is missing', reward({}), ['rewards', 0, 'type'], 'missing'],
+  ['an unknown type', trigger({ type: 'SOMETIMES' }), ['triggers', 1, 'type'], 'literal_error'],
+  ['a missing type', reward({}), ['rewards', 0, 'type'], 'missing'],
   [
-    'QUANTITY of how many',
+    'QUANTITY without a quantity',
     trigger({ type: 'QUANTITY', product_id: 1 }),
     ['triggers', 1, 'quantity'],
     'missing',
   ],
-  ['SPEND of how much', trigger({ type: 'SPEND' }), ['triggers', 1, 'quantity'], 'missing'],
-  ['CATEGORY of what', trigger({ type: 'CATEGORY' }), ['triggers', 1, 'category_id'], 'missing'],
+  ['SPEND without an amount', trigger({ type: 'SPEND' }), ['triggers', 1, 'quantity'], 'missing'],
+  ['CATEGORY without a category', trigger({ type: 'CATEGORY' }), ['triggers', 1, 'category_id'], 'missing'],
   ['0 units', trigger({ type: 'QUANTITY', quantity: 0 }), ['triggers', 1, 'quantity'], 'greater_than_equal'],
   [
     '1001 units',
@@ -36,19 +36,19 @@ test.each<[string, object, Loc, string]>([
   ],
   ['half a unit', trigger({ type: 'QUANTITY', quantity: 1.5 }), ['triggers', 1, 'quantity'], 'int_parsing'],
   [
-    'a product of nobody',
+    'an unknown product',
     trigger({ type: 'QUANTITY', quantity: 1, product_id: 9 }),
     ['triggers', 1, 'product_id'],
     'value_error',
   ],
   [
-    'a category of nobody',
+    'an unknown category',
     trigger({ type: 'CATEGORY', category_id: 9 }),
     ['triggers', 1, 'category_id'],
     'value_error',
   ],
   [
-    'a name of no category',
+    'an unknown category name',
     trigger({ type: 'CATEGORY', category: 'Cars' }),
     ['triggers', 1, 'category'],
     'value_error',
@@ -60,7 +60,7 @@ test.each<[string, object, Loc, string]>([
     'value_error',
   ],
   [
-    'a gift of nobody',
+    'an unknown gift',
     reward({ type: 'FREE_ITEM', product_id: 9 }),
     ['rewards', 0, 'product_id'],
     'value_error',
@@ -85,13 +85,13 @@ test.each<[string, object, Loc, string]>([
     'greater_than_equal',
   ],
   [
-    'a constraint that is none',
+    'an unknown constraint',
     constraint({ type: 'MOON', value: '1' }),
     ['constraints', 0, 'type'],
     'literal_error',
   ],
   [
-    'a value that is no text',
+    'a value that is not a text',
     constraint({ type: 'SALEAMT', value: 500 }),
     ['constraints', 0, 'value'],
     'string_type',
@@ -103,12 +103,12 @@ test.each<[string, object, Loc, string]>([
     'value_error',
   ],
   [
-    'a constraint twice',
+    'a repeated constraint',
     constraint({ type: 'MAXUSES', value: '1' }, { type: 'MAXUSES', value: '2' }),
     ['constraints', 1, 'type'],
     'value_error',
   ],
-  ['a day that there is not', { start: '2025-02-30' }, ['start'], 'string_pattern_mismatch'],
+  ['an impossible date', { start: '2025-02-30' }, ['start'], 'string_pattern_mismatch'],
   [
     'a hundred percent off all units of its trigger’s product',
     {
@@ -128,7 +128,7 @@ test.each<[string, object, Loc, string]>([
     'value_error',
   ],
   [
-    'a price of nothing for the only unit of its trigger',
+    'a price of 0 for the only unit of its trigger',
     {
       triggers: [{ type: 'QUANTITY', quantity: 1, product_id: 1 }],
       rewards: [{ type: 'FIXED_PRICE', quantity: 1, product_id: 1, discount_pct_or_price: 0 }],
@@ -151,9 +151,14 @@ test.each<[string, object, Loc, string]>([
     ['constraints'],
     'value_error',
   ],
-  ['no use at all', constraint({ type: 'MAXUSES', value: '0' }), ['constraints', 0, 'value'], 'value_error'],
   [
-    'no use by any customer',
+    'a limit of no use',
+    constraint({ type: 'MAXUSES', value: '0' }),
+    ['constraints', 0, 'value'],
+    'value_error',
+  ],
+  [
+    'a limit of no use per customer',
     constraint({ type: 'MAXUSES_USER', value: '0' }),
     ['constraints', 0, 'value'],
     'value_error',
@@ -189,7 +194,7 @@ test.each<[string, object]>([
     },
   ],
   [
-    'buys one and gets another product for nothing',
+    'buys one and gets another product free',
     {
       triggers: [{ type: 'QUANTITY', quantity: 1, product_id: 1 }],
       rewards: [{ type: 'PERCENT_OFF', product_id: 2, discount_pct_or_price: 100 }],
@@ -200,7 +205,7 @@ test.each<[string, object]>([
     { start: '2025-06-04', end: '2025-06-04', ...constraint({ type: 'WEEKDAYS', value: '3' }) },
   ],
   [
-    'buys in the night that began the day before',
+    'buys in the night that started the day before',
     {
       start: '2025-06-04',
       end: '2025-06-04',
@@ -212,7 +217,7 @@ test.each<[string, object]>([
   expect((await send('POST', '/', newDeal(wish))).status).toBe(200)
 })
 
-test('an update that leaves a deal no weekday within its dates is 422 and changes nothing', async () => {
+test('an update that leaves a deal without a weekday within its dates is 422 and changes nothing', async () => {
   const { send, create } = await dealsOverHttp()
   const id = await create({ start: '2025-06-02', ...constraint({ type: 'WEEKDAYS', value: '4' }) })
   const answer = await send('PUT', `/${id}`, { end: '2025-06-04' })

@@ -7,9 +7,9 @@ interface Example {
   name: string
   cart: Cart
   deals: Deal[]
-  /** Cents off each line. */
+  /** Discount of each line, in cents. */
   off: number[]
-  /** Of whoever had some effect. */
+  /** Ids of the deals with an effect. */
   applied?: number[]
   paidOrders?: number
 }
@@ -30,12 +30,12 @@ const percentOff = (percent: number, given: Partial<Parameters<typeof deal>[0]> 
 
 const examples: Example[] = [
   // QUANTITY and FREE_ITEM: whole multiples, and units that met a trigger are not free.
-  { name: 'two for the price of two', cart: cart([cola, 2, 250]), deals: [twoPlusOne()], off: [0] },
-  { name: 'of three the third is free', cart: cart([cola, 3, 250]), deals: [twoPlusOne()], off: [250] },
-  { name: 'of five still one', cart: cart([cola, 5, 250]), deals: [twoPlusOne()], off: [250] },
-  { name: 'of six two', cart: cart([cola, 6, 250]), deals: [twoPlusOne()], off: [500] },
+  { name: 'two units at the price of two', cart: cart([cola, 2, 250]), deals: [twoPlusOne()], off: [0] },
+  { name: 'the third of three units is free', cart: cart([cola, 3, 250]), deals: [twoPlusOne()], off: [250] },
+  { name: 'one of five units is free', cart: cart([cola, 5, 250]), deals: [twoPlusOne()], off: [250] },
+  { name: 'two of six units are free', cart: cart([cola, 6, 250]), deals: [twoPlusOne()], off: [500] },
   {
-    name: 'two colas bring chips, and no more chips than there are',
+    name: 'two colas give chips, at most as many as the cart has',
     cart: cart([cola, 4, 250], [chips, 1, 199]),
     deals: [
       deal({
@@ -46,7 +46,7 @@ const examples: Example[] = [
     off: [0, 199],
   },
   {
-    name: 'what a trigger of anything can be met without stays free to be given',
+    name: 'units not needed for a trigger of any product can be free',
     cart: cart([chips, 1, 900], [cola, 2, 100]),
     deals: [
       deal({
@@ -57,7 +57,7 @@ const examples: Example[] = [
     off: [900, 0],
   },
   {
-    name: 'a rest of a reward is given too: two plus two, of three',
+    name: 'a partial reward is given: two plus two, with three units',
     cart: cart([cola, 3, 250]),
     deals: [
       deal({
@@ -68,7 +68,7 @@ const examples: Example[] = [
     off: [250],
   },
   {
-    name: 'one sandwich, all water free',
+    name: 'one sandwich makes all water free',
     cart: cart([sandwich, 1, 549], [water, 3, 149]),
     deals: [
       deal({
@@ -79,7 +79,7 @@ const examples: Example[] = [
     off: [0, 447],
   },
   {
-    name: 'all but the one that has to be bought',
+    name: 'all units are free except the one that must be bought',
     cart: cart([water, 5, 149]),
     deals: [
       deal({
@@ -90,7 +90,7 @@ const examples: Example[] = [
     off: [596],
   },
   {
-    name: 'a bundle needs both of its triggers',
+    name: 'a bundle requires both of its triggers',
     cart: cart([sandwich, 2, 549], [chips, 1, 199]),
     deals: [
       deal({
@@ -113,7 +113,7 @@ const examples: Example[] = [
   },
   // CATEGORY
   {
-    name: 'a category, met by different products',
+    name: 'different products of a category meet its trigger',
     cart: cart([cola, 1, 250, drinks], [water, 1, 149, drinks], [chips, 1, 199, snacks]),
     deals: [
       deal({
@@ -142,27 +142,27 @@ const examples: Example[] = [
     off: [500],
   },
   {
-    name: 'once, however much is spent',
+    name: 'the reward is given once, for any amount above',
     cart: cart([sandwich, 8, 549]),
     deals: [deal({ triggers: [trigger('SPEND', 2000)], rewards: [reward('AMOUNT_OFF', 500)] })],
     off: [500],
   },
   {
-    name: 'a cent short of it',
+    name: 'a cent below the threshold',
     cart: cart([sandwich, 1, 1999]),
     deals: [deal({ triggers: [trigger('SPEND', 2000)], rewards: [reward('AMOUNT_OFF', 500)] })],
     off: [0],
   },
   // FIRST_ORDER
   {
-    name: 'a first order',
+    name: 'a first order has the deal',
     cart: cart([cola, 1, 250]),
     deals: [percentOff(20, { triggers: [trigger('FIRST_ORDER')] })],
     off: [50],
     paidOrders: 0,
   },
   {
-    name: 'a second one',
+    name: 'a second order has no deal',
     cart: cart([cola, 1, 250]),
     deals: [percentOff(20, { triggers: [trigger('FIRST_ORDER')] })],
     off: [0],
@@ -170,19 +170,19 @@ const examples: Example[] = [
   },
   // PERCENT_OFF
   {
-    name: 'a percentage is floored on the group and split by largest remainder',
+    name: 'a percentage is rounded down on the group and split by largest remainder',
     cart: cart([cola, 1, 199], [water, 1, 199], [chips, 1, 199]),
     deals: [percentOff(10)],
     off: [20, 20, 19],
   },
   {
-    name: 'of one product',
+    name: 'a percentage of one product',
     cart: cart([cola, 3, 199], [water, 1, 149]),
     deals: [deal({ rewards: [reward('PERCENT_OFF', 10, { product: cola })] })],
     off: [59, 0],
   },
   {
-    name: 'the second one at half price',
+    name: 'the second unit at half price',
     cart: cart([cola, 2, 251]),
     deals: [
       deal({
@@ -193,7 +193,7 @@ const examples: Example[] = [
     off: [125],
   },
   {
-    name: 'a hundred percent is a gift: not of what had to be bought',
+    name: 'a hundred percent is a gift, but not of the units that had to be bought',
     cart: cart([cola, 2, 250]),
     deals: [
       deal({
@@ -205,19 +205,19 @@ const examples: Example[] = [
   },
   // AMOUNT_OFF
   {
-    name: 'an amount off a cart is split by worth',
+    name: 'an amount off a cart is split by value',
     cart: cart([cola, 1, 300], [water, 1, 100]),
     deals: [deal({ rewards: [reward('AMOUNT_OFF', 100)] })],
     off: [75, 25],
   },
   {
-    name: 'never below nothing',
+    name: 'a discount is never more than the price',
     cart: cart([cola, 1, 300], [water, 1, 100]),
     deals: [deal({ rewards: [reward('AMOUNT_OFF', 500)] })],
     off: [300, 100],
   },
   {
-    name: 'an amount off each unit of a product, and no more than it costs',
+    name: 'an amount off each unit of a product, at most its price',
     cart: cart([cola, 3, 250], [water, 2, 40]),
     deals: [
       deal({
@@ -230,7 +230,7 @@ const examples: Example[] = [
     off: [150, 40],
   },
   {
-    name: 'a dollar for every pair',
+    name: 'a dollar off every pair',
     cart: cart([cola, 5, 250]),
     deals: [
       deal({ triggers: [trigger('QUANTITY', 2, { product: cola })], rewards: [reward('AMOUNT_OFF', 100)] }),
@@ -239,7 +239,7 @@ const examples: Example[] = [
   },
   // FIXED_PRICE
   {
-    name: 'a cola for a dollar each, and nothing dearer than it was',
+    name: 'colas for a dollar each, and none above its price',
     cart: cart([cola, 2, 250], [water, 1, 80]),
     deals: [
       deal({
@@ -264,7 +264,7 @@ const examples: Example[] = [
   },
   // CHEAPEST_FREE
   {
-    name: 'of three different things the cheapest is free',
+    name: 'the cheapest of three different products is free',
     cart: cart([cola, 1, 250], [water, 1, 149], [sandwich, 1, 549]),
     deals: [
       deal({ triggers: [trigger('QUANTITY', 2)], rewards: [reward('CHEAPEST_FREE', 0, { quantity: 1 })] }),
@@ -272,56 +272,56 @@ const examples: Example[] = [
     off: [0, 149, 0],
   },
   {
-    name: 'of six the two cheapest; without a quantity it is one each time',
+    name: 'the two cheapest of six are free, and without a quantity one each time',
     cart: cart([cola, 2, 250], [water, 2, 149], [chips, 2, 199]),
     deals: [deal({ triggers: [trigger('QUANTITY', 2)], rewards: [reward('CHEAPEST_FREE')] })],
     off: [0, 298, 0],
   },
   // MAXDISCOUNT
   {
-    name: 'a cap is split as the discount was',
+    name: 'a cap is split like the discount',
     cart: cart([cola, 1, 300], [water, 1, 100]),
     deals: [percentOff(50, { constraints: { MAXDISCOUNT: '101' } })],
     off: [76, 25],
   },
   // Several deals
   {
-    name: 'of two that do not stack the better one',
+    name: 'the better of two deals that do not stack',
     cart: cart([cola, 3, 250]),
     deals: [percentOff(20, { id: 1 }), twoPlusOne(2)],
     off: [250],
     applied: [2],
   },
   {
-    name: 'priority does not save a worse one that does not stack',
+    name: 'priority does not help a worse deal that does not stack',
     cart: cart([cola, 3, 250]),
     deals: [percentOff(20, { id: 1, priority: 9 }), twoPlusOne(2)],
     off: [250],
     applied: [2],
   },
   {
-    name: 'of equal savings the lower id',
+    name: 'the lower id of two equal deals',
     cart: cart([cola, 2, 250]),
     deals: [percentOff(10, { id: 7 }), percentOff(10, { id: 3 })],
     off: [50],
     applied: [3],
   },
   {
-    name: 'deals that stack combine, but not on one unit: the cart deal has what is left',
+    name: 'stacked deals combine, but not on one unit: the cart deal has the rest',
     cart: cart([cola, 3, 250], [water, 1, 149]),
     deals: [percentOff(10, { id: 1, constraints: stackable }), twoPlusOne(2, stackable)],
     off: [250 + 49, 15],
     applied: [2, 1],
   },
   {
-    name: 'one that stacks does not combine with one that does not',
+    name: 'a stackable deal does not combine with one that is not',
     cart: cart([cola, 3, 250], [water, 1, 149]),
     deals: [percentOff(10, { id: 1, constraints: stackable }), twoPlusOne(2)],
     off: [250, 0],
     applied: [2],
   },
   {
-    name: 'together they may save more than the best one alone',
+    name: 'stacked deals may save more than the best single deal',
     cart: cart([cola, 1, 250], [water, 1, 149], [chips, 1, 199]),
     deals: [
       deal({
@@ -340,7 +340,7 @@ const examples: Example[] = [
     applied: [1, 2],
   },
   {
-    name: 'of those that stack the one of higher priority chooses first',
+    name: 'of stacked deals the one with higher priority chooses first',
     cart: cart([cola, 1, 250]),
     deals: [
       deal({ id: 1, rewards: [reward('AMOUNT_OFF', 60, { product: cola })], constraints: stackable }),
@@ -355,7 +355,7 @@ const examples: Example[] = [
     applied: [2],
   },
   {
-    name: 'but the one that saves most applies alone where the stack saves less',
+    name: 'the deal that saves most applies alone if the stack saves less',
     cart: cart([cola, 1, 250]),
     deals: [
       deal({ id: 1, rewards: [reward('AMOUNT_OFF', 60, { product: cola })], constraints: stackable }),
@@ -370,7 +370,7 @@ const examples: Example[] = [
     applied: [1],
   },
   {
-    name: 'what a deal asks for may be cheaper by another one',
+    name: 'the units of a trigger may be discounted by another deal',
     cart: cart([cola, 2, 250], [chips, 1, 199]),
     deals: [
       deal({
@@ -387,10 +387,13 @@ const examples: Example[] = [
 ]
 
 describe('worked examples', () => {
-  test.each(examples)('$name', ({ cart: given, deals, off, applied, paidOrders = null }) => {
-    const plan = chooseDeals(deals, given, { paidOrders })
-    expect(plan.discounts).toEqual(off)
-    expect(plan.saving).toBe(off.reduce((sum, cents) => sum + cents, 0))
-    if (applied) expect(plan.applications.map(({ deal: { id } }) => id)).toEqual(applied)
-  })
+  test.each(examples)(
+    'a worked example of deals: $name',
+    ({ cart: given, deals, off, applied, paidOrders = null }) => {
+      const plan = chooseDeals(deals, given, { paidOrders })
+      expect(plan.discounts).toEqual(off)
+      expect(plan.saving).toBe(off.reduce((sum, cents) => sum + cents, 0))
+      if (applied) expect(plan.applications.map(({ deal: { id } }) => id)).toEqual(applied)
+    },
+  )
 })

@@ -37,7 +37,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
         at: 0,
       })
       .execute()
-  /** So many drops of a cabinet, one after the other. */
+  /** `count` drops of a cabinet, one after the other. */
   const drops = async (first: number, count: number, cabinet: number): Promise<void> => {
     const row = {
       hub_id: 1,
@@ -85,7 +85,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
   const snapshotOf = (hubId: number) => context.db.transact((tx) => hubSnapshot(tx, context, hubId))
   const known = async (hubId = 1): Promise<string[]> => (await snapshotOf(hubId)).known_operations
 
-  test('it says what is wanted of the hub', async () => {
+  test('the snapshot contains the hub’s desired state', async () => {
     expect(await snapshotOf(1)).toMatchObject({
       kind: 'snapshot',
       config: { accepting_orders: true, disabled_bins: [3], disabled_fridges: [] },
@@ -93,7 +93,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
     })
   })
 
-  test('it names the operations that its stock includes: what dropped, and what was unknown and is settled', async () => {
+  test('the snapshot lists the operations in its stock: drops, and resolved unknown operations', async () => {
     await drop(3)
     await unknown(1, 'count')
     await unknown(2, null)
@@ -105,7 +105,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
     expect(await known(2)).toEqual([5, 6].map(operation))
   })
 
-  test('one that is said to have dropped, and whose drop the hub may have lost before it told it, is not included', async () => {
+  test('the snapshot leaves out an operation resolved as dropped whose drop the hub may have lost before its report', async () => {
     await unknown(1, 'sensor', 1, 1)
     await unknown(2, 'person', 1, 1)
     await drop(2)
@@ -113,7 +113,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
     expect(await known()).toEqual([2, 3].map(operation))
   })
 
-  test('of each cabinet it names the newest, and more than a controller remembers: one that sells little too', async () => {
+  test('the snapshot lists the newest operations of each cabinet, more than a controller remembers, also for a slow seller', async () => {
     await drops(1, 200, 2)
     await drops(1001, 1200, 1)
     expect(await known()).toEqual([...numbers(1, 200), ...numbers(1801, 2200)].map(operation))

@@ -7,9 +7,9 @@ import { droppedLines, openShop } from '../../support/shop.ts'
 
 const MINUTE = 60_000
 
-onEachDatabase('a hub', (open) => {
+onEachDatabase('overdue orders', (open) => {
   test.each(['not started', 'ready'] as const)(
-    'that is silent about an order that is %s ends it only after the cloud has listened for HUB_RETURN_MS',
+    'the order of a silent hub that is %s ends only after the cloud has listened for HUB_RETURN_MS',
     async (state) => {
       const shop = await openShop(await open())
       const { id } = await shop.paidOrder({ 1: 1 })
@@ -22,12 +22,12 @@ onEachDatabase('a hub', (open) => {
       const context = { ...shop.context, listening: { forMs: () => listenedMs } }
       const work = new WorkRunner(context, commerceWork({ ...shop.services, context }))
       const kinds = ['order.overdue', 'order.unclaimed']
-      // The process stood still, or had no broker or database, for two days.
+      // The process was suspended, or had no broker or database, for two days.
       shop.clock.advance(48 * 60 * MINUTE)
       for (const ms of [0, 1, context.settings.hubReturnMs - 1]) {
         listenedMs = ms
         expect(await work.drain(kinds)).toEqual([])
-        // Nobody is alarmed either: the hub may have finished it.
+        // No alarm is raised either: the hub may have finished the order.
         expect(await context.db.kysely.selectFrom('alarms').select('kind').execute()).toEqual([])
         shop.clock.advance(2 * MINUTE)
       }
@@ -37,7 +37,7 @@ onEachDatabase('a hub', (open) => {
     },
   )
 
-  test('that reports while the cloud waits after a standstill keeps its order', async () => {
+  test('a hub that reports while the cloud waits after a suspension keeps its order', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 1 })
     const context = { ...shop.context, listening: { forMs: () => 0 } }

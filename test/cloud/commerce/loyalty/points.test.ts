@@ -28,7 +28,7 @@ async function dropAll(shop: Shop, id: number): Promise<void> {
 }
 
 onEachDatabase('points', (open) => {
-  test('are earned when the order is completed: one for each whole 100 cents before tax', async () => {
+  test('points are earned at the completion of an order: one for each whole 100 cents before tax', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 2, 2: 3 })
     await dropAll(shop, id)
@@ -37,7 +37,7 @@ onEachDatabase('points', (open) => {
     expect(await pointsOf(shop, id)).toBe(10)
   })
 
-  test('are earned for what did drop', async () => {
+  test('points are earned for the dropped units', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 2, 2: 3 })
     const [first, second] = await shop.items(id)
@@ -52,7 +52,7 @@ onEachDatabase('points', (open) => {
     expect(await pointsOf(shop, id)).toBe(6)
   })
 
-  test('of an order that nobody collects are not earned', async () => {
+  test('an order that is not collected earns no points', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 2 })
     await dropAll(shop, id)
@@ -62,7 +62,7 @@ onEachDatabase('points', (open) => {
     expect(await shop.context.db.kysely.selectFrom('loyalty_entries').selectAll().execute()).toEqual([])
   })
 
-  test('are taken back with refunds, and brought back where the refund fails after all', async () => {
+  test('refunds remove points, and failed refunds restore them', async () => {
     const shop = await openShop(await open())
     const id = await completed(shop)
     await refundItem(shop.services, { orderId: id, ...who, productId: 2, quantity: 1 })
@@ -71,13 +71,13 @@ onEachDatabase('points', (open) => {
     const object = { id: row!.processor_ref, status: 'failed', failure_reason: 'unknown' }
     await tell(shop, { id: 'evt', type: 'refund.failed', object })
     expect(await pointsOf(shop, id)).toBe(10)
-    // The bank has sent it back to the processor.
+    // The bank has returned it to the processor.
     await shop.context.db.kysely.updateTable('sandbox_intents').set({ refunded: 0 }).execute()
     await refund(shop, id)
     expect(await pointsOf(shop, id)).toBe(0)
   })
 
-  test('are not taken back by a refund that the processor refuses', async () => {
+  test('a refund that the processor refuses removes no points', async () => {
     const shop = await openShop(await open())
     const id = await completed(shop, 'pm_card_refundFail')
     await expect(refund(shop, id)).rejects.toMatchObject({ code: 'refund_failed' })
@@ -85,7 +85,7 @@ onEachDatabase('points', (open) => {
     expect(await shop.context.db.kysely.selectFrom('loyalty_entries').selectAll().execute()).toHaveLength(1)
   })
 
-  test('are taken back once, also where a bank takes money back that was refunded', async () => {
+  test('points are removed once, also if a bank takes back money that was refunded', async () => {
     const shop = await openShop(await open())
     const id = await completed(shop)
     await refund(shop, id, 600)
@@ -102,7 +102,7 @@ onEachDatabase('points', (open) => {
     expect(await pointsOf(shop, id)).toBe(4)
   })
 
-  test('go back at the rate at which they were earned', async () => {
+  test('points are removed at the rate at which they were earned', async () => {
     const shop = await openShop(await open())
     const id = await completed(shop)
     Object.assign(shop.context, { settings: { ...shop.context.settings, loyaltyCentsPerPoint: 10 } })
@@ -111,7 +111,7 @@ onEachDatabase('points', (open) => {
   })
 })
 
-test('an order’s points are always those of what remains of it, in whatever portions the rest went back', async () => {
+test('an order’s points are those of its unrefunded part, for any portions of the refunds', async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const shop = await openShop(db, {
     products: [

@@ -38,69 +38,77 @@ const order = (
   ...changes,
 })
 
-describe('a bin is free', () => {
+describe('free bins', () => {
   test.each<[string, BinAtHub[], OrderAtHub[], number]>([
-    ['where it is empty', [bin(1), bin(2)], [], 2],
+    ['an empty bin is free', [bin(1), bin(2)], [], 2],
     [
-      'unless it is out of order',
+      'a bin out of order is not free',
       [bin(1, { state: 'faulty', fault: 'open_door:jam' }), bin(2, { state: 'offline' })],
       [],
       0,
     ],
-    ['unless it is disabled', [bin(3)], [], 0],
+    ['a disabled bin is not free', [bin(3)], [], 0],
     [
-      'unless it has failed for the order that it is filled for',
+      'a bin that failed for the order in it is not free',
       [bin(1, { order_id: '7', state: 'held', fault: 'lower_lift:jam' })],
       [order(7, S.PREPARING)],
       0,
     ],
-    ['unless something is left in it', [bin(1, { state: 'left_behind' })], [], 0],
+    ['a bin with left units is not free', [bin(1, { state: 'left_behind' })], [], 0],
     [
-      'unless something was left in it by an order that is done',
+      'a bin with units left by an ended order is not free',
       [bin(1, { state: 'left_behind', order_id: '7' })],
       [order(7, S.COMPLETED)],
       0,
     ],
-    ['unless its door stands open', [bin(1, { state: 'open' })], [], 0],
-    ['unless an order waits for it', [bin(1), bin(2)], [order(7, S.QUEUED)], 1],
-    ['also while an order waits for its customer to pay', [bin(1)], [order(7, S.PENDING_PAYMENT)], 1],
+    ['a bin with an open door is not free', [bin(1, { state: 'open' })], [], 0],
+    ['a bin with a waiting order is not free', [bin(1), bin(2)], [order(7, S.QUEUED)], 1],
+    ['a bin is not free while an order waits for its payment', [bin(1)], [order(7, S.PENDING_PAYMENT)], 1],
     [
-      'unless the processor is being asked for the money of an order',
+      'a bin is not free while the processor is asked for an order’s payment',
       [bin(1)],
       [order(7, S.PENDING_PAYMENT, { is_asked: 1 })],
       0,
     ],
-    ['unless an order needs several', [bin(1), bin(2), bin(4)], [order(7, S.QUEUED, { units: 4 })], 1],
     [
-      'unless an integrator has claimed it, paid or not',
+      'several bins are not free if an order needs them',
+      [bin(1), bin(2), bin(4)],
+      [order(7, S.QUEUED, { units: 4 })],
+      1,
+    ],
+    [
+      'a bin that an integrator has claimed is not free, paid or not',
       [bin(1), bin(2), bin(4)],
       [order(7, S.PENDING_PAYMENT, { reserved_bin: 1 }), order(8, S.QUEUED, { reserved_bin: 2 })],
       1,
     ],
     [
-      'unless an order is ready in it, whatever the hub has said of the bin yet',
+      'a bin with a ready order is not free, also before the hub’s report of the bin',
       [bin(1)],
       [order(7, S.READY, { bins: [1] })],
       0,
     ],
     [
-      'once the order that it has begun, whose ledger is late, is out of it: that waits for no other',
+      'a bin that the hub fills, with a late ledger, is free after its order, which needs no other',
       [bin(1, { order_id: '7', state: 'held' })],
       [order(7, S.QUEUED)],
       1,
     ],
-    ['not by an order that nobody knows', [bin(1, { order_id: '7', state: 'held' })], [], 0],
+    ['a bin with an unknown order is not free', [bin(1, { order_id: '7', state: 'held' })], [], 0],
   ])('%s', (_, bins, orders, free) => {
     expect(binRoom(bins, [3], orders).free).toBe(free)
   })
 
-  test.each(statuses.map((status) => [status]))('or not, with an order in status %i in it', (status) => {
-    const comesFree: number[] = [S.QUEUED, S.PREPARING, S.COLLECTING, S.COMPLETED]
-    const room = binRoom([bin(1, { order_id: '7', state: 'held' })], [], [order(7, status)])
-    expect(room.free).toBe(comesFree.includes(status) ? 1 : 0)
-  })
+  test.each(statuses.map((status) => [status]))(
+    'a bin with an order in status %i comes free or not',
+    (status) => {
+      const comesFree: number[] = [S.QUEUED, S.PREPARING, S.COLLECTING, S.COMPLETED]
+      const room = binRoom([bin(1, { order_id: '7', state: 'held' })], [], [order(7, status)])
+      expect(room.free).toBe(comesFree.includes(status) ? 1 : 0)
+    },
+  )
 
-  test('for as many units as it takes: a large order needs several, and an integrator’s one that is empty now', () => {
+  test('a bin takes a limited number of units, so a large order needs several, and an integrator’s order an empty one', () => {
     const room = binRoom(
       [bin(1), bin(2), bin(4, { order_id: '7', state: 'held' })],
       [],
@@ -124,7 +132,7 @@ const held = async (shop: Shop, orderIds: readonly number[]) => {
   }
 }
 
-/** What `checkout-available` says of a cart. */
+/** The answer of `checkout-available` about a cart. */
 async function reasons({ context }: Shop, orderId: number): Promise<string[]> {
   const q = context.db.kysely
   const intake = await hubIntake(q, context, 1)
@@ -135,7 +143,7 @@ async function reasons({ context }: Shop, orderId: number): Promise<string[]> {
 const notSelling = async ({ context }: Shop) =>
   notSellingReason(context.db.kysely, context, (await readSellingHub(context.db.kysely, 1))!)
 
-/** A new customer tries to pay: how that ended, and the order. */
+/** A new customer tries to pay; returns the result and the order. */
 async function tryToPay(shop: Shop, method = 'pm_card_visa') {
   const userId = await shop.customer()
   const { id } = await shop.cart(userId, { 1: 1 })
@@ -147,7 +155,7 @@ async function tryToPay(shop: Shop, method = 'pm_card_visa') {
   return { id, userId, said, refusal }
 }
 
-/** The hub prepares an order into a bin; its customer takes it, where they come. */
+/** The hub fills an order into a bin; its customer collects it if `comes`. */
 async function serve(shop: Shop, orderId: number, binNumber: number, comes: boolean): Promise<void> {
   const lines = droppedLines(await shop.items(orderId), { bin: binNumber })
   const about = { order_id: orderId, bins: [binNumber] }
@@ -156,7 +164,7 @@ async function serve(shop: Shop, orderId: number, binNumber: number, comes: bool
   if (comes) await shop.report({ kind: 'order.completed', order_id: orderId })
 }
 
-describe('the bins of a hub that can sell nothing', () => {
+describe('a hub whose bins are all blocked', () => {
   const taken = (bins: BinAtHub[], disabled: number[], orders: OrderAtHub[]) =>
     takenBins(bins, disabled, orders)?.map(({ reason }) => reason) ?? null
   const held = { order_id: '7', state: 'held' } as const
@@ -171,7 +179,7 @@ describe('the bins of a hub that can sell nothing', () => {
     { name: 'no bin is known', bins: [], reasons: null },
     { name: 'one bin is free', bins: [bin(1), bin(2, { state: 'left_behind' })], reasons: null },
     {
-      name: 'an order in hand will leave its bin',
+      name: 'an order in progress will leave its bin',
       bins: [bin(1, held)],
       orders: [order(7, S.PREPARING)],
       reasons: null,
@@ -182,7 +190,12 @@ describe('the bins of a hub that can sell nothing', () => {
       orders: [order(7, S.COLLECTING)],
       reasons: null,
     },
-    { name: 'a claim ends by itself', bins: [bin(1)], orders: [order(7, S.PENDING_PAYMENT)], reasons: null },
+    {
+      name: 'a claim ends without a person',
+      bins: [bin(1)],
+      orders: [order(7, S.PENDING_PAYMENT)],
+      reasons: null,
+    },
     {
       name: 'every bin waits for a person',
       bins: [
@@ -198,7 +211,7 @@ describe('the bins of a hub that can sell nothing', () => {
       reasons: ['ready', 'left_behind', 'disabled', 'fault', 'offline', 'open'],
     },
     {
-      name: 'an order ended and left its goods',
+      name: 'an ended order left its units',
       bins: [bin(1, held)],
       orders: [order(7, S.FAILED)],
       reasons: ['left_behind'],
@@ -208,13 +221,16 @@ describe('the bins of a hub that can sell nothing', () => {
       bins: [bin(1, held)],
       reasons: ['left_behind'],
     },
-  ])('$name: $reasons', ({ bins, disabled = [], orders = [], reasons: expected }) => {
-    expect(taken(bins, disabled, orders)).toEqual(expected)
-  })
+  ])(
+    'the reasons are right if $name: $reasons',
+    ({ bins, disabled = [], orders = [], reasons: expected }) => {
+      expect(taken(bins, disabled, orders)).toEqual(expected)
+    },
+  )
 })
 
-onEachDatabase('a hub whose bins are taken', (open) => {
-  test('by orders that nobody collects sells nothing more, and says why before anybody pays', async () => {
+onEachDatabase('a hub with occupied bins', (open) => {
+  test('a hub with uncollected orders in all bins sells nothing, and explains it before a payment', async () => {
     const shop = await openShop(await open(), { products })
     const ids: number[] = []
     for (const binNumber of [1, 2, 3, 4]) {
@@ -233,7 +249,7 @@ onEachDatabase('a hub whose bins are taken', (open) => {
     expect(await tryToPay(shop)).toMatchObject({ said: ['no_bin_available'], refusal: 'no_bin_available' })
   })
 
-  test('raises no_bin_available with orders and bins, keeps it up to date, and clears it with the first free bin', async () => {
+  test('the alarm no_bin_available lists orders and bins, stays up to date, and ends with the first free bin', async () => {
     const shop = await openShop(await open(), { products })
     const open4 = () =>
       shop.context.db.kysely
@@ -272,7 +288,7 @@ onEachDatabase('a hub whose bins are taken', (open) => {
     await shop.report({ kind: 'state', state: { ...bin1, order_id: null, state: 'free' } })
     expect((await open4())[0]!.quiet_since).not.toBeNull()
     expect(await notSelling(shop)).toBeNull()
-    // No alarm of a bin: other reasons are looked for, too.
+    // Other causes of a bin's alarm are excluded.
     const q = shop.context.db.kysely
     await q.updateTable('products').set({ quantity: 0, reserved: 0 }).execute()
     expect(await notSelling(shop)).toBe('out_of_stock')
@@ -280,7 +296,7 @@ onEachDatabase('a hub whose bins are taken', (open) => {
     expect(await notSelling(shop)).toBe('orders_stopped')
   })
 
-  test('by what failed orders left behind sells nothing more', async () => {
+  test('a hub with units of failed orders in all bins sells nothing', async () => {
     const shop = await openShop(await open(), { products })
     const ids: number[] = []
     for (const binNumber of [1, 2, 3, 4]) {
@@ -295,7 +311,7 @@ onEachDatabase('a hub whose bins are taken', (open) => {
     expect(await tryToPay(shop)).toMatchObject({ said: [], refusal: null })
   })
 
-  test('sells its last bin once, however many want it at once, by card, wallet or integrator', async () => {
+  test('a hub sells its last bin once to simultaneous payers by card, wallet or integrator', async () => {
     const shop = await openShop(await open(), { products })
     const ready: number[] = []
     for (const binNumber of [1, 2, 3]) {
@@ -326,7 +342,7 @@ onEachDatabase('a hub whose bins are taken', (open) => {
     expect(await shop.product(1)).toMatchObject({ reserved: 1 })
   })
 
-  test('is asked again when a payment that held a bin has failed', async () => {
+  test('a bin is free again when the payment that held it has failed', async () => {
     const shop = await openShop(await open(), { products })
     for (let count = 0; count < 4; count += 1)
       expect((await tryToPay(shop, 'pm_card_chargeDeclined')).refusal).toBe('card_declined')

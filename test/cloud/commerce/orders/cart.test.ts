@@ -11,7 +11,7 @@ import { onEachDatabase } from '../../support/database.ts'
 import { healthy, openShop, type Shop } from '../../support/shop.ts'
 
 onEachDatabase('a cart', (open) => {
-  test('there is one active order per user and hub, however often and how fast it is asked for', async () => {
+  test('a user has one active order per hub, for any number of simultaneous requests', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const asked = await Promise.all([1, 2, 3, 4].map(() => createOrder(shop.context, { userId, hubId: 1 })))
@@ -23,7 +23,7 @@ onEachDatabase('a cart', (open) => {
     })
   })
 
-  test('none is begun at a hub that takes no orders, and the reason is told', async () => {
+  test('no cart is created at a hub that takes no orders, and the reason is returned', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const refusal = async (): Promise<unknown> =>
@@ -44,7 +44,7 @@ onEachDatabase('a cart', (open) => {
       code: 'hub_not_accepting_orders',
       details: { reason: 'stream_stalled' },
     })
-    // Readings that do not arrive stop no sale.
+    // Missing temperatures stop no sale.
     await stalled({ telemetry: { error: 'no such column', since: 1 } })
     const other = await shop.customer()
     expect(await createOrder(shop.context, { userId: other, hubId: 1 })).toMatchObject({ hub_id: 1 })
@@ -60,7 +60,7 @@ onEachDatabase('a cart', (open) => {
     expect(await refusal()).toMatchObject({ details: { reason: 'hub_inactive' } })
   })
 
-  test('an order holds at most 1,000 units of a product, however many there are', async () => {
+  test('an order has at most 1,000 units of a product, for any stock', async () => {
     const shop = await openShop(await open(), { products: [{ price: 1, quantity: 5000 }] })
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1000 })
@@ -71,7 +71,7 @@ onEachDatabase('a cart', (open) => {
     })
   })
 
-  test('quantities are absolute, 0 removes, more than there is or an old version is refused', async () => {
+  test('quantities are absolute: 0 removes a line, and too many units or an old version are refused', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const { id: orderId, version } = await shop.cart(userId, { 1: 2, 2: 1 })
@@ -99,7 +99,7 @@ onEachDatabase('a cart', (open) => {
     })
   })
 
-  test('shows what paying would freeze; a price that changed is not charged unseen', async () => {
+  test('a cart shows the prices that the payment will freeze, and a changed price is not charged unseen', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1, 2: 2 })
@@ -121,7 +121,7 @@ onEachDatabase('a cart', (open) => {
     const setStock = (quantity: number) =>
       shop.context.db.kysely.updateTable('products').set({ quantity }).where('id', '=', 2).execute()
     await setStock(1)
-    // What is short is said before a total that is another one by now.
+    // A shortage is reported before a changed total.
     await expect(
       pay(shop.services, { userId, orderId, method: 'pm_card_visa', expectedTotal: 659 }),
     ).rejects.toMatchObject({ code: 'insufficient_stock' })
@@ -137,7 +137,7 @@ onEachDatabase('a cart', (open) => {
     ).rejects.toMatchObject({ code: 'order_not_editable' })
   })
 
-  test('an empty one cannot be paid, nor any where no bin can serve it', async () => {
+  test('an empty cart, and a cart that no bin can serve, cannot be paid', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, {})
@@ -152,7 +152,7 @@ onEachDatabase('a cart', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
-  test('that nobody touches expires, is deleted a day later, and its id is never used again', async () => {
+  test('an abandoned cart expires and is deleted a day later, and its id is never used again', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -168,7 +168,7 @@ onEachDatabase('a cart', (open) => {
     expect((await shop.cart(userId, { 1: 1 })).id).toBeGreaterThan(id)
   })
 
-  test('that expires in a transaction that had to be run again is told of once', async () => {
+  test('a cart that expires in a repeated transaction is published once', async () => {
     let commits = Infinity
     const db = await open({
       checkpoint: (point) => {
@@ -183,7 +183,7 @@ onEachDatabase('a cart', (open) => {
     expect(await shop.work.drain(['order.idle'])).toEqual([id])
   })
 
-  test('the last unit is sold once to 50 who pay for it at once', async () => {
+  test('the last unit is sold once to 50 simultaneous payers', async () => {
     const shop = await openShop(await open(), { products: [{ price: 100, quantity: 1 }] })
     const carts = await Promise.all(
       Array.from({ length: 50 }, async () => {
@@ -204,7 +204,7 @@ onEachDatabase('a cart', (open) => {
     expect(await shop.context.db.kysely.selectFrom('sandbox_intents').selectAll().execute()).toHaveLength(1)
   })
 
-  test('one paid twice at once is paid once', async () => {
+  test('a cart that is paid twice simultaneously is paid once', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })
@@ -219,7 +219,7 @@ onEachDatabase('deleting an order', (open) => {
   const drop = (shop: Shop, order: { id: number; user_id: number }) =>
     deleteOrder(shop.services, { orderId: order.id, userId: order.user_id }, 'user')
 
-  test('removes a cart, also one that waits for its card’s holder', async () => {
+  test('the deletion of an order removes a cart, also one that waits for its cardholder', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const cart = await shop.cart(userId, { 1: 1 })
@@ -235,7 +235,7 @@ onEachDatabase('deleting an order', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
-  test('leaves an order as it is whose payment the processor does not end, or does not answer for', async () => {
+  test('an order is not deleted if the processor does not cancel its payment, or does not answer', async () => {
     let isAway = false
     const shop = await openShop(await open(), {
       wrapProcessor: (real) => ({
@@ -264,7 +264,7 @@ onEachDatabase('deleting an order', (open) => {
     'failed over it': { kind: 'failed', commandId: 'c', reason: 'fault', data: null },
   }
   test.each(Object.keys(answers))(
-    'cancels and refunds a paid order if its hub %s, and the hub never starts it afterwards',
+    'the deletion of a paid order cancels and refunds it if its hub %s, and the hub never starts it',
     async (name) => {
       const shop = await openShop(await open())
       const order = await shop.paidOrder({ 1: 1 })
@@ -281,7 +281,7 @@ onEachDatabase('deleting an order', (open) => {
     },
   )
 
-  test('is refused if the hub had started the paid order, whichever way the cloud learns of it', async () => {
+  test('the deletion of an order is refused if the hub has started it, whichever way the cloud learns of it', async () => {
     const shop = await openShop(await open())
     const order = await shop.paidOrder({ 1: 1 })
     shop.answer({ kind: 'refused', commandId: 'c', reason: 'too_late', data: null })
@@ -297,7 +297,7 @@ onEachDatabase('deleting an order', (open) => {
     await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_not_deletable' })
   })
 
-  test('counts once if the hub’s own report of the cancellation is quicker than its answer', async () => {
+  test('a cancellation that the hub reports before its answer is booked once', async () => {
     const shop = await openShop(await open())
     const order = await shop.paidOrder({ 1: 1 })
     shop.services.commands.send = async () => {
@@ -311,7 +311,7 @@ onEachDatabase('deleting an order', (open) => {
 })
 
 onEachDatabase('the order history', (open) => {
-  test('pages from the newest to the oldest, each order once, and refuses a strange cursor', async () => {
+  test('the order history has pages from the newest to the oldest, each order once, and refuses an invalid cursor', async () => {
     const shop = await openShop(await open(), { products: [{ price: 100, quantity: 50 }], bins: 7 })
     const ids: number[] = []
     for (let i = 0; i < 7; i += 1) ids.push((await shop.paidOrder({ 1: 1 })).id)
@@ -341,7 +341,7 @@ onEachDatabase('the order history', (open) => {
     await expect(strange).rejects.toMatchObject({ code: 'invalid_cursor' })
   })
 
-  test('finds an exact id, a part of a name in any case, and the beginning of a UPC', async () => {
+  test('the order history finds an exact id, a part of a name in any case, and the start of a UPC', async () => {
     const shop = await openShop(await open())
     const first = await shop.paidOrder({ 1: 1 })
     const second = await shop.paidOrder({ 2: 1 })

@@ -18,7 +18,7 @@ import { openShop, type Shop, type ShopOptions } from '../../support/shop.ts'
 const SECRET = 'whsec'
 const Order = z.object({ order_id: z.int() })
 
-/** Shop and HTTP interface over one database; every answer is checked against the route's schema. */
+/** Shop and HTTP interface on one database; every answer is checked against the route's schema. */
 async function shopOverHttp(options: ShopOptions = {}) {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   let shop: Shop | undefined
@@ -31,7 +31,7 @@ async function shopOverHttp(options: ShopOptions = {}) {
     ...paymentHandlers(services, SECRET),
     ...productHandlers(context, testMedia(context), 'http://larder.test'),
   })
-  // The interface makes the hub, and the shop its products; the handlers are known after both.
+  // The interface creates the hub, and the shop its products; the handlers need both.
   const late = new Proxy<Partial<Handlers<RouteId>>>(
     {},
     {
@@ -48,7 +48,7 @@ async function shopOverHttp(options: ShopOptions = {}) {
   return { ...http, shop, token }
 }
 
-test('from the shelf to the queue over HTTP', async () => {
+test('an order goes from the shelf to the queue over HTTP', async () => {
   const { call, token, shop } = await shopOverHttp()
   const created = await call('POST', '/api/v1/users/1/orders?hub_id=1', { token })
   expect(created).toMatchObject({ status: 200, json: { processing_status_name: 'NEW', items: [], total: 0 } })
@@ -82,7 +82,7 @@ test('from the shelf to the queue over HTTP', async () => {
   expect(await call('GET', `${order}?hub_id=1`, { token })).toMatchObject({
     json: { payment_status: 'completed', queue_position: 1, currency: 'USD', deals: [] },
   })
-  // The hub is offline: it hears of the cancellation when it is back.
+  // The hub is offline: it receives the cancellation when it returns.
   expect(await call('DELETE', order, { token })).toMatchObject({
     status: 200,
     json: { success: true, order_id: id },
@@ -93,7 +93,7 @@ test('from the shelf to the queue over HTTP', async () => {
   expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued', 'order.cancel'])
 })
 
-test('why an order cannot be paid is said before it is tried', async () => {
+test('the reason why an order cannot be paid is available before the payment', async () => {
   const { call, token, shop } = await shopOverHttp()
   const { order_id: id } = Order.parse((await call('POST', '/users/1/orders?hub_id=1', { token })).json)
   await shop.hear({ accepting_orders: false })
@@ -102,7 +102,7 @@ test('why an order cannot be paid is said before it is tried', async () => {
   })
 })
 
-test('a total that no card can pay is said before it is tried, in the code of paying', async () => {
+test('a total that no card can pay is reported before the payment, with the code of the payment', async () => {
   const { call, token, shop } = await shopOverHttp({ products: [{ price: 45, quantity: 5 }] })
   const { id } = await shop.cart(1, { 1: 1 })
   expect(await call('GET', `/users/1/orders/${id}/checkout-available?hub_id=1`, { token })).toMatchObject({
@@ -125,7 +125,7 @@ test('a declined card is 402 with its decline code', async () => {
   })
 })
 
-test('an owner reads and refunds orders of the owner’s hubs; another owner’s are not found', async () => {
+test('an owner reads and refunds orders of the owner’s hubs, and another owner’s orders are not found', async () => {
   const { call, key, shop } = await shopOverHttp()
   const { id } = await shop.paidOrder({ 1: 2 })
   const scopes = ['orders:read', 'orders:write'] as const
@@ -166,7 +166,7 @@ test('an owner reads and refunds orders of the owner’s hubs; another owner’s
   )
 })
 
-test('a refund that the processor did not answer is gone on with under its key; asked for otherwise it is another one', async () => {
+test('a repeated refund without an answer of the processor continues under its key, and another key is another refund', async () => {
   let isDown = true
   const { call, key, shop } = await shopOverHttp({
     wrapProcessor: (sandbox) => ({
@@ -191,7 +191,7 @@ test('a refund that the processor did not answer is gone on with under its key; 
   ])
 })
 
-test('the webhook takes signed events only', async () => {
+test('the webhook accepts only signed events', async () => {
   const { call, shop, runtime } = await shopOverHttp()
   runtime.advance(shop.clock.now() - runtime.clock.now())
   const body = JSON.stringify({ id: 'evt_1', type: 'other', data: { object: { id: 'pi_1' } } })
@@ -206,7 +206,7 @@ test('the webhook takes signed events only', async () => {
   expect(await send(good)).toMatchObject({ status: 200, json: { received: true } })
 })
 
-test('products are searched by category and part of the name, in pages that say where the others are', async () => {
+test('products can be searched by category and part of the name, in pages with links to the others', async () => {
   const { call } = await shopOverHttp({
     products: Array.from({ length: 12 }, (_, index) => ({ price: 100 + index, quantity: index })),
   })

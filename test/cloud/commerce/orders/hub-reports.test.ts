@@ -9,8 +9,8 @@ import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 
 const MINUTE = 60_000
 
-onEachDatabase('what a hub reports', (open) => {
-  test('an order goes from QUEUED to COMPLETED; each drop takes promise and stock together', async () => {
+onEachDatabase('a hub’s reports', (open) => {
+  test('an order goes from QUEUED to COMPLETED, and each drop reduces reservation and stock together', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })
     const [item] = await shop.items(order_id)
@@ -33,7 +33,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.refunds(order_id)).toEqual([])
   })
 
-  test('what was reported to have dropped stays dropped, whatever a hub says later that has forgotten it', async () => {
+  test('a reported drop stays, whatever a hub that lost it reports later', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })
     const [item] = await shop.items(order_id)
@@ -48,7 +48,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.order(order_id)).toMatchObject({ processing_status: S.COMPLETED })
   })
 
-  test('a drop that is told again after READY, as the books have lost it, was counted by READY; one that was found out later was not', async () => {
+  test('a drop that is repeated after READY, because the books lost it, was included in READY; a later found one was not', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 3 })
     const [item] = await shop.items(order_id)
@@ -61,7 +61,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.items(order_id)).toMatchObject([{ qty_dropped: 3 }])
   })
 
-  test('COMPLETED of an order whose READY could never be applied refunds what did not drop', async () => {
+  test('COMPLETED of an order whose READY could not be applied refunds the undropped units', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })
     const [item] = await shop.items(order_id)
@@ -72,7 +72,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 4, reserved: 0 })
   })
 
-  test('a hub that reports more units than were ordered is believed as far as the order goes', async () => {
+  test('a hub that reports more drops than ordered units is believed up to the order', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 3 })
     const [item] = await shop.items(order_id)
@@ -114,7 +114,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.context.db.kysely.selectFrom('stock_ledger').selectAll().execute()).toHaveLength(1)
   })
 
-  test('whatever of it changes an order for its customer gives it another version, and is told to who follows it', async () => {
+  test('every change of an order that its customer sees increases its version and is published', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 3, 2: 1 })
     const other = await shop.paidOrder({ 2: 1 })
@@ -137,7 +137,7 @@ onEachDatabase('what a hub reports', (open) => {
       drop(item!, 1, 4),
       drop(second!, 2, 4),
       ready(1, 2),
-      // Found out later: by the ledger, and by the hub's account.
+      // Found later: by the ledger, and by the hub's report of the order.
       drop(item!, 3, 3),
       ready(3, 0),
     ]) {
@@ -155,7 +155,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect((await shop.order(other.id)).version).toBe(before)
   })
 
-  test('a short line is refunded with its share of the tax, without asking', async () => {
+  test('a short line is refunded automatically with its share of the tax', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 3, 2: 1 })
     const [first, second] = await shop.items(order_id)
@@ -182,7 +182,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect((await shop.items(order_id)).map(({ refunded_quantity }) => refunded_quantity)).toEqual([1, 0])
   })
 
-  test('a unit of which nobody knows is not sold again until somebody does', async () => {
+  test('an unconfirmed unit is not sold again until it is resolved', async () => {
     const shop = await openShop(await open(), { products: [{ price: 100, quantity: 2 }] })
     const { id: order_id } = await shop.paidOrder({ 1: 1 })
     const [item] = await shop.items(order_id)
@@ -200,7 +200,7 @@ onEachDatabase('what a hub reports', (open) => {
       product_id: 1,
     } as const
     await shop.report(unknown, unknown)
-    // The hub may yet find the unit elsewhere: its reservation holds as long as the order.
+    // The hub may still dispense the unit elsewhere, so the reservation lasts as long as the order.
     expect(await shop.product(1)).toEqual({ quantity: 2, reserved: 1 })
     await shop.report({ kind: 'order.failed', order_id, reason: 'nothing_dropped', bins: [], lines: [] })
     expect(await shop.product(1)).toEqual({ quantity: 2, reserved: 0 })
@@ -219,7 +219,7 @@ onEachDatabase('what a hub reports', (open) => {
     await shop.cart(userId, { 1: 2 })
   })
 
-  test('nothing dropped: the order fails and everything goes back', async () => {
+  test('an order without a drop fails and is fully refunded', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2, 2: 1 })
     const lines = droppedLines(await shop.items(order_id), { units: 0 })
@@ -233,7 +233,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
-  test('an order that nobody collects fails without a refund', async () => {
+  test('an order that is not collected fails without a refund', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 1 })
     const [item] = await shop.items(order_id)
@@ -255,7 +255,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.refunds(order_id)).toEqual([])
   })
 
-  test('a hub with a new store may report READY of an order that is QUEUED here', async () => {
+  test('a hub with a new store may report READY for an order that is QUEUED at the cloud', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 1 })
     const [item] = await shop.items(order_id)
@@ -268,7 +268,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.order(order_id)).toMatchObject({ processing_status: S.READY, bins: '[3]' })
   })
 
-  test('a hub has no say in orders and lines of another one', async () => {
+  test('a hub cannot change orders and lines of another hub', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 1 })
     const [item] = await shop.items(order_id)
@@ -284,7 +284,7 @@ onEachDatabase('what a hub reports', (open) => {
     )
   })
 
-  test('the snapshot for a hub tells its orders with what has dropped', async () => {
+  test('the snapshot for a hub lists its orders with their dropped units', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })
     await shop.paidOrder({ 2: 1 })
@@ -298,8 +298,8 @@ onEachDatabase('what a hub reports', (open) => {
   })
 })
 
-onEachDatabase('a hub that has fallen silent', (open) => {
-  test('never took the order: it is ended and refunded once it cannot begin any more', async () => {
+onEachDatabase('a hub that has become silent', (open) => {
+  test('an order that a silent hub never received is ended and refunded when it can no longer start', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 1 })
     shop.clock.advance(20 * MINUTE - 1)
@@ -312,7 +312,7 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued', 'order.cancel'])
   })
 
-  test('is told of once, also where the transaction had to be run again', async () => {
+  test('an order of a silent hub is published once, also in a repeated transaction', async () => {
     let commits = Infinity
     const db = await open({
       checkpoint: (point) => {
@@ -327,7 +327,7 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     expect(await shop.work.drain(['order.overdue'])).toEqual([id])
   })
 
-  test('took the order: it has a day to come back', async () => {
+  test('an order that a silent hub received waits a day for the hub', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 2 })
     await shop.context.db.kysely.updateTable('hub_outboxes').set({ base: 1 }).execute()
@@ -340,7 +340,7 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     expect(await shop.work.drain(['order.overdue'])).toEqual([id])
     expect(await shop.refunds(id)).toMatchObject([{ quantity: 1, reason: 'timed_out', amount: 270 }])
     expect((await shop.outbox()).at(-1)).toMatchObject({ kind: 'order.cancel' })
-    // It does come back, and says what it did: that moves nothing any more.
+    // The hub returns and reports its work, which changes nothing any more.
     await shop.report({
       kind: 'order.ready',
       order_id: id,
@@ -352,7 +352,7 @@ onEachDatabase('a hub that has fallen silent', (open) => {
   })
 
   test.each(['acknowledged', 'not acknowledged'])(
-    'or is online, and reports nothing of an order (%s): it ends at start limit and preparation time',
+    'an order that an online hub never reports (%s) ends after start limit and preparation time',
     async (acknowledged) => {
       const shop = await openShop(await open())
       const { id, uuid } = await shop.paidOrder({ 1: 1 })
@@ -375,7 +375,7 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     },
   )
 
-  test('or is online, and says nothing more of an order that it began: it ends after a day', async () => {
+  test('an order that an online hub started and does not report further ends after a day', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 1 })
     await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
@@ -386,12 +386,12 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     expect(await shop.work.drain(['order.overdue'])).toEqual([id])
   })
 
-  test('while the cloud was away has time to say what it did', async () => {
+  test('after an absence of the cloud a hub has time to report', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 1 })
     shop.clock.advance(60 * MINUTE)
     const restarted = new WorkRunner(shop.context, commerceWork(shop.services))
-    // Monotonic clocks do not stand at whole milliseconds.
+    // Monotonic clocks are not at whole milliseconds.
     shop.clock.advance(0.3)
     expect(await restarted.drain(['order.overdue'])).toEqual([])
     shop.clock.advance(2 * MINUTE)

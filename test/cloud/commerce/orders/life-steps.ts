@@ -14,7 +14,7 @@ const METHODS = [
 ] as const
 const MINUTES = [0.1, 0.1, 1, 1, 6, 16, 31, 70] as const
 
-/** Something that a customer, the hub, the processor, an owner, the clock or a timer does. */
+/** A step of a customer, the hub, the processor, an owner, the clock or a timer. */
 export type Step =
   | { do: 'put'; user: number; product: number; quantity: number }
   | { do: 'pay'; user: number; order: number; method: (typeof METHODS)[number] }
@@ -24,19 +24,19 @@ export type Step =
   | { do: 'integrator'; bin: number }
   | { do: 'hub'; act: HubAct; pick: number }
   | { do: 'hub reports'; count: number }
-  /** An event of the processor's comes: a late one or an old one again. */
+  /** An event of the processor arrives: a late one, or a repetition. */
   | { do: 'webhook'; pick: number }
-  /** One never comes. */
+  /** An event is lost. */
   | { do: 'webhook lost'; pick: number }
   | { do: 'events' | 'sweep' }
   | { do: 'processor'; isUp: boolean; early: boolean }
   | { do: 'time'; minutes: (typeof MINUTES)[number] }
 
 const user = fc.integer({ min: 1, max: USERS })
-/** Of a user's orders, which. */
+/** The selected order of a user. */
 const order = fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat({ max: 3 }) })
 const pick = fc.nat({ max: 5 })
-/** Mostly one with which things go on. */
+/** Mostly a method with a successful payment. */
 const method = fc.constantFrom(...METHODS, ...Array<'pm_card_visa'>(5).fill('pm_card_visa'))
 const act = fc.constantFrom<HubAct[]>(
   ...hubActs,
@@ -93,7 +93,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** Steps, one after the other; those of a group at once. */
+/** Groups of steps, one after the other; the steps of a group are simultaneous. */
 export const lives: fc.Arbitrary<Step[][]> = fc.array(fc.array(step, { minLength: 1, maxLength: 3 }), {
   minLength: 5,
   maxLength: 60,

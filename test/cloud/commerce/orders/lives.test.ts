@@ -7,7 +7,7 @@ import type { Step } from './life-steps.ts'
 
 const RUNS = { SQLite: 60, PostgreSQL: 12 }
 
-/** Somebody says what became of a unit while its order is under way. */
+/** A unit is resolved while its order is in progress. */
 const settledOnTheWay: Step[][] = [
   [{ do: 'put', user: 1, product: 2, quantity: 2 }],
   [{ do: 'pay', user: 1, order: 0, method: 'pm_card_visa' }],
@@ -20,7 +20,7 @@ const settledOnTheWay: Step[][] = [
 ]
 
 onEachDatabase('orders of several users', (open) => {
-  test('I3, I5 and I6 hold, and stock is never negative, whatever customers, hub, processor and timers do', async () => {
+  test('I3, I5 and I6 hold and stock is never negative, under any steps of customers, hub, processor and timers', async () => {
     const seen = new Map<string, number>()
     let kind: keyof typeof RUNS = 'SQLite'
     const db = await open()

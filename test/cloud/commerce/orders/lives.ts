@@ -27,13 +27,13 @@ const QUANTITIES = [4, 2, 1]
 const PRICES = [199, 1050, 333]
 const SECRET = 'whsec'
 
-/** What came of a life: what does not hold, and how much happened, so that nobody is content with nothing. */
+/** Result of a life: violations, and the number of events, so that an empty life is noticed. */
 export interface Outcome {
   violations: (Violation | { invariant: 'stock'; text: string })[]
   statuses: string[]
 }
 
-/** Lives through the steps, brings everything to rest, and tells what does not hold then or did not on the way. */
+/** Runs the steps, waits until all work has ended, and returns the violations during and after the run. */
 export async function live(db: CloudDatabase, groups: readonly Step[][]): Promise<Outcome> {
   let isUp = true
   let isEarly = false
@@ -50,7 +50,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
   }
   const work = new WorkRunner(context, commerceWork(services))
   for (let id = 1; id <= USERS; id += 1) await shop.customer()
-  // The first is no guest: what the others have in their carts can become hers.
+  // The first user is no guest: carts of the others can be transferred to this user.
   for (let id = 1; id <= USERS; id += 1)
     await q
       .updateTable('users')
@@ -70,7 +70,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
     })
   const found: Outcome['violations'] = []
 
-  /** A processor that may be out of reach, or tell by webhook before it answers. */
+  /** A processor that may be unreachable, or may send an event before its answer. */
   function moody(sandbox: CardProcessor): CardProcessor {
     const reach = async <T>(work: () => Promise<T>): Promise<T> => {
       if (!isUp) throw new ProcessorUnavailable()
@@ -116,7 +116,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
   )
   const deliver = () => processorWork.drain()
 
-  /** One of a user's orders, the newest first. */
+  /** One of a user's orders, newest first. */
   async function orderOf(userId: number, index: number): Promise<number | undefined> {
     const rows = await q
       .selectFrom('orders')
@@ -165,7 +165,8 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
       case 'webhook':
         return sendEvent((events) => events.at(-1 - (step.pick % Math.max(1, events.length))))
       case 'webhook lost': {
-        // All but those of deposits: these alone credit a wallet (C §4.6), and a processor sends them until they are taken.
+        // All events except those of deposits: only these credit a wallet (C §4.6), and a processor repeats
+        // them until they are accepted.
         const due = await q
           .selectFrom('sandbox_events')
           .select('id')
@@ -227,7 +228,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
     }
   }
 
-  /** An answer that is an error is an answer; anything else ends the life. */
+  /** An error answer is an answer; anything else ends the life. */
   const taken = async (step: Step): Promise<void> => {
     try {
       await take(step)
@@ -243,7 +244,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
       .select((eb) => ['product_id', eb.fn.sum<number>('reserved').as('units')])
       .groupBy('product_id')
       .execute()
-    // A unit in doubt of which somebody says that it fell is promised until its order ends, and stands there no more.
+    // An unconfirmed unit resolved as dropped stays reserved until its order ends, and has left the shelf.
     const fallen = await q
       .selectFrom('stock_ledger as l')
       .innerJoin('order_items as i', 'i.id', 'l.item_id')
@@ -270,7 +271,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
     await lookAtStock()
   }
 
-  // Everything comes to rest: the processor is back, the hub ends what it has begun, and time passes.
+  // All work ends: the processor is up, the hub finishes started orders, and time passes.
   isUp = true
   isEarly = false
   for (let round = 0; round < 20; round += 1) {
@@ -282,7 +283,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
     hub.finish()
     await hub.send(hub.unsent())
   }
-  // A refund that was refused is repeated again and again: one that was begun just now is not left in the middle.
+  // A refused refund is repeated; a refund that has just started is completed.
   for (let round = 0; round < 3; round += 1) await work.drain()
   await lookAtStock()
   const cloud = await collectCloud(q, 1)

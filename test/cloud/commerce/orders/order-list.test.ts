@@ -8,7 +8,10 @@ import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
 import { openService } from '../../../contract/service.ts'
 
-/** A user with orders of several statuses: 1 expired, 2 completed, 3 failed, 4 queued, and another user's cart 5. */
+/**
+ * A user with orders of several statuses: 1 expired, 2 completed, 3 failed, 4 queued, and another user's cart
+ * 5.
+ */
 async function history(open: OpenDatabase) {
   const shop = await openShop(await open(), { products: [{ price: 100, quantity: 50 }], taxMillipercent: 0 })
   const userId = await shop.customer()
@@ -69,7 +72,7 @@ async function history(open: OpenDatabase) {
 }
 
 onEachDatabase("a user's orders", (open) => {
-  test('are listed in whichever order, and nobody else’s with them', async () => {
+  test('a user’s orders are listed in any sort order, without those of others', async () => {
     const { ids } = await history(open)
     expect(await ids()).toEqual([1, 2, 3, 4])
     expect(await ids({ descending: true })).toEqual([4, 3, 2, 1])
@@ -79,14 +82,14 @@ onEachDatabase("a user's orders", (open) => {
     expect(await ids({ orderBy: 'updated_at' })).toEqual([1, 2, 3, 4])
   })
 
-  test('are filtered by statuses, by number or name', async () => {
+  test('a user’s orders can be filtered by statuses, number or name', async () => {
     const { ids } = await history(open)
     expect(await ids({ statuses: [S.COMPLETED] })).toEqual([2])
     expect(await ids({ statuses: ['COMPLETED', S.QUEUED, 'QUEUED'] })).toEqual([2, 4])
     expect(await ids({ statuses: ['NEW'] })).toEqual([])
   })
 
-  test('come in pages', async () => {
+  test('a user’s orders are listed in pages', async () => {
     const { list } = await history(open)
     const pages = [1, 2, 3].map((page) => list({ page, size: 3 }))
     expect((await Promise.all(pages)).map(({ items, ...page }) => [items.length, page])).toEqual([
@@ -97,14 +100,14 @@ onEachDatabase("a user's orders", (open) => {
     expect(await list({ userId: 99 })).toEqual({ items: [], total: 0, page: 1, size: 50, pages: 0 })
   })
 
-  test('are each what the order itself is', async () => {
+  test('each listed order equals the order itself', async () => {
     const { list, shop, userId } = await history(open)
     const q = shop.context.db.kysely
     for (const item of (await list()).items)
       expect(item).toEqual(await readOrder(q, shop.context, { userId, orderId: item.order_id }))
   })
 
-  test('are asked for over HTTP by repeated statuses', async () => {
+  test('a user’s orders are filtered over HTTP by repeated statuses', async () => {
     const { customer } = await openService(open)
     await customer('ada', 'POST', '/users/user/bootstrap')
     await customer('ada', 'POST', '/users/1/orders?hub_id=1')
@@ -126,7 +129,7 @@ onEachDatabase("a user's orders", (open) => {
       expect((await ask(query)).status).toBe(422)
   })
 
-  test('the units of the active one are counted', async () => {
+  test('the units of the active order are counted', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const count = (hubId = 1) => countItems(shop.context.db.kysely, userId, hubId)

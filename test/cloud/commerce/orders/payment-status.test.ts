@@ -16,19 +16,19 @@ const refund = fc.record({
 const late = { id: 1, status: 'completed', amount: 500, is_late: 1 } as const
 const paid = { id: 2, status: 'completed', amount: 500, is_late: 0 } as const
 
-test('nothing paid is unpaid; a zero total that is completed is completed', () => {
+test('an order without a payment is unpaid, and a completed payment of zero is completed', () => {
   expect(derivePaymentStatus([], [])).toBe('unpaid')
   expect(derivePaymentStatus([{ ...paid, amount: 0 }], [])).toBe('completed')
 })
 
-test('late money that went back does not touch an order that was paid in time', () => {
+test('a refunded late payment does not change the status of an order that was paid in time', () => {
   const back = { payment_id: 1, status: 'succeeded', amount: 500 } as const
   expect(derivePaymentStatus([late, paid], [back])).toBe('completed')
   expect(derivePaymentStatus([late], [back])).toBe('refunded')
   expect(derivePaymentStatus([late], [])).toBe('completed')
 })
 
-test('a second attempt that is under way outweighs the one that failed', () => {
+test('a second payment in progress takes precedence over a failed one', () => {
   const failed = { ...paid, status: 'failed' } as const
   expect(derivePaymentStatus([failed, { ...paid, id: 3, status: 'requires_action' }], [])).toBe(
     'requires_action',
@@ -36,7 +36,7 @@ test('a second attempt that is under way outweighs the one that failed', () => {
   expect(derivePaymentStatus([failed], [])).toBe('failed')
 })
 
-test('a refund counts when it has succeeded, and only then; all of the money back is refunded', () => {
+test('a refund counts only when it has succeeded, and a full refund makes the order refunded', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 10_000 }), fc.array(refund), (amount, refunds) => {
       const rows = refunds.map(({ status, amount: back }) => ({ payment_id: 2, status, amount: back }))
@@ -47,7 +47,7 @@ test('a refund counts when it has succeeded, and only then; all of the money bac
   )
 })
 
-test('it depends on the rows alone: pending and failed refunds change nothing', () => {
+test('the payment status depends only on the rows: pending and failed refunds change nothing', () => {
   fc.assert(
     fc.property(fc.array(payment, { maxLength: 4 }), fc.array(refund), (payments, refunds) => {
       const rows = payments.map((row, index) => ({ ...row, id: index }))

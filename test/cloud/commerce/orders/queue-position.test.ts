@@ -40,84 +40,78 @@ interface Expected {
 }
 
 test.each<[string, QueuedUnits[], number, number, Expected]>([
-  ['alone: as long as its own units take', [queued(1, 3)], 1, 4, { position: 1, ahead: 0, seconds: 30 }],
+  ['alone: the time of its own units', [queued(1, 3)], 1, 4, { position: 1, ahead: 0, seconds: 30 }],
   [
-    'behind another, with a bin for each: side by side with it',
+    'behind another order, with a bin for each: in parallel',
     [queued(1, 3), queued(2, 1)],
     2,
     2,
     { position: 2, ahead: 1, seconds: 10 },
   ],
   [
-    'behind another that takes the last bin: nobody knows when one is emptied',
+    'behind another order that takes the last bin: unknown',
     [queued(1, 3), queued(2, 1)],
     2,
     1,
     { position: 2, ahead: 1, seconds: null },
   ],
+  ['next, with every bin taken: unknown', [queued(1, 1)], 1, 0, { position: 1, ahead: 0, seconds: null }],
   [
-    'next, with every bin taken: nobody knows',
-    [queued(1, 1)],
-    1,
-    0,
-    { position: 1, ahead: 0, seconds: null },
-  ],
-  [
-    'behind one whose units fill two bins: after both',
+    'behind an order that fills two bins: after both',
     [queued(1, 4), queued(2, 1)],
     2,
     2,
     { position: 2, ahead: 1, seconds: null },
   ],
   [
-    'with a bin of its own: whatever the others take',
+    'with a reserved bin: independent of the others',
     [queued(1, 1), { ...queued(2, 2), reserved_bin: 4 }],
     2,
     1,
     { position: 2, ahead: 1, seconds: 20 },
   ],
   [
-    'by when it was queued, not by its id',
+    'in the sequence of queueing, not of ids',
     [queued(1, 3, 9), queued(2, 1, 5)],
     2,
     4,
     { position: 1, ahead: 0, seconds: 10 },
   ],
   [
-    'queued at the same moment: the lower id first',
+    'queued simultaneously: the lower id first',
     [queued(2, 1, 5), queued(1, 3, 5)],
     2,
     4,
     { position: 2, ahead: 1, seconds: 10 },
   ],
   [
-    'behind one in hand, which has its bin: not after it',
+    'behind an order in progress, which has its bin: not after it',
     [queued(1, 1), inHand(2, 5, 20_000)],
     1,
     1,
     { position: 2, ahead: 1, seconds: 10 },
   ],
   [
-    'in hand itself: what is left',
+    'in progress: the remaining time',
     [queued(1, 9), inHand(2, 5, 20_000)],
     2,
     0,
     { position: null, ahead: 0, seconds: 30 },
   ],
   [
-    'in hand for longer than it should be: a unit more',
+    'in progress for longer than expected: one unit more',
     [inHand(2, 2, 900_000)],
     2,
     0,
     { position: null, ahead: 0, seconds: 10 },
   ],
   ['not there', [queued(1, 9)], 7, 4, { position: null, ahead: 0, seconds: null }],
-])('a place in the queue, %s', (_, queue, orderId, empty, { seconds, ...place }) => {
+])('the queue position of an order is right %s', (_, queue, orderId, empty, { seconds, ...place }) => {
   expect(placeIn(queue, orderId)).toEqual(place)
   expect(estimateIn(queue, orderId, { unitMs: 10_000, now: NOW, bins: emptyBins(empty) })).toBe(seconds)
 })
 
-/** The hub prepares an order of its, all of which drops, in so long by its own clock. */
+/** The hub prepares an order with full drops within `tookMs` by its own clock. */
 async function prepare(shop: Shop, orderId: number, tookMs: number, units: number): Promise<void> {
   const items = await shop.items(orderId)
   await shop.report({ kind: 'order.preparing', order_id: orderId, bins: [1] })
@@ -130,7 +124,7 @@ async function prepare(shop: Shop, orderId: number, tookMs: number, units: numbe
 onEachDatabase('the wait at a hub', (open) => {
   const products = [{ price: 100, quantity: 100 }]
 
-  test('is reckoned from how long its last orders took by its own clock', async () => {
+  test('the wait is estimated from the durations of the hub’s last orders, by the hub’s clock', async () => {
     const shop = await openShop(await open(), { products })
     const q = shop.context.db.kysely
     expect(await hubPace(q, 1)).toBe(TYPICAL_UNIT_MS)
@@ -161,7 +155,7 @@ onEachDatabase('the wait at a hub', (open) => {
     expect(await queueEstimate(q, shop.context, second)).toMatchObject({ estimatedWaitSeconds: null })
   })
 
-  test('follows a hub that has become faster, and no single order much', async () => {
+  test('the wait follows a hub that has become faster, and no single order changes it much', async () => {
     const shop = await openShop(await open(), { products })
     const q = shop.context.db.kysely
     for (let count = 0; count < 12; count += 1)
@@ -174,7 +168,7 @@ onEachDatabase('the wait at a hub', (open) => {
     expect(await hubPace(q, 1)).toBeLessThan(2500)
   })
 
-  test('is not reckoned from orders of which nothing fell, or that something held up', async () => {
+  test('the wait ignores orders without a drop, and orders that were held up', async () => {
     const shop = await openShop(await open(), { products })
     const q = shop.context.db.kysely
     await prepare(shop, (await shop.paidOrder({ 1: 1 })).id, 5000, 0)

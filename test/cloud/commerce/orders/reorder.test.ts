@@ -5,7 +5,10 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
 
-/** A completed order of two of product 1 and three of product 2, and hub 2 with other products under the same UPCs. */
+/**
+ * A completed order of two units of product 1 and three of product 2, and hub 2 with other products under the
+ * same UPCs.
+ */
 async function regular(open: OpenDatabase) {
   const shop = await openShop(await open(), {
     products: [
@@ -25,7 +28,7 @@ async function regular(open: OpenDatabase) {
     again: (targetHubId = 1, sourceOrderId = source.id, by = userId) =>
       reorder(shop.context, { userId: by, sourceOrderId, targetHubId }),
     lines: async (id: number) => (await shop.items(id)).map(({ product_id, qty }) => [product_id, qty]),
-    /** What the shelves hold now, beside what is promised to the order above. */
+    /** Sets the stock of the shelves, besides the units reserved for the order above. */
     leave: async (...quantities: number[]) => {
       for (const [index, quantity] of quantities.entries())
         await q
@@ -37,7 +40,7 @@ async function regular(open: OpenDatabase) {
   }
 }
 
-/** As the source hub names it. */
+/** Under the name at the source hub. */
 const named = (id: number) => ({
   product_id: id,
   upc: String(id).padStart(12, '0'),
@@ -45,7 +48,7 @@ const named = (id: number) => ({
 })
 
 onEachDatabase('ordering again', (open) => {
-  test('puts the items of an earlier order into a new cart', async () => {
+  test('a reorder puts the items of an earlier order into a new cart', async () => {
     const { again, lines, source } = await regular(open)
     const { order, unavailable } = await again()
     expect(order).toMatchObject({ processing_status: S.NEW, hub_id: 1 })
@@ -59,7 +62,7 @@ onEachDatabase('ordering again', (open) => {
     ])
   })
 
-  test('at the same hub means the same products, whatever their UPCs are by now', async () => {
+  test('a reorder at the same hub uses the same products, whatever their UPCs are now', async () => {
     const { again, lines, q } = await regular(open)
     for (const [id, upc] of [
       [2, '000000000009'],
@@ -76,7 +79,7 @@ onEachDatabase('ordering again', (open) => {
     ])
   })
 
-  test('takes what there is, and says of which there is less', async () => {
+  test('a reorder takes the available units, and lists the shortages', async () => {
     const { again, lines, leave } = await regular(open)
     await leave(1, 0)
     const { order, unavailable } = await again()
@@ -89,7 +92,7 @@ onEachDatabase('ordering again', (open) => {
     ])
   })
 
-  test('adds to a cart that is there already', async () => {
+  test('a reorder adds to an existing cart', async () => {
     const { again, lines, leave, shop, userId } = await regular(open)
     await leave(4, 9)
     await shop.cart(userId, { 1: 3 })
@@ -103,7 +106,7 @@ onEachDatabase('ordering again', (open) => {
     ])
   })
 
-  test('at another hub means the products with the same UPCs; what is short is named as the source hub names it', async () => {
+  test('a reorder at another hub uses the products with the same UPCs, and lists shortages under the source hub’s names', async () => {
     const { again, lines, q } = await regular(open)
     const { id: _, ...hub } = await q.selectFrom('hubs').selectAll().executeTakeFirstOrThrow()
     await q.insertInto('hubs').values(hub).execute()
@@ -140,7 +143,7 @@ onEachDatabase('ordering again', (open) => {
     ])
   })
 
-  test('is for one’s own orders, at a hub that takes orders, with a cart that can be changed', async () => {
+  test('a reorder requires the user’s own order, a hub that takes orders, and an editable cart', async () => {
     const { again, shop, source, userId, lines } = await regular(open)
     await expect(again(1, 99)).rejects.toMatchObject({ code: 'order_not_found' })
     await expect(again(1, source.id, await shop.customer())).rejects.toMatchObject({
@@ -151,14 +154,14 @@ onEachDatabase('ordering again', (open) => {
     await expect(again()).rejects.toMatchObject({ code: 'hub_not_accepting_orders' })
     await shop.hear()
     const { order } = await again()
-    // A cart ordered again is itself.
+    // A reorder of a cart returns the cart itself.
     expect((await again(1, order.id)).order.id).toBe(order.id)
     expect(await lines(order.id)).toHaveLength(2)
     await pay(shop.services, { userId, orderId: order.id, method: 'pm_card_visa' })
     await expect(again()).rejects.toMatchObject({ code: 'order_not_editable' })
   })
 
-  test('twice at once keeps to the stock', async () => {
+  test('two simultaneous reorders keep to the stock', async () => {
     const { again, lines, leave } = await regular(open)
     await leave(5, 5)
     const answers = await Promise.all([again(), again(), again()])

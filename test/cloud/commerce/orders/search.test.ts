@@ -14,7 +14,7 @@ interface Line {
   upc: string
 }
 
-/** Orders 1, 2, … of hub 1 that were paid long ago, of customer 1. */
+/** Orders 1, 2, … of hub 1, paid long ago by customer 1. */
 async function writeOrders(db: CloudDatabase, orders: readonly (readonly Line[])[]): Promise<void> {
   await db.transact(async (tx) => {
     for (const table of ['order_items', 'orders', 'sold_names'] as const)
@@ -100,7 +100,7 @@ onEachDatabase('a search in the orders of a hub', (open) => {
     return { shop, db, page }
   }
 
-  test('finds what looking at each order finds, in pages of any size', async () => {
+  test('a search finds the same orders as a check of each order, in pages of any size', async () => {
     const { db, page } = await opened()
     await fc.assert(
       fc.asyncProperty(history, searched, fc.integer({ min: 1, max: 4 }), async (orders, search, limit) => {
@@ -123,7 +123,7 @@ onEachDatabase('a search in the orders of a hub', (open) => {
     )
   })
 
-  test('looks through no more names than it may, those first that came up last', async () => {
+  test('a search checks a limited number of names, the most recently new ones first', async () => {
     const { db, page } = await opened()
     const named = (name: string): Line[] => [{ name, upc: '000000000017' }]
     await writeOrders(db, [named('Old cola'), named('New cola'), named('Old cola')])
@@ -132,7 +132,7 @@ onEachDatabase('a search in the orders of a hub', (open) => {
     expect(await found(1)).toEqual([2])
   })
 
-  test('a name that is sold again is kept once; a cart whose payment failed is not found by its names', async () => {
+  test('a name that is sold again is stored once, and a cart with a failed payment is not found by its names', async () => {
     const { shop, db, page } = await opened()
     await shop.paidOrder({ 1: 1, 2: 1 })
     await shop.paidOrder({ 1: 2 })

@@ -54,7 +54,7 @@ async function shopWithGuest(open: OpenDatabase) {
 const quantities = ({ order }: Taken) => order.items.map(({ product_id, qty }) => ({ product_id, qty }))
 
 onEachDatabase("a guest's order", (open) => {
-  test('becomes the user’s, who has none at the hub', async () => {
+  test('a guest’s order is transferred to a user without an order at the hub', async () => {
     const { cart, take, customer, shop } = await shopWithGuest(open)
     const id = await cart('guest-1', 2, { 1: 2 })
     const { status, json } = await take(id)
@@ -68,12 +68,12 @@ onEachDatabase("a guest's order", (open) => {
     ])
     expect((await customer('guest-1', 'GET', `/users/2/orders/${id}?hub_id=1`)).status).toBe(404)
     expect((await customer('ada', 'GET', `/users/1/orders/${id}?hub_id=1`)).status).toBe(200)
-    // It is not the guest's any more.
+    // The guest has no access any more.
     expect((await take(id)).status).toBe(404)
     expect((await shop.order(id)).merged_into).toBeNull()
   })
 
-  test('takes the place of a cart without items', async () => {
+  test('a transferred order replaces a cart without items', async () => {
     const { cart, take, customer } = await shopWithGuest(open)
     const empty = await cart('ada', 1, {})
     const id = await cart('guest-1', 2, { 1: 2 })
@@ -81,9 +81,9 @@ onEachDatabase("a guest's order", (open) => {
     expect((await customer('ada', 'GET', `/users/1/orders/${empty}?hub_id=1`)).status).toBe(404)
   })
 
-  test('is merged into a cart with items: quantities add up as far as there is stock', async () => {
+  test('a transferred order is merged into a cart with items, within the stock', async () => {
     const { cart, take, shop, lines, customer } = await shopWithGuest(open)
-    // There are five of product 1 and three of product 2.
+    // There are five units of product 1 and three of product 2.
     const own = await cart('ada', 1, { 1: 2 })
     const id = await cart('guest-1', 2, { 1: 4, 2: 1 })
     const { status, json } = await take(id)
@@ -95,7 +95,7 @@ onEachDatabase("a guest's order", (open) => {
       { product_id: 1, qty: 5 },
       { product_id: 2, qty: 1 },
     ])
-    // The source is kept as it was, and knows where it went.
+    // The source order stays unchanged, with a link to the target.
     expect(await shop.order(id)).toMatchObject({
       user_id: 2,
       processing_status: S.EXPIRED,
@@ -113,7 +113,7 @@ onEachDatabase("a guest's order", (open) => {
   })
 
   test.for([false, true])(
-    'brings along the deal that was announced for it, which is used once (merged: %s)',
+    'a transferred order keeps its announced deal, which is used once (merged: %s)',
     async (isMerged) => {
       const { cart, take, pay, customer, shop } = await shopWithGuest(open)
       const dealId = await addDeal(shop, {
@@ -135,7 +135,7 @@ onEachDatabase("a guest's order", (open) => {
     },
   )
 
-  test('of which nothing is left to sell brings nothing along', async () => {
+  test('a transferred order without sellable units adds nothing', async () => {
     const { cart, take, shop } = await shopWithGuest(open)
     await cart('ada', 1, { 1: 1 })
     const id = await cart('guest-1', 2, { 2: 2 })
@@ -143,7 +143,7 @@ onEachDatabase("a guest's order", (open) => {
     expect(quantities((await take(id)).json as Taken)).toEqual([{ product_id: 1, qty: 1 }])
   })
 
-  test('that is not there, is paid or is being paid is refused with its reason', async () => {
+  test('the transfer of a missing, paid or pending order is refused with the reason', async () => {
     const { cart, take, pay, customer, shop } = await shopWithGuest(open)
     const refusal = async (orderId: number, change?: object) => {
       const answer = await take(orderId, change)
@@ -169,7 +169,7 @@ onEachDatabase("a guest's order", (open) => {
     expect(await refusal(paid)).toEqual([409, 'order_already_paid'])
   })
 
-  test('does not get into an order that is under way', async () => {
+  test('an order is not merged into an order in progress', async () => {
     const { cart, take, pay } = await shopWithGuest(open)
     const own = await cart('ada', 1, { 1: 1 })
     await pay('ada', own)
@@ -180,7 +180,7 @@ onEachDatabase("a guest's order", (open) => {
     ])
   })
 
-  test('is given to nobody who has not the guest’s token', async () => {
+  test('a transfer requires the guest’s token', async () => {
     const { cart, take, tokenOf, customer, issuer, shop } = await shopWithGuest(open)
     const id = await cart('guest-1', 2, { 1: 1 })
     await customer('guest-2', 'POST', '/users/user/bootstrap/guest')
@@ -196,14 +196,14 @@ onEachDatabase("a guest's order", (open) => {
       const answer = await take(id, { anonymous_token: token })
       expect([answer.status, errorOf(answer).error.code]).toEqual([status, code])
     }
-    // A registered user's cart is not to be had with a registered user's token either.
+    // A registered user's cart cannot be transferred, even with that user's token.
     const eves = await cart('eve', 4, { 1: 1 })
     const change = { anonymous_user_id: 4, anonymous_token: await tokenOf('eve') }
     expect((await take(eves, change)).status).toBe(403)
     expect((await shop.order(id)).user_id).toBe(2)
   })
 
-  test('stays where the guest has become the user', async () => {
+  test('a guest’s order stays if the guest has become the user', async () => {
     const { cart, customer, issuer, send } = await shopWithGuest(open)
     const id = await cart('guest-1', 2, { 1: 1 })
     const token = await issuer.token({ sub: 'guest-1', email: 'one@example.org', email_verified: true })
@@ -217,7 +217,7 @@ onEachDatabase("a guest's order", (open) => {
     expect((await customer('ada', 'GET', '/users/1/orders')).json).toMatchObject({ total: 0 })
   })
 
-  test('is taken once, however many times at once it is asked for', async () => {
+  test('a guest’s order is transferred once, for any number of simultaneous requests', async () => {
     const { cart, take, lines } = await shopWithGuest(open)
     const own = await cart('ada', 1, { 1: 1 })
     const id = await cart('guest-1', 2, { 1: 1, 2: 1 })
@@ -229,7 +229,7 @@ onEachDatabase("a guest's order", (open) => {
     ])
   })
 
-  test('finds its place beside a cart that the user opens at the same moment', async () => {
+  test('a transfer succeeds beside a cart that the user creates at the same moment', async () => {
     const { cart, take, customer, shop } = await shopWithGuest(open)
     for (let round = 0; round < 5; round += 1) {
       const id = await cart('guest-1', 2, { 1: 1 })

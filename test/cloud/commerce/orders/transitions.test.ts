@@ -9,7 +9,7 @@ import {
 } from '../../../../protocol/model/order-status.ts'
 import { statuses } from '../../support/shop.ts'
 
-/** The table of `order-status.ts`, written out a second time: from → cause → to. */
+/** A second copy of the table in `order-status.ts`: from → cause → to. */
 const legal: Partial<Record<OrderStatus, Partial<Record<OrderCause, OrderStatus>>>> = {
   [S.NEW]: { checkout: S.PENDING_PAYMENT, idle: S.EXPIRED, deleted: S.CANCELLED, merged: S.EXPIRED },
   [S.PENDING_PAYMENT]: { payment_failed: S.NEW, payment_completed: S.QUEUED, idle: S.EXPIRED },
@@ -31,7 +31,7 @@ const legal: Partial<Record<OrderStatus, Partial<Record<OrderCause, OrderStatus>
 const causes = Object.keys(orderTransitions) as OrderCause[]
 
 test.each(causes.flatMap((cause) => statuses.map((from) => ({ cause, from }))))(
-  '$cause from $from goes where the contract says, and nowhere else',
+  'the cause $cause leads from $from only to the status in the contract',
   ({ cause, from }) => {
     const to = legal[from]?.[cause]
     const result = transition(from, cause)
@@ -40,7 +40,7 @@ test.each(causes.flatMap((cause) => statuses.map((from) => ({ cause, from }))))(
   },
 )
 
-test('a cause that comes twice changes nothing the second time', () => {
+test('a repeated cause changes nothing the second time', () => {
   for (const from of statuses)
     for (const cause of causes) {
       const first = transition(from, cause)
@@ -48,7 +48,7 @@ test('a cause that comes twice changes nothing the second time', () => {
     }
 })
 
-test('an order that has ended moves no more', () => {
+test('an ended order has no further transition', () => {
   for (const from of statuses.filter((status) => !isActive(status)))
     for (const cause of causes) expect(transition(from, cause).kind).not.toBe('moved')
 })

@@ -13,8 +13,8 @@ import { openShop } from '../../support/shop.ts'
 
 const HOUR = 3_600_000
 
-onEachDatabase('where another card processor is configured than before', (open) => {
-  test('it is asked nothing of the money of the one before: orders do not wait for that, money does', async () => {
+onEachDatabase('a change of the card processor', (open) => {
+  test('a new processor is not asked about money of the former one, for which orders do not wait', async () => {
     let isDown = false
     const faults: unknown[] = []
     const shop = await openShop(await open(), {
@@ -71,7 +71,7 @@ onEachDatabase('where another card processor is configured than before', (open) 
       expect(await shop.payments(orderId)).toMatchObject([{ status: 'canceled', stuck_at: null }])
   })
 
-  test('what is stuck is listed for an operator, who ends it by hand', async () => {
+  test('stuck payments of a former processor are listed for an operator, who resolves them manually', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })
@@ -97,7 +97,7 @@ onEachDatabase('where another card processor is configured than before', (open) 
   })
 
   test.for(['delete', 'pay again'] as const)(
-    'whoever has begun to pay by the one before can %s at once',
+    'a customer with a pending payment at the former processor can %s at once',
     async (what) => {
       const shop = await openShop(await open())
       const userId = await shop.customer()

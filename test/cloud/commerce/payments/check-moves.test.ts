@@ -12,10 +12,10 @@ const DAY = 24 * HOUR
 const intentOf = async (shop: Shop, orderId: number): Promise<string> =>
   (await shop.payments(orderId))[0]!.processor_ref!
 
-/** Events that nobody ever gets. */
+/** Events that are never delivered. */
 const lose = (shop: Shop): Promise<void> => shop.bank.tellAll(() => Promise.resolve(true))
 
-/** The next comparison that is due, to its end. */
+/** Runs the next due comparison to its end. */
 async function compare(shop: Shop, afterMs = HOUR): Promise<void> {
   shop.clock.advance(afterMs)
   await shop.work.ensureRecurring()
@@ -30,8 +30,8 @@ const openAlarms = async ({ context }: Shop): Promise<string[]> => {
   return (await rows.execute()).map(({ kind }) => kind)
 }
 
-onEachProcessor('money that moves at the processor, which no event tells of', (open, stripe) => {
-  test('by a refund in its own pages is found when the books are compared, and counted once', async () => {
+onEachProcessor('external refunds and disputes without an event', (open, stripe) => {
+  test('an external refund is found by the comparison of the books, and is booked once', async () => {
     const shop = await open()
     await compare(shop)
     await shop.hear()
@@ -46,7 +46,7 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     ])
   })
 
-  test('by a dispute is found, its owner is told, and it is over when it is won weeks later', async () => {
+  test('a dispute without an event is found, its owner is alarmed, and it ends when it is won weeks later', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 1 })
     await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
@@ -65,7 +65,7 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     expect(await openAlarms(shop)).not.toContain('payment_disputed')
   })
 
-  test('of a deposit leaves its wallet, once', async () => {
+  test('an external refund of a deposit debits its wallet once', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await fillWallet(shop, userId, 1000)
@@ -77,7 +77,7 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('of a deposit that is spent is a debt, which a later deposit pays once', async () => {
+  test('an external refund of a spent deposit is a debt, which a later deposit pays once', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await fillWallet(shop, userId, 541)
@@ -93,7 +93,7 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('by a refund that the service asked for is nothing new; one that the bank sends back later has failed', async () => {
+  test('a refund that the service requested is not external, and a returned one counts as failed', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 1 })
     await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
@@ -106,7 +106,7 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     expect(await openAlarms(shop)).toContain('refund_failed')
   })
 
-  test('is found page by page, of which each is a look, and one that fails is asked for again', async () => {
+  test('the comparison runs page by page, and a failed page is requested again', async () => {
     const requests: MovesRequest[] = []
     let isDown = false
     const shop = await open({
@@ -138,7 +138,7 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     for (const [made, id] of orders.entries())
       expect(await shop.refunds(id)).toMatchObject([{ amount: 10 + made }])
 
-    // From then on only what has been made since, and for a while before.
+    // From then on it requests only recent objects, with an overlap.
     requests.length = 0
     shop.clock.advance(10 * DAY)
     await compare(shop)
@@ -147,7 +147,7 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     expect(requests.at(-1)!.since).toBeGreaterThan(shop.clock.now() - refundCheckMs - 3 * HOUR)
   })
 
-  test('is not this service’s where the account has another one, and nobody is kept from theirs', async () => {
+  test('the comparison ignores other installations on the account, and does not delay its own', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 1 })
     const books = stripe()?.books
@@ -165,7 +165,7 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     ])
   })
 
-  test('is told of by a late event as well, and counts once', async () => {
+  test('an external refund that a late event reports too is booked once', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 1 })
     await shop.bank.giveBack(await intentOf(shop, id), 50)
@@ -174,7 +174,7 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     expect(await shop.refunds(id)).toMatchObject([{ amount: 50 }])
   })
 
-  test('and came back before anybody knew of it has nothing asked for that was refused', async () => {
+  test('a dispute that was opened and won before its detection requests no refund again', async () => {
     const shop = await open({
       wrapProcessor: (real) => ({
         ...real,

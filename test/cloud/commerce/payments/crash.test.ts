@@ -21,7 +21,7 @@ async function payFor(shop: Shop, orderId: number, method: string): Promise<unkn
   return pay(shop.services, { userId, orderId, method })
 }
 
-/** The processor and the service agree, cent for cent. */
+/** The processor's and the service's books agree to the cent. */
 async function booksAgree({ context, bank }: Shop): Promise<void> {
   const q = context.db.kysely
   const intents = await bank.intents()
@@ -39,11 +39,11 @@ async function booksAgree({ context, bank }: Shop): Promise<void> {
   expect(refunds.every(({ status }) => status !== 'pending')).toBe(true)
 }
 
-onEachProcessor('a crash', (open, stripe) => {
-  // The sandbox can die within its own work; Stripe's deaths are its own affair.
+onEachProcessor('crashes in the middle of money operations', (open, stripe) => {
+  // The sandbox can die within its own work; Stripe's crashes are outside of this test.
   const ofSandbox = (...points: string[]): string[] => (stripe() ? [] : points)
 
-  test('anywhere in a payment leaves a cart that was never charged, or an order that was paid once', async () => {
+  test('a crash anywhere in a payment leaves an uncharged cart, or an order that is paid once', async () => {
     const points = await atEachCheckpoint(
       open,
       cart,
@@ -72,7 +72,7 @@ onEachProcessor('a crash', (open, stripe) => {
     )
   })
 
-  test('anywhere in a declined payment leaves a cart with nothing promised', async () => {
+  test('a crash anywhere in a declined payment leaves a cart without a reservation', async () => {
     await atEachCheckpoint(
       open,
       cart,
@@ -85,7 +85,7 @@ onEachProcessor('a crash', (open, stripe) => {
     )
   })
 
-  test('anywhere in a refund gives the money back once, or not at all', async () => {
+  test('a crash anywhere in a refund returns the money once, or not at all', async () => {
     const points = await atEachCheckpoint(
       open,
       paid,
@@ -106,7 +106,7 @@ onEachProcessor('a crash', (open, stripe) => {
     expect(points).toContain('refund.after-processor')
   })
 
-  test('anywhere in a deposit credits it once, or gives it up', async () => {
+  test('a crash anywhere in a deposit credits it once, or cancels it', async () => {
     const points = await atEachCheckpoint(
       open,
       (shop) => shop.customer(),
@@ -128,7 +128,7 @@ onEachProcessor('a crash', (open, stripe) => {
     expect(points).toContain('wallet.after-processor')
   })
 
-  test('anywhere in the webhook of a deposit credits it when it comes again, once', async () => {
+  test('a crash anywhere in the webhook of a deposit credits it once when the event is repeated', async () => {
     const points = await atEachCheckpoint(
       open,
       async (shop) => {
@@ -153,7 +153,7 @@ onEachProcessor('a crash', (open, stripe) => {
     )
   })
 
-  test('anywhere in a debit leaves a cart and the money, or a paid order at the hub', async () => {
+  test('a crash anywhere in a wallet payment leaves a cart and the money, or a paid order at the hub', async () => {
     const points = await atEachCheckpoint(
       open,
       async (shop) => (await shop.cart(await customerWithWallet(shop), { 1: 2 })).id,
@@ -174,7 +174,7 @@ onEachProcessor('a crash', (open, stripe) => {
     expect(points).toEqual(['db.before-commit', 'db.after-commit'])
   })
 
-  test('anywhere in a refund of a line to a wallet credits it once, or not at all', async () => {
+  test('a crash anywhere in a refund of a line to a wallet credits it once, or not at all', async () => {
     await atEachCheckpoint(
       open,
       async (shop) => {
@@ -201,7 +201,7 @@ onEachProcessor('a crash', (open, stripe) => {
     )
   })
 
-  test('anywhere in the cancellation of a refunded order whose hub is offline: cancelled, told to the hub, and refunded', async () => {
+  test('a crash anywhere in the cancellation of an order with an offline hub leaves it cancelled, refunded and sent to the hub', async () => {
     await atEachCheckpoint(
       open,
       paid,
@@ -216,7 +216,7 @@ onEachProcessor('a crash', (open, stripe) => {
     )
   })
 
-  test('anywhere in a cancellation that the hub carried out ends in a refund of all', async () => {
+  test('a crash anywhere in a cancellation that the hub executed ends in a full refund', async () => {
     await atEachCheckpoint(
       open,
       paid,
@@ -239,13 +239,13 @@ onEachProcessor('a crash', (open, stripe) => {
     )
   })
 
-  test('anywhere in a report of a short order loses no refund', async () => {
+  test('a crash anywhere in a report of a short order loses no refund', async () => {
     await atEachCheckpoint(
       open,
       paid,
       (shop, id) => reportShort(shop, id),
       async (shop, id) => {
-        // The hub sends again what was not acknowledged.
+        // The hub repeats unacknowledged reports.
         await reportShort(shop, id)
         await shop.work.drain()
         await booksAgree(shop)
@@ -255,7 +255,7 @@ onEachProcessor('a crash', (open, stripe) => {
   })
 })
 
-/** The wallet's ledger and the processor agree, cent for cent. */
+/** The wallet's ledger and the processor agree to the cent. */
 async function walletAgrees(shop: Shop): Promise<void> {
   const q = shop.context.db.kysely
   await walletsAddUp(q)

@@ -6,7 +6,7 @@ import { droppedLines, type Shop } from '../../support/shop.ts'
 import { balanceOf, walletsAddUp } from '../../support/wallets.ts'
 import { tell } from '../../support/webhooks.ts'
 
-/** A status of a move in the words of the processor, and in ours. */
+/** A status of a movement in the processor's terms, and in ours. */
 type Word = 'pending' | 'gone' | 'back'
 
 interface Move {
@@ -17,7 +17,7 @@ interface Move {
 
 let events = 0
 
-/** An event with which the processor reports a move. */
+/** An event in which the processor reports a movement. */
 async function report(shop: Shop, { kind, ref, amount }: Move, word: string, intent: string) {
   const isStripe = shop.bank.name === 'stripe'
   const words: Record<string, [string, string]> =
@@ -66,7 +66,7 @@ const moves: readonly Move[] = [
   { kind: 'refund', ref: 're_2', amount: 40 },
 ]
 const word = fc.constantFrom<Word>('pending', 'gone', 'back')
-/** What the processor says of each move, each word once or more, in any order. */
+/** The processor's events of each movement, each once or more, in any order. */
 const said = fc.tuple(...moves.map(() => fc.array(word, { maxLength: 4 }))).chain((lives) =>
   fc.shuffledSubarray(
     lives.flatMap((words, index) => words.map((one) => ({ move: moves[index]!, word: one }))),
@@ -81,8 +81,8 @@ const gone = (reports: readonly { move: Move; word: Word }[]): number =>
     return sum + (words.includes('gone') && !words.includes('back') ? move.amount : 0)
   }, 0)
 
-onEachProcessor('events of money in any order', (open) => {
-  test('an order’s payment status depends on the events and not on their order or number', async () => {
+onEachProcessor('the order of money events', (open) => {
+  test('an order’s payment status does not depend on the sequence and the number of its events', async () => {
     const shop = await open({ products: [{ price: 250, quantity: 500 }] })
     await fc.assert(
       fc.asyncProperty(said, async (reports) => {
@@ -108,7 +108,7 @@ onEachProcessor('events of money in any order', (open) => {
     )
   })
 
-  test('a wallet’s balance and debt depend on the events of its deposit and not on their order or number', async () => {
+  test('a wallet’s balance and debt do not depend on the sequence and the number of its deposit’s events', async () => {
     const shop = await open()
     await fc.assert(
       fc.asyncProperty(said, fc.nat({ max: 300 }), async (reports, at) => {
@@ -127,7 +127,7 @@ onEachProcessor('events of money in any order', (open) => {
           await report(shop, own(move), one, intent)
         }
         if (place === reports.length) await tell(shop, paid)
-        // Once more, under another id.
+        // A repetition under another id.
         await tell(shop, { ...paid, id: `${paid.id}_again` })
         expect(await balanceOf(shop, userId)).toBe(300 - gone(reports))
       }),
@@ -136,7 +136,7 @@ onEachProcessor('events of money in any order', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('a dispute that is won before it is heard of leaves the order paid and raises no alarm', async () => {
+  test('a dispute whose loss and win arrive in any sequence leaves the order paid and raises no alarm', async () => {
     const shop = await open()
     const { id, intent } = await completedOrder(shop)
     const dispute: Move = { kind: 'dispute', ref: 'dp_late', amount: 271 }
@@ -146,7 +146,7 @@ onEachProcessor('events of money in any order', (open) => {
     expect(await openDisputes(shop)).toEqual([])
   })
 
-  test('an unknown status of a dispute moves no money and raises the alarm until the dispute is won', async () => {
+  test('an unknown status of a dispute moves no money, and raises the alarm until the dispute is won', async () => {
     const shop = await open()
     const { id, intent } = await completedOrder(shop)
     const dispute: Move = { kind: 'dispute', ref: 'dp_new', amount: 271 }
@@ -160,7 +160,7 @@ onEachProcessor('events of money in any order', (open) => {
     expect(await openDisputes(shop)).toEqual([])
   })
 
-  test('an unknown status of a disputed deposit raises the alarm for every owner and leaves the wallet alone', async () => {
+  test('an unknown status of a disputed deposit raises the alarm for every owner, and does not change the wallet', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const wanted = { userId, amountCents: 300, method: 'pm_card_visa' }
@@ -172,7 +172,7 @@ onEachProcessor('events of money in any order', (open) => {
   })
 })
 
-onStripeShop('words of Stripe', (open) => {
+onStripeShop('statuses of Stripe', (open) => {
   test.for([
     'needs_response',
     'under_review',

@@ -37,8 +37,8 @@ const isErased = async (shop: Shop, userId: number): Promise<boolean> => {
 const removals = (shop: Shop) =>
   shop.context.db.kysely.selectFrom('money_operations').selectAll().where('goal', '=', 'ended').execute()
 
-onEachProcessor('whoever is deleted', (open) => {
-  test('is forgotten by the processor, with every method; others are not, and what was paid can be refunded', async () => {
+onEachProcessor('the deletion of a customer at the processor', (open) => {
+  test('a deleted customer and the customer’s methods are deleted at the processor, and old payments can still be refunded', async () => {
     const shop = await open()
     const [ada, eve] = [await shop.customer(), await shop.customer()]
     for (const method of ['pm_card_visa', 'pm_card_amex']) await save(shop, ada, method)
@@ -66,7 +66,7 @@ onEachProcessor('whoever is deleted', (open) => {
     ['did it', true],
     ['did not', false],
   ] as const)(
-    'is deleted here while the processor does not answer, and there when it does; it %s',
+    'a customer is deleted here while the processor does not answer, and there when it answers; it %s',
     async ([, does]) => {
       let isDown = true
       const shop = await open({
@@ -91,7 +91,7 @@ onEachProcessor('whoever is deleted', (open) => {
     },
   )
 
-  test('without the processor ever having said who they are is forgotten all the same', async () => {
+  test('a customer whose creation the processor never confirmed is deleted there too', async () => {
     let isDown = true
     const shop = await open({
       wrapProcessor: (real) => ({
@@ -111,7 +111,7 @@ onEachProcessor('whoever is deleted', (open) => {
     expect([await shop.bank.customers(), await removals(shop)]).toEqual([[], []])
   })
 
-  test('is forgotten wherever the program dies meanwhile, or is not deleted at all', async () => {
+  test('a crash at any point of a deletion leaves the customer deleted in both places, or in neither', async () => {
     const points = await atEachCheckpoint(
       open,
       customerWithMethod,
@@ -128,8 +128,8 @@ onEachProcessor('whoever is deleted', (open) => {
   })
 })
 
-onEachProcessor('a crash', (open) => {
-  test('anywhere in saving a method saves it once, or not at all; it can be saved again', async () => {
+onEachProcessor('crashes in the middle of saving and removing methods', (open) => {
+  test('a crash anywhere in saving a method saves it once or not at all, and it can be saved again', async () => {
     const points = await atEachCheckpoint(
       open,
       (shop) => shop.customer(),
@@ -148,7 +148,7 @@ onEachProcessor('a crash', (open) => {
     expect(points).toContain('method.after-processor')
   })
 
-  test('anywhere in removing a method removes it here and there, or leaves it here and there', async () => {
+  test('a crash anywhere in removing a method removes it in both places, or in neither', async () => {
     const points = await atEachCheckpoint(
       open,
       customerWithMethod,

@@ -13,8 +13,8 @@ import { SECRET, tell } from '../../support/webhooks.ts'
 const MINUTE = 60_000
 
 /**
- * An order whose first payment (271 cents) was given up, although its customer could still complete it; and that then
- * went its way with another, or with none.
+ * An order with an abandoned first payment (271 cents) that its customer can still complete. It continues
+ * with another payment, or with none.
  */
 async function abandoned(shop: Shop, again: boolean): Promise<{ id: number; ref: string }> {
   const userId = await shop.customer()
@@ -31,7 +31,7 @@ async function abandoned(shop: Shop, again: boolean): Promise<{ id: number; ref:
   return { id, ref }
 }
 
-/** The processor took the money all the same, and says so. */
+/** The processor took the money nevertheless, and reports it. */
 async function payLate(shop: Shop, ref: string, event = 'evt_late'): Promise<void> {
   await shop.bank.take(ref)
   await tell(shop, { id: event, type: 'payment_intent.succeeded', object: { id: ref } })
@@ -59,9 +59,9 @@ const endings: Record<string, { again: boolean; status: S; end: (shop: Shop, id:
     QUEUED: { again: true, status: S.QUEUED, end: () => Promise.resolve() },
   }
 
-onEachProcessor('late money', (open) => {
+onEachProcessor('late payments', (open) => {
   test.for(Object.keys(endings))(
-    'for an order that is %s is recorded and goes back, once, and moves nothing else',
+    'a late payment for an order that is %s is recorded and refunded once, and changes nothing else',
     async (name) => {
       const { again, status, end } = endings[name]!
       const shop = await open()
@@ -90,7 +90,7 @@ onEachProcessor('late money', (open) => {
     },
   )
 
-  test('of a payment that failed and that its customer completes after all goes back, though no event tells of it', async () => {
+  test('a failed payment that its customer completes later is refunded, even without an event', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -107,7 +107,7 @@ onEachProcessor('late money', (open) => {
     expect((await shop.order(id)).processing_status).toBe(S.NEW)
   })
 
-  test('cannot come of a payment that failed: it is ended at the processor, too', async () => {
+  test('a failed payment is cancelled at the processor too, so that it cannot succeed late', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -119,12 +119,12 @@ onEachProcessor('late money', (open) => {
     expect(await shop.payments(id)).toMatchObject([{ status: 'failed' }])
   })
 
-  test('of a payment that failed while its bank was at work, and that its customer completes after all, goes back', async () => {
+  test('a failed payment that was at its bank, and that its customer completes later, is refunded', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
     const given = await pay(shop.services, { userId, orderId: id, method: 'pm_usBankAccount' })
-    // With this its customer can try another card.
+    // With this secret its customer can try another card.
     expect(given).toMatchObject({ status: 'processing', client_secret: expect.stringContaining('secret') })
     const { payment_id: ref } = given
     await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
@@ -134,7 +134,7 @@ onEachProcessor('late money', (open) => {
     expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
   })
 
-  test('of a payment that was stuck, then failed, and that its customer completes after all goes back', async () => {
+  test('a stuck payment that failed, and that its customer completes later, is refunded', async () => {
     let isAway = false
     const shop = await open({
       wrapProcessor: (real) => ({
@@ -159,7 +159,7 @@ onEachProcessor('late money', (open) => {
     expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
   })
 
-  test('is no success to the customer who asks what came of the payment: nothing is delivered for it', async () => {
+  test('a late payment is not reported as a success to the customer, and nothing is delivered for it', async () => {
     const shop = await open({
       wrapProcessor: (real) => ({
         ...real,
@@ -180,7 +180,7 @@ onEachProcessor('late money', (open) => {
     })
   })
 
-  test('is refunded although the order’s own refund was refused, and does not stand in for it', async () => {
+  test('a late payment is refunded although the order’s own refund was refused, and does not replace it', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -198,7 +198,7 @@ onEachProcessor('late money', (open) => {
     expect((await shop.order(id)).payment_status).toBe('completed')
   })
 
-  test('that a forged or an old webhook claims changes nothing at all', async () => {
+  test('a forged or old webhook about a late payment changes nothing', async () => {
     const shop = await open()
     const { id, ref } = await abandoned(shop, false)
     const books = async () => [
@@ -235,7 +235,7 @@ onEachProcessor('late money', (open) => {
     expect((await shop.order(id)).payment_status).toBe('completed')
   })
 
-  test('event and effect are one commit: where the effect fails, the event comes again and is applied', async () => {
+  test('an event and its effect are one commit: after a failed effect the event is repeated and applied', async () => {
     const shop = await open()
     const { id, ref } = await abandoned(shop, false)
     const { context } = shop

@@ -23,7 +23,7 @@ const payWith = async (shop: Shop, userId: number, method: string, saves = false
   return pay(shop.services, { userId, orderId, method, saves })
 }
 
-/** A processor that does, or does not do, what it is asked, and does not answer while `trouble.is`. */
+/** A processor that executes a call, or does not, and gives no answer while `trouble.is`. */
 function silent(call: 'attachMethod' | 'createCustomer', does: boolean) {
   const trouble = { is: true }
   const wrapProcessor = (real: CardProcessor): CardProcessor => ({
@@ -38,7 +38,7 @@ function silent(call: 'attachMethod' | 'createCustomer', does: boolean) {
 }
 
 onEachProcessor('payment methods', (open) => {
-  test('are saved with their looks: the first is the default, until another is chosen', async () => {
+  test('payment methods are saved with their description; the first is the default until another is chosen', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const visa = await save(shop, userId, 'pm_card_visa')
@@ -63,7 +63,7 @@ onEachProcessor('payment methods', (open) => {
     expect([customer!.methods.length, others]).toEqual([3, []])
   })
 
-  test('that are saved three times at once are saved once', async () => {
+  test('a payment method that is saved three times simultaneously is saved once', async () => {
     let calls = 0
     let arrive = (): void => undefined
     const allHere = new Promise<void>((resolve) => (arrive = resolve))
@@ -85,7 +85,7 @@ onEachProcessor('payment methods', (open) => {
     expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
   })
 
-  test('of one user are nobody else’s: neither listed, nor removed, nor does the default change', async () => {
+  test('payment methods of one user are invisible to others, who cannot use, remove or select them', async () => {
     const shop = await open()
     const [ada, eve] = [await shop.customer(), await shop.customer()]
     const { payment_method_id: id } = await save(shop, ada, 'pm_card_visa')
@@ -97,11 +97,11 @@ onEachProcessor('payment methods', (open) => {
     await expect(save(shop, eve, id)).rejects.toMatchObject({ code: 'payment_method_not_found' })
     await expect(payWith(shop, eve, id)).rejects.toMatchObject({ code: 'payment_method_not_found' })
     expect((await shop.bank.intents()).length).toBe(0)
-    // The cart is as it was, and another card pays it.
+    // The cart is unchanged, and another card pays it.
     expect(await payWith(shop, eve, 'pm_card_visa')).toMatchObject({ status: 'succeeded' })
   })
 
-  test('are methods of their own, whatever they were saved by: two Visas are two, and each goes alone', async () => {
+  test('two saved Visas are two payment methods, and each can be removed alone', async () => {
     const shop = await open()
     const [ada, eve] = [await shop.customer(), await shop.customer()]
     const saved = []
@@ -116,7 +116,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await payWith(shop, ada, second!)).toMatchObject({ status: 'succeeded' })
   })
 
-  test('keep what their cards do: a saved one whose refunds take a moment refunds so', async () => {
+  test('a saved card keeps its behaviour: a slow refund is slow', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_method_id: method } = await save(shop, userId, 'pm_card_pendingRefund')
@@ -128,7 +128,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
   })
 
-  test('of a phone’s wallet are saved by its token as what they are, and pay', async () => {
+  test('a card of a mobile wallet is saved by its token with its description, and pays', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const a = await save(shop, userId, 'tok_visa')
@@ -144,7 +144,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await list(shop, userId)).toHaveLength(2)
   })
 
-  test('of a phone’s wallet are saved once, wherever the processor’s answer is lost', async () => {
+  test('a card of a mobile wallet is saved once, for any lost answer of the processor', async () => {
     const { trouble, wrapProcessor } = silent('attachMethod', true)
     const shop = await open({ wrapProcessor })
     const userId = await shop.customer()
@@ -161,17 +161,20 @@ onEachProcessor('payment methods', (open) => {
     ['pm_none', 'payment_method_not_found'],
     ['pm_usBankAccount', 'payment_method_not_found'],
     ['visa', 'payment_method_not_found'],
-  ] as const)('of which the processor wants nothing are not saved: %s is %s', async ([method, code]) => {
-    const shop = await open()
-    const userId = await shop.customer()
-    await expect(save(shop, userId, method)).rejects.toMatchObject({ code })
-    shop.clock.advance(60_000)
-    await shop.work.drain()
-    expect(await list(shop, userId)).toEqual([])
-    expect(await shop.context.db.kysely.selectFrom('payment_methods').selectAll().execute()).toEqual([])
-  })
+  ] as const)(
+    'a payment method that the processor refuses is not saved: %s is %s',
+    async ([method, code]) => {
+      const shop = await open()
+      const userId = await shop.customer()
+      await expect(save(shop, userId, method)).rejects.toMatchObject({ code })
+      shop.clock.advance(60_000)
+      await shop.work.drain()
+      expect(await list(shop, userId)).toEqual([])
+      expect(await shop.context.db.kysely.selectFrom('payment_methods').selectAll().execute()).toEqual([])
+    },
+  )
 
-  test('are 50 at most', async () => {
+  test('a user has at most 50 payment methods', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_method_id } = await save(shop, userId, 'pm_card_visa')
@@ -187,7 +190,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await list(shop, userId)).toHaveLength(50)
   })
 
-  test('are entered in the processor’s form with a secret; one user is one customer there, also at once', async () => {
+  test('a payment method is entered in the processor’s form with a secret, and a user is one customer there, also simultaneously', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const forms = await Promise.all(
@@ -204,7 +207,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await shop.bank.customers()).toHaveLength(1)
   })
 
-  test('that are saved pay orders, again and again, and fill the wallet', async () => {
+  test('a saved payment method pays orders repeatedly, and credits the wallet', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_method_id: method } = await save(shop, userId, 'pm_card_visa')
@@ -225,7 +228,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await list(shop, userId)).toHaveLength(1)
   })
 
-  test('that are saved may be declined later', async () => {
+  test('a saved payment method may be declined later', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_method_id: method } = await save(shop, userId, 'pm_card_chargeCustomerFail')
@@ -233,7 +236,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await list(shop, userId)).toHaveLength(1)
   })
 
-  test('with which somebody pays are saved when they wish it, once they have paid, and pay again', async () => {
+  test('a payment method is saved with a payment on request, after its success, and pays again', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await expect(payWith(shop, userId, 'pm_card_chargeDeclined', true)).rejects.toMatchObject({
@@ -250,7 +253,7 @@ onEachProcessor('payment methods', (open) => {
     expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
   })
 
-  test('with which somebody pays after having proved to be the holder are saved then', async () => {
+  test('a payment method that needs authentication is saved after its payment', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const asked = await payWith(shop, userId, 'pm_card_authenticationRequired', true)
@@ -261,7 +264,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await brands(shop, userId)).toEqual(['visa (default)'])
   })
 
-  test('with which an order of nothing is paid are saved all the same', async () => {
+  test('a payment method is saved on request with a free order too', async () => {
     const shop = await open({ products: [{ price: 1, markdown: 99, quantity: 5 }] })
     const userId = await shop.customer()
     expect(await payWith(shop, userId, 'pm_card_visa', true)).toMatchObject({
@@ -276,7 +279,7 @@ onEachProcessor('payment methods', (open) => {
     ['did it', true],
     ['did not', false],
   ] as const)(
-    'of which the processor does not say that it saved them, and it %s, are saved by the recovery, once',
+    'a payment method without the processor’s confirmation, which %s, is saved once by the recovery',
     async ([, does]) => {
       const { trouble, wrapProcessor } = silent('attachMethod', does)
       const shop = await open({ wrapProcessor })
@@ -295,7 +298,7 @@ onEachProcessor('payment methods', (open) => {
     },
   )
 
-  test('with which somebody has paid are saved later where the processor is silent: the payment stands', async () => {
+  test('a payment method is saved later if the processor is silent after a payment, which stands', async () => {
     const { trouble, wrapProcessor } = silent('attachMethod', false)
     const shop = await open({ wrapProcessor })
     const userId = await shop.customer()
@@ -307,7 +310,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await brands(shop, userId)).toEqual(['visa (default)'])
   })
 
-  test('need a customer whom the processor did not confirm: the same one is found with the next attempt', async () => {
+  test('a customer whose creation the processor did not confirm is found by the next attempt', async () => {
     const { trouble, wrapProcessor } = silent('createCustomer', true)
     const shop = await open({ wrapProcessor })
     const userId = await shop.customer()

@@ -14,7 +14,7 @@ import { startStripeServer } from '../../support/stripe/server.ts'
 import { fillWallet, walletsAddUp } from '../../support/wallets.ts'
 import { deliver, tell } from '../../support/webhooks.ts'
 
-/** What may happen to an order and its money, in any order and any number. */
+/** Steps of an order and its money, in any sequence and number. */
 const Step = fc.oneof(
   fc.record({ kind: fc.constant('refund' as const), amount: fc.option(fc.integer({ min: 1, max: 700 })) }),
   fc.record({
@@ -49,7 +49,7 @@ interface World {
   shop: Shop
   method: string
   orderId: number
-  /** The intent of a payment that was given up before. */
+  /** The intent of an abandoned payment. */
   givenUp: string
   weather: { now: string }
   drops: number
@@ -135,7 +135,7 @@ async function take(world: World, step: Step): Promise<void> {
   }
 }
 
-/** The bank sends a refund back. */
+/** The bank returns a refund. */
 async function failAtProcessor(shop: Shop, ref: string): Promise<void> {
   await shop.bank.sendBack(ref)
   const object = { id: ref, status: 'failed', failure_reason: 'expired_or_canceled_card' }
@@ -146,7 +146,7 @@ const answered = (error: unknown): void => {
   if (!(error instanceof ApiError)) throw error
 }
 
-/** I3 and I6, at any moment. */
+/** I3 and I6 at any moment. */
 async function moneyIsTrue({ shop, orderId }: World): Promise<void> {
   const order = await shop.order(orderId)
   const payments = await shop.payments(orderId)
@@ -167,7 +167,7 @@ async function moneyIsTrue({ shop, orderId }: World): Promise<void> {
   await walletsAddUp(shop.context.db.kysely)
 }
 
-/** With everything settled: the processor's books are ours, and what did not drop has gone back. */
+/** After everything has ended: the processor's books equal ours, and undropped units are refunded. */
 async function booksAgree(world: World): Promise<void> {
   const { shop, orderId } = world
   world.weather.now = 'good'
@@ -207,9 +207,9 @@ async function booksAgree(world: World): Promise<void> {
 
 const neverTakesBack: readonly string[] = ['pm_card_refundFail', 'pm_card_refundRefused']
 
-/** Sequences that were not true once. */
+/** Sequences that once failed. */
 const examples: [string, Step[]][] = [
-  // The bank refuses what was asked for, after the rest of the same line went back by itself.
+  // The bank refuses a requested refund after the rest of the line was refunded automatically.
   [
     'pm_card_refundFail',
     [
@@ -238,12 +238,14 @@ async function holds(openBank: OpenBank, cards: readonly string[], numRuns: numb
   )
 }
 
-describe('money is true after every step of any sequence of refunds, drops, reports, late payments and failures', () => {
+describe('the books of money are right after every step of any sequence of refunds, drops, reports, late payments and failures', () => {
   const cards = ['pm_card_visa', 'pm_card_pendingRefund', 'pm_card_refundFail', 'wallet']
 
-  test('by the sandbox', { timeout: 120_000 }, () => holds(openSandboxBank, cards, 80))
+  test('the sandbox keeps the books right after every step', { timeout: 120_000 }, () =>
+    holds(openSandboxBank, cards, 80),
+  )
 
-  test('by Stripe', { timeout: 120_000 }, async () => {
+  test('Stripe keeps the books right after every step', { timeout: 120_000 }, async () => {
     const server = await startStripeServer()
     onTestFinished(() => server.close())
     await holds(openStripeBank(server), [...cards, 'pm_card_refundRefused'], 40)

@@ -13,8 +13,8 @@ import { deliver, SECRET } from '../../support/webhooks.ts'
 
 const anywhere = () => Promise.resolve(true)
 
-onEachProcessor('money', (open) => {
-  test('a good card: the order is frozen, paid once, queued at the hub with its stock promised', async () => {
+onEachProcessor('payments and their money', (open) => {
+  test('a good card freezes the order, pays it once, and queues it at the hub with reserved stock', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const cart = await shop.cart(userId, { 1: 2, 2: 1 })
@@ -51,7 +51,7 @@ onEachProcessor('money', (open) => {
     })
   })
 
-  test('a total below the least that cards can pay is refused before anything is frozen; another way pays it', async () => {
+  test('a total below the minimum of cards is refused before the order is frozen, and another method pays it', async () => {
     const shop = await open({
       products: [
         { price: 45, quantity: 5 },
@@ -79,7 +79,7 @@ onEachProcessor('money', (open) => {
     ).toMatchObject({ status: 'succeeded', amount: 0 })
   })
 
-  test('a declined card leaves an editable cart with nothing promised; another card pays it', async () => {
+  test('a declined card leaves an editable cart without a reservation, and another card pays it', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 2 })
@@ -100,7 +100,7 @@ onEachProcessor('money', (open) => {
     expect(await shop.order(id)).toMatchObject({ processing_status: S.QUEUED, payment_status: 'completed' })
   })
 
-  test('a card that wants its holder: the order waits, and confirm-payment completes it', async () => {
+  test('a card that needs authentication keeps the order waiting until confirm-payment completes it', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -119,7 +119,7 @@ onEachProcessor('money', (open) => {
     expect(await shop.outbox()).toHaveLength(1)
   })
 
-  test('another card may be tried while one waits for its holder: the first is cancelled at the processor', async () => {
+  test('another card may be tried while the first needs authentication, and the first is cancelled at the processor', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -129,7 +129,7 @@ onEachProcessor('money', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 1 })
   })
 
-  test('another card is refused while the bank is at work on a payment that cannot be cancelled any more', async () => {
+  test('another card is refused while the bank works on a payment that cannot be cancelled', async () => {
     const shop = await open({
       wrapProcessor: (real) => ({
         ...real,
@@ -145,7 +145,7 @@ onEachProcessor('money', (open) => {
     expect(await shop.bank.intents()).toHaveLength(1)
   })
 
-  test('an asynchronous payment is completed by the webhook; repeated events have no further effect', async () => {
+  test('an asynchronous payment is completed by the webhook, and repeated events have no effect', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -158,7 +158,7 @@ onEachProcessor('money', (open) => {
     expect(await shop.refunds(id)).toEqual([])
   })
 
-  test('events of payments that are settled already change nothing', async () => {
+  test('events of completed payments change nothing', async () => {
     const shop = await open()
     const order = await shop.paidOrder({ 1: 1 })
     const before = [await shop.order(order.id), await shop.payments(order.id)]
@@ -166,7 +166,7 @@ onEachProcessor('money', (open) => {
     expect([await shop.order(order.id), await shop.payments(order.id)]).toEqual(before)
   })
 
-  test('a webhook with a wrong, old or missing signature is refused; so is a body that is no event', async () => {
+  test('a webhook with a wrong, old or missing signature, or an invalid body, is refused', async () => {
     const shop = await open()
     const { context, clock } = shop
     const body = JSON.stringify({
@@ -192,7 +192,7 @@ onEachProcessor('money', (open) => {
     await receiveWebhook(context, SECRET, body, signPayload(body, SECRET, now - 200_000))
   })
 
-  test('money that comes too late is recorded and goes back; the order stays as it is', async () => {
+  test('a late payment is recorded and refunded, and the order is unchanged', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -208,7 +208,7 @@ onEachProcessor('money', (open) => {
       type: 'payment_intent.succeeded',
       data: { object: { id: ref, metadata: { payment_id: identityOf(payment!) } } },
     })
-    // The processor took the money although it had been told to cancel.
+    // The processor took the money although it was told to cancel.
     await shop.bank.take()
     await receiveWebhook(shop.context, SECRET, body, signPayload(body, SECRET, shop.clock.now()))
     await shop.work.drain()
@@ -219,7 +219,7 @@ onEachProcessor('money', (open) => {
     expect(await shop.outbox()).toEqual([])
   })
 
-  test('a payment that cannot be brought to its end does not keep the others from theirs', async () => {
+  test('a payment that cannot be completed does not delay others', async () => {
     const faults: unknown[] = []
     const shop = await open({
       onFault: (error) => void faults.push(error),
@@ -247,7 +247,7 @@ onEachProcessor('money', (open) => {
     expect(statuses).toEqual([S.PENDING_PAYMENT, S.QUEUED])
   })
 
-  test('a payment whose customer has gone is cancelled, and the cart expires in the end', async () => {
+  test('an abandoned payment is cancelled, and the cart expires in the end', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -256,21 +256,21 @@ onEachProcessor('money', (open) => {
     await shop.work.drain()
     expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'canceled' })
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
-    // 30 minutes after its customer's last deed: giving the payment up was the service's own.
+    // 30 minutes after the customer's last action: the service itself abandoned the payment.
     shop.clock.advance(15 * 60_000)
     await shop.work.drain()
     expect((await shop.order(id)).processing_status).toBe(S.EXPIRED)
     shop.clock.advance(48 * 3_600_000)
     await shop.work.drain()
-    // What money was tried for stays on record.
+    // The payment attempt stays on record.
     expect((await shop.order(id)).processing_status).toBe(S.EXPIRED)
   })
 
-  describe('a refund', () => {
+  describe('refunds of an order', () => {
     const refund = (shop: Shop, orderId: number, amount?: number) =>
       refundOrder(shop.services, { orderId, mayTouch: anywhere, amount, actor: 'owner' })
 
-    test('is taken in parts up to the whole, with its tax, and no further', async () => {
+    test('a refund can be made in parts up to the whole with its tax, and no further', async () => {
       const shop = await open()
       const { id } = await shop.paidOrder({ 1: 2, 2: 1 })
       expect(await refund(shop, id, 100)).toBe('partially_refunded')
@@ -285,7 +285,7 @@ onEachProcessor('money', (open) => {
       expect((await shop.items(id)).map(({ refunded_quantity }) => refunded_quantity)).toEqual([2, 1])
     })
 
-    test('that the processor rejects is failed, says why, and can be tried again', async () => {
+    test('a refund that the processor rejects fails with the reason, and can be tried again', async () => {
       const shop = await open()
       const { id } = await shop.paidOrder({ 1: 1 }, shop.bank.unrefundable)
       await expect(refund(shop, id)).rejects.toMatchObject({
@@ -298,7 +298,7 @@ onEachProcessor('money', (open) => {
       expect((await shop.refunds(id)).map(({ status }) => status)).toEqual(['failed', 'failed'])
     })
 
-    test('of an order that is not the caller’s, or that nobody paid, is refused', async () => {
+    test('a refund of another owner’s order or of an unpaid order is refused', async () => {
       const shop = await open()
       const { id } = await shop.paidOrder({ 1: 1 })
       const denied = refundOrder(shop.services, {
@@ -312,7 +312,7 @@ onEachProcessor('money', (open) => {
       await expect(refund(shop, cart.id)).rejects.toMatchObject({ code: 'order_state_conflict' })
     })
 
-    test('in full before picking cancels the order at the hub first', async () => {
+    test('a full refund before picking cancels the order at the hub first', async () => {
       const shop = await open()
       const { id } = await shop.paidOrder({ 1: 1 })
       shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
@@ -324,7 +324,7 @@ onEachProcessor('money', (open) => {
       expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
     })
 
-    test('asked for twice at once goes back once', async () => {
+    test('a refund that is requested twice simultaneously is paid once', async () => {
       const shop = await open()
       const { id } = await shop.paidOrder({ 1: 1 })
       const results = await Promise.allSettled([refund(shop, id), refund(shop, id)])
@@ -335,7 +335,7 @@ onEachProcessor('money', (open) => {
   })
 })
 
-/** The customer gives the order up while its payment waits for its holder. */
+/** The customer deletes the order while its payment needs authentication. */
 async function deleteAnyway(shop: Shop, orderId: number): Promise<void> {
   const { user_id: userId } = await shop.order(orderId)
   await deleteOrder(shop.services, { userId, orderId }, 'user')

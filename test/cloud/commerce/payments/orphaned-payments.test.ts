@@ -23,7 +23,7 @@ const booked = [
   'orders',
 ] as const
 
-/** Puts back a copy from before the first sale. The processor keeps what it knows. */
+/** Restores a copy from before the first sale. The processor keeps its data. */
 async function restore({ context, clock }: Shop): Promise<void> {
   const { db } = context
   for (const table of booked) await db.kysely.deleteFrom(table).execute()
@@ -37,7 +37,7 @@ async function restore({ context, clock }: Shop): Promise<void> {
   clock.advance(60_000)
 }
 
-/** The comparison that comes every hour. */
+/** The hourly comparison. */
 async function compare(shop: Shop): Promise<void> {
   shop.clock.advance(HOUR)
   await shop.work.ensureRecurring()
@@ -56,8 +56,8 @@ const alarms = (shop: Shop, kind: 'payment_orphaned' | 'database_restored') =>
     .execute()
 const detailsOf = ({ details }: { details: string }) => JSON.parse(details) as Record<string, unknown>
 
-onEachProcessor('a payment that the books have lost', (open) => {
-  test('raises the critical alarm with the order, once, until it is refunded at the processor', async () => {
+onEachProcessor('payments that the books have lost', (open) => {
+  test('a lost payment raises the critical alarm with its order, once, until it is refunded at the processor', async () => {
     const shop = await open()
     const order = await shop.paidOrder({ 1: 1 })
     const { processor_ref: ref, amount } = (await shop.payments(order.id))[0]!
@@ -88,7 +88,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect(await alarms(shop, 'payment_orphaned')).toEqual([])
   })
 
-  test('is refunded once by the service if ORPHANED_PAYMENTS is refund', async () => {
+  test('a lost payment is refunded once by the service if ORPHANED_PAYMENTS is refund', async () => {
     const shop = await open()
     shop.context.settings.orphanedPayments = 'refund'
     await shop.paidOrder({ 1: 1 })
@@ -101,7 +101,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect(await alarms(shop, 'database_restored')).toHaveLength(1)
   })
 
-  test('raises the alarm if its refund is refused', async () => {
+  test('a lost payment raises the alarm if its refund is refused', async () => {
     const shop = await open()
     shop.context.settings.orphanedPayments = 'refund'
     await shop.paidOrder({ 1: 1 }, shop.bank.unrefundable)
@@ -111,7 +111,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect(alarm?.message).toContain('its refund failed')
   })
 
-  test('is closed by `payments settle`, and stays closed', async () => {
+  test('a lost payment is closed by `payments settle`, and stays closed', async () => {
     const shop = await open()
     await shop.paidOrder({ 1: 1 })
     await restore(shop)
@@ -134,7 +134,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect(acts).toContainEqual({ action: 'payments.settle', object: `payment-${orphan!.ref}` })
   })
 
-  test('is a deposit that the books have lost, too', async () => {
+  test('a lost deposit counts as a lost payment too', async () => {
     const shop = await open()
     await fillWallet(shop, await shop.customer(), 700)
     await restore(shop)
@@ -143,7 +143,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect(detailsOf(alarm!)).toMatchObject({ kind: 'deposit', amount: 700 })
   })
 
-  test('is cancelled if its customer has not finished it', async () => {
+  test('a lost payment that its customer has not completed is cancelled', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })
@@ -154,7 +154,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect(await alarms(shop, 'payment_orphaned')).toEqual([])
   })
 
-  test('is not one whose success no event has told of: it is booked and refunded as late', async () => {
+  test('a payment without a success event is not lost: it is booked and refunded as late', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })
@@ -176,7 +176,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
   })
 
-  test('tells how far numbers of orders were issued: none is issued twice', async () => {
+  test('lost payments show the highest issued order number, and no number is issued twice', async () => {
     const shop = await open({ products: [{ price: 250, quantity: 50 }] })
     for (let count = 0; count < 3; count += 1) await shop.paidOrder({ 1: 1 })
     await restore(shop)
@@ -184,7 +184,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect((await shop.paidOrder({ 1: 1 })).id).toBe(4)
   })
 
-  test('makes the restored database known with the period and the orders, until it is acknowledged', async () => {
+  test('a lost payment raises database_restored with the period and the orders, until it is acknowledged', async () => {
     const shop = await open({ products: [{ price: 250, quantity: 50 }] })
     const kept = shop.clock.now()
     const before = await shop.paidOrder({ 1: 1 })
@@ -217,7 +217,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect(await alarms(shop, 'database_restored')).toEqual([])
   })
 
-  test('is not a payment of another installation, nor one that is refunded already', async () => {
+  test('a payment of another installation, and a refunded payment, are not lost', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 1 })
     const [payment] = await shop.payments(id)
@@ -240,7 +240,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
     expect(await alarms(shop, 'payment_orphaned')).toEqual([])
   })
 
-  test('has the order’s UUID in the processor’s metadata', async () => {
+  test('a payment has the order’s UUID in the processor’s metadata', async () => {
     const shop = await open()
     const { uuid: orderUuid } = await shop.paidOrder({ 1: 1 })
     const { payments } = await shop.services.processor.listPayments({ since: 0, after: null, limit: 10 })
@@ -250,7 +250,7 @@ onEachProcessor('a payment that the books have lost', (open) => {
 })
 
 onEachDatabase('the alarm of a restored database', (open) => {
-  test('names orders of a hub to its owner only, and adds orders that are found later', async () => {
+  test('the alarm names orders of a hub only to its owner, and adds orders that are found later', async () => {
     const shop = await openShop(await open())
     const { db, context } = { ...shop.context, context: shop.context }
     await db.kysely.insertInto('owners').values({ id: 2, name: 'Two' }).execute()
@@ -268,7 +268,7 @@ onEachDatabase('the alarm of a restored database', (open) => {
     expect((await shop.paidOrder({ 1: 1 })).id).toBe(13)
   })
 
-  test('does not move order numbers by more than LOST_ORDER_NUMBERS', async () => {
+  test('the alarm raises order numbers by at most LOST_ORDER_NUMBERS', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 1 })
     shop.context.settings.lostOrderNumbers = 100

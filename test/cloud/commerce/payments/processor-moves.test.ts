@@ -15,7 +15,7 @@ const begin = (shop: Shop, order_id: number) => shop.report({ kind: 'order.prepa
 const fail = (shop: Shop, order_id: number) =>
   shop.report({ kind: 'order.failed', order_id, reason: 'jam', bins: [], lines: [] })
 
-/** No work is left that would ask the processor for money. */
+/** Checks that no pending work would request money from the processor. */
 const owed = (shop: Shop) =>
   shop.context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'refund').execute()
 
@@ -35,8 +35,8 @@ async function disputes({ context }: Shop) {
   }))
 }
 
-onEachProcessor('money that moves at the processor', (open) => {
-  test('by a refund in its own pages is refunded here, and is not owed any more', async () => {
+onEachProcessor('external refunds and disputes', (open) => {
+  test('an external refund is booked as a refund, and is not owed any more', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 2 })
     await begin(shop, id)
@@ -57,7 +57,7 @@ onEachProcessor('money that moves at the processor', (open) => {
     expect(await owed(shop)).toEqual([])
   })
 
-  test('by a refund of all before picking cancels the order, and the hub is told', async () => {
+  test('an external full refund before picking cancels the order, and the hub is informed', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 1 })
     await shop.bank.giveBack(await intentOf(shop, id), 271)
@@ -70,7 +70,7 @@ onEachProcessor('money that moves at the processor', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
-  test('by a refund of all while it is prepared: the hub is told to leave on the shelf what has not dropped', async () => {
+  test('an external full refund during preparation makes the hub leave undropped units on the shelf', async () => {
     const shop = await open()
     const { id, uuid } = await shop.paidOrder({ 1: 1 })
     await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
@@ -83,7 +83,7 @@ onEachProcessor('money that moves at the processor', (open) => {
     expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.cancel', order_id: uuid })
   })
 
-  test('by a refund of all before the books know that it was paid buys nothing', async () => {
+  test('an external full refund before the books know the payment buys nothing', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -103,7 +103,7 @@ onEachProcessor('money that moves at the processor', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
-  test('of a deposit before the books know of its success leaves the wallet, too', async () => {
+  test('an external refund of a deposit before the books know its success debits the wallet too', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_intent_id: ref } = await deposit(shop.services, {
@@ -124,7 +124,7 @@ onEachProcessor('money that moves at the processor', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('by a dispute is gone while it is open, and nothing that is owed is asked for in vain', async () => {
+  test('an open dispute counts as refunded, and owed refunds are not requested in vain', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 1 })
     await begin(shop, id)
@@ -140,7 +140,7 @@ onEachProcessor('money that moves at the processor', (open) => {
     expect(await shop.refunds(id)).toHaveLength(1)
   })
 
-  test('by a dispute that is won is paid again, and what was owed meanwhile goes back', async () => {
+  test('a won dispute counts as paid again, and refunds that became due meanwhile are paid', async () => {
     const shop = await open()
     const [delivered, failed] = [await shop.paidOrder({ 1: 1 }), await shop.paidOrder({ 1: 1 })]
     for (const { id } of [delivered, failed]) {
@@ -163,7 +163,7 @@ onEachProcessor('money that moves at the processor', (open) => {
     ])
   })
 
-  test('of a deposit leaves the wallet as far as it holds it, once, and comes back with a dispute that is won', async () => {
+  test('an external refund of a deposit debits the wallet up to its balance, once, and a won dispute restores it', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await fillWallet(shop, userId, 1000)
@@ -182,7 +182,7 @@ onEachProcessor('money that moves at the processor', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('by a dispute of a deposit is told to every owner, with what its wallet does not hold any more', async () => {
+  test('a dispute of a deposit alarms every owner, with the amount that the wallet does not have', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await shop.context.db.kysely.insertInto('owners').values({ id: 2, name: 'Two' }).execute()
@@ -199,7 +199,7 @@ onEachProcessor('money that moves at the processor', (open) => {
     ])
   })
 
-  test('and is nobody’s here moves nothing', async () => {
+  test('an external refund of an unknown payment changes nothing', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 1 })
     await tell(shop, {

@@ -11,12 +11,12 @@ import type { Shop } from '../../support/shop.ts'
 import { balanceOf, fillWallet } from '../../support/wallets.ts'
 import { deliver } from '../../support/webhooks.ts'
 
-onEachProcessor('a call that was refused with 503', (open) => {
+onEachProcessor('calls that were refused with 503', (open) => {
   test.for([
     ['before', 'canceled', 0],
     ['after', 'refunded', 271],
   ] as const)(
-    'a payment that was refused as the processor did not answer, %s it took the money, is not completed later: %s',
+    'a payment refused for lack of the processor’s answer, %s it took the money, is not completed later: %s',
     async ([when, paymentStatus, refunded]) => {
       let isDown = true
       const shop = await open({
@@ -36,7 +36,7 @@ onEachProcessor('a call that was refused with 503', (open) => {
       await expect(paying).rejects.toMatchObject({ code: 'processor_unavailable' })
       expect((await shop.order(id)).processing_status).toBe(S.PENDING_PAYMENT)
       isDown = false
-      // By webhook or by asking.
+      // By webhook or by a query.
       await deliver(shop)
       shop.clock.advance(31_000)
       await shop.work.drain()
@@ -47,7 +47,7 @@ onEachProcessor('a call that was refused with 503', (open) => {
     },
   )
 
-  /** The processor tells by its event what became of a payment, and the answer is lost. */
+  /** The processor publishes the result of a payment, and its answer is lost. */
   const openTold = async (): Promise<Shop> => {
     const shop = await open({
       wrapProcessor: (sandbox) => ({
@@ -66,7 +66,7 @@ onEachProcessor('a call that was refused with 503', (open) => {
     ['pm_card_visa', S.QUEUED, 'succeeded'],
     ['pm_card_authenticationRequired', S.PENDING_PAYMENT, 'requires_action'],
   ] as const)(
-    'a payment of which the processor tells before its answer is lost is not refused: %s',
+    'a payment whose result is published before its answer is lost is not refused: %s',
     async ([method, processing_status, status]) => {
       const shop = await openTold()
       const userId = await shop.customer()
@@ -76,7 +76,7 @@ onEachProcessor('a call that was refused with 503', (open) => {
     },
   )
 
-  test('a payment that is declined before the answer is lost is told as that', async () => {
+  test('a payment that is declined before its answer is lost is reported as declined', async () => {
     const shop = await openTold()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
@@ -85,7 +85,7 @@ onEachProcessor('a call that was refused with 503', (open) => {
     expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW })
   })
 
-  test('a confirmation that the processor does not answer is asked for again', async () => {
+  test('a confirmation without the processor’s answer is requested again', async () => {
     let isDown = false
     const shop = await open({
       wrapProcessor: (sandbox) => ({
@@ -106,7 +106,7 @@ onEachProcessor('a call that was refused with 503', (open) => {
     expect(await confirming()).toMatchObject({ processing_status: S.QUEUED })
   })
 
-  test('a payment that was refused as the processor did not answer goes on where its customer asks again, and is taken once', async () => {
+  test('a payment refused for lack of the processor’s answer continues at the customer’s repetition, and is charged once', async () => {
     let isDown = true
     const shop = await open({
       wrapProcessor: (sandbox) => ({
@@ -132,7 +132,7 @@ onEachProcessor('a call that was refused with 503', (open) => {
   })
 
   test.for(['pay otherwise', 'delete the order'] as const)(
-    'whose payment was refused as the processor cannot be reached can %s, and what was taken goes back once it can be',
+    'after a payment that an unreachable processor refused, a customer can %s, and the charged money is refunded later',
     async (what) => {
       let isDown = false
       const shop = await open({
@@ -158,7 +158,7 @@ onEachProcessor('a call that was refused with 503', (open) => {
       const [first] = await shop.payments(id)
       expect(first).toMatchObject({ status: 'canceled', stuck_at: expect.any(Number) as number })
       isDown = false
-      // A processor's search may lag behind by an hour.
+      // A processor's search may be an hour late.
       shop.clock.advance(2 * 3_600_000)
       await shop.work.drain()
       expect((await shop.payments(id))[0]).toMatchObject({ status: 'completed', is_late: 1, stuck_at: null })
@@ -170,7 +170,7 @@ onEachProcessor('a call that was refused with 503', (open) => {
   )
 })
 
-onEachProcessor('a call to the processor that fails in a way that nobody foresaw', (open) => {
+onEachProcessor('a call to the processor with an unexpected error', (open) => {
   const nonsense = (): Promise<never> => Promise.reject(new TypeError('nonsense'))
   const openAlarms = ({ context }: Shop) =>
     context.db.kysely
@@ -180,7 +180,7 @@ onEachProcessor('a call to the processor that fails in a way that nobody foresaw
       .orderBy('seq')
       .execute()
 
-  test('leaves a payment in doubt: its customer is told 503 and can take the order back, an operator is told, and what was taken goes back', async () => {
+  test('an unexpected error leaves a payment unconfirmed: the customer gets 503 and may cancel, an operator is alarmed, and charged money is refunded', async () => {
     let isBroken = true
     const faults: unknown[] = []
     const shop = await open({
@@ -202,14 +202,14 @@ onEachProcessor('a call to the processor that fails in a way that nobody foresaw
     expect(await openAlarms(shop)).toEqual([{ kind: 'payment_stuck', subject: `order ${id}` }])
     expect(faults).toEqual([new TypeError('nonsense'), new TypeError('nonsense')])
     isBroken = false
-    // A processor's search may lag behind by an hour.
+    // A processor's search may be an hour late.
     shop.clock.advance(2 * 3_600_000)
     await shop.work.drain()
     expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
     expect(await openAlarms(shop)).toEqual([])
   })
 
-  test('leaves a payment that waits for its customer as it is: taking the order back is answered 503, and the order is free when the payment is overdue', async () => {
+  test('an unexpected error does not change a payment that needs authentication: cancelling is 503, and the order is free when the payment is overdue', async () => {
     const shop = await open({
       onFault: () => {},
       wrapProcessor: (real) => ({ ...real, cancelIntent: nonsense }),
@@ -227,7 +227,7 @@ onEachProcessor('a call to the processor that fails in a way that nobody foresaw
     expect(await openAlarms(shop)).toEqual([{ kind: 'payment_stuck', subject: `order ${id}` }])
   })
 
-  test('leaves a refund in doubt, which goes on under the same key, and gives the money back once', async () => {
+  test('an unexpected error leaves a refund unconfirmed, which continues under its key and is paid once', async () => {
     let isBroken = true
     const shop = await open({
       onFault: () => {},
@@ -254,7 +254,7 @@ onEachProcessor('a call to the processor that fails in a way that nobody foresaw
     expect(await shop.bank.intents()).toMatchObject([{ refunded: 100 }])
   })
 
-  test('leaves a deposit in doubt, which is given up and never credited twice', async () => {
+  test('an unexpected error leaves a deposit unconfirmed, which is abandoned and never credited twice', async () => {
     let isBroken = true
     const shop = await open({
       onFault: () => {},

@@ -20,7 +20,7 @@ const payWith = async (shop: Shop, userId: number, method: string) => {
 }
 
 onEachProcessor('payment methods', (open) => {
-  test('that are removed go here and at the processor; the newest of the others is the default then', async () => {
+  test('a removed method is removed here and at the processor, and the newest other method is the default', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_method_id: visa } = await save(shop, userId, 'pm_card_visa')
@@ -41,7 +41,7 @@ onEachProcessor('payment methods', (open) => {
     ['did it', true],
     ['did not', false],
   ] as const)(
-    'that are removed are gone at once, and at the processor when it answers; it %s',
+    'a removed method is removed here at once, and at the processor when it answers; it %s',
     async ([, does]) => {
       let isDown = true
       const shop = await open({
@@ -65,7 +65,7 @@ onEachProcessor('payment methods', (open) => {
     },
   )
 
-  test('that are saved again while their removal is under way pay if they are listed', async () => {
+  test('a method that is saved again during its removal can pay if it is listed', async () => {
     let meanwhile: (() => Promise<unknown>) | undefined
     const shop = await open({
       wrapProcessor: (real) => ({
@@ -87,12 +87,12 @@ onEachProcessor('payment methods', (open) => {
     await shop.hear()
     for (const { payment_method_id } of await list(shop, userId))
       expect(await payWith(shop, userId, payment_method_id)).toMatchObject({ status: 'succeeded' })
-    // Detaching is for good: the removal came first.
+    // Detaching is final: the removal came first.
     expect([await list(shop, userId), (await shop.bank.customers())[0]!.methods]).toEqual([[], []])
     expect(await removals(shop)).toEqual([])
   })
 
-  test('that are saved again before their removal has begun stay, and pay', async () => {
+  test('a method that is saved again before its removal has started stays, and can pay', async () => {
     let dies = false
     const shop = await open({
       checkpoint: (point) => {

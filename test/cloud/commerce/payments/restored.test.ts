@@ -9,7 +9,9 @@ import { drop, openShop, type Shop } from '../../support/shop.ts'
 
 const lost = ['refunds', 'payments', 'order_items', 'orders', 'users'] as const
 
-/** Puts back a copy from before the first sale; the processor and the hub are others, and keep what they know. */
+/**
+ * Restores a copy from before the first sale; the processor and the hub are separate, and keep their data.
+ */
 async function restore(shop: Shop): Promise<void> {
   const { db } = shop.context
   await db.kysely.deleteFrom('sales').execute()
@@ -21,12 +23,12 @@ async function restore(shop: Shop): Promise<void> {
         : sql`alter table ${sql.table(table)} alter column id restart with 1`
     await again.execute(db.kysely)
   }
-  // It takes its time.
+  // The restore takes some time.
   shop.clock.advance(60_000)
 }
 
 onEachDatabase('a restored database', (open) => {
-  test('gives numbers out again, and neither the processor nor the hub takes the new order for the lost one', async () => {
+  test('a restored database issues numbers again, and neither the processor nor the hub confuses the new order with the lost one', async () => {
     const shop = await openShop(await open())
     const before = await shop.paidOrder({ 1: 2 })
     const [line] = await shop.items(before.id)
@@ -36,7 +38,7 @@ onEachDatabase('a restored database', (open) => {
     expect(after.uuid).not.toBe(before.uuid)
     expect((await shop.bank.intents()).map(({ amount }) => amount)).toEqual([before.total, after.total])
 
-    // What the hub did for the lost order is nobody else's; what fell has left the shelf.
+    // The hub's work for the lost order belongs to no other order; dropped units have left the shelf.
     const report = { order_id: before.uuid, bins: [1] }
     await expect(shop.report({ kind: 'order.preparing', ...report })).rejects.toThrow(before.uuid)
     await shop.report({ ...drop(line!, 1, 4), order_id: before.uuid } as never)
@@ -45,7 +47,7 @@ onEachDatabase('a restored database', (open) => {
     expect(await shop.items(after.id)).toMatchObject([{ qty_dropped: 0 }])
   })
 
-  test('gives ids of refunds out again, and the processor does not take the new one for the lost one', async () => {
+  test('a restored database issues ids of refunds again, and the processor does not confuse the new refund with the lost one', async () => {
     const db = await open()
     const shop = await openShop(db)
     const fail = async (): Promise<number> => {
@@ -65,29 +67,32 @@ onEachDatabase('a restored database', (open) => {
 })
 
 onEachDatabase('a database that is restored while a hub is asked', (open) => {
-  test.each(['refund', 'deletion'] as const)('does not have the order any more: %s', async (what) => {
-    const shop = await openShop(await open())
-    const order = await shop.paidOrder({ 1: 1 })
-    const services = {
-      ...shop.services,
-      commands: {
-        async send() {
-          await restore(shop)
-          return { kind: 'executed', commandId: 'c', data: null } as const
+  test.each(['refund', 'deletion'] as const)(
+    'a restored database no longer has the order that the hub is asked about: %s',
+    async (what) => {
+      const shop = await openShop(await open())
+      const order = await shop.paidOrder({ 1: 1 })
+      const services = {
+        ...shop.services,
+        commands: {
+          async send() {
+            await restore(shop)
+            return { kind: 'executed', commandId: 'c', data: null } as const
+          },
         },
-      },
-    } as unknown as Shop['services']
-    const mayTouch = () => Promise.resolve(true)
-    const asked =
-      what === 'refund'
-        ? refundOrder(services, { orderId: order.id, mayTouch, actor: 'owner' })
-        : deleteOrder(services, { orderId: order.id, userId: order.user_id }, 'user')
-    await expect(asked).rejects.toMatchObject({ code: 'order_not_found' })
-  })
+      } as unknown as Shop['services']
+      const mayTouch = () => Promise.resolve(true)
+      const asked =
+        what === 'refund'
+          ? refundOrder(services, { orderId: order.id, mayTouch, actor: 'owner' })
+          : deleteOrder(services, { orderId: order.id, userId: order.user_id }, 'user')
+      await expect(asked).rejects.toMatchObject({ code: 'order_not_found' })
+    },
+  )
 })
 
-onEachProcessor('a restored database of which refunds were lost', (open) => {
-  test('finds out at the processor that they were made, when it asks for them again in vain', async () => {
+onEachProcessor('a restored database with lost refunds', (open) => {
+  test('a restored database finds lost refunds at the processor when it requests them again in vain', async () => {
     const shop = await open()
     const q = shop.context.db.kysely
     const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
@@ -98,7 +103,8 @@ onEachProcessor('a restored database of which refunds were lost', (open) => {
     expect(paid[0]!.refunded).toBe(paid[0]!.amount)
     expect(await shop.refunds(id)).toHaveLength(lines.length)
 
-    // A copy from before its end: the hub reports that again, and its refunds are asked for under other keys.
+    // A copy from before the order's end: the hub reports it again, and its refunds are requested under other
+    // keys.
     await q.deleteFrom('refunds').execute()
     await q.deleteFrom('due_work').where('kind', 'like', 'refund%').execute()
     await q
@@ -119,7 +125,7 @@ onEachProcessor('a restored database of which refunds were lost', (open) => {
     expect(back.reduce((sum, { amount }) => sum + amount, 0)).toBe(paid[0]!.amount)
     const alarms = await q.selectFrom('alarms').select('kind').where('cleared_at', 'is', null).execute()
     expect(alarms).toEqual([])
-    // What is looked at later finds nothing that is owed.
+    // Later work finds nothing owed.
     shop.clock.advance(7 * 86_400_000)
     await shop.work.drain()
     expect(await shop.refunds(id)).toHaveLength(refunds.length)

@@ -5,7 +5,7 @@ import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
 import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
 
-/** A paid cart with one unit of so many products, in a shop that tells how many statements something takes. */
+/** A paid cart with one unit of `lines` products, in a shop that counts statements. */
 async function cartOf(lines: number) {
   let statements = 0
   const sqlite = new Sqlite(':memory:', { verbose: () => void (statements += 1) })
@@ -16,7 +16,7 @@ async function cartOf(lines: number) {
     products: Array.from({ length: lines }, () => ({ price: 200, quantity: 9 })),
   })
   const quantities = Object.fromEntries(Array.from({ length: lines }, (_, index) => [index + 1, 1]))
-  // The names of what is sold are known from the second time on.
+  // The names of sold products are stored from the second time on.
   await shop.paidOrder(quantities)
   const userId = await shop.customer()
   const cart = await shop.cart(userId, quantities)
@@ -39,7 +39,7 @@ const paidFor = async (lines: number): Promise<number> => {
   return count(payment)
 }
 
-/** The hub has found nothing on the shelf: each line goes back. */
+/** The hub has found nothing on the shelf: each line is refunded. */
 const failedOf = async (lines: number): Promise<number> => {
   const { shop, orderId, payment, count } = await cartOf(lines)
   await payment()
@@ -55,7 +55,7 @@ test('a payment takes 46 statements, with the begin and the commit of its three 
   expect(await paidFor(2)).toBe(46)
 })
 
-test('an event that says what the answer to a payment has said already takes 4 statements', async () => {
+test('an event that repeats the answer to a payment takes 4 statements', async () => {
   const { shop, orderId, payment, count } = await cartOf(2)
   await payment()
   const [paid] = await shop.payments(orderId)
@@ -69,10 +69,10 @@ test('an event that says what the answer to a payment has said already takes 4 s
   expect((await shop.payments(orderId))[0]).toEqual(paid)
 })
 
-test('a payment takes as many statements for thirty lines as for one', async () => {
+test('a payment of thirty lines takes as many statements as one of a single line', async () => {
   expect(await paidFor(30)).toBe(await paidFor(1))
 })
 
-test('an order of which nothing fell goes back with as many statements for thirty lines as for one', async () => {
+test('an order of thirty lines without a drop is refunded with as many statements as one of a single line', async () => {
   expect(await failedOf(30)).toBe(await failedOf(1))
 })

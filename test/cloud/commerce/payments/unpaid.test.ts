@@ -17,11 +17,11 @@ const setHub = (shop: Shop, external_payments: ExternalPayments) =>
 
 const products = [{ price: 100, quantity: 500 }]
 
-onEachProcessor('what is not paid', (open) => {
+onEachProcessor('unpaid orders', (open) => {
   const openWith = (options: ShopOptions = {}) => open({ products, bins: 4, ...options })
 
-  describe('an integrator’s payment', () => {
-    test('claims a bin, which the order shows, and is confirmed once, at that bin', async () => {
+  describe('claims of integrators', () => {
+    test('a claim of an integrator reserves a bin, which the order shows, and is confirmed once at that bin', async () => {
       const shop = await openWith()
       const { userId, orderId } = await cartOf(shop)
       const claimed = await claim(shop, { userId, orderId })
@@ -66,7 +66,7 @@ onEachProcessor('what is not paid', (open) => {
       await claim(shop, await cartOf(shop, 30))
     })
 
-    test('a refund of it is a row of the ledger only', async () => {
+    test('a refund of an integrator’s payment is only a row of the ledger', async () => {
       const shop = await openWith()
       const cart = await cartOf(shop)
       await claim(shop, cart)
@@ -97,7 +97,7 @@ onEachProcessor('what is not paid', (open) => {
       },
     )
 
-    test('a customer who may not claim keeps the card payment that is under way', async () => {
+    test('a customer who may not claim keeps the pending card payment', async () => {
       const shop = await openWith()
       await setHub(shop, 'off')
       const cart = await cartOf(shop)
@@ -106,7 +106,7 @@ onEachProcessor('what is not paid', (open) => {
       expect(await shop.payments(cart.orderId)).toMatchObject([{ status: 'requires_action' }])
     })
 
-    test('a customer has one claim, however many unpaid orders the service allows', async () => {
+    test('a customer has one claim, for any number of allowed unpaid orders', async () => {
       const shop = await openWith()
       shop.context.settings.unpaidOrdersPerUser = 5
       const hubId = await secondHub(shop)
@@ -142,7 +142,7 @@ onEachProcessor('what is not paid', (open) => {
   const status = (state: Intent['status']) => async (ref: string) =>
     ({ ref, status: state, declineCode: null, clientSecret: null }) as Intent
   const silence = () => Promise.reject(new ProcessorUnavailable('no answer'))
-  /** Every state before "paid" in which an order can wait for its payment, and how the processor behaves in it. */
+  /** Every state in which an order can wait for its payment, with the processor's behaviour. */
   const states: Record<string, { method: string; options?: ShopOptions; refused?: true }> = {
     'a card that its customer does not authenticate': { method: 'pm_card_authenticationRequired' },
     'a card that a processor out of reach cannot cancel': {
@@ -180,7 +180,7 @@ onEachProcessor('what is not paid', (open) => {
   }
 
   test.each(Object.keys(states))(
-    '%s holds stock and bins for at most PAYMENT_HOLD_MS, then the order is a cart',
+    'an unpaid order by %s holds stock and bins for at most PAYMENT_HOLD_MS, and is a cart then',
     async (name) => {
       const { method, options = {}, refused } = states[name]!
       const shop = await openWith({ onFault: () => {}, ...options })
@@ -189,7 +189,7 @@ onEachProcessor('what is not paid', (open) => {
       if (refused) await expect(paying).rejects.toMatchObject({ code: 'processor_unavailable' })
       else await paying
       expect(await shop.product(1)).toMatchObject({ reserved: 5 })
-      // Looks in between neither end the wait early nor prolong it.
+      // Runs in between neither end the wait early nor prolong it.
       for (let minute = 0; minute < 15; minute += 1) {
         shop.clock.advance(MINUTE)
         await shop.work.drain()
@@ -231,7 +231,7 @@ onEachProcessor('what is not paid', (open) => {
   })
 
   test.each(['pm_card_visa', 'pm_card_authenticationRequired', 'external'])(
-    'a user with an unpaid order cannot pay at another hub by %s; the refusal names the unpaid order',
+    'a user with an unpaid order cannot pay at another hub by %s, and the refusal names the unpaid order',
     async (method) => {
       const shop = await openWith()
       const hubId = await secondHub(shop)
@@ -242,7 +242,7 @@ onEachProcessor('what is not paid', (open) => {
         code: 'order_state_conflict',
         details: { order_id: first.orderId },
       })
-      // The wallet pays at once: it holds nothing unpaid.
+      // The wallet pays at once, so that nothing is unpaid.
       await expect(payFromWallet(shop.services, second)).rejects.toMatchObject({ code: 'insufficient_funds' })
       shop.clock.advance(15 * MINUTE)
       await shop.work.drain()

@@ -29,7 +29,7 @@ const values = [
   { decline_code: null, code: 7 },
 ]
 
-test.each(types)('an event %s is read whatever the type of its optional fields', (type) => {
+test.each(types)('an event %s is read for any type of its optional fields', (type) => {
   for (const name of optional)
     for (const value of values) {
       const body = { id: 'evt_1', type, created: null, data: { object: { id: 'obj_1', [name]: value } } }
@@ -38,7 +38,7 @@ test.each(types)('an event %s is read whatever the type of its optional fields',
     }
 })
 
-test('the payment of another installation is never named, whatever else an event contains', () => {
+test('the payment of another installation is never used, for any other content of an event', () => {
   for (const value of values)
     for (const name of optional.filter((each) => each !== 'metadata')) {
       const metadata = { larder: 'other', payment_id: '1.5' }

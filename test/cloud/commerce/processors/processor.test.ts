@@ -8,7 +8,7 @@ import {
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
 
-/** What every card processor promises (`processor.ts`). */
+/** The contract of every card processor (`processor.ts`). */
 function asking({ services, clock }: Shop) {
   const { processor } = services
   let payments = 0
@@ -40,27 +40,30 @@ function asking({ services, clock }: Shop) {
   return { processor, intent, refund, customer }
 }
 
-onEachProcessor('a card processor', (open) => {
+onEachProcessor('card processors', (open) => {
   test.for([
     ['pm_card_visa', 'succeeded'],
     ['pm_card_mastercard', 'succeeded'],
     ['pm_card_authenticationRequired', 'requires_action'],
     ['pm_usBankAccount', 'processing'],
     [null, 'either'],
-  ] as const)('makes an intent of %s that is %s, and says the same when asked', async ([method, status]) => {
-    const shop = await open()
-    const { processor, intent } = asking(shop)
-    const made = await processor.createIntent(intent({ method }))
-    if (status !== 'either') expect(made).toMatchObject({ status, declineCode: null })
-    // The customer has yet to choose: the sandbox's do so by themselves.
-    else expect(['requires_action', 'processing']).toContain(made.status)
-    expect(made.ref).toMatch(/^pi_/)
-    expect(made.clientSecret).toContain('_secret_')
-    expect(await processor.readIntent(made.ref!)).toMatchObject({ ref: made.ref, status: made.status })
-    expect(await shop.bank.intents()).toMatchObject([{ id: made.ref, amount: 541, refunded: 0 }])
-  })
+  ] as const)(
+    'a processor creates an intent of %s that is %s, and returns the same when asked',
+    async ([method, status]) => {
+      const shop = await open()
+      const { processor, intent } = asking(shop)
+      const made = await processor.createIntent(intent({ method }))
+      if (status !== 'either') expect(made).toMatchObject({ status, declineCode: null })
+      // The customer has yet to choose; the sandbox's customers do so automatically.
+      else expect(['requires_action', 'processing']).toContain(made.status)
+      expect(made.ref).toMatch(/^pi_/)
+      expect(made.clientSecret).toContain('_secret_')
+      expect(await processor.readIntent(made.ref!)).toMatchObject({ ref: made.ref, status: made.status })
+      expect(await shop.bank.intents()).toMatchObject([{ id: made.ref, amount: 541, refunded: 0 }])
+    },
+  )
 
-  test('tells why an issuer declines, and keeps the intent as failed', async () => {
+  test('a processor returns the reason of a decline, and keeps the intent as failed', async () => {
     const shop = await open()
     const { processor, intent } = asking(shop)
     const made = await processor.createIntent(intent({ method: 'pm_card_chargeDeclined' }))
@@ -69,7 +72,7 @@ onEachProcessor('a card processor', (open) => {
     expect(await processor.readIntent(made.ref!)).toMatchObject({ status: 'failed' })
   })
 
-  test('knows what might be its method, and makes nothing of what is not one', async () => {
+  test('a processor recognises possible method names, and creates nothing for others', async () => {
     const shop = await open()
     const { processor, intent } = asking(shop)
     for (const method of ['', 'external', 'wallet', 'visa', "pm_'; drop", 'pi_1'])
@@ -89,17 +92,20 @@ onEachProcessor('a card processor', (open) => {
     ['tok_visa_chargeDeclined', 'failed', 'generic_decline'],
     ['tok_authenticationRequired', 'requires_action', null],
     ['pm_card_visa', 'succeeded', null],
-  ] as const)('takes %s of a mobile wallet, which is %s', async ([method, status, declineCode]) => {
-    const shop = await open()
-    const { processor, intent } = asking(shop)
-    for (const type of ['platform_a', 'platform_b'] as const) {
-      expect(processor.knowsMethod(method, type)).toBe(true)
-      const made = await processor.createIntent(intent({ method, type }))
-      expect(made).toMatchObject({ status, declineCode })
-    }
-  })
+  ] as const)(
+    'a processor accepts %s of a mobile wallet, which is %s',
+    async ([method, status, declineCode]) => {
+      const shop = await open()
+      const { processor, intent } = asking(shop)
+      for (const type of ['platform_a', 'platform_b'] as const) {
+        expect(processor.knowsMethod(method, type)).toBe(true)
+        const made = await processor.createIntent(intent({ method, type }))
+        expect(made).toMatchObject({ status, declineCode })
+      }
+    },
+  )
 
-  test('makes one intent for a key, however often and however much at once it is asked, and tells how it is now', async () => {
+  test('a processor creates one intent per key for any number of simultaneous calls, and returns its present state', async () => {
     const shop = await open()
     const { processor, intent } = asking(shop)
     const request = intent({ method: 'pm_card_authenticationRequired' })
@@ -115,7 +121,7 @@ onEachProcessor('a card processor', (open) => {
     expect(await shop.bank.intents()).toHaveLength(2)
   })
 
-  test('confirms what its customer has approved; what is finished stays as it is', async () => {
+  test('a processor confirms an intent that its customer has authenticated, and finished intents stay unchanged', async () => {
     const shop = await open()
     const { processor, intent } = asking(shop)
     const { ref } = await processor.createIntent(intent({ method: 'pm_card_authenticationRequired' }))
@@ -127,7 +133,7 @@ onEachProcessor('a card processor', (open) => {
     expect(await processor.confirmIntent(gone.ref!)).toMatchObject({ status: 'canceled' })
   })
 
-  test('cancels what is unfinished, once; of what is finished it tells the end', async () => {
+  test('a processor cancels an unfinished intent once, and returns the end of a finished one', async () => {
     const shop = await open()
     const { processor, intent } = asking(shop)
     const waiting = await processor.createIntent(intent({ method: 'pm_card_authenticationRequired' }))
@@ -137,7 +143,7 @@ onEachProcessor('a card processor', (open) => {
     expect(await processor.cancelIntent(done.ref!)).toMatchObject({ ref: done.ref, status: 'succeeded' })
   })
 
-  test('gives money back once for a key, in parts up to the whole, and no further', async () => {
+  test('a processor refunds once per key, in parts up to the whole, and no further', async () => {
     const shop = await open()
     const { processor, intent, refund } = asking(shop)
     const { ref } = await processor.createIntent(intent())
@@ -156,7 +162,7 @@ onEachProcessor('a card processor', (open) => {
     expect(await shop.bank.intents()).toMatchObject([{ amount: 541, refunded: 541 }])
   })
 
-  test('refuses to give back what it has not taken, and what a bank does not take', async () => {
+  test('a processor refuses to refund money that it has not taken, or that a bank refuses', async () => {
     const shop = await open()
     const { processor, intent, refund } = asking(shop)
     const waiting = await processor.createIntent(intent({ method: 'pm_card_authenticationRequired' }))
@@ -170,7 +176,7 @@ onEachProcessor('a card processor', (open) => {
     expect((await shop.bank.intents()).map(({ refunded }) => refunded)).toEqual([0, 0])
   })
 
-  test('works at a refund for a while, and tells of it when asked', async () => {
+  test('a refund may be pending for a while, and returns its state when asked', async () => {
     const shop = await open()
     const { processor, intent, refund } = asking(shop)
     const { ref } = await processor.createIntent(intent({ method: 'pm_card_pendingRefund' }))
@@ -180,7 +186,7 @@ onEachProcessor('a card processor', (open) => {
     expect(await processor.readRefund(begun.ref!)).toMatchObject({ ref: begun.ref, status: 'succeeded' })
   })
 
-  test('makes one customer for a key, who can enter a method in its form', async () => {
+  test('a processor creates one customer per key, who can enter a method in its form', async () => {
     const shop = await open()
     const { processor, customer } = asking(shop)
     const [one, same, other] = [await customer(), await customer(), await customer(2)]
@@ -195,7 +201,7 @@ onEachProcessor('a card processor', (open) => {
     expect(await processor.createSetupIntent(setup)).toEqual(form)
   })
 
-  test('saves a method with a customer, once for a key, and pays with it', async () => {
+  test('a processor saves a method of a customer once per key, and charges it', async () => {
     const shop = await open()
     const { processor, intent, customer } = asking(shop)
     const owner = await customer()
@@ -220,7 +226,7 @@ onEachProcessor('a card processor', (open) => {
     })
   })
 
-  test('pays with a saved method for the customer who holds it alone, while they do', async () => {
+  test('a saved method can be charged only for the customer who has it, while it is saved', async () => {
     const shop = await open()
     const { processor, intent, customer } = asking(shop)
     const [owner, other] = [await customer(1), await customer(2)]
@@ -246,7 +252,7 @@ onEachProcessor('a card processor', (open) => {
     ['pm_card_chargeDeclined', 'generic_decline'],
     ['pm_none', null],
     ['pm_usBankAccount', null],
-  ] as const)('does not save %s', async ([method, declineCode]) => {
+  ] as const)('a processor does not save %s', async ([method, declineCode]) => {
     const shop = await open()
     const { processor, customer } = asking(shop)
     const owner = await customer()
@@ -256,7 +262,7 @@ onEachProcessor('a card processor', (open) => {
     expect(await shop.bank.customers()).toEqual([{ id: owner, methods: [] }])
   })
 
-  test('removes a method, and a customer with every method; a second time nothing is left to do', async () => {
+  test('a processor removes a method, and a customer with every method; a repetition is no error', async () => {
     const shop = await open()
     const { processor, customer } = asking(shop)
     const owner = await customer()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isSigned, signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 
-test('during a rotation an event that either secret signed is accepted, and no other one', () => {
+test('during a rotation only an event signed by either secret is accepted', () => {
   const [body, nowMs, toleranceMs] = ['{"id":"evt_1"}', 1_767_225_600_000, 300_000]
   const secret = ['new secret', 'former secret']
   for (const each of secret)

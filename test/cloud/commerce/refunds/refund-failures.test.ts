@@ -13,7 +13,7 @@ const refund = (shop: Shop, orderId: number, amount?: number, requestKey?: strin
 
 type Refund = CardProcessor['createRefund']
 
-/** A shop whose processor refunds as `behaviour` has it, until that is undefined. */
+/** A shop with a processor that refunds according to `behaviour`, until that is undefined. */
 async function troubled(open: OpenBankShop, first: ((real: Refund) => Refund) | undefined) {
   const trouble = { behaviour: first }
   const shop = await open({
@@ -39,7 +39,7 @@ const late: (real: Refund) => Refund = (real) => async (request) => {
   throw new ProcessorUnavailable('time out')
 }
 
-/** What the processor returned of its only payment. */
+/** Cents that the processor returned of its only payment. */
 async function returned({ bank }: Shop): Promise<number> {
   const [intent] = await bank.intents()
   return intent!.refunded
@@ -51,24 +51,30 @@ const ready = async (shop: Shop, id: number, dropped: number): Promise<void> => 
   await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
 }
 
-onEachProcessor('a refund, when the processor', (open) => {
+onEachProcessor('failing refunds', (open) => {
   test.for([
     ['cannot be reached', down],
-    ['has done it and does not answer', late],
-  ] as const)('%s, is 503, counts as given, and arrives once', async ([, behaviour]) => {
-    const { shop, trouble, begun } = await troubled(open, behaviour)
-    const id = await begun()
-    await expect(refund(shop, id, 500)).rejects.toMatchObject({ code: 'processor_unavailable' })
-    expect((await shop.order(id)).payment_status).toBe('completed')
-    await expect(refund(shop, id, 100)).rejects.toMatchObject({ details: { remaining: 41 } })
-    trouble.behaviour = undefined
-    shop.clock.advance(31_000)
-    await shop.work.drain()
-    expect(await shop.refunds(id)).toMatchObject([{ amount: 500, status: 'succeeded', is_in_doubt: 1 }])
-    expect([await returned(shop), (await shop.order(id)).payment_status]).toEqual([500, 'partially_refunded'])
-  })
+    ['has executed it and does not answer', late],
+  ] as const)(
+    'a refund is 503 and paid once if the processor %s, and counts as refunded meanwhile',
+    async ([, behaviour]) => {
+      const { shop, trouble, begun } = await troubled(open, behaviour)
+      const id = await begun()
+      await expect(refund(shop, id, 500)).rejects.toMatchObject({ code: 'processor_unavailable' })
+      expect((await shop.order(id)).payment_status).toBe('completed')
+      await expect(refund(shop, id, 100)).rejects.toMatchObject({ details: { remaining: 41 } })
+      trouble.behaviour = undefined
+      shop.clock.advance(31_000)
+      await shop.work.drain()
+      expect(await shop.refunds(id)).toMatchObject([{ amount: 500, status: 'succeeded', is_in_doubt: 1 }])
+      expect([await returned(shop), (await shop.order(id)).payment_status]).toEqual([
+        500,
+        'partially_refunded',
+      ])
+    },
+  )
 
-  test('does not answer, and is asked for again, is not made twice', async () => {
+  test('a refund without an answer that is requested again is not made twice', async () => {
     const { shop, trouble, begun } = await troubled(open, late)
     const id = await begun()
     const line = () => refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 1 })
@@ -79,12 +85,12 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await line()).toMatchObject({ amount: 270 })
     expect(await refund(shop, id, 100)).toBe('partially_refunded')
     expect(await returned(shop)).toBe(370)
-    // Both are done now: asked for again, they are new ones.
+    // Both are done now: a new request is a new refund.
     expect(await line()).toMatchObject({ amount: 171, paymentStatus: 'refunded' })
     expect(await returned(shop)).toBe(541)
   })
 
-  test('does not answer a refund of all, it goes on when asked for again', async () => {
+  test('a full refund without an answer continues when it is requested again', async () => {
     const { shop, trouble, begun } = await troubled(open, down)
     const id = await begun()
     await expect(refund(shop, id)).rejects.toMatchObject({ code: 'processor_unavailable' })
@@ -98,7 +104,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     ['queued', [], S.QUEUED],
     ['begun', [{ kind: 'order.preparing', bins: [1] }], S.PREPARING],
   ] as const)(
-    'does not answer one of a unit of an order that is %s, the hub is asked once, however often the owner asks',
+    'a refund of a unit of an order that is %s, without an answer, asks the hub once for any number of requests',
     async ([, reports, status]) => {
       const { shop, trouble } = await troubled(open, down)
       const { id } = await shop.paidOrder({ 1: 2 })
@@ -116,7 +122,7 @@ onEachProcessor('a refund, when the processor', (open) => {
   )
 
   test.for(['key 1', undefined])(
-    'does not answer one of all of a queued order, it goes on when asked for again: %s',
+    'a full refund of a queued order without an answer continues when it is requested again: %s',
     async (key) => {
       const { shop, trouble } = await troubled(open, down)
       const { id } = await shop.paidOrder({ 1: 2 })
@@ -126,13 +132,13 @@ onEachProcessor('a refund, when the processor', (open) => {
       trouble.behaviour = undefined
       expect(await refund(shop, id, undefined, key)).toBe('refunded')
       expect([await returned(shop), (await shop.refunds(id)).length]).toEqual([541, 1])
-      // Under its key it is answered as it was; another request comes too late.
+      // Under its key it gets the same answer; another request comes too late.
       await expect(refund(shop, id, undefined, 'another')).rejects.toMatchObject({ code: 'already_refunded' })
       if (key !== undefined) expect(await refund(shop, id, undefined, key)).toBe('refunded')
     },
   )
 
-  test('does not answer one of all of a queued order, the same request is told what the sweep made of it', async () => {
+  test('a full refund of a queued order without an answer returns the sweep’s result to the same request', async () => {
     const { shop, trouble } = await troubled(open, down)
     const { id } = await shop.paidOrder({ 1: 2 })
     await expect(refund(shop, id, undefined, 'key 1')).rejects.toMatchObject({
@@ -145,7 +151,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect([await returned(shop), (await shop.refunds(id)).length]).toEqual([541, 1])
   })
 
-  test('answers a request that then dies with its process, the same request finds its refund', async () => {
+  test('a refund whose process dies after the answer is found by the same request', async () => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun()
     expect(await refund(shop, id, 200, 'key 1')).toBe('partially_refunded')
@@ -153,34 +159,38 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await refund(shop, id, 200, 'key 2')).toBe('partially_refunded')
     expect((await shop.refunds(id)).map(({ amount }) => amount)).toEqual([200, 200])
     expect(await returned(shop)).toBe(400)
-    // A day later the key names another request.
+    // A day later the key is free for another request.
     shop.clock.advance(24 * HOUR)
     expect(await refund(shop, id, 100, 'key 1')).toBe('partially_refunded')
     expect(await returned(shop)).toBe(500)
   })
 
-  test('is down for long, is asked ever less often', { timeout: 60_000 }, async () => {
-    const { shop, trouble, begun } = await troubled(open, down)
-    const id = await begun()
-    await ready(shop, id, 1)
-    let asked = 0
-    trouble.behaviour = (real) => (request) => {
-      asked += 1
-      return down(real)(request)
-    }
-    for (let minute = 0; minute < 24 * 60; minute += 10) {
-      shop.clock.advance(10 * 60_000)
+  test(
+    'a refund at an unreachable processor is retried with growing pauses',
+    { timeout: 60_000 },
+    async () => {
+      const { shop, trouble, begun } = await troubled(open, down)
+      const id = await begun()
+      await ready(shop, id, 1)
+      let asked = 0
+      trouble.behaviour = (real) => (request) => {
+        asked += 1
+        return down(real)(request)
+      }
+      for (let minute = 0; minute < 24 * 60; minute += 10) {
+        shop.clock.advance(10 * 60_000)
+        await shop.work.drain()
+      }
+      expect(asked).toBeGreaterThan(24)
+      expect(asked).toBeLessThan(40)
+      trouble.behaviour = undefined
+      shop.clock.advance(HOUR)
       await shop.work.drain()
-    }
-    expect(asked).toBeGreaterThan(24)
-    expect(asked).toBeLessThan(40)
-    trouble.behaviour = undefined
-    shop.clock.advance(HOUR)
-    await shop.work.drain()
-    expect(await shop.refunds(id)).toMatchObject([{ reason: 'short', status: 'succeeded' }])
-  })
+      expect(await shop.refunds(id)).toMatchObject([{ reason: 'short', status: 'succeeded' }])
+    },
+  )
 
-  test('answers twice at once, is applied once', async () => {
+  test('a refund that is answered twice simultaneously is applied once', async () => {
     const { shop, begun } = await troubled(open, (real) => async (request) => {
       await Promise.all([real(request), real(request)])
       return real(request)
@@ -190,7 +200,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await returned(shop)).toBe(100)
   })
 
-  test('fails in a way that nobody foresaw, stays recorded and is tried again', async () => {
+  test('a refund with an unexpected error stays recorded and is tried again', async () => {
     const { shop, trouble, begun } = await troubled(open, () => () => Promise.reject(new Error('nonsense')))
     const id = await begun()
     await expect(refund(shop, id, 100)).rejects.toThrow('nonsense')
@@ -201,7 +211,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
   })
 
-  test('takes its time, is pending until the webhook says more, and then derived anew', async () => {
+  test('a slow refund is pending until the webhook, and the status is derived again then', async () => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun('pm_card_pendingRefund')
     expect(await refund(shop, id)).toBe('completed')
@@ -213,7 +223,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect((await shop.order(id)).payment_status).toBe('refunded')
   })
 
-  test('takes its time and its webhook is lost, is asked after', async () => {
+  test('a slow refund with a lost webhook is queried', async () => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun('pm_card_pendingRefund')
     await refund(shop, id)
@@ -224,7 +234,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await returned(shop)).toBe(541)
   })
 
-  test('speaks by webhook before it answers, is heard once', async () => {
+  test('a refund whose webhook comes before the answer is applied once', async () => {
     const { shop, trouble, begun } = await troubled(open, undefined)
     trouble.behaviour = (real) => async (request) => {
       const made = await real(request)
@@ -241,7 +251,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     ['done', 'succeeded', undefined],
     ['refused', 'failed', { code: 'refund_failed' }],
   ] as const)(
-    'says by webhook that it is %s, and does not answer, is told as that, and not in doubt',
+    'a refund that the webhook reports as %s, without an answer, has that result and is not unconfirmed',
     async ([, status, error]) => {
       const { shop, trouble, begun } = await troubled(open, undefined)
       trouble.behaviour = (real) => async (request) => {
@@ -257,7 +267,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     },
   )
 
-  test('fails it after having succeeded, the money is not given back any more, and can be', async () => {
+  test('a refund that fails after its success does not count, and can be made again', async () => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun()
     await refund(shop, id)
@@ -269,12 +279,12 @@ onEachProcessor('a refund, when the processor', (open) => {
     ])
     expect(await shop.order(id)).toMatchObject({ payment_status: 'completed' })
     expect(await shop.items(id)).toMatchObject([{ refunded_quantity: 0 }])
-    // An event that was overtaken brings nothing back.
+    // An overtaken event changes nothing.
     await tell(shop, { id: 'evt_0', type: 'refund.updated', object: { ...object, status: 'succeeded' } })
     expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
   })
 
-  test('refuses what the service owes, the owner is told, and it is tried again ever later, then left', async () => {
+  test('an owed refund that the processor refuses alarms the owner, is retried with growing pauses, and is left then', async () => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun(shop.bank.unrefundable)
     await ready(shop, id, 1)
@@ -299,7 +309,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(JSON.parse(records.at(-1)!.detail)).toMatchObject({ next_attempt_at: null })
   })
 
-  test('refuses it and later does not, what is owed then arrives once', async () => {
+  test('an owed refund that is refused once and succeeds later is paid once', async () => {
     const { shop, trouble, begun } = await troubled(
       open,
       () => () => Promise.resolve({ ref: 're_no', status: 'failed', failureReason: 'insufficient_funds' }),
@@ -308,7 +318,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     await ready(shop, id, 0)
     await shop.work.drain()
     expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
-    // The owner gives half of it by hand meanwhile.
+    // The owner refunds half of it manually meanwhile.
     trouble.behaviour = undefined
     await refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 1 })
     shop.clock.advance(HOUR)
@@ -325,6 +335,6 @@ onEachProcessor('a refund, when the processor', (open) => {
   })
 })
 
-/** Refunds that are to be looked at later. */
+/** Refunds that are due later. */
 const waitingRefunds = ({ context }: Shop) =>
   context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'refund').execute()

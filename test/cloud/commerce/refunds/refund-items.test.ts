@@ -18,12 +18,12 @@ async function preparing(shop: Shop): Promise<number> {
   return id
 }
 
-onEachProcessor('a refund of a line', (open) => {
-  test('returns the frozen share of its units with their tax, to the cent, and says what tax remains', async () => {
+onEachProcessor('refunds of a line', (open) => {
+  test('a refund of a line returns the frozen share of its units with their tax, to the cent, and the remaining tax', async () => {
     const shop = await open()
     const id = await preparing(shop)
     expect(await line(shop, id, 2)).toEqual({ paymentStatus: 'partially_refunded', amount: 193, taxLeft: 71 })
-    // Another price and another rate of tax since are no matter.
+    // Later changes of price and tax rate do not matter.
     await shop.context.db.kysely.updateTable('products').set({ original_price: 999 }).execute()
     await shop.context.db.kysely.updateTable('hubs').set({ tax_millipercent: 20_000 }).execute()
     expect(await line(shop, id, 2, 2)).toEqual({
@@ -37,7 +37,7 @@ onEachProcessor('a refund of a line', (open) => {
     expect(intent).toMatchObject({ amount: 1122, refunded: 1122 })
   })
 
-  test('finds the line by its product, else by the UPC under which it was sold', async () => {
+  test('a refund of a line finds it by its product, or by the UPC at the sale', async () => {
     const shop = await open()
     const q = shop.context.db.kysely
     await q.updateTable('products').set({ upc: '012345678905' }).where('id', '=', 2).execute()
@@ -48,7 +48,7 @@ onEachProcessor('a refund of a line', (open) => {
     await expect(line(shop, id, 3)).rejects.toMatchObject({ code: 'product_not_in_order' })
   })
 
-  test('of more units than are left is refused, also of an order that is refunded whole', async () => {
+  test('a refund of more units than are left is refused, also for a fully refunded order', async () => {
     const shop = await open()
     const id = await preparing(shop)
     await expect(line(shop, id, 1, 3)).rejects.toMatchObject({
@@ -61,12 +61,12 @@ onEachProcessor('a refund of a line', (open) => {
     await expect(line(shop, id, 2)).rejects.toMatchObject({ code: 'insufficient_quantity' })
   })
 
-  test('and of the order: the rest is what remains; a line after an amount takes no more than that', async () => {
+  test('refunds of lines and of the order share the rest: a line after an amount takes at most the remainder', async () => {
     const shop = await open()
     const id = await preparing(shop)
     await line(shop, id, 2)
     await whole(shop, id, 829)
-    // 100 cents are left of 1122, of which the two other units cost 388.
+    // 100 of 1122 cents are left, and the two other units cost 388.
     expect(await line(shop, id, 2, 2)).toEqual({ paymentStatus: 'refunded', amount: 100, taxLeft: 0 })
     await expect(whole(shop, id)).rejects.toMatchObject({ code: 'already_refunded' })
     const rows = await shop.refunds(id)
@@ -75,7 +75,7 @@ onEachProcessor('a refund of a line', (open) => {
     expect(rows.every(({ amount, tax }) => tax >= 0 && tax <= amount)).toBe(true)
   })
 
-  test('is not given back again when the unit then does not drop', async () => {
+  test('a refunded unit is not refunded again if it does not drop', async () => {
     const shop = await open()
     const id = await preparing(shop)
     const [first, second] = await shop.items(id)
@@ -92,7 +92,7 @@ onEachProcessor('a refund of a line', (open) => {
     ])
   })
 
-  test('of a unit that cost nothing is recorded, and returns nothing', async () => {
+  test('a refund of a free unit is recorded, and returns nothing', async () => {
     const shop = await open({
       products: [
         { price: 1, quantity: 5 },
@@ -111,7 +111,7 @@ onEachProcessor('a refund of a line', (open) => {
     await expect(line(shop, id, 1)).rejects.toMatchObject({ code: 'insufficient_quantity' })
   })
 
-  test('of an order that is not the caller’s is not found; of one that nobody paid it is a conflict', async () => {
+  test('a refund of another owner’s order is not found, and of an unpaid order it is a conflict', async () => {
     const shop = await open()
     const id = await preparing(shop)
     const request = { orderId: id, productId: 1, quantity: 1, actor: 'other' }
@@ -121,7 +121,7 @@ onEachProcessor('a refund of a line', (open) => {
     await expect(line(shop, cart.id, 1)).rejects.toMatchObject({ code: 'order_state_conflict' })
   })
 
-  test('that leaves nothing of a queued order cancels it; one that leaves something does not', async () => {
+  test('a refund that leaves nothing of a queued order cancels it, and a partial one does not', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 2 })
     shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
@@ -134,7 +134,7 @@ onEachProcessor('a refund of a line', (open) => {
     expect(await shop.order(id)).toMatchObject({ processing_status: S.CANCELLED, payment_status: 'refunded' })
   })
 
-  test('that the hub has not begun: the hub is asked first to leave the units on the shelf', async () => {
+  test('a refund of a line that the hub has not started first asks the hub to leave its units on the shelf', async () => {
     const shop = await open()
     const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
     const [first] = await shop.items(id)
@@ -150,7 +150,7 @@ onEachProcessor('a refund of a line', (open) => {
   })
 
   test.each(['offline', 'timeout'] as const)(
-    'whose hub cannot be asked (%s) is made, and the hub is told by its stream',
+    'a refund whose hub cannot be asked (%s) is made, and the hub is informed by its stream',
     async (kind) => {
       const shop = await open()
       const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
@@ -159,17 +159,17 @@ onEachProcessor('a refund of a line', (open) => {
       expect(await line(shop, id, 1)).toMatchObject({ paymentStatus: 'partially_refunded', amount: 270 })
       const lines = [{ line_id: first!.id, wanted: 1 }]
       expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.reduce', order_id: uuid, lines })
-      // The unit that stayed on the shelf is not paid back a second time.
+      // The unit on the shelf is not refunded a second time.
       const progress = droppedLines(await shop.items(id), { units: 1 })
       await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines: progress })
       expect(await shop.refunds(id)).toHaveLength(1)
-      // What lies in a bin nobody can take back: the hub is not asked.
+      // Units in a bin cannot be left on the shelf: the hub is not asked.
       await line(shop, id, 2)
       expect(shop.commands).toHaveLength(1)
     },
   )
 
-  test('gives the order another version, whether or not its status is another', async () => {
+  test('a refund increases the order’s version, with or without another status', async () => {
     const shop = await open()
     const id = await preparing(shop)
     const versions = [(await shop.order(id)).version]
@@ -183,7 +183,7 @@ onEachProcessor('a refund of a line', (open) => {
     expect(versions).toEqual(versions.toSorted((a, b) => a - b))
   })
 
-  test('is on the owner’s record, with the line and the units', async () => {
+  test('a refund is in the owner’s audit log, with the line and the units', async () => {
     const shop = await open()
     const id = await preparing(shop)
     await line(shop, id, 2, 2)
@@ -195,7 +195,7 @@ onEachProcessor('a refund of a line', (open) => {
 
 onEachProcessor('a full refund before picking', (open) => {
   test.for([{ kind: 'offline' }, { kind: 'timeout', commandId: 'c' }] as const)(
-    'ends the order where the hub cannot be asked ($kind), and tells the hub not to begin',
+    'a full refund before picking ends the order if the hub cannot be asked ($kind), and tells the hub not to start',
     async (outcome) => {
       const shop = await open()
       const { id } = await shop.paidOrder({ 1: 2 })
@@ -215,7 +215,7 @@ onEachProcessor('a full refund before picking', (open) => {
     },
   )
 
-  test('of an order that has begun meanwhile cancels nothing, and what has not dropped stays on the shelf', async () => {
+  test('a full refund of a started order cancels nothing, and undropped units stay on the shelf', async () => {
     const shop = await open()
     const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
     shop.answer({ kind: 'refused', commandId: 'c', reason: 'too_late', data: null })
@@ -229,7 +229,7 @@ onEachProcessor('a full refund before picking', (open) => {
     expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.reduce', order_id: uuid, lines })
   })
 
-  test('of one that is being prepared leaves on the shelf what has not dropped; an amount of it leaves nothing there', async () => {
+  test('a full refund during preparation leaves undropped units on the shelf, and a refund of an amount does not', async () => {
     const shop = await open()
     const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
     await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
@@ -241,7 +241,7 @@ onEachProcessor('a full refund before picking', (open) => {
     const lines = items.map((item) => ({ line_id: item.id, wanted: 0 }))
     expect(shop.commands).toMatchObject([{ body: { name: 'reduce_order', order_id: uuid, lines } }])
     expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued'])
-    // A unit that had begun comes all the same; what stayed on the shelf can be sold again, and no money goes back twice.
+    // A started unit still drops; units on the shelf can be sold again, and no money is refunded twice.
     const progress = droppedLines(items, { units: 1 })
     await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines: progress })
     expect((await shop.refunds(id)).map(({ amount }) => amount).reduce((a, b) => a + b)).toBe(
@@ -249,7 +249,7 @@ onEachProcessor('a full refund before picking', (open) => {
     )
   })
 
-  test('whose cancellation the hub reports before it answers is one refund, in the owner’s name', async () => {
+  test('a full refund whose cancellation the hub reports before its answer is one refund of the owner', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 2 })
     const { commands } = shop.services

@@ -21,10 +21,10 @@ const mixtures: Record<string, Ask> = {
   'whole refunds': whole,
   amounts: amount,
   lines: line,
-  'all of them at once': (shop, orderId, n) => [line, amount, whole][n % 3]!(shop, orderId, n),
+  'all kinds together': (shop, orderId, n) => [line, amount, whole][n % 3]!(shop, orderId, n),
 }
 
-/** 2 × 250 and 3 × 179, with tax 1122 cents, paid in some way. */
+/** 2 × 250 and 3 × 179, with tax 1122 cents, paid by each method. */
 const means: Record<string, (shop: Shop) => Promise<number>> = {
   card: async (shop) => (await shop.paidOrder({ 1: 2, 2: 3 })).id,
   wallet: async (shop) => {
@@ -44,9 +44,9 @@ const means: Record<string, (shop: Shop) => Promise<number>> = {
 }
 
 onEachDatabase('50 parallel refunds of one order', (open) => {
-  describe.for(Object.keys(means))('paid by %s', (mean) => {
+  describe.for(Object.keys(means))('an order paid by %s', (mean) => {
     test.for(Object.keys(mixtures))(
-      '%s: no cent more than was paid',
+      '50 parallel refunds (%s) never return more than was paid',
       { timeout: 60_000 },
       async (mixture) => {
         const shop = await openShop(await open())
@@ -83,7 +83,7 @@ onEachDatabase('50 parallel refunds of one order', (open) => {
     )
   })
 
-  test('of a queued order whose hub answers each: one of them cancels it, the others come too late', async () => {
+  test('of parallel full refunds of a queued order one cancels it, and the others come too late', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 2 })
     shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
@@ -94,7 +94,7 @@ onEachDatabase('50 parallel refunds of one order', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
-  test('of single units that the hub is asked of at once: it is told what is wanted after all of them', async () => {
+  test('parallel refunds of single units make the hub want the rest after all of them', async () => {
     const shop = await openShop(await open())
     const { id, uuid } = await shop.paidOrder({ 1: 4 })
     const [item] = await shop.items(id)
@@ -118,7 +118,7 @@ onEachDatabase('50 parallel refunds of one order', (open) => {
     expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.reduce', order_id: uuid, lines })
   })
 
-  test('while its units fail to drop: what the hub reports and what the owner gives meet in one sum', async () => {
+  test('parallel refunds and failed drops add up to one sum', async () => {
     const shop = await openShop(await open())
     const id = await means['card']!(shop)
     await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })

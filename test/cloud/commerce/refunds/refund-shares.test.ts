@@ -8,7 +8,7 @@ const share = fc
 const none: Share = { amount: 0, tax: 0 }
 const plus = (a: Share, b: Share): Share => ({ amount: a.amount + b.amount, tax: a.tax + b.tax })
 
-test('a line returns exactly what it cost, in whatever portions its units go back', () => {
+test('a line returns exactly its price for any portions of its refunds', () => {
   fc.assert(
     fc.property(
       fc.nat({ max: 50_000 }),
@@ -28,7 +28,7 @@ test('a line returns exactly what it cost, in whatever portions its units go bac
   )
 })
 
-test('refusals in between change nothing of that: no order of portions, refused and made again, returns more', () => {
+test('refused portions that are made again never return more', () => {
   const step = fc.record({ units: fc.integer({ min: 1, max: 3 }), refuse: fc.nat() })
   fc.assert(
     fc.property(
@@ -59,7 +59,7 @@ test('refusals in between change nothing of that: no order of portions, refused 
   )
 })
 
-test('a share taken is never more than what is left, and what is left never has more tax than money', () => {
+test('a share is never more than the rest, and the rest never has more tax than money', () => {
   fc.assert(
     fc.property(share, fc.array(share, { maxLength: 10 }), (whole, wishes) => {
       let left = whole
@@ -77,7 +77,7 @@ test('a share taken is never more than what is left, and what is left never has 
   )
 })
 
-test('an amount takes its part of the tax, rounded down, and the last amount takes the rest', () => {
+test('a refund of an amount takes its part of the tax, rounded down, and the last one takes the rest', () => {
   expect(amountShare({ amount: 735, tax: 56 }, 100)).toEqual({ amount: 100, tax: 7 })
   expect(amountShare({ amount: 635, tax: 49 }, 635)).toEqual({ amount: 635, tax: 49 })
   expect(amountShare(none, 0)).toEqual(none)

@@ -7,7 +7,7 @@ const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
 const intentOf = async (shop: Shop, orderId: number): Promise<string> =>
   (await shop.payments(orderId))[0]!.processor_ref!
 
-onEachProcessor('a refund that the bank sends back after its order has failed', (open) => {
+onEachProcessor('a refund that the bank returns after its order has failed', (open) => {
   async function begun() {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 2 })
@@ -23,13 +23,13 @@ onEachProcessor('a refund that the bank sends back after its order has failed', 
   }
   const fail = (shop: Shop, order_id: number) =>
     shop.report({ kind: 'order.failed', order_id, reason: 'jam', bins: [], lines: [] })
-  /** What has gone back, and stayed there. */
+  /** Refunded money that was not returned. */
   const returned = async (shop: Shop, id: number): Promise<number> =>
     (await shop.refunds(id))
       .filter(({ status }) => status === 'succeeded')
       .reduce((sum, { amount }) => sum + amount, 0)
 
-  test('by its owner, of an amount: what the order is owed goes back all the same', async () => {
+  test('an owner’s refund of an amount that the bank returns does not reduce the order’s owed refund', async () => {
     const { shop, id, hours } = await begun()
     await refundOrder(shop.services, { orderId: id, ...who, amount: 100 })
     await fail(shop, id)
@@ -42,7 +42,7 @@ onEachProcessor('a refund that the bank sends back after its order has failed', 
   })
 
   test.for([100, 541])(
-    'by the processor itself, of %i: what the order is owed goes back all the same',
+    'an external refund of %i that the bank returns does not reduce the order’s owed refund',
     async (amount) => {
       const { shop, id, hours } = await begun()
       await shop.bank.giveBack(await intentOf(shop, id), amount)

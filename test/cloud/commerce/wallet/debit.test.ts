@@ -11,8 +11,8 @@ import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
 const debit = (shop: Shop, userId: number, orderId: number, expectedTotal?: number) =>
   payFromWallet(shop.services, { userId, orderId, expectedTotal })
 
-onEachDatabase('paying from the wallet', (open) => {
-  test('takes the money, freezes the order and sends it to the hub, all at once', async () => {
+onEachDatabase('payments from the wallet', (open) => {
+  test('a wallet payment takes the money, freezes the order and sends it to the hub in one transaction', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 1000)
@@ -38,7 +38,7 @@ onEachDatabase('paying from the wallet', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('of less than the order costs is 402, and leaves the cart, the stock and the wallet as they were', async () => {
+  test('a wallet payment above the balance is 402, and changes neither the cart, the stock nor the wallet', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 540)
@@ -56,7 +56,7 @@ onEachDatabase('paying from the wallet', (open) => {
     await expect(debit(shop, stranger, other)).rejects.toMatchObject({ details: { balance_cents: 0 } })
   })
 
-  test('an order whose total has changed is a conflict; a stranger’s is not found', async () => {
+  test('a wallet payment of an order with a changed total is a conflict, and of another user’s order not found', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 1000)
@@ -69,7 +69,7 @@ onEachDatabase('paying from the wallet', (open) => {
     expect(await balanceOf(shop, userId)).toBe(1000)
   })
 
-  test('the same order 50 times at once is paid once', async () => {
+  test('50 simultaneous wallet payments of an order pay it once', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 5000)
@@ -80,7 +80,7 @@ onEachDatabase('paying from the wallet', (open) => {
     expect(await shop.outbox()).toHaveLength(1)
   })
 
-  test('and refunds and deposits at once never bring a balance below zero, nor out of step with its entries', async () => {
+  test('wallet payments with simultaneous refunds and deposits never make a balance negative or inconsistent', async () => {
     const shop = await openShop(await open(), {
       products: [{ price: 100, quantity: 100 }],
       taxMillipercent: 0,
@@ -112,7 +112,7 @@ onEachDatabase('paying from the wallet', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('while a card waits for its holder: the card’s payment is given up first', async () => {
+  test('a wallet payment while a card needs authentication first cancels the card’s payment', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 1000)
@@ -125,7 +125,7 @@ onEachDatabase('paying from the wallet', (open) => {
     ])
   })
 
-  test('pays for what a card was refused for as nobody answered, and the card never does', async () => {
+  test('a wallet payment after a card payment without an answer pays, and the card is never charged', async () => {
     const shop = await openShop(await open(), {
       wrapProcessor: (sandbox) => ({
         ...sandbox,
@@ -149,7 +149,7 @@ onEachDatabase('paying from the wallet', (open) => {
     expect(card).toMatchObject({ status: 'canceled' })
   })
 
-  test('while a card’s payment is under way brings that to its end: it is not paid twice', async () => {
+  test('a wallet payment during a card payment first completes that, so that nothing is paid twice', async () => {
     let dies = false
     const shop = await openShop(await open(), {
       wrapProcessor: (sandbox) => ({
@@ -170,7 +170,7 @@ onEachDatabase('paying from the wallet', (open) => {
     expect(await balanceOf(shop, userId)).toBe(729)
   })
 
-  test('is no method that `pay` takes', async () => {
+  test('the wallet is no method of `pay`', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 1000)
@@ -179,7 +179,7 @@ onEachDatabase('paying from the wallet', (open) => {
     await expect(pay(shop.services, request)).rejects.toMatchObject({ code: 'payment_method_not_found' })
   })
 
-  test('refunds go back to the wallet: what did not drop, what the owner gives, what was cancelled', async () => {
+  test('refunds of a wallet payment credit the wallet: undropped units, the owner’s refunds, and cancellations', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 1000)

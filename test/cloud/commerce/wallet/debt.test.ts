@@ -32,7 +32,7 @@ const collect = async (shop: Shop, orderId: number): Promise<void> => {
   await shop.report({ kind: 'order.completed', order_id: orderId })
 }
 
-/** The bank of a deposit's cardholder takes the money back, or has given it back. */
+/** The bank of a deposit's cardholder takes the money back, or returns it. */
 const dispute = (shop: Shop, intent: string, amount: number, status: 'succeeded' | 'failed') =>
   tell(shop, {
     id: `evt_${intent}_${status}`,
@@ -58,8 +58,8 @@ const openAlarms = async (shop: Shop) =>
       .execute()
   ).map(({ kind, subject }) => `${kind} ${subject}`)
 
-onEachDatabase('what a wallet owes', (open) => {
-  test('an owner’s refund of an order pays the debt of the deposit that its bank took back', async () => {
+onEachDatabase('the debt of a wallet', (open) => {
+  test('an owner’s refund of an order pays the debt of a disputed deposit', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 500)
@@ -76,7 +76,7 @@ onEachDatabase('what a wallet owes', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('the service’s own refund of what did not drop pays the debt first', async () => {
+  test('an automatic refund of undropped units pays the debt first', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 300)
@@ -117,7 +117,7 @@ onEachDatabase('what a wallet owes', (open) => {
     ])
   })
 
-  test('a dispute that is won restores the whole deposit, whatever of the debt was paid meanwhile', async () => {
+  test('a won dispute restores the whole deposit, whatever part of the debt was paid meanwhile', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 500)
@@ -130,7 +130,7 @@ onEachDatabase('what a wallet owes', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('deposits, purchases, refunds and disputes in any order leave what was really paid in', async () => {
+  test('deposits, purchases, refunds and disputes in any order leave exactly the money that was really paid', async () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('deposit' as const), amount: fc.integer({ min: 100, max: 900 }) }),
       fc.record({ kind: fc.constantFrom('buy', 'refund', 'take', 'restore'), which: fc.nat({ max: 9 }) }),
@@ -160,7 +160,7 @@ onEachDatabase('what a wallet owes', (open) => {
           }
           if (own && (one.kind === 'take' || one.kind === 'restore')) {
             await dispute(shop, own.intent, own.amount, one.kind === 'take' ? 'succeeded' : 'failed')
-            // A dispute that is won stays won.
+            // A won dispute stays won.
             own.isGone = one.kind === 'take' && !(own as { isWon?: true }).isWon
             if (one.kind === 'restore') Object.assign(own, { isWon: true })
           }
@@ -169,7 +169,7 @@ onEachDatabase('what a wallet owes', (open) => {
           if (deposits.length > 0)
             expect((await balanceOf(shop, userId)) - (await debtOf(shop, userId))).toBe(paidIn - spent)
         }
-        // The next customer finds a bin again.
+        // The next customer finds a free bin again.
         for (const { id, isBack } of orders) if (!isBack) await collect(shop, id)
       }),
       { numRuns: 20 },
@@ -192,7 +192,7 @@ onEachDatabase('what a wallet owes', (open) => {
     expect(await openAlarms(shop)).toContain(`refund_failed order ${orderId}`)
   })
 
-  test('the service’s own refund to the wallet of a deleted user fails and raises the alarm', async () => {
+  test('an automatic refund to the wallet of a deleted user fails and raises the alarm', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 300)

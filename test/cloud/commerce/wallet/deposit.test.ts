@@ -23,9 +23,9 @@ const wrapped = (change: (sandbox: CardProcessor) => Partial<CardProcessor>): Sh
   wrapProcessor: (sandbox) => ({ ...sandbox, ...change(sandbox) }),
 })
 
-onEachProcessor('a deposit', (open) => {
+onEachProcessor('deposits', (open) => {
   test.for(['pm_card_visa', 'pm_usBankAccount', null])(
-    'by %s is pending until the webhook credits it',
+    'a deposit by %s is pending until the webhook credits it',
     async (method) => {
       const shop = await open()
       const userId = await shop.customer()
@@ -62,7 +62,7 @@ onEachProcessor('a deposit', (open) => {
     },
   )
 
-  test('is credited once by ten deliveries of an event, in a row and at once, and by another event of success', async () => {
+  test('a deposit is credited once by ten deliveries of an event, in sequence and simultaneously, and by another success event', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_intent_id: id } = await put(shop, userId)
@@ -79,7 +79,7 @@ onEachProcessor('a deposit', (open) => {
     expect(await shop.context.db.kysely.selectFrom('wallet_entries').selectAll().execute()).toHaveLength(1)
   })
 
-  test('that is declined at once is 402, stays on record as failed, and moves nothing', async () => {
+  test('a deposit that is declined at once is 402, stays on record as failed, and moves nothing', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await expect(put(shop, userId, 'pm_card_chargeDeclined')).rejects.toMatchObject({
@@ -89,7 +89,7 @@ onEachProcessor('a deposit', (open) => {
     await deliver(shop)
     expect(await listed(shop, userId)).toMatchObject([{ status: 'failed', balance_after_cents: null }])
     expect(await balance(shop, userId)).toMatchObject({ balance_cents: 0, pending_cents: 0 })
-    // Nobody was given what it takes to complete it; at the sandbox it is over with the refusal.
+    // Nobody can complete it; at the sandbox it ends with the refusal.
     shop.clock.advance(MINUTE)
     await shop.work.drain()
     expect(['canceled', 'failed']).toContain((await intents(shop))[0]!.status)
@@ -100,7 +100,7 @@ onEachProcessor('a deposit', (open) => {
     ['payment_intent.payment_failed', 'failed'],
     ['payment_intent.canceled', 'canceled'],
   ] as const)(
-    'of which the webhook says %s is %s; success after that is credited all the same',
+    'a deposit for which the webhook reports %s is %s, and a later success is credited',
     async ([type, status]) => {
       const shop = await open()
       const userId = await shop.customer()
@@ -117,7 +117,7 @@ onEachProcessor('a deposit', (open) => {
     },
   )
 
-  test('whose customer has gone is cancelled at the processor', async () => {
+  test('an abandoned deposit is cancelled at the processor', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await put(shop, userId, 'pm_card_authenticationRequired')
@@ -127,7 +127,7 @@ onEachProcessor('a deposit', (open) => {
     expect(await intents(shop)).toMatchObject([{ status: 'canceled' }])
   })
 
-  test('that was paid, and whose webhook is lost, is credited by asking, once', async () => {
+  test('a paid deposit with a lost webhook is credited once by a query', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_intent_id: id } = await put(shop, userId)
@@ -135,13 +135,13 @@ onEachProcessor('a deposit', (open) => {
     shop.clock.advance(31_000)
     await shop.work.drain()
     expect(await balanceOf(shop, userId)).toBe(2500)
-    // It was late, and not lost.
+    // The event was late, not lost.
     await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object: { id } })
     expect(await balanceOf(shop, userId)).toBe(2500)
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('that failed, and that its customer completes with another card, is credited though the webhook is lost', async () => {
+  test('a failed deposit that its customer completes with another card is credited, although the webhook is lost', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_intent_id: ref } = await put(shop, userId, null)
@@ -155,7 +155,7 @@ onEachProcessor('a deposit', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('that failed, and that its customer gave up, is cancelled at the processor, and not asked after any more', async () => {
+  test('a failed deposit that its customer abandons is cancelled at the processor, and not queried any more', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_intent_id: ref } = await put(shop, userId, null)
@@ -168,7 +168,7 @@ onEachProcessor('a deposit', (open) => {
     expect(await lookedAfter(shop)).toEqual([])
   })
 
-  test('that takes its bank long is asked after again and again', async () => {
+  test('a deposit that its bank works on for long is queried repeatedly', async () => {
     const shop = await open(
       wrapped((real) => ({
         readIntent: async (ref) => ({ ...(await real.readIntent(ref)), status: 'processing' }),
@@ -191,7 +191,7 @@ onEachProcessor('a deposit', (open) => {
     expect(await balanceOf(shop, userId)).toBe(2500)
   })
 
-  test('that is given up in the moment in which it is paid is credited, once', async () => {
+  test('a deposit that is abandoned at the moment of its payment is credited once', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await put(shop, userId, 'pm_card_authenticationRequired')
@@ -205,7 +205,7 @@ onEachProcessor('a deposit', (open) => {
     expect(await balanceOf(shop, userId)).toBe(2500)
   })
 
-  test('outside its bounds is 422 in the words of FastAPI; by a method that nobody knows is not found', async () => {
+  test('a deposit outside its bounds is 422 in FastAPI’s wording, and one by an unknown method is not found', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const of = (amountCents: number, method = 'pm_card_visa') =>
@@ -223,7 +223,7 @@ onEachProcessor('a deposit', (open) => {
     expect([(await of(100)).amount_cents, (await of(50_000)).amount_cents]).toEqual([100, 50_000])
   })
 
-  test('is never less than the processor takes, whatever the operator has set', async () => {
+  test('a deposit is at least the processor’s minimum, for any setting of the operator', async () => {
     const shop = await open()
     const userId = await shop.customer()
     shop.context.settings.depositMinCents = 1
@@ -235,7 +235,7 @@ onEachProcessor('a deposit', (open) => {
     await expect(put(1499)).rejects.toMatchObject({ code: 'validation_error' })
   })
 
-  test('asked for twice under one key is one intent; under another key, or by somebody else, another one', async () => {
+  test('a deposit that is requested twice under one key is one intent; another key or user creates another one', async () => {
     const shop = await open()
     const [ada, eve] = [await shop.customer(), await shop.customer()]
     const first = await put(shop, ada, 'pm_card_visa', 'k')
@@ -247,7 +247,7 @@ onEachProcessor('a deposit', (open) => {
     expect((await put(shop, ada, 'pm_card_visa', 'k')).transaction_id).toBe(4)
   })
 
-  test('of which the processor’s answer was lost is 503, and what was taken is credited once', async () => {
+  test('a deposit with a lost answer of the processor is 503, and a charge is credited once', async () => {
     let isDown = true
     const shop = await open(
       wrapped((sandbox) => ({
@@ -260,7 +260,7 @@ onEachProcessor('a deposit', (open) => {
     )
     const userId = await shop.customer()
     await expect(put(shop, userId)).rejects.toMatchObject({ code: 'processor_unavailable' })
-    // The webhook is quicker than the recovery: it knows the deposit by what it was made for.
+    // The webhook is quicker than the recovery: it identifies the deposit by its metadata.
     await deliver(shop)
     expect(await balanceOf(shop, userId)).toBe(2500)
     isDown = false
@@ -271,7 +271,7 @@ onEachProcessor('a deposit', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('without an answer is 503: it is not made later, and can be asked for again under its key', async () => {
+  test('a deposit without an answer is 503: it is not made later, and can be repeated under its key', async () => {
     let isDown = true
     const shop = await open(
       wrapped((sandbox) => ({
@@ -294,7 +294,7 @@ onEachProcessor('a deposit', (open) => {
     expect(await balanceOf(shop, userId)).toBe(2500)
   })
 
-  test('with a forged, an old, or no signature credits nothing', async () => {
+  test('a deposit event with a forged, old or missing signature credits nothing', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { payment_intent_id: id } = await put(shop, userId)
@@ -319,7 +319,7 @@ onEachProcessor('a deposit', (open) => {
     expect(await shop.context.db.kysely.selectFrom('processor_events').selectAll().execute()).toEqual([])
   })
 
-  test('of another installation’s event is nobody’s: neither deposit nor payment moves', async () => {
+  test('an event of another installation changes neither a deposit nor a payment', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await put(shop, userId)
@@ -329,8 +329,8 @@ onEachProcessor('a deposit', (open) => {
   })
 })
 
-onEachProcessor('the transactions of a wallet', (open) => {
-  test('are listed newest first, in pages, to their owner alone', async () => {
+onEachProcessor('transactions of a wallet', (open) => {
+  test('transactions of a wallet are listed newest first, in pages, only to their owner', async () => {
     const shop = await open()
     const [ada, eve] = [await shop.customer(), await shop.customer()]
     for (let i = 0; i < 5; i += 1) await put(shop, ada)

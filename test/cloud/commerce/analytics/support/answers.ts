@@ -2,7 +2,10 @@ import { expect } from 'vitest'
 import { SalesOverview } from '../../../../../protocol/contract/owner-analytics.ts'
 import type { TestApp } from '../../../support/app.ts'
 
-/** What the service answers, by the paths of `expected`; without the bounds of periods, which have a test of their own. */
+/**
+ * The service's answers, by the paths of `expected`. The bounds of periods are left out: they have their own
+ * test.
+ */
 export async function answers({ call, key }: TestApp, expected: Record<string, unknown>) {
   const credential = { key: await key(['analytics:read']) }
   const found: Record<string, unknown> = {}

@@ -8,7 +8,7 @@ export const PRODUCTS = 6
 export const USERS = 5
 const HUB = 1
 
-/** A sale as it is drawn, each product once: prices after all deals. */
+/** A random sale with each product once: prices after all deals. */
 export interface DrawnSale {
   at: number
   user: number
@@ -16,22 +16,25 @@ export interface DrawnSale {
   processor: 'sandbox' | 'external' | 'wallet'
 }
 
-/** Writes orders, payments and refunds as the service does: each in a transaction that ends with the payment status. */
+/**
+ * Writes orders, payments and refunds like the service: each in a transaction that ends with the payment
+ * status.
+ */
 export interface SalesBooksWriter {
-  /** The order's id. */
+  /** Returns the order's id. */
   sell(sale: DrawnSale): Promise<number>
-  /** Money that came for an order that had ended: it goes back. */
+  /** A payment for an ended order, which is refunded. */
   payLate(sale: DrawnSale): Promise<void>
-  /** Units of a line, by its share; nothing where they are refunded already. */
+  /** Refunds units of a line by its share; does nothing if they are already refunded. */
   refundUnits(orderId: number, line: number, units: number): Promise<void>
-  /** Part of what is left of the order's money. */
+  /** Refunds a part of the order's remaining money. */
   refundPart(orderId: number, share: number): Promise<void>
-  /** The processor's word on the order's oldest refund of which it has not spoken. */
+  /** The processor's result of the order's oldest pending refund. */
   settle(orderId: number, status: 'succeeded' | 'failed'): Promise<void>
   moveHub(timezone: string): Promise<void>
 }
 
-/** Fills the hub that `testApp` has made with products and users. */
+/** Fills the hub of `testApp` with products and users. */
 export async function openBooks(context: CloudContext, timezone: string): Promise<SalesBooksWriter> {
   const { db } = context
   await seed(db, timezone)
@@ -92,7 +95,7 @@ export async function openBooks(context: CloudContext, timezone: string): Promis
 
 const totalOf = ({ lines }: DrawnSale): number => lines.reduce((sum, { net, tax }) => sum + net + tax, 0)
 
-/** As refunds leave it: first the status (which has the sale counted), then the units, as the service does it. */
+/** Like the service: first the status, which counts the sale, then the units. */
 async function derive(tx: Tx, id: number): Promise<void> {
   await refreshPaymentStatus(tx, id)
   const { items, paid, left, refunds } = await stateOf(tx, id)
@@ -234,7 +237,7 @@ async function insertRefund(
     .execute()
 }
 
-/** Products 1 to 6 in categories 1 to 3, each with its own name; users 1 to 5. */
+/** Products 1 to 6 in categories 1 to 3, each with its own name, and users 1 to 5. */
 async function seed({ kysely: q }: CloudDatabase, timezone: string): Promise<void> {
   await q.updateTable('hubs').set({ timezone }).where('id', '=', HUB).execute()
   for (const name of ['Drinks', 'Food', 'Sundries'])

@@ -3,7 +3,10 @@ import type { CloudDatabase } from '../../../../../cloud/platform/store/database
 
 const HUB = 1
 
-/** Every answer of the analytics as a plain recount of the books gives it, by path and query. Dates are only compared as text. */
+/**
+ * Every answer of the analytics by a plain recount of the books, by path and query. Dates are only compared
+ * as text.
+ */
 export async function recountReports(
   { kysely: q }: CloudDatabase,
   now: number,
@@ -31,7 +34,7 @@ export async function recountReports(
     const end = endOf(day, now, timezone)
     return lines.filter((line) => line.day === day && line.at < end)
   }
-  /** What was sold from a day on, up to the time that it is now of another. */
+  /** Sales from a day on, up to the present time on another day. */
   const stretch = (from: string, last: string) => [
     ...lines.filter(({ day }) => from <= day && day < last),
     ...(isDay(last) ? until(last) : []),
@@ -143,10 +146,13 @@ export async function recountReports(
   }
 }
 
-/** February has no 30th. A text that is no day sorts behind those of its month. */
+/** February has no 30th. A text of an invalid day sorts after the days of its month. */
 const isDay = (text: string): boolean => shift(text.slice(0, 7) + '-01', Number(text.slice(8)) - 1) === text
 
-/** The first instant of a day at which its clock shows a later time than another clock does now, looked for minute by minute. */
+/**
+ * The first instant of a day at which its clock shows a later time than `now` does; searched minute by
+ * minute.
+ */
 function endOf(day: string, now: number, timeZone: string): number {
   const clock = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' })
   const sought = `${day} ${clock.format(now).slice(11)}`
@@ -177,7 +183,7 @@ function figures(lines: readonly CountedLine[]) {
 
 const customers = (lines: readonly CountedLine[]): number => new Set(lines.map(({ userId }) => userId)).size
 
-/** Noon to noon: no clock in between. */
+/** From noon to noon, without a change of clocks in between. */
 const shift = (day: string, days: number): string =>
   new Date(Date.parse(`${day}T12:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10)
 

@@ -25,7 +25,7 @@ export interface Wording {
   constraints?: Partial<Record<ConstraintType, string>>
 }
 
-/** A deal for the engine; it applies always unless it says otherwise. */
+/** A deal for the engine; it always applies unless the test says otherwise. */
 export const deal = ({ id = 1, constraints = {}, ...given }: Wording): Deal => ({
   id,
   name: `Deal ${id}`,

@@ -9,7 +9,10 @@ import { openShop } from '../../../support/shop.ts'
 
 export const DEALS = '/api/v1/deals'
 
-/** Hub 1 with products 1 (250 cents) and 2 (199, 10 % off), both of category 1, Drinks; hub 2 is another owner's. */
+/**
+ * Hub 1 with products 1 (250 cents) and 2 (199, 10 % off), both of category 1, Drinks; hub 2 belongs to
+ * another owner.
+ */
 export async function dealsOverHttp() {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const folder = emptyFolder()

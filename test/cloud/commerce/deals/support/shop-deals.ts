@@ -7,7 +7,7 @@ import type { Shop } from '../../../support/shop.ts'
 
 export type Wish = Partial<z.input<typeof NewDeal>> & Pick<z.input<typeof NewDeal>, 'rewards'>
 
-/** A deal at the shop's hub that applies always unless it says otherwise; its id. */
+/** A deal at the shop's hub that always applies unless the test says otherwise; returns its id. */
 export async function addDeal({ context }: Shop, wish: Wish): Promise<number> {
   const { triggers, rewards, constraints, ...fields } = NewDeal.parse({
     name: 'A deal',

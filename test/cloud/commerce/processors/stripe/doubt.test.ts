@@ -27,7 +27,7 @@ async function later(shop: Shop, ms: number): Promise<void> {
   await shop.work.drain()
 }
 
-/** Stripe has done what was asked, or has not. */
+/** Faults in which Stripe has executed the call, or has not. */
 const faults: readonly (readonly [Fault, boolean])[] = [
   ['timeout-before', false],
   ['timeout-after', true],
@@ -37,9 +37,9 @@ const faults: readonly (readonly [Fault, boolean])[] = [
   ['conflict', false],
 ]
 
-onStripeShop('money in doubt', (open, stripe) => {
+onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
   test.for(faults)(
-    '%s of a payment is 503: it does not happen behind its customer’s back, and what was charged goes back',
+    'a payment with %s is 503: it does not complete later without its customer, and charged money is refunded',
     async ([fault, isDone]) => {
       const shop = await open()
       stripe().fail(fault, creation)
@@ -51,7 +51,7 @@ onStripeShop('money in doubt', (open, stripe) => {
       })
       stripe().heal()
       await later(shop, 31_000)
-      // What Stripe has taken is found when its search has caught up; the order does not wait for that.
+      // A charge is found when Stripe's search has caught up, and the order does not wait for that.
       if (isDone) await later(shop, 20 * 60_000)
       expect(await shop.order(orderId)).toMatchObject({
         processing_status: S.NEW,
@@ -68,7 +68,7 @@ onStripeShop('money in doubt', (open, stripe) => {
   )
 
   test.for(faults)(
-    '%s of a payment is 503: asked for again by its customer it goes on under its key, and is paid once',
+    'a payment with %s is 503: the customer’s repetition continues under its key, and is charged once',
     async ([fault]) => {
       const shop = await open()
       stripe().fail(fault, creation)
@@ -91,7 +91,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     },
   )
 
-  test('a request that arrives after its payment was given up charges nobody', async () => {
+  test('a request that arrives after its payment was abandoned charges nobody', async () => {
     const shop = await open()
     stripe().fail('timeout-before', creation)
     const { orderId, result } = await begin(shop)
@@ -116,7 +116,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     expect(await shop.bank.intents()).toMatchObject([{ status: 'canceled' }])
   })
 
-  test('a declined payment whose answer was lost is declined when it is asked for again', async () => {
+  test('a declined payment with a lost answer is declined when it is repeated', async () => {
     const shop = await open()
     stripe().fail('timeout-after', creation)
     const { orderId, userId, result } = await begin(shop, 'pm_card_chargeDeclined')
@@ -129,15 +129,15 @@ onStripeShop('money in doubt', (open, stripe) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
-  test('an error of Stripe’s own, which it repeats under the key, is looked behind: what it took is found by what it is for, and goes back', async () => {
+  test('after an error of Stripe that it repeats under the key, the charge is found by its metadata and refunded', async () => {
     const shop = await open()
     stripe().fail('error-after', creation, 1)
     const { orderId, result } = await begin(shop)
     await expect(result).rejects.toMatchObject({ code: 'processor_unavailable' })
-    // Its search does not know it yet.
+    // The search does not have it yet.
     await later(shop, 60_000)
     expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
-    // Its order waits no longer than for a customer who has gone, and is a cart then until it expires.
+    // The order waits as long as for an absent customer, and is a cart then until it expires.
     await later(shop, 20 * 60_000)
     expect((await shop.order(orderId)).processing_status).toBe(S.NEW)
     await later(shop, HOUR)
@@ -150,7 +150,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     expect(stripe().calls.some(({ path }) => path === '/v1/payment_intents/search')).toBe(true)
   })
 
-  test('an error of Stripe’s own after which there is no payment gives the cart back within its time', async () => {
+  test('an error of Stripe without a payment returns the cart in time', async () => {
     const shop = await open()
     stripe().fail('error-before', creation, 1)
     const { orderId, userId, result } = await begin(shop)
@@ -176,7 +176,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     ['has taken', 'timeout-after', 'refunded', 1],
     ['has not taken', 'timeout-before', 'canceled', 0],
   ] as const)(
-    'a day later, when Stripe has forgotten the key, what it %s is looked up, never made anew',
+    'a day later, when Stripe has forgotten the key, a payment that it %s is looked up, never created again',
     async ([, fault, payment_status, count]) => {
       const shop = await open()
       stripe().fail(fault, creation)
@@ -186,7 +186,7 @@ onStripeShop('money in doubt', (open, stripe) => {
       stripe().heal()
       const before = stripe().calls.filter(creation).length
       await later(shop, 25 * HOUR)
-      // Nobody has touched the cart since.
+      // The cart was not touched since.
       expect(await shop.order(orderId)).toMatchObject({ processing_status: S.EXPIRED, payment_status })
       expect(await shop.outbox()).toEqual([])
       expect(await shop.bank.intents()).toHaveLength(count)
@@ -194,7 +194,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     },
   )
 
-  test('what Stripe was asked for shortly before it forgets is given the time to be found', async () => {
+  test('a payment that was requested shortly before Stripe forgets it gets time to be found', async () => {
     const shop = await open()
     stripe().fail('timeout-before', creation)
     const { orderId, result } = await begin(shop)
@@ -204,7 +204,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     await later(shop, 19.9 * HOUR)
     expect(await shop.bank.intents()).toHaveLength(1)
     stripe().heal()
-    // Its search lags behind by an hour.
+    // Its search is late by an hour.
     await later(shop, 0.5 * HOUR)
     expect(await shop.payments(orderId)).toMatchObject([{ stuck_at: expect.any(Number) }])
     await later(shop, 2 * HOUR)
@@ -212,7 +212,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     expect(await shop.bank.intents()).toMatchObject([{ status: 'canceled' }])
   })
 
-  test('a payment that has waited for its bank is asked after, not for: what Stripe repeats under a key is how it was', async () => {
+  test('a payment that has waited for its bank is read, not repeated, because Stripe repeats the old state under a key', async () => {
     const shop = await open()
     const { orderId, result } = await begin(shop, 'pm_usBankAccount')
     expect(await result).toMatchObject({ status: 'processing' })
@@ -230,7 +230,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     expect((await lost.order(second.orderId)).processing_status).toBe(S.QUEUED)
   })
 
-  test.for(faults)('%s of a refund: the money arrives once', async ([fault, isDone]) => {
+  test.for(faults)('a refund with %s is paid once', async ([fault, isDone]) => {
     const shop = await open()
     const { id: orderId } = await shop.paidOrder({ 1: 2 })
     await shop.report({ kind: 'order.preparing', order_id: orderId, bins: [1] })
@@ -253,11 +253,11 @@ onStripeShop('money in doubt', (open, stripe) => {
     ['timeout-after', 25],
     ['timeout-before', 25],
   ] as const)(
-    '%s of a refund, and %s hours: it is found among the refunds of its payment, or made',
+    'a refund with %s, and %s hours later, is found among the refunds of its payment, or made',
     async ([fault, hours]) => {
       const shop = await open()
       const { id: orderId } = await shop.paidOrder({ 1: 2 })
-      // All is delivered: the order itself is owed nothing, however long it takes.
+      // All units are delivered: the order itself is owed nothing.
       const lines = droppedLines(await shop.items(orderId))
       await shop.report(
         { kind: 'order.preparing', order_id: orderId, bins: [1] },
@@ -271,7 +271,7 @@ onStripeShop('money in doubt', (open, stripe) => {
         code: 'processor_unavailable',
       })
       await later(shop, hours * HOUR)
-      // A key that is spent on an error is left to Stripe's forgetting.
+      // A key that was used up by an error must be forgotten by Stripe first.
       if (fault === 'error-before') await later(shop, 24 * HOUR)
       expect(await shop.refunds(orderId)).toMatchObject([{ status: 'succeeded', amount: 100 }])
       expect(await shop.bank.refunds()).toHaveLength(1)
@@ -279,7 +279,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     },
   )
 
-  test('a day later a customer whom Stripe has made is looked up, never made anew', async () => {
+  test('a day later a customer that Stripe has created is looked up, never created again', async () => {
     const shop = await open()
     const userId = await shop.customer()
     stripe().fail('timeout-after', ({ path }) => path === '/v1/customers')
@@ -292,7 +292,7 @@ onStripeShop('money in doubt', (open, stripe) => {
   })
 
   test.for(faults)(
-    '%s of a deposit: what was taken is credited once, and nothing is taken later',
+    'a deposit with %s is credited once if it was charged, and is not charged later',
     async ([fault, isDone]) => {
       const shop = await open()
       const userId = await shop.customer()

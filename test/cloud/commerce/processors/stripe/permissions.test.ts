@@ -48,7 +48,7 @@ test('a key with all permissions starts the service, and nothing is written at S
   expect(stripe.calls.every(({ method }) => method === 'GET')).toBe(true)
 })
 
-test('Stripe that is out of reach or in trouble does not keep the service from starting', async () => {
+test('an unreachable or failing Stripe does not keep the service from starting', async () => {
   expect((await start('http://127.0.0.1:9')).name).toBe('stripe')
   stripe.fail('error-before')
   expect((await start()).name).toBe('stripe')

@@ -65,7 +65,7 @@ test(
     ])
     expect((await call('GET', '/users/wallet/balance')).json).toMatchObject({ balance_cents: 2500 })
 
-    // Stopped and started anew it is the same installation to Stripe.
+    // After a restart it is the same installation for Stripe.
     program.child.kill('SIGTERM')
     expect(await program.exited).toBe(0)
     const names = () =>

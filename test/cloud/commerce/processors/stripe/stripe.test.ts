@@ -19,8 +19,8 @@ async function send(shop: Shop, event: object): Promise<void> {
   await receiveWebhook(context, SECRET, body, signature, services.processor.readEvent)
 }
 
-onStripeShop('what Stripe is told', (open, stripe) => {
-  test('is the amount, the method and our numbers, and nothing of who the customer is', async () => {
+onStripeShop('data sent to Stripe', (open, stripe) => {
+  test('Stripe gets the amount, the method and our numbers, and nothing about the customer’s identity', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await shop.context.db.kysely
@@ -75,7 +75,7 @@ onStripeShop('what Stripe is told', (open, stripe) => {
     expect(JSON.stringify(stripe().calls)).not.toMatch(/lovelace|4155550100/i)
   })
 
-  test('a card in a wallet is saved as what it is', async () => {
+  test('a card in a wallet is saved with its own description', async () => {
     const shop = await open()
     const userId = await shop.customer()
     for (const [wallet, type] of [
@@ -90,9 +90,9 @@ onStripeShop('what Stripe is told', (open, stripe) => {
     }
   })
 
-  test('a payment that Stripe does not take as such has failed, and leaves a cart', async () => {
+  test('a payment that Stripe refuses has failed, and leaves a cart', async () => {
     const shop = await open({ products: [{ price: 40, quantity: 5 }] })
-    // Of which nobody knows the least amount.
+    // A currency with an unknown minimum.
     shop.context.settings.currency = 'ISK'
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })
@@ -102,7 +102,7 @@ onStripeShop('what Stripe is told', (open, stripe) => {
     expect((await shop.order(orderId)).processing_status).toBe(S.NEW)
   })
 
-  test('with a key that Stripe does not accept nothing is lost: the payment goes on with the right one', async () => {
+  test('a payment with a key that Stripe refuses continues with the right key, and nothing is lost', async () => {
     let key = 'sk_wrong'
     const shop = await open({
       wrapProcessor: (real) => ({
@@ -131,7 +131,7 @@ onStripeShop('what Stripe is told', (open, stripe) => {
     expect((await shop.order(orderId)).processing_status).toBe(S.QUEUED)
   })
 
-  test('two installations that share an account do not meet: payment 1 of one is not payment 1 of the other', async () => {
+  test('two installations on one account do not confuse their payments with equal numbers', async () => {
     const shop = await open()
     const { clock } = shop
     const request = {
@@ -173,12 +173,12 @@ onStripeShop('what Stripe is told', (open, stripe) => {
     ).toBe(refs[1])
   })
 
-  test('the SDK tries once more by itself, under the same key', async () => {
+  test('the SDK retries once by itself, under the same key', async () => {
     const shop = await open()
     stripe().fail('reset-after', ({ path }) => path === '/v1/payment_intents', 1)
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })
-    // A closed connection is tried again even where no retries are set.
+    // The SDK retries a closed connection even without configured retries.
     expect(await pay(shop.services, { userId, orderId, method: 'pm_card_visa' })).toMatchObject({
       status: 'succeeded',
     })
@@ -194,7 +194,7 @@ onStripeShop('Stripe’s events', (open, stripe) => {
     return { orderId, ref: asked.payment_id }
   }
 
-  test('of success queue the order; that of a failed attempt gives the cart back with the issuer’s word', async () => {
+  test('an event of success queues the order, and an event of a failed attempt returns the cart with the issuer’s reason', async () => {
     const shop = await open()
     const first = await unpaid(shop)
     await shop.bank.approve(first.ref)
@@ -208,7 +208,7 @@ onStripeShop('Stripe’s events', (open, stripe) => {
       payment_status: 'failed',
     })
     expect(await shop.payments(second.orderId)).toMatchObject([{ decline_code: 'generic_decline' }])
-    // Its customer goes on in the form, which is open still: the money is late, and goes back.
+    // Its customer continues in the open form: the money is late, and is refunded.
     await shop.bank.approve(second.ref)
     await deliver(shop)
     await shop.work.drain()
@@ -217,7 +217,7 @@ onStripeShop('Stripe’s events', (open, stripe) => {
     ])
   })
 
-  test('of another installation, of lost payments whose numbers were given out again, and of money that is not ours, change nothing', async () => {
+  test('events of other installations, of lost payments with reused numbers, and of foreign money change nothing', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })
@@ -244,7 +244,7 @@ onStripeShop('Stripe’s events', (open, stripe) => {
   })
 
   test.for(['payout.paid', 'customer.deleted', 'charge.succeeded', 'setup_intent.succeeded', 'v2.something'])(
-    'of other kinds (%s) are taken, and change nothing',
+    'events of other kinds (%s) are accepted, and change nothing',
     async (type) => {
       const shop = await open()
       const { orderId } = await unpaid(shop)
@@ -260,7 +260,7 @@ onStripeShop('Stripe’s events', (open, stripe) => {
     },
   )
 
-  test('tell that a refund which had succeeded came back: what the service owes goes out again', async () => {
+  test('an event of a returned refund makes the service pay the owed money again', async () => {
     const shop = await open()
     const { id: orderId } = await shop.paidOrder({ 1: 2 }, 'pm_card_refundFail')
     await shop.report({ kind: 'order.failed', order_id: orderId, reason: 'jam', bins: [], lines: [] })
