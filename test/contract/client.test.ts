@@ -7,7 +7,7 @@ import { surroundings } from '../../protocol/client/system.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { onEachDatabase } from '../cloud/support/database.ts'
-import { tellBins } from '../cloud/support/bins.ts'
+import { reportBins } from '../cloud/support/bins.ts'
 import { drop, healthy } from '../cloud/support/shop.ts'
 import { openService, type Service } from './service.ts'
 
@@ -60,7 +60,7 @@ onEachDatabase('the client', (open) => {
       ...healthy.bins[0]!,
       bin_number: index + 1,
     }))
-    await tellBins(shop.context.db, 1, bins, shop.clock.now())
+    await reportBins(shop.context.db, 1, bins, shop.clock.now())
     const random = chance(20)
     let dropped = 0
     const real = within(service)

@@ -8,7 +8,7 @@ import { OrderStatus as S } from '../../protocol/model/order-status.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { sleep } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { tellBins } from '../cloud/support/bins.ts'
+import { reportBins } from '../cloud/support/bins.ts'
 import { healthy, openShop } from '../cloud/support/shop.ts'
 import { collectCloud } from '../invariants/collect-cloud.ts'
 import type { Evidence } from '../invariants/evidence.ts'
@@ -286,7 +286,7 @@ async function prepareStage(folder: string): Promise<{ stage: Stage; close: () =
     .updateTable('hub_sessions')
     .set({ last_heard_at: now, health_at: now, is_connected: 0 })
     .execute()
-  await tellBins(db, 1, manyBins, now)
+  await reportBins(db, 1, manyBins, now)
   const owner = { name: 'test', ownerId: 1, scopes: ['orders:write'] as const, hubs: '*' as const }
   const { key } = await issueApiKey(db.kysely, runtime, { ...owner, expiresAt: null })
   const [port, mqttPort] = (await freePorts(2)) as [number, number]

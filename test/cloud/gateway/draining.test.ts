@@ -4,7 +4,7 @@ import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { stillHolds } from '../../../cloud/gateway/hub-logins.ts'
 import { retireHub } from '../../../cloud/operations/ownership/hand-over.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
-import { tellBins } from '../support/bins.ts'
+import { reportBins } from '../support/bins.ts'
 import { uuid } from '../../support/uuid.ts'
 import { alarm, healthy } from './support/scripted-hub.ts'
 import { SETTLED, World } from './support/world.ts'
@@ -34,7 +34,7 @@ async function retiredOffline() {
     settle: () => world.pass(15_000),
     alarms: async () => (await db.kysely.selectFrom('alarms').select('subject').execute()).length,
     tellBin: (state: 'held' | 'free') =>
-      tellBins(db, 1, healthy.bins, runtime.clock.now()).then(() =>
+      reportBins(db, 1, healthy.bins, runtime.clock.now()).then(() =>
         db.kysely.updateTable('hub_bins').set({ state }).where('bin', '=', 1).execute(),
       ),
   }

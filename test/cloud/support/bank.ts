@@ -53,14 +53,14 @@ export interface Bank {
   /** Pending refunds succeed, without an event. */
   arrive(): Promise<void>
   /** The bank returns a refund; the processor publishes no event yet. */
-  sendBack(ref: string): Promise<void>
+  returnRefund(ref: string): Promise<void>
   /** A person refunds money of an intent in the processor's own pages; the processor publishes it. */
   giveBack(ref: string, amount: number): Promise<void>
   /** A cardholder's bank disputes an intent; the processor publishes it. */
   dispute(ref: string): Promise<void>
   endDispute(ref: string, end: 'won' | 'lost'): Promise<void>
   /** Delivers all due events with their signatures. Returns true for accepted ones. */
-  tellAll(deliver: (body: string, signature: string) => Promise<boolean>): Promise<void>
+  deliverEvents(deliver: (body: string, signature: string) => Promise<boolean>): Promise<void>
   /** An event in the processor's format, from ours. */
   eventOf(event: { id: string; type: string; object: Record<string, unknown> }): Promise<string>
   /** A card with refunds that are refused at once. */
@@ -122,7 +122,7 @@ export const openSandboxBank: OpenBank = ({ context, checkpoint }) => {
     async arrive() {
       await q.updateTable('sandbox_refunds').set({ status: 'succeeded' }).execute()
     },
-    async sendBack(ref) {
+    async returnRefund(ref) {
       const { intent_id, amount } = await q
         .updateTable('sandbox_refunds')
         .set({ status: 'failed' })
@@ -138,7 +138,7 @@ export const openSandboxBank: OpenBank = ({ context, checkpoint }) => {
     giveBack: async (ref, amount) => void (await refundInDashboard({ db, runtime }, ref, amount)),
     dispute: (ref) => openDispute({ db, runtime }, ref),
     endDispute: (ref, end) => closeDispute({ db, runtime }, ref, end),
-    async tellAll(deliver) {
+    async deliverEvents(deliver) {
       await new WorkRunner(context, sandboxWork({ context, secret: SECRET, deliver })).drain()
     },
     eventOf: ({ id, type, object }) => Promise.resolve(JSON.stringify({ id, type, data: { object } })),
@@ -207,7 +207,7 @@ export const openStripeBank =
         for (const refund of books.refunds.values()) refund.status = 'succeeded'
         return Promise.resolve()
       },
-      sendBack(ref) {
+      returnRefund(ref) {
         books.failRefund(books.refunds.get(ref)!, 'lost_or_stolen_card')
         books.events.pop()
         return Promise.resolve()
@@ -216,7 +216,7 @@ export const openStripeBank =
         Promise.resolve(void books.createRefund({ payment_intent: ref, amount: String(amount) })),
       dispute: (ref) => Promise.resolve(books.dispute(ref)),
       endDispute: (ref, end) => Promise.resolve(books.endDispute(ref, end)),
-      async tellAll(deliver) {
+      async deliverEvents(deliver) {
         books.settle()
         for (const event of books.events.slice())
           if (await deliver(event.body, signPayload(event.body, SECRET, clock.now())))

@@ -20,7 +20,7 @@ function useOf({ status, occupied, door, order_id }: HubHealth['bins'][number]):
 }
 
 /** The hub's ledger reports the states of all its bins. */
-export async function tellBins(
+export async function reportBins(
   { kysely: q }: Pick<CloudDatabase, 'kysely'>,
   hubId: number,
   bins: HubHealth['bins'],

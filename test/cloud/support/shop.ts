@@ -20,7 +20,7 @@ import type { CommerceServices } from '../../../cloud/commerce/services.ts'
 import type { CloudDatabase, Tx } from '../../../cloud/platform/store/database.ts'
 import { uuid } from '../../support/uuid.ts'
 import { virtualRuntime, type VirtualClock } from '../../support/virtual-clock.ts'
-import { tellBins } from './bins.ts'
+import { reportBins } from './bins.ts'
 import { openSandboxBank, type Bank, type OpenBank } from './bank.ts'
 import { testContext } from './context.ts'
 
@@ -167,7 +167,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
         .updateTable('hub_sessions')
         .set({ last_heard_at: now, health: JSON.stringify({ ...standing, ...health }), health_at: now })
         .execute()
-      await tellBins(db, 1, { ...standing, ...health }.bins, now)
+      await reportBins(db, 1, { ...standing, ...health }.bins, now)
     },
     order: (orderId) =>
       q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirstOrThrow(),
@@ -317,7 +317,7 @@ async function seedShop(
     .insertInto('hub_outboxes')
     .values({ hub_id: 1, epoch: EPOCH, base: 0, base_tag: 0, last: 0 })
     .execute()
-  await tellBins(db, 1, health.bins, now)
+  await reportBins(db, 1, health.bins, now)
 }
 
 async function seedHub(q: CloudDatabase['kysely'], options: ShopOptions, now: number): Promise<void> {

@@ -11,7 +11,7 @@ export { SECRET }
 export async function deliver({ context, clock, bank, services }: Shop, times = 1): Promise<string[]> {
   clock.advance(1000)
   const bodies: string[] = []
-  await bank.tellAll(async (body, signature) => {
+  await bank.deliverEvents(async (body, signature) => {
     bodies.push(body)
     for (let i = 0; i < times; i += 1)
       await receiveWebhook(context, SECRET, body, signature, services.processor.readEvent)
@@ -27,7 +27,7 @@ export interface EventText {
 }
 
 /** Delivers an event with any content and a valid signature. */
-export async function tell({ context, clock, bank, services }: Shop, event: EventText): Promise<void> {
+export async function sendEvent({ context, clock, bank, services }: Shop, event: EventText): Promise<void> {
   const body = await bank.eventOf(event)
   const signature = signPayload(body, SECRET, clock.now())
   await receiveWebhook(context, SECRET, body, signature, services.processor.readEvent)

@@ -146,7 +146,7 @@ const lateFalls = (bench: HubBench): number =>
 
 describe('a door closed by hand while its result could not be reported', () => {
   /** Closes the door while the line is down; the hub later asks for the result of its motion. */
-  function closedUnheard(bench: HubBench): void {
+  function closedOffline(bench: HubBench): void {
     bench.runUntil(() => bench.motions().some(({ action }) => action === 'open_door'))
     bench.kill()
     bench.run(10_000)
@@ -159,7 +159,7 @@ describe('a door closed by hand while its result could not be reported', () => {
   test('a bin is free after its door was closed by hand while the line was down', () => {
     const bench = HubBench.ready()
     bench.command({ name: 'open_bin', bin: 1 })
-    closedUnheard(bench)
+    closedOffline(bench)
     expect(bench.core.health().bins[0]).toMatchObject({ door: 'closed' })
     expect(bench.entries('state').at(-1)).toMatchObject({ state: { bin: 1, state: 'free' } })
   })
@@ -170,7 +170,7 @@ describe('a door closed by hand while its result could not be reported', () => {
     bench.runUntil(() => bench.phase(1) === 'ready')
     const deliver = () => bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
     deliver()
-    closedUnheard(bench)
+    closedOffline(bench)
     deliver()
     bench.run(10_000)
     expect(bench.room.world.chronicle.state.bins.get('bin-1')?.door).toBe('open')

@@ -3,7 +3,7 @@ import { uuid } from '../../support/uuid.ts'
 import { config, HubBench } from './hub-bench.ts'
 
 /** Stores a fact of the journal under this name, as another version of the service would. */
-function keepAs(bench: HubBench, key: string, value: unknown): void {
+function storeAs(bench: HubBench, key: string, value: unknown): void {
   bench.kill()
   bench.journal
     .prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
@@ -13,7 +13,7 @@ function keepAs(bench: HubBench, key: string, value: unknown): void {
 test('a configuration of another version is read as far as possible, sales stop, and the cloud is asked for it', () => {
   const bench = HubBench.ready()
   const { prepare_timeout_ms: _, ...older } = { ...config, disabled_bins: [2], disabled_fridges: 'none' }
-  keepAs(bench, 'config', older)
+  storeAs(bench, 'config', older)
   bench.begin()
   bench.run(5000)
   expect(bench.alive).toBe(true)

@@ -28,7 +28,7 @@ function acknowledgeAll(bench: HubBench): void {
 }
 
 /** The hub's card dies, and a new one starts after the cloud has received no, some or all of the entries. */
-function expectSoundHoweverMuchIsHeard(bench: HubBench, begun: Snapshot): void {
+function expectSoundForAnyReports(bench: HubBench, begun: Snapshot): void {
   const account = bench.ledger()
   for (let heard = 0; heard <= account.length; heard += 1) {
     bench.restartOn()
@@ -95,7 +95,7 @@ test('units that a restored cloud has lost and removed by the hub’s report are
   // A backup from before the orders is restored. Then the hub's card dies, and a part of its report was
   // received.
   bench.core.restartLedger('the cloud was restored')
-  expectSoundHoweverMuchIsHeard(bench, begun)
+  expectSoundForAnyReports(bench, begun)
 })
 
 test('a store that was new reports the cloud’s counts again to a cloud that was restored since', () => {
@@ -111,7 +111,7 @@ test('a store that was new reports the cloud’s counts again to a cloud that wa
   acknowledgeAll(bench)
   // A backup from before the order is restored; then the next card dies too.
   bench.core.restartLedger('the cloud was restored')
-  expectSoundHoweverMuchIsHeard(bench, begun)
+  expectSoundForAnyReports(bench, begun)
 })
 
 test('an order that a restored cloud regards as unfinished gets the controllers’ evidence from a newer store', () => {

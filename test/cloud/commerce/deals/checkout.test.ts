@@ -8,7 +8,7 @@ import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { drop, openShop, type Shop } from '../../support/shop.ts'
-import { tell } from '../../support/webhooks.ts'
+import { sendEvent } from '../../support/webhooks.ts'
 import { addDeal, redemptionsOf, type Wish } from './support/shop-deals.ts'
 
 const MINUTE = 60_000
@@ -226,7 +226,7 @@ onEachDatabase('orders with deals', (open) => {
         await shop.work.drain()
       }
       expect((await shop.order(orderId)).processing_status).toBe(what === 'expired' ? S.EXPIRED : S.NEW)
-      await tell(shop, { id: 'evt_late', type: 'payment_intent.succeeded', object: { id } })
+      await sendEvent(shop, { id: 'evt_late', type: 'payment_intent.succeeded', object: { id } })
       // Its refund is still pending.
       expect((await shop.order(orderId)).payment_status).toBe('completed')
       const offered = await applyReward(

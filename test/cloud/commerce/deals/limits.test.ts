@@ -8,7 +8,7 @@ import { lockOrderAgain, type OrderRow } from '../../../../cloud/commerce/orders
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { endUndelivered } from '../../../../cloud/commerce/refunds/undelivered.ts'
 import { onEachDatabase } from '../../support/database.ts'
-import { tellBins } from '../../support/bins.ts'
+import { reportBins } from '../../support/bins.ts'
 import { droppedLines, healthy, openShop, type Shop } from '../../support/shop.ts'
 import { addDeal, redemptionsOf } from './support/shop-deals.ts'
 
@@ -177,7 +177,7 @@ onEachDatabase('limits of deals under concurrency', (open) => {
       .insertInto('facings')
       .values({ ...facing, hub_id: 2, product_id: second.id })
       .execute()
-    await tellBins(shop.context.db, 2, healthy.bins, shop.clock.now())
+    await reportBins(shop.context.db, 2, healthy.bins, shop.clock.now())
     for (const hub_id of [1, 2])
       await addDeal(shop, { hub_id, triggers: [{ type: 'FIRST_ORDER' }], rewards: off(50) })
     const userId = await shop.customer()

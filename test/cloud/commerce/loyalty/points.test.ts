@@ -6,7 +6,7 @@ import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refu
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { emptySqlite, onEachDatabase } from '../../support/database.ts'
 import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
-import { tell } from '../../support/webhooks.ts'
+import { sendEvent } from '../../support/webhooks.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
 const refund = (shop: Shop, orderId: number, amount?: number) =>
@@ -69,7 +69,7 @@ onEachDatabase('points', (open) => {
     expect(await pointsOf(shop, id)).toBe(8)
     const [row] = await shop.refunds(id)
     const object = { id: row!.processor_ref, status: 'failed', failure_reason: 'unknown' }
-    await tell(shop, { id: 'evt', type: 'refund.failed', object })
+    await sendEvent(shop, { id: 'evt', type: 'refund.failed', object })
     expect(await pointsOf(shop, id)).toBe(10)
     // The bank has returned it to the processor.
     await shop.context.db.kysely.updateTable('sandbox_intents').set({ refunded: 0 }).execute()
@@ -91,7 +91,7 @@ onEachDatabase('points', (open) => {
     await refund(shop, id, 600)
     const [payment] = await shop.payments(id)
     const dispute = (status: string) =>
-      tell(shop, {
+      sendEvent(shop, {
         id: `evt_${status}`,
         type: DISPUTE_EVENT,
         object: { id: 'dp_1', status, amount: 1122, payment_intent: payment!.processor_ref },

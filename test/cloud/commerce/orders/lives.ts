@@ -39,7 +39,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
   let isEarly = false
   const shop = await openShop(db, {
     products: QUANTITIES.map((quantity, index) => ({ price: PRICES[index]!, quantity })),
-    wrapProcessor: (sandbox) => moody(sandbox),
+    wrapProcessor: (sandbox) => unreliable(sandbox),
   })
   const { context, clock } = shop
   const q = db.kysely
@@ -71,7 +71,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
   const found: Outcome['violations'] = []
 
   /** A processor that may be unreachable, or may send an event before its answer. */
-  function moody(sandbox: CardProcessor): CardProcessor {
+  function unreliable(sandbox: CardProcessor): CardProcessor {
     const reach = async <T>(work: () => Promise<T>): Promise<T> => {
       if (!isUp) throw new ProcessorUnavailable()
       const answer = await work()
@@ -237,7 +237,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
     }
   }
 
-  async function lookAtStock(): Promise<void> {
+  async function checkStock(): Promise<void> {
     const products = await q.selectFrom('products').select(['id', 'quantity', 'reserved']).execute()
     const promised = await q
       .selectFrom('order_items')
@@ -268,7 +268,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
 
   for (const group of groups) {
     await Promise.all(group.map(taken))
-    await lookAtStock()
+    await checkStock()
   }
 
   // All work ends: the processor is up, the hub finishes started orders, and time passes.
@@ -285,7 +285,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
   }
   // A refused refund is repeated; a refund that has just started is completed.
   for (let round = 0; round < 3; round += 1) await work.drain()
-  await lookAtStock()
+  await checkStock()
   const cloud = await collectCloud(q, 1)
   found.push(
     ...violationsOf({

@@ -13,7 +13,7 @@ const intentOf = async (shop: Shop, orderId: number): Promise<string> =>
   (await shop.payments(orderId))[0]!.processor_ref!
 
 /** Events that are never delivered. */
-const lose = (shop: Shop): Promise<void> => shop.bank.tellAll(() => Promise.resolve(true))
+const lose = (shop: Shop): Promise<void> => shop.bank.deliverEvents(() => Promise.resolve(true))
 
 /** Runs the next due comparison to its end. */
 async function compare(shop: Shop, afterMs = HOUR): Promise<void> {
@@ -100,7 +100,7 @@ onEachProcessor('external refunds and disputes without an event', (open, stripe)
     await shop.work.drain(['refund'])
     await compare(shop)
     expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
-    await shop.bank.sendBack((await shop.bank.refunds())[0]!.id)
+    await shop.bank.returnRefund((await shop.bank.refunds())[0]!.id)
     await compare(shop, DAY)
     expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
     expect(await openAlarms(shop)).toContain('refund_failed')
@@ -184,7 +184,7 @@ onEachProcessor('external refunds and disputes without an event', (open, stripe)
     shop.context.settings.refundRetries = 0
     const { id } = await shop.paidOrder({ 1: 1 })
     await shop.bank.giveBack(await intentOf(shop, id), 100)
-    await shop.bank.sendBack((await shop.bank.refunds())[0]!.id)
+    await shop.bank.returnRefund((await shop.bank.refunds())[0]!.id)
     await lose(shop)
     await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
     await shop.work.drain(['refund'])

@@ -4,7 +4,7 @@ import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
 import { onEachProcessor, onStripeShop } from '../../support/each-processor.ts'
 import { droppedLines, type Shop } from '../../support/shop.ts'
 import { balanceOf, walletsAddUp } from '../../support/wallets.ts'
-import { tell } from '../../support/webhooks.ts'
+import { sendEvent } from '../../support/webhooks.ts'
 
 /** A status of a movement in the processor's terms, and in ours. */
 type Word = 'pending' | 'gone' | 'back'
@@ -35,7 +35,7 @@ async function report(shop: Shop, { kind, ref, amount }: Move, word: string, int
   const status = words[word]?.[isStripe ? 1 : 0] ?? word
   const type = kind === 'refund' ? 'refund.updated' : isStripe ? 'charge.dispute.updated' : 'dispute.updated'
   events += 1
-  await tell(shop, {
+  await sendEvent(shop, {
     id: `evt_${events}`,
     type,
     object: { id: ref, status, amount, payment_intent: intent },
@@ -123,12 +123,12 @@ onEachProcessor('the order of money events', (open) => {
         const paid = { id: `evt_paid_${userId}`, type: 'payment_intent.succeeded', object: { id: intent } }
         const place = at % (reports.length + 1)
         for (const [index, { move, word: one }] of reports.entries()) {
-          if (index === place) await tell(shop, paid)
+          if (index === place) await sendEvent(shop, paid)
           await report(shop, own(move), one, intent)
         }
-        if (place === reports.length) await tell(shop, paid)
+        if (place === reports.length) await sendEvent(shop, paid)
         // A repetition under another id.
-        await tell(shop, { ...paid, id: `${paid.id}_again` })
+        await sendEvent(shop, { ...paid, id: `${paid.id}_again` })
         expect(await balanceOf(shop, userId)).toBe(300 - gone(reports))
       }),
       { numRuns: 25 },
@@ -165,7 +165,7 @@ onEachProcessor('the order of money events', (open) => {
     const userId = await shop.customer()
     const wanted = { userId, amountCents: 300, method: 'pm_card_visa' }
     const { payment_intent_id: intent, transaction_id } = await deposit(shop.services, wanted)
-    await tell(shop, { id: 'evt_paid', type: 'payment_intent.succeeded', object: { id: intent } })
+    await sendEvent(shop, { id: 'evt_paid', type: 'payment_intent.succeeded', object: { id: intent } })
     await report(shop, { kind: 'dispute', ref: 'dp_new', amount: 300 }, 'sealed', intent)
     expect(await balanceOf(shop, userId)).toBe(300)
     expect(await openDisputes(shop)).toMatchObject([{ subject: `deposit ${transaction_id}` }])
@@ -207,7 +207,7 @@ onStripeShop('statuses of Stripe', (open) => {
   test('optional fields of another type do not hide an event', async () => {
     const shop = await open()
     const { id, intent } = await completedOrder(shop)
-    await tell(shop, {
+    await sendEvent(shop, {
       id: 'evt_odd',
       type: 'charge.dispute.created',
       object: {

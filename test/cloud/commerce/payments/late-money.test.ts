@@ -8,7 +8,7 @@ import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import type { Tx } from '../../../../cloud/platform/store/database.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
-import { SECRET, tell } from '../../support/webhooks.ts'
+import { SECRET, sendEvent } from '../../support/webhooks.ts'
 
 const MINUTE = 60_000
 
@@ -34,7 +34,7 @@ async function abandoned(shop: Shop, again: boolean): Promise<{ id: number; ref:
 /** The processor took the money nevertheless, and reports it. */
 async function payLate(shop: Shop, ref: string, event = 'evt_late'): Promise<void> {
   await shop.bank.take(ref)
-  await tell(shop, { id: event, type: 'payment_intent.succeeded', object: { id: ref } })
+  await sendEvent(shop, { id: event, type: 'payment_intent.succeeded', object: { id: ref } })
 }
 
 const endings: Record<string, { again: boolean; status: S; end: (shop: Shop, id: number) => Promise<void> }> =
@@ -96,7 +96,7 @@ onEachProcessor('late payments', (open) => {
     const { id } = await shop.cart(userId, { 1: 1 })
     const method = 'pm_card_authenticationRequired'
     const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
-    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+    await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
     expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'failed' })
     await shop.bank.take(ref)
     await shop.work.drain()
@@ -113,7 +113,7 @@ onEachProcessor('late payments', (open) => {
     const { id } = await shop.cart(userId, { 1: 1 })
     const method = 'pm_card_authenticationRequired'
     const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
-    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+    await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
     await shop.work.drain()
     expect(await shop.bank.intents()).toMatchObject([{ status: 'canceled' }])
     expect(await shop.payments(id)).toMatchObject([{ status: 'failed' }])
@@ -127,7 +127,7 @@ onEachProcessor('late payments', (open) => {
     // With this secret its customer can try another card.
     expect(given).toMatchObject({ status: 'processing', client_secret: expect.stringContaining('secret') })
     const { payment_id: ref } = given
-    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+    await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
     expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'failed' })
     await shop.bank.take(ref)
     await shop.work.drain()
@@ -152,7 +152,7 @@ onEachProcessor('late payments', (open) => {
     await shop.work.drain()
     expect(await shop.payments(id)).toMatchObject([{ status: 'canceled', stuck_at: expect.any(Number) }])
     isAway = false
-    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+    await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
     await shop.bank.take(ref)
     shop.clock.advance(30 * MINUTE)
     await shop.work.drain()

@@ -12,7 +12,7 @@ import { emptySqlite } from '../../support/database.ts'
 import { drop, openShop, type Shop } from '../../support/shop.ts'
 import { startStripeServer } from '../../support/stripe/server.ts'
 import { fillWallet, walletsAddUp } from '../../support/wallets.ts'
-import { deliver, tell } from '../../support/webhooks.ts'
+import { deliver, sendEvent } from '../../support/webhooks.ts'
 
 /** Steps of an order and its money, in any sequence and number. */
 const Step = fc.oneof(
@@ -58,7 +58,7 @@ interface World {
 async function openWorld(method: string, openBank: OpenBank): Promise<World> {
   const weather = { now: 'good' }
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-  const shop = await openShop(db, { openBank, wrapProcessor: (real) => moody(real, weather) })
+  const shop = await openShop(db, { openBank, wrapProcessor: (real) => unreliable(real, weather) })
   const userId = await shop.customer()
   await fillWallet(shop, userId, 2000)
   const { id: orderId } = await shop.cart(userId, { 1: 2, 2: 3 })
@@ -69,7 +69,7 @@ async function openWorld(method: string, openBank: OpenBank): Promise<World> {
   return { shop, method, orderId, givenUp, weather, drops: 0 }
 }
 
-function moody(real: CardProcessor, weather: { now: string }): CardProcessor {
+function unreliable(real: CardProcessor, weather: { now: string }): CardProcessor {
   return {
     ...real,
     async createRefund(request) {
@@ -115,7 +115,7 @@ async function take(world: World, step: Step): Promise<void> {
     case 'late': {
       const object = { id: world.givenUp }
       await shop.bank.take(world.givenUp)
-      await tell(shop, { id: 'evt_late', type: 'payment_intent.succeeded', object })
+      await sendEvent(shop, { id: 'evt_late', type: 'payment_intent.succeeded', object })
       return
     }
     case 'fails later': {
@@ -137,9 +137,9 @@ async function take(world: World, step: Step): Promise<void> {
 
 /** The bank returns a refund. */
 async function failAtProcessor(shop: Shop, ref: string): Promise<void> {
-  await shop.bank.sendBack(ref)
+  await shop.bank.returnRefund(ref)
   const object = { id: ref, status: 'failed', failure_reason: 'expired_or_canceled_card' }
-  await tell(shop, { id: `evt_${ref}`, type: 'refund.failed', object })
+  await sendEvent(shop, { id: `evt_${ref}`, type: 'refund.failed', object })
 }
 
 const answered = (error: unknown): void => {

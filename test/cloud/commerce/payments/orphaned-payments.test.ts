@@ -9,7 +9,7 @@ import { onEachDatabase } from '../../support/database.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 import { fillWallet } from '../../support/wallets.ts'
-import { deliver, tell } from '../../support/webhooks.ts'
+import { deliver, sendEvent } from '../../support/webhooks.ts'
 
 const HOUR = 3_600_000
 const booked = [
@@ -245,7 +245,7 @@ onEachProcessor('payments that the books have lost', (open) => {
     const { uuid: orderUuid } = await shop.paidOrder({ 1: 1 })
     const { payments } = await shop.services.processor.listPayments({ since: 0, after: null, limit: 10 })
     expect(payments).toMatchObject([{ orderUuid, hubId: 1, status: 'succeeded' }])
-    await tell(shop, { id: 'evt_any', type: 'payment_intent.created', object: { id: 'pi_any' } })
+    await sendEvent(shop, { id: 'evt_any', type: 'payment_intent.created', object: { id: 'pi_any' } })
   })
 })
 

@@ -6,7 +6,7 @@ import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
 import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
-import { deliver, tell } from '../../support/webhooks.ts'
+import { deliver, sendEvent } from '../../support/webhooks.ts'
 
 const intentOf = async (shop: Shop, orderId: number): Promise<string> =>
   (await shop.payments(orderId))[0]!.processor_ref!
@@ -92,7 +92,7 @@ onEachProcessor('external refunds and disputes', (open) => {
     await shop.bank.take(ref)
     await shop.bank.giveBack(ref, 271)
     await deliver(shop)
-    await tell(shop, { id: 'evt_paid', type: 'payment_intent.succeeded', object: { id: ref } })
+    await sendEvent(shop, { id: 'evt_paid', type: 'payment_intent.succeeded', object: { id: ref } })
     await shop.work.drain()
     expect(await shop.order(id)).toMatchObject({
       processing_status: S.CANCELLED,
@@ -112,12 +112,16 @@ onEachProcessor('external refunds and disputes', (open) => {
       method: 'pm_card_visa',
     })
     await shop.bank.take(ref)
-    await tell(shop, {
+    await sendEvent(shop, {
       id: 'evt_back',
       type: 'refund.updated',
       object: { id: 're_back', status: 'succeeded', amount: 1000, payment_intent: ref },
     })
-    await tell(shop, { id: 'evt_paid', type: 'payment_intent.succeeded', object: { id: ref, metadata: {} } })
+    await sendEvent(shop, {
+      id: 'evt_paid',
+      type: 'payment_intent.succeeded',
+      object: { id: ref, metadata: {} },
+    })
     await deliver(shop)
     await shop.work.drain()
     expect(await balanceOf(shop, userId)).toBe(0)
@@ -202,7 +206,7 @@ onEachProcessor('external refunds and disputes', (open) => {
   test('an external refund of an unknown payment changes nothing', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 1 })
-    await tell(shop, {
+    await sendEvent(shop, {
       id: 'evt_strange',
       type: 'refund.updated',
       object: { id: 're_strange', status: 'succeeded', amount: 100, payment_intent: 'pi_strange' },

@@ -48,7 +48,7 @@ onEachProcessor('calls that were refused with 503', (open) => {
   )
 
   /** The processor publishes the result of a payment, and its answer is lost. */
-  const openTold = async (): Promise<Shop> => {
+  const openWithEvents = async (): Promise<Shop> => {
     const shop = await open({
       wrapProcessor: (sandbox) => ({
         ...sandbox,
@@ -68,7 +68,7 @@ onEachProcessor('calls that were refused with 503', (open) => {
   ] as const)(
     'a payment whose result is published before its answer is lost is not refused: %s',
     async ([method, processing_status, status]) => {
-      const shop = await openTold()
+      const shop = await openWithEvents()
       const userId = await shop.customer()
       const { id } = await shop.cart(userId, { 1: 1 })
       expect(await pay(shop.services, { userId, orderId: id, method })).toMatchObject({ status })
@@ -77,7 +77,7 @@ onEachProcessor('calls that were refused with 503', (open) => {
   )
 
   test('a payment that is declined before its answer is lost is reported as declined', async () => {
-    const shop = await openTold()
+    const shop = await openWithEvents()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
     const paying = pay(shop.services, { userId, orderId: id, method: 'pm_card_chargeDeclined' })

@@ -4,7 +4,7 @@ import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/comm
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor, type OpenBankShop } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
-import { deliver, tell } from '../../support/webhooks.ts'
+import { deliver, sendEvent } from '../../support/webhooks.ts'
 
 const HOUR = 3_600_000
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
@@ -239,7 +239,7 @@ onEachProcessor('failing refunds', (open) => {
     trouble.behaviour = (real) => async (request) => {
       const made = await real(request)
       const object = { id: made.ref, status: 'succeeded', metadata: request.metadata }
-      await tell(shop, { id: 'evt_1', type: 'refund.updated', object })
+      await sendEvent(shop, { id: 'evt_1', type: 'refund.updated', object })
       return made
     }
     const id = await begun()
@@ -257,7 +257,7 @@ onEachProcessor('failing refunds', (open) => {
       trouble.behaviour = (real) => async (request) => {
         const { ref } = await real(request)
         const object = { id: ref, status, metadata: request.metadata }
-        await tell(shop, { id: 'evt_1', type: 'refund.updated', object })
+        await sendEvent(shop, { id: 'evt_1', type: 'refund.updated', object })
         throw new ProcessorUnavailable('time out')
       }
       const id = await begun()
@@ -273,14 +273,15 @@ onEachProcessor('failing refunds', (open) => {
     await refund(shop, id)
     const [row] = await shop.refunds(id)
     const object = { id: row!.processor_ref, status: 'failed', failure_reason: 'expired_or_canceled_card' }
-    for (const event of ['evt_1', 'evt_2']) await tell(shop, { id: event, type: 'refund.failed', object })
+    for (const event of ['evt_1', 'evt_2'])
+      await sendEvent(shop, { id: event, type: 'refund.failed', object })
     expect(await shop.refunds(id)).toMatchObject([
       { status: 'failed', failure_reason: 'expired_or_canceled_card' },
     ])
     expect(await shop.order(id)).toMatchObject({ payment_status: 'completed' })
     expect(await shop.items(id)).toMatchObject([{ refunded_quantity: 0 }])
     // An overtaken event changes nothing.
-    await tell(shop, { id: 'evt_0', type: 'refund.updated', object: { ...object, status: 'succeeded' } })
+    await sendEvent(shop, { id: 'evt_0', type: 'refund.updated', object: { ...object, status: 'succeeded' } })
     expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
   })
 

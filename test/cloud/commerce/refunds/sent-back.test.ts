@@ -35,7 +35,7 @@ onEachProcessor('a refund that the bank returns after its order has failed', (op
     await fail(shop, id)
     await hours(1)
     expect(await returned(shop, id)).toBe(541)
-    await shop.bank.sendBack((await shop.bank.refunds()).find(({ amount }) => amount === 100)!.id)
+    await shop.bank.returnRefund((await shop.bank.refunds()).find(({ amount }) => amount === 100)!.id)
     await hours(3)
     expect(await returned(shop, id)).toBe(541)
     expect((await shop.order(id)).payment_status).toBe('refunded')
@@ -50,7 +50,7 @@ onEachProcessor('a refund that the bank returns after its order has failed', (op
       await fail(shop, id)
       await hours(1)
       expect(await returned(shop, id)).toBe(541)
-      await shop.bank.sendBack((await shop.bank.refunds()).find((one) => one.amount === amount)!.id)
+      await shop.bank.returnRefund((await shop.bank.refunds()).find((one) => one.amount === amount)!.id)
       await hours(3)
       expect(await returned(shop, id)).toBe(541)
     },

@@ -7,7 +7,7 @@ import { walletBalance, walletTransactions } from '../../../../cloud/commerce/wa
 import { onEachDatabase } from '../../support/database.ts'
 import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
 import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
-import { deliver, tell } from '../../support/webhooks.ts'
+import { deliver, sendEvent } from '../../support/webhooks.ts'
 
 const debtOf = async (shop: Shop, userId: number): Promise<number> => {
   const wallet = await shop.context.db.kysely
@@ -34,7 +34,7 @@ const collect = async (shop: Shop, orderId: number): Promise<void> => {
 
 /** The bank of a deposit's cardholder takes the money back, or returns it. */
 const dispute = (shop: Shop, intent: string, amount: number, status: 'succeeded' | 'failed') =>
-  tell(shop, {
+  sendEvent(shop, {
     id: `evt_${intent}_${status}`,
     type: 'dispute.updated',
     object: { id: `dp_${intent}`, payment_intent: intent, amount, status },

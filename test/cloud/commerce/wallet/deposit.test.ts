@@ -7,7 +7,7 @@ import { walletBalance, walletTransactions } from '../../../../cloud/commerce/wa
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop, ShopOptions } from '../../support/shop.ts'
 import { balanceOf, walletsAddUp } from '../../support/wallets.ts'
-import { deliver, SECRET, tell } from '../../support/webhooks.ts'
+import { deliver, SECRET, sendEvent } from '../../support/webhooks.ts'
 
 const MINUTE = 60_000
 const put = (shop: Shop, userId: number, method: string | null = 'pm_card_visa', requestKey?: string) =>
@@ -74,7 +74,7 @@ onEachProcessor('deposits', (open) => {
       ),
     )
     const other = { type: 'payment_intent.succeeded', object: { id, metadata: { deposit_id: '1.0' } } }
-    await Promise.all(['a', 'b', 'c'].map((event) => tell(shop, { id: event, ...other })))
+    await Promise.all(['a', 'b', 'c'].map((event) => sendEvent(shop, { id: event, ...other })))
     expect(await balanceOf(shop, userId)).toBe(2500)
     expect(await shop.context.db.kysely.selectFrom('wallet_entries').selectAll().execute()).toHaveLength(1)
   })
@@ -106,12 +106,12 @@ onEachProcessor('deposits', (open) => {
       const userId = await shop.customer()
       const { payment_intent_id: id } = await put(shop, userId, 'pm_card_authenticationRequired')
       const object = { id, metadata: { deposit_id: '1.0' } }
-      await tell(shop, { id: 'evt_1', type, object })
+      await sendEvent(shop, { id: 'evt_1', type, object })
       expect(await listed(shop, userId)).toMatchObject([{ status }])
       expect(await balance(shop, userId)).toMatchObject({ balance_cents: 0, pending_cents: 0 })
-      await tell(shop, { id: 'evt_2', type: 'payment_intent.succeeded', object })
+      await sendEvent(shop, { id: 'evt_2', type: 'payment_intent.succeeded', object })
       expect(await balanceOf(shop, userId)).toBe(2500)
-      await tell(shop, { id: 'evt_3', type, object })
+      await sendEvent(shop, { id: 'evt_3', type, object })
       expect(await listed(shop, userId)).toMatchObject([{ status: 'completed' }])
       await walletsAddUp(shop.context.db.kysely)
     },
@@ -136,7 +136,7 @@ onEachProcessor('deposits', (open) => {
     await shop.work.drain()
     expect(await balanceOf(shop, userId)).toBe(2500)
     // The event was late, not lost.
-    await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object: { id } })
+    await sendEvent(shop, { id: 'evt', type: 'payment_intent.succeeded', object: { id } })
     expect(await balanceOf(shop, userId)).toBe(2500)
     await walletsAddUp(shop.context.db.kysely)
   })
@@ -146,7 +146,7 @@ onEachProcessor('deposits', (open) => {
     const userId = await shop.customer()
     const { payment_intent_id: ref } = await put(shop, userId, null)
     const object = { id: ref, metadata: { deposit_id: '1.0' } }
-    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object })
+    await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object })
     expect(await listed(shop, userId)).toMatchObject([{ status: 'failed' }])
     await shop.bank.take(ref)
     shop.clock.advance(30 * MINUTE)
@@ -160,7 +160,7 @@ onEachProcessor('deposits', (open) => {
     const userId = await shop.customer()
     const { payment_intent_id: ref } = await put(shop, userId, null)
     const object = { id: ref, metadata: { deposit_id: '1.0' } }
-    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object })
+    await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object })
     shop.clock.advance(30 * MINUTE)
     await shop.work.drain()
     expect(await intents(shop)).toMatchObject([{ status: 'canceled' }])
@@ -201,7 +201,7 @@ onEachProcessor('deposits', (open) => {
     expect(await listed(shop, userId)).toMatchObject([{ status: 'completed' }])
     const [intent] = await intents(shop)
     const object = { id: intent!.id, metadata: { deposit_id: '1.0' } }
-    await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object })
+    await sendEvent(shop, { id: 'evt', type: 'payment_intent.succeeded', object })
     expect(await balanceOf(shop, userId)).toBe(2500)
   })
 
@@ -324,7 +324,7 @@ onEachProcessor('deposits', (open) => {
     const userId = await shop.customer()
     await put(shop, userId)
     const stranger = { id: 'pi_elsewhere', metadata: { deposit_id: '1.0' } }
-    await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object: stranger })
+    await sendEvent(shop, { id: 'evt', type: 'payment_intent.succeeded', object: stranger })
     expect(await balanceOf(shop, userId)).toBe(0)
   })
 })

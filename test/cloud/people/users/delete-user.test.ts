@@ -16,7 +16,7 @@ import { appendAudit } from '../../../../cloud/platform/audit/audit.ts'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { tables } from '../../../../cloud/platform/store/schema.ts'
 import { setIdentity } from '../../../../cloud/people/users/set-identity.ts'
-import { deliver, tell } from '../../support/webhooks.ts'
+import { deliver, sendEvent } from '../../support/webhooks.ts'
 import { openService } from '../../../contract/service.ts'
 
 const user = '/users/user'
@@ -304,7 +304,7 @@ onEachDatabase('deleting a user', (open) => {
     const begun = await customer('ada', 'POST', '/users/wallet/deposit', body)
     const { payment_intent_id: id } = begun.json as { payment_intent_id: string }
     const event = { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id } }
-    await tell(shop, { ...event, object: { id, metadata: { deposit_id: '1.0' } } })
+    await sendEvent(shop, { ...event, object: { id, metadata: { deposit_id: '1.0' } } })
     expect(errorOf(await remove()).error).toMatchObject({
       code: 'wallet_not_empty',
       details: { balance_cents: 0, pending_cents: 2500 },
