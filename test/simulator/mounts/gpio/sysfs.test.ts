@@ -114,37 +114,34 @@ describe.each([0, 512])('sysfs with the chip at base %i', (base) => {
   })
 })
 
-fuse(
-  'the command and its mount end together, in either order, with the status of the command',
-  async () => {
-    const alive = (pid: number) => {
-      try {
-        return process.kill(pid, 0)
-      } catch {
-        return false
-      }
+fuse('the command and its mount end together, in either order, with the status of the command', async () => {
+  const alive = (pid: number) => {
+    try {
+      return process.kill(pid, 0)
+    } catch {
+      return false
     }
-    const exit = (mounted: Mounted) =>
-      new Promise((resolve) => mounted.process.once('exit', (code, signal) => resolve([code, signal])))
+  }
+  const exit = (mounted: Mounted) =>
+    new Promise((resolve) => mounted.process.once('exit', (code, signal) => resolve([code, signal])))
 
-    const terminated = await bench.mount(AGENT, [], 0)
-    const status = exit(terminated)
-    terminated.process.kill('SIGTERM')
-    expect(await status).toEqual([7, null])
+  const terminated = await bench.mount(AGENT, [], 0)
+  const status = exit(terminated)
+  terminated.process.kill('SIGTERM')
+  expect(await status).toEqual([7, null])
 
-    const shot = await terminated.again()
-    const signal = exit(shot)
-    process.kill(await shot.pid(), 'SIGKILL')
-    expect(await signal).toEqual([null, 'SIGKILL'])
+  const shot = await terminated.again()
+  const signal = exit(shot)
+  process.kill(await shot.pid(), 'SIGKILL')
+  expect(await signal).toEqual([null, 'SIGKILL'])
 
-    const orphaned = await terminated.again()
-    const pid = await orphaned.pid()
-    orphaned.process.kill('SIGKILL')
-    await vi.waitUntil(() => !alive(pid), { timeout: 5000 })
+  const orphaned = await terminated.again()
+  const pid = await orphaned.pid()
+  orphaned.process.kill('SIGKILL')
+  await vi.waitUntil(() => !alive(pid), { timeout: 5000 })
 
-    const left = await terminated.again()
-    const leftStatus = exit(left)
-    left.process.disconnect()
-    expect(await leftStatus).toEqual([7, null])
-  },
-)
+  const left = await terminated.again()
+  const leftStatus = exit(left)
+  left.process.disconnect()
+  expect(await leftStatus).toEqual([7, null])
+})
