@@ -94,7 +94,7 @@ onEachDatabase('a hub’s reports', (open) => {
     expect((await shop.product(1)).reserved).toBe(0)
   })
 
-  test('the same report twice has the effect of one', async () => {
+  test('a repeated report has the effect of one', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })
     const [item] = await shop.items(order_id)
