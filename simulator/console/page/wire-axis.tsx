@@ -58,63 +58,48 @@ export function WireAxis({
         </g>
       ))}
       {runs.map((run) => (
-        <g key={`${run.device} ${run.from}`}>
-          <rect
-            x={x(run.from)}
-            y={yOf(run.device) + 2}
-            width={Math.max(2, x(run.to ?? to) - x(run.from))}
-            height={LANE - 4}
-            rx="3"
-            class={run.to === null ? 'fill-warning' : 'fill-success/60'}
-          />
-          <FittedText
-            x={x(run.from) + 4}
-            y={yOf(run.device) + 13}
-            size={10}
-            width={Math.max(0, labelRoom(runs, run, x, WIDTH))}
-          >
-            {run.action.replaceAll('_', ' ')}
-          </FittedText>
-        </g>
-      ))}
-      {frames.map(({ n, controller, direction, at_ms: at, error, arrived, type }) => (
-        <rect
-          key={n}
-          x={x(at) - 1}
-          y={yOf(controller) + (direction === 'to_controller' ? 1 : LANE / 2)}
-          width={n === selected ? 5 : 2.5}
-          height={LANE / 2 - 1}
-          class={`cursor-pointer ${error !== undefined || arrived ? 'fill-error' : n === selected ? 'fill-primary' : type === 'CMD' || type === 'RES' ? 'fill-secondary' : 'fill-info'}`}
-          onClick={() => onSelect(n)}
+        <Motion
+          key={`${run.device} ${run.from}`}
+          run={run}
+          x={x}
+          y={yOf(run.device)}
+          to={to}
+          room={labelRoom(runs, run, x, WIDTH)}
         />
       ))}
-      {pins.flatMap((pin) => [
-        <line
+      {frames.map((frame) => (
+        <FrameMark
+          key={frame.n}
+          frame={frame}
+          x={x(frame.at_ms)}
+          y={yOf(frame.controller)}
+          isSelected={frame.n === selected}
+          onSelect={onSelect}
+        />
+      ))}
+      {pins.map((pin) => (
+        <Pin
           key={pin}
-          x1={LEFT}
-          x2={WIDTH}
-          y1={yOf(pin) + LANE - 3}
-          y2={yOf(pin) + LANE - 3}
-          class="stroke-base-content/40"
-        />,
-        ...highsOf(entries, pin, from, to, levels[pin] ?? 0).map(([begin, end]) => (
-          <rect
-            key={`${pin} ${begin}`}
-            x={x(begin)}
-            y={yOf(pin) + 3}
-            width={Math.max(1.5, x(end) - x(begin))}
-            height={LANE - 6}
-            class="fill-accent/70"
-          />
-        )),
-      ])}
+          y={yOf(pin)}
+          highs={highsOf(entries, pin, from, to, levels[pin] ?? 0).map(([begin, end]) => [x(begin), x(end)])}
+        />
+      ))}
+      <Seconds from={from} spanMs={spanMs} x={x} y={height - 4} />
+    </svg>
+  )
+}
+
+function Seconds(props: { from: number; spanMs: number; x: (at: number) => number; y: number }): JSX.Element {
+  const { from, spanMs, x, y } = props
+  return (
+    <>
       {Array.from({ length: 7 }, (_, index) => {
         const at = from + (index * spanMs) / 6
         return (
           <text
             key={index}
             x={x(at)}
-            y={height - 4}
+            y={y}
             font-size="10"
             text-anchor={index === 0 ? 'start' : index === 6 ? 'end' : 'middle'}
             class="fill-base-content"
@@ -123,6 +108,82 @@ export function WireAxis({
           </text>
         )
       })}
-    </svg>
+    </>
+  )
+}
+
+/** `to`: the end of a motion that has not ended. `room`: for the label. */
+function Motion(props: {
+  run: ReturnType<typeof runsIn>[number]
+  x: (at: number) => number
+  y: number
+  to: number
+  room: number
+}): JSX.Element {
+  const { run, x, y, to, room } = props
+  return (
+    <g>
+      <rect
+        x={x(run.from)}
+        y={y + 2}
+        width={Math.max(2, x(run.to ?? to) - x(run.from))}
+        height={LANE - 4}
+        rx="3"
+        class={run.to === null ? 'fill-warning' : 'fill-success/60'}
+      />
+      <FittedText x={x(run.from) + 4} y={y + 13} size={10} width={Math.max(0, room)}>
+        {run.action.replaceAll('_', ' ')}
+      </FittedText>
+    </g>
+  )
+}
+
+function FrameMark(props: {
+  frame: Frame
+  x: number
+  y: number
+  isSelected: boolean
+  onSelect: (n: number) => void
+}): JSX.Element {
+  const { frame, x, y, isSelected, onSelect } = props
+  const { n, direction, error, arrived, type } = frame
+  const isResult = type === 'CMD' || type === 'RES'
+  const colour =
+    error !== undefined || arrived
+      ? 'fill-error'
+      : isSelected
+        ? 'fill-primary'
+        : isResult
+          ? 'fill-secondary'
+          : 'fill-info'
+  return (
+    <rect
+      x={x - 1}
+      y={y + (direction === 'to_controller' ? 1 : LANE / 2)}
+      width={isSelected ? 5 : 2.5}
+      height={LANE / 2 - 1}
+      class={`cursor-pointer ${colour}`}
+      onClick={() => onSelect(n)}
+    />
+  )
+}
+
+/** `highs`: from where to where the pin is high. */
+function Pin({ y, highs }: { y: number; highs: readonly (readonly [number, number])[] }): JSX.Element {
+  const base = y + LANE - 3
+  return (
+    <>
+      <line x1={LEFT} x2={WIDTH} y1={base} y2={base} class="stroke-base-content/40" />
+      {highs.map(([begin, end]) => (
+        <rect
+          key={begin}
+          x={begin}
+          y={y + 3}
+          width={Math.max(1.5, end - begin)}
+          height={LANE - 6}
+          class="fill-accent/70"
+        />
+      ))}
+    </>
   )
 }
