@@ -3,7 +3,7 @@ import { applyStockEntries } from './commerce/catalogue/apply-stock.ts'
 import { applyOrderEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { applySnapshot, applyStateEntry } from './commerce/fulfilment/apply-states.ts'
 import { hubSnapshot } from './commerce/fulfilment/hub-snapshot.ts'
-import type { HubDomain } from './gateway/domain.ts'
+import type { HubDomain, StalledPart } from './gateway/domain.ts'
 import {
   applyAlarmEntries,
   applySnapshotAlarms,
@@ -12,9 +12,11 @@ import {
   identityConflict,
   tellOfUnknownOperations,
 } from './operations/alarms/hub-alarms.ts'
-import { streamStalled } from './operations/alarms/stalled-streams.ts'
 import { applyMaintenanceEntry } from './operations/maintenance/reports.ts'
 import { tellOfHubs } from './operations/hubs/hub-events.ts'
+import { clearAlarm, raiseAlarm, type Incident } from './events/alarms/alarms.ts'
+import type { CloudContext } from './platform/context.ts'
+import type { Tx } from './platform/store/database.ts'
 
 /** What hubs' entries mean to the domains above: the gateway is given it, and knows no order. */
 export const hubDomain: HubDomain = {
@@ -38,4 +40,21 @@ export const hubDomain: HubDomain = {
   hubsHeard: tellOfHubs,
   booksAreBehind,
   hubSnapshot,
+}
+
+/** A stream between a hub and the cloud stands still, or advances again. Each part is an incident of its own. */
+function streamStalled(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  part: StalledPart,
+  error: string | undefined,
+): Promise<void> {
+  const incident: Incident = { hubId, kind: 'stream_stalled', incident: part, subject: null }
+  if (error === undefined) return clearAlarm(tx, context, incident)
+  return raiseAlarm(tx, context, {
+    ...incident,
+    detail: `${part}: ${error.slice(0, 200)}`,
+    details: { stream: part, error },
+  })
 }

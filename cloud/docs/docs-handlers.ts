@@ -11,7 +11,7 @@ import type { Description } from './description.ts'
 
 /**
  * The page runs its own files only, calls its own service only, and cannot be framed. Styles that
- * the reference makes while it runs carry the answer's nonce (`page/own-styles.ts`).
+ * the reference makes while it runs carry the answer's nonce (`page/page.ts`).
  */
 const policyWith = (nonce: string | undefined): string =>
   [

@@ -7,12 +7,95 @@ import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { Bench } from './bench.ts'
 import { Broken, Unasked } from './host.ts'
-import { openBoardLine } from './line-port.ts'
 import { operatorPower, relayPower } from './power.ts'
-import { asJunit, findingLine, summary } from './report.ts'
 import type { Rule } from './rules/rule.ts'
 import { rules } from './rules/rules.ts'
-import { proveRules } from './run.ts'
+import { proveRules, type Finding } from './run.ts'
+import { connect } from 'node:net'
+import { SerialPort } from 'serialport'
+import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
+import { createLineSplitter, type OpenLinePort } from '../../protocol/serial/line-port.ts'
+import { tcpAddress } from '../mounts/tcp.ts'
+import { junitReport } from '../junit.ts'
+
+const marks: Record<Finding['state'], string> = { holds: '✓', broken: '✗', 'not asked': '–' }
+
+function findingLine({ rule, state, because, ms }: Finding): string {
+  const line = `${marks[state]} ${String(rule.number).padStart(2)}  ${rule.title}  (${(ms / 1000).toFixed(1)} s)`
+  return because === undefined
+    ? line
+    : `${line}\n      ${state === 'broken' ? because : `not asked: ${because}`}`
+}
+
+/** The last sentence of the report. */
+function summary(findings: readonly Finding[]): string {
+  const count = (state: Finding['state']): number => findings.filter((one) => one.state === state).length
+  const broken = findings.filter(({ state }) => state === 'broken').map(({ rule }) => rule.number)
+  const skipped = count('not asked') > 0 ? `, ${count('not asked')} not asked` : ''
+  return broken.length === 0
+    ? `${count('holds')} rules hold${skipped}.`
+    : `${count('holds')} rules hold${skipped}; broken: ${broken.join(', ')} (protocol/serial/SPEC.md §11).`
+}
+
+const asJunit = (findings: readonly Finding[]): string =>
+  junitReport(
+    'board-test',
+    findings.map(({ rule, state, because, ms }) => ({
+      name: `${rule.number} ${rule.title}`,
+      ms,
+      failure: state === 'broken' ? because : undefined,
+      skipped: state === 'not asked' ? because : undefined,
+    })),
+  )
+
+/**
+ * The line to a board: a serial port, a pseudo-terminal, or `tcp:HOST:PORT`. The part of a line above the limit is
+ * dropped.
+ */
+const openBoardLine: OpenLinePort = ({ path, baudRate }, handlers) => {
+  let hasEnded = false
+  const split = createLineSplitter(MAX_LINE_BYTES + 2, (line) => {
+    if (!hasEnded) handlers.onLine(line)
+  })
+  const end = (reason: string): void => {
+    if (hasEnded) return
+    hasEnded = true
+    handlers.onClose(reason)
+  }
+  const address = tcpAddress(path)
+  if (address) {
+    const socket = connect(address)
+    socket.setNoDelay(true)
+    socket.setEncoding('latin1')
+    socket.on('connect', () => handlers.onOpen())
+    socket.on('data', (chunk: string) => split(chunk))
+    socket.on('error', (error) => end(error.message))
+    socket.on('close', () => end('the other end closed'))
+    return {
+      write: (line) => !hasEnded && socket.write(`${line}\n`, 'latin1'),
+      close() {
+        hasEnded = true
+        socket.destroy()
+      },
+    }
+  }
+  const port = new SerialPort({ path, baudRate, hupcl: false, lock: true, autoOpen: false })
+  port.on('error', (error) => end(error.message))
+  port.on('close', (error: Error | null) => end(error?.message ?? 'the port closed'))
+  port.on('data', (chunk: Buffer) => split(chunk.toString('latin1')))
+  port.open((error) => {
+    if (error) end(error.message)
+    else if (hasEnded) port.close()
+    else handlers.onOpen()
+  })
+  return {
+    write: (line) => !hasEnded && port.isOpen && (port.write(`${line}\n`, 'latin1'), true),
+    close() {
+      hasEnded = true
+      if (port.isOpen) port.close()
+    },
+  }
+}
 
 const usage = `npm run board-test -- --port PATH --hardware FILE [options]
 

@@ -2,17 +2,33 @@ import { Hono, type Context } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { Log } from '../../protocol/model/log.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
-import { FleetError } from '../fleet.ts'
+import { FleetError, type Fleet } from '../fleet.ts'
 import { AnswerError } from '../interface/client.ts'
 import { Refusal } from '../interface/refusal.ts'
 import { StepError } from '../scenarios/bench.ts'
 import { DeskError } from '../scenarios/desk.ts'
 import { scenarioRoutes, type ScenarioRoutesOptions } from '../scenarios/routes.ts'
 import { ScenarioError } from '../scenarios/text.ts'
-import { fleetRoutes, type FleetRoutesOptions } from './fleet-routes.ts'
-import { hubRoutes } from './hub-routes.ts'
 import { liveRoutes, type LiveOptions } from './live.ts'
-import { wireRoutes } from './wire-routes.ts'
+import type { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { bodyOf } from '../interface/body.ts'
+import {
+  HubBody,
+  WorldBody,
+  ActBody,
+  ChanceBody,
+  FaultBody,
+  PowerBody,
+  LineBody,
+} from '../interface/requests.ts'
+import type { SimulatedHub } from '../simulated-hub.ts'
+import { hubLogin } from './hub-login.ts'
+import { stationOf, numberOf } from './request-parts.ts'
+import { faultKinds } from '../faults/fault-types.ts'
+import type { Json } from '../scenarios/placeholders.ts'
+import type { StepKind } from '../scenarios/schema.ts'
+import { crc16 } from '../../protocol/serial/codec.ts'
+import { asJsonLines, asVcd } from './wire-export.ts'
 
 const MAX_BODY_BYTES = 16 * 1024
 /** Of a scenario's text, and of a run of it. */
@@ -91,3 +107,152 @@ function answer(c: Context, error: Error, log: Log): Response {
 function hostOf(origin: string): string | undefined {
   return URL.canParse(origin) ? new URL(origin).host : undefined
 }
+
+interface FleetRoutesOptions {
+  fleet: Fleet
+  /** The address and the token of a hub's own page, where they are known. */
+  loginOf: (hubId: number) => { url: string; token: string } | undefined
+}
+
+/** The hubs of this program: which there are, where their own pages are, and their worlds. */
+function fleetRoutes(app: Hono, { fleet, loginOf }: FleetRoutesOptions): void {
+  const hubOf = (c: Context): SimulatedHub => stationOf(c, fleet.stations).hub
+
+  app.get('/api/hubs', (c) => c.json([...fleet.stations.keys()].map((hub_id) => ({ hub_id }))))
+  app.post('/api/hubs', async (c) => {
+    const { hub_id, like } = await bodyOf(c, HubBody)
+    const model = fleet.stations.get(like)
+    if (!model) throw new Refusal(404, 'hub_not_found', `hub ${like} is not simulated here`)
+    const { hardware } = (await fleet.add(likeness(model.hub.hardware, hub_id))).hub
+    return c.json({ hub_id, hardware }, 201)
+  })
+  app.get('/api/hubs/:id', (c) => c.json({ hardware: hubOf(c).hardware }))
+  app.delete('/api/hubs/:id', async (c) => {
+    const { hardware } = hubOf(c)
+    await fleet.remove(hardware.hubId)
+    return c.json({ hub_id: hardware.hubId, removed: true })
+  })
+  app.get('/api/hubs/:id/login', (c) => {
+    const login = loginOf(hubOf(c).hardware.hubId)
+    if (!login)
+      throw new Refusal(404, 'login_not_known', 'HUB_URL and HUB_TOKEN_FILE do not say where its own page is')
+    return c.json(hubLogin(login.url, login.token))
+  })
+  app.get('/api/worlds', (c) => c.json(fleet.worlds()))
+  app.post('/api/hubs/:id/world', async (c) => {
+    const { hubId } = hubOf(c).hardware
+    const { action, name = '' } = await bodyOf(c, WorldBody)
+    if (action === 'save') fleet.save(hubId, name)
+    else if (action === 'load') await fleet.load(hubId, name)
+    else await fleet.reset(hubId)
+    return c.json({ action, worlds: fleet.worlds() })
+  })
+}
+
+/** Another hub of the same hardware; its serial ports are links of its own. */
+function likeness(hardware: HardwareDescription, hubId: number): HardwareDescription {
+  const controllers = hardware.controllers.map((one) => ({ ...one, port: `ports/${hubId}/${one.id}` }))
+  return { ...hardware, hubId, controllers }
+}
+
+/** One hub: how it stands, what really happened, and what people, faults and power do to it. */
+function hubRoutes(app: Hono, { stations, desk }: Pick<LiveOptions, 'stations' | 'desk'>): void {
+  const hubOf = (c: Context): SimulatedHub => stationOf(c, stations).hub
+  /** For who records what is done here; as JSON, in which absent keys are not there. */
+  const note = (c: Context, kind: StepKind, what: object | string): void =>
+    desk.note(hubOf(c).hardware.hubId, kind, JSON.parse(JSON.stringify(what)) as Json)
+
+  app.get('/api/hubs/:id/state', (c) => c.json(hubOf(c).state()))
+  app.get('/api/hubs/:id/actuations', (c) => c.json(hubOf(c).actuations(numberOf(c, 'after'))))
+
+  app.get('/api/hubs/:id/faults/types', (c) => {
+    hubOf(c)
+    return c.json(Object.entries(faultKinds).map(([type, kind]) => ({ type, ...kind })))
+  })
+  app.get('/api/hubs/:id/faults', (c) => c.json(hubOf(c).faults.active()))
+  app.post('/api/hubs/:id/faults', async (c) => {
+    const hub = hubOf(c)
+    const request = await bodyOf(c, FaultBody)
+    try {
+      const fault = hub.faults.raise(request)
+      note(c, 'fault', request)
+      return c.json(fault, 201)
+    } catch (error) {
+      if (error instanceof RangeError) throw new Refusal(422, 'invalid_fault', error.message)
+      throw error
+    }
+  })
+  app.delete('/api/hubs/:id/faults/:fault', (c) => {
+    const id = c.req.param('fault')
+    const { faults } = hubOf(c)
+    const type = faults.active().find((one) => one.id === id)?.type
+    if (type === undefined || !faults.clear(id))
+      throw new Refusal(404, 'fault_not_found', `there is no active fault ${id}`)
+    note(c, 'clear', type)
+    return c.json({ id, cleared: true })
+  })
+  app.delete('/api/hubs/:id/faults', (c) => {
+    hubOf(c).faults.clearAll()
+    note(c, 'clear', 'all')
+    return c.json({ cleared: true })
+  })
+
+  app.post('/api/hubs/:id/chance', async (c) => {
+    const { seed } = await bodyOf(c, ChanceBody)
+    hubOf(c).reseed(seed)
+    return c.json({ seed })
+  })
+  app.post('/api/hubs/:id/act', async (c) => {
+    const hub = hubOf(c)
+    const deed = await bodyOf(c, ActBody)
+    const result = hub.act(deed)
+    if (!result.ok) throw new Refusal(409, 'not_possible', result.reason)
+    note(c, 'act', deed)
+    return c.json({ action: deed.action, target: deed.target, ...result.detail })
+  })
+  app.post('/api/hubs/:id/power', async (c) => {
+    const hub = hubOf(c)
+    const body = await bodyOf(c, PowerBody)
+    const { state, controller, for_ms } = body
+    if (controller !== undefined && !hub.controllers.has(controller))
+      throw new Refusal(404, 'controller_not_found', `controllers: ${[...hub.controllers.keys()].join(', ')}`)
+    hub.power(state, controller, for_ms)
+    note(c, 'power', body)
+    return c.json({ state, controllers: hub.state().controllers })
+  })
+}
+
+/** What passes a hub's serial lines and pins: read, exported, and lines put on them. */
+function wireRoutes(app: Hono, { stations, desk }: Pick<LiveOptions, 'stations' | 'desk'>): void {
+  app.get('/api/hubs/:id/wire', (c) => c.json(stationOf(c, stations).wire.entries(numberOf(c, 'after'))))
+  app.get('/api/hubs/:id/wire.jsonl', (c) => {
+    const { hub, wire } = stationOf(c, stations)
+    c.header('Content-Disposition', `attachment; filename="hub-${hub.hardware.hubId}.jsonl"`)
+    return c.body(asJsonLines(wire.entries(0)), 200, { 'content-type': 'application/jsonl' })
+  })
+  app.get('/api/hubs/:id/wire.vcd', (c) => {
+    const { hub, wire } = stationOf(c, stations)
+    c.header('Content-Disposition', `attachment; filename="hub-${hub.hardware.hubId}.vcd"`)
+    return c.body(asVcd(wire.entries(0), hub.gpio.levels()), 200, { 'content-type': 'text/plain' })
+  })
+  app.post('/api/hubs/:id/wire', async (c) => {
+    const { wires, hardware } = stationOf(c, stations).hub
+    const { controller, direction, line } = await bodyOf(c, LineBody)
+    const wire = wires.find(({ controllerId }) => controllerId === controller)
+    if (!wire)
+      throw new Refusal(
+        404,
+        'controller_not_found',
+        `controllers: ${wires.map(({ controllerId }) => controllerId).join(', ')}`,
+      )
+    const whole = withCrc(line)
+    if (direction === 'to_hub') wire.toHub(whole)
+    else wire.toController(whole)
+    desk.note(hardware.hubId, 'line', { controller, direction, line: whole })
+    return c.json({ controller, direction, line: whole })
+  })
+}
+
+/** A line that ends without a CRC gets the right one. */
+const withCrc = (line: string): string =>
+  /\*[0-9a-f]{4}$/.test(line) ? line : `${line}*${crc16(line).toString(16).padStart(4, '0')}`

@@ -1,6 +1,26 @@
-import './own-styles.ts'
 import { docsFolder } from './folder.ts'
 import { addSearch } from './search.ts'
+
+/**
+ * The reference makes styles while it runs, as elements and as attributes; the page's policy takes neither from anybody. Those
+ * that a script makes here are marked as the page's own. What comes in a text (a guide, a description) stays without.
+ */
+const { nonce = '' } = document.querySelector<HTMLMetaElement>('meta[name=style-nonce]') ?? {}
+
+const create = document.createElement.bind(document)
+document.createElement = (name: string, options?: ElementCreationOptions): HTMLElement => {
+  const element = create(name, options)
+  if (element instanceof HTMLStyleElement) element.nonce = nonce
+  return element
+}
+
+// oxlint-disable-next-line typescript/unbound-method -- it is called with its element
+const { setAttribute } = Element.prototype
+Element.prototype.setAttribute = function (this: Element, name: string, value: string): void {
+  if (name === 'style' && (this instanceof HTMLElement || this instanceof SVGElement))
+    this.style.cssText = value
+  else setAttribute.call(this, name, value)
+}
 
 addSearch(docsFolder)
 try {

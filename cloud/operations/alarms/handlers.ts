@@ -1,10 +1,11 @@
 import { acknowledgeAlarm, viewAlarm } from '../../events/alarms/alarms.ts'
-import { visibleAlarms } from '../../events/alarms/visible-alarms.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { ownerAlarmRoutes } from '../../../protocol/contract/owner-alarms.ts'
+import { sql } from 'kysely'
+import type { Queries } from '../../platform/store/database.ts'
 
 /** Alarms, as their owner reads and acknowledges them. */
 export function alarmHandlers(context: CloudContext): Handlers<keyof typeof ownerAlarmRoutes> {
@@ -51,4 +52,18 @@ export function alarmHandlers(context: CloudContext): Handlers<keyof typeof owne
         return viewAlarm(row!)
       }),
   }
+}
+
+/**
+ * The alarms that a credential may see. An owner's key sees the alarms of its owner. A limited key, and an identity,
+ * see the alarms of their hubs.
+ */
+function visibleAlarms(
+  q: Queries,
+  { hubs, ownerId }: { hubs: '*' | readonly number[]; ownerId: number | null },
+) {
+  let query = q.selectFrom('alarms')
+  if (ownerId !== null) query = query.where('owner_id', '=', ownerId)
+  if (hubs !== '*') query = query.where('hub_id', 'in', hubs.length > 0 ? hubs : [sql.lit(0)])
+  return query
 }

@@ -12,7 +12,6 @@ import { Alarms } from './alarms.tsx'
 import { AlarmBadge, Announcer } from './announce.tsx'
 import { DevicePanel } from './device-panel.tsx'
 import { HubPanel } from './hub-panel.tsx'
-import { keepOffline } from './offline.ts'
 import { showDevice, showWholeHub } from './show.ts'
 import {
   hardware,
@@ -28,6 +27,29 @@ import {
   view,
 } from './store.ts'
 import { syncWords } from './words.ts'
+import workerUrl from './page-worker.ts?worker&url'
+
+/**
+ * Keeps the page's own files, so that a reload without network shows it. Browsers allow that on secure pages only: with TLS,
+ * or on the machine itself.
+ */
+async function keepOffline(): Promise<void> {
+  if (!isSecureContext || !('serviceWorker' in navigator)) return
+  try {
+    await navigator.serviceWorker.register(workerUrl, { scope: './' })
+    const files = [
+      ...document.querySelectorAll<HTMLScriptElement | HTMLLinkElement>('script[src], link[href]'),
+    ]
+    const cache = await caches.open('page')
+    const wanted = files.map((file) => ('src' in file ? file.src : file.href))
+    await cache.addAll(['./', ...wanted])
+    // Files of an earlier version of the page are deleted.
+    for (const { url } of await cache.keys())
+      if (!wanted.includes(url) && new URL(url).pathname !== '/') await cache.delete(url)
+  } catch {
+    // A browser that forbids it shows the page as long as the network is there.
+  }
+}
 
 /** The page shows an old state: the header states its age. */
 function awayWords(): string {
