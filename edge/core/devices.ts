@@ -9,7 +9,7 @@ export type Door = 'closed' | 'open' | 'moving' | 'unknown'
 export type Lift = 'up' | 'down' | 'moving' | 'unknown'
 
 export interface BinState {
-  /** What is reported of it: values that held (`steady.ts`). Decisions about motions go by the values themselves. */
+  /** Reported values: those that held (`steady.ts`). Decisions about motions go by the values themselves. */
   steady: { door: Steady<Door>; occupied: Steady<boolean> }
   door: Door
   lift: Lift
@@ -98,7 +98,7 @@ export class Devices {
     this.#answers(controller)
   }
 
-  /** The journal could not take what it reported when it came up: it is not up, nor met if it was not before. */
+  /** The journal could not take the controller's identity: it is not up, and not met if it was not before. */
   turnAway(controller: string, wasMet: boolean): void {
     this.#forget(controller)
     this.#memories.delete(controller)

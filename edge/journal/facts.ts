@@ -3,7 +3,7 @@ import { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { Rows } from './rows.ts'
 import type { meta } from './tables.ts'
 
-/** What a person who stands before the hub does not want used. */
+/** Parts that a person at the hub has taken out of service. */
 const Held = z.object({ orders: z.boolean().default(false), bins: z.array(z.int()).default([]) })
 export type Held = z.infer<typeof Held>
 
@@ -54,7 +54,7 @@ const facts = {
   live: z.boolean().default(false),
   /** The id of this store; a copy of it has the same. */
   store_id: z.string().nullable().default(null),
-  /** What a person at the hub has taken out of service; the cloud's configuration does not change it. */
+  /** Taken out of service by a person at the hub; the cloud's configuration does not change it. */
   held: Held.default({ orders: false, bins: [] }),
   /** The ledger's epoch has begun without a snapshot, which is due once it is known to be true (MQTT SPEC §4). */
   owes_snapshot: z.boolean().default(false),
@@ -85,7 +85,7 @@ export class Facts {
     this.#rows.put({ key, value: JSON.stringify(value) })
   }
 
-  /** What an operator set in the cloud; null before the cloud's first snapshot. */
+  /** The operator's settings in the cloud; null before the cloud's first snapshot. */
   config(): HubConfig | null {
     return this.#config()?.config ?? null
   }

@@ -117,7 +117,7 @@ class Index<Row, Value> {
 const limitFor = (live: number): number => 2 * live + 64
 
 /**
- * A table whose rows are in memory: all of them, or those that its description calls live. They are read once. Reads come from
+ * A table with its rows in memory: all of them, or the live ones (`Table.live`). They are read once. Reads come from
  * memory. Writes change memory; the store writes what an event has changed in the commit of the event, and undoes it in memory
  * if that commit fails. Rows are never modified: a changed row is a new object.
  */

@@ -55,7 +55,7 @@ export function loadState(store: Store, bins: readonly number[]) {
 
 const KEPT_ACCEPTANCES = 20
 
-/** What the hub remembers of its bins; the controllers report where their doors and lifts stand. */
+/** The hub's memory of its bins. The controllers report the positions of their doors and lifts. */
 class Bins extends Rows<typeof tables.bins> {
   constructor(store: Store, numbers: readonly number[]) {
     super(store, { ...tables.bins, live: `number IN (${numbers.join(', ')})` })
@@ -193,7 +193,7 @@ class Operations extends Rows<typeof tables.operations> {
     return this.#inState('unknown')
   }
 
-  /** What the controller is to be asked about: open, unknown, and those of which a unit fell late. */
+  /** Operations that the controller is asked about: open ones, unknown ones, and dispenses with a late drop. */
   questionsFor(controller: string): readonly OperationRow[] {
     return this.#questions(controller)
   }
@@ -261,7 +261,7 @@ class Commands extends Rows<typeof tables.commands> {
     this.#open = this.index(({ outcome }) => (outcome === null ? true : undefined))
   }
 
-  /** Those without an outcome. */
+  /** Commands without an outcome. */
   open(): readonly tables.CommandRow[] {
     return this.#open(true)
   }
@@ -279,7 +279,7 @@ class Acceptances extends Rows<typeof tables.acceptances> {
     this.attempts = new DiskTable(store, tables.acceptanceAttempts)
   }
 
-  /** The one that has not ended; there is one at most. */
+  /** The acceptance that has not ended; there is at most one. */
   open(): tables.AcceptanceRow | undefined {
     return this.all().find(({ ended_at }) => ended_at === null)
   }
@@ -289,7 +289,7 @@ class Acceptances extends Rows<typeof tables.acceptances> {
     return this.select('ORDER BY number DESC')
   }
 
-  /** In the order in which they were made. Of one that has ended they are the whole protocol: a step that was left out has one. */
+  /** In the order in which they were made. An ended acceptance has an attempt for each step, also for steps that were left out. */
   attemptsOf(id: string): tables.AttemptRow[] {
     return this.attempts.select('WHERE acceptance_id = ? ORDER BY number', id)
   }

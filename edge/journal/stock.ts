@@ -97,7 +97,7 @@ export class Stock {
     return this.#has(`${AT} AND at > ? AND kind = 'counted'`, ...placeOf(location), at)
   }
 
-  /** What fell since then, the oldest first. */
+  /** Drops since then, the oldest first. */
   droppedSince(since: number): DropRow[] {
     return this.#ledger.select(`WHERE kind = 'dropped' AND at >= ? ORDER BY number`, since)
   }

@@ -128,7 +128,7 @@ export const orders = table({
   columns: {
     number: integer(),
     id: text(),
-    /** What people call it. Not unique: a cloud that was restored gives numbers out again. */
+    /** The number that people read. Not unique: a cloud that was restored gives numbers out again. */
     order_number: integer(),
     phase: text<OrderPhase>(),
     reserved_bin: nullable(integer()),
