@@ -8,10 +8,16 @@ const name = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,40}$/, 'must be a name such as bin-1, cabinet-2, fridge_1_left')
 const duration = z.int().min(1).max(DAY_MS)
+const faultTarget = z
+  .string()
+  .regex(
+    /^([a-z][a-z0-9_-]{0,40}|row \d{1,2}\/\d{1,2}\/\d{1,2})$/,
+    'must be a name such as bin-1, cabinet-2, fridge_1_left, or a row such as row 1/2/3',
+  )
 
 export const FaultBody = z.strictObject({
   type: z.enum(faultTypes),
-  target: name.optional(),
+  target: faultTarget.optional(),
   for_ms: duration.optional(),
   probability: z.number().gt(0).max(1).optional(),
 })

@@ -54,6 +54,8 @@ describe('the console’s commands', () => {
     expect(await type('faults')).toBe('fault-1  jam  cabinet-1  p=0.5  5000 ms left')
     expect(await type('clear fault-1')).toBe('fault-1 cleared')
     expect(await type('faults')).toBe('no faults')
+    expect(await type('fault jam row 1/1/2')).toMatch(/^fault-2 /)
+    expect(await type('clear all')).toContain('cleared')
     expect(await type('fault types')).toContain('missed_drop')
   })
 

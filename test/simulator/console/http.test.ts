@@ -140,7 +140,8 @@ describe('the simulator’s HTTP interface', () => {
     const path = `/api/hubs/1/faults/${String(raised.json.id)}`
     expect(await call('DELETE', path)).toMatchObject({ status: 200, json: { cleared: true } })
     expect(await call('DELETE', path)).toEqual({ status: 404, json: error('fault_not_found') })
-    await post('/api/hubs/1/faults', { type: 'jam' })
+    const ofRow = await post('/api/hubs/1/faults', { type: 'jam', target: 'row 1/1/2' })
+    expect(ofRow).toMatchObject({ status: 201, json: { target: 'row 1/1/2' } })
     await call('DELETE', '/api/hubs/1/faults')
     expect((await get('/api/hubs/1/faults')).json).toEqual([])
   })
