@@ -20,7 +20,7 @@ Alarms, the newest first; \`list\` prints at most 100 open ones. \`acknowledge\`
 a state stays open until the problem is resolved. An alarm of an incident ends with it: ${endedByPeople.join(', ')}.
 Each alarm has the name of its hub, the hub's last contact (\`last_contact\`) and what to do (\`remedy\`). Prints JSON.`
 
-/** What they are called, and when they were last heard. */
+/** Names and last contacts of hubs. */
 const hubsById = (q: Queries, ids: readonly number[]) =>
   q
     .selectFrom('hubs')

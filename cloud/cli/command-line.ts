@@ -255,7 +255,7 @@ export function suggestion(given: string, known: readonly string[], prefix = '')
   return meant === undefined ? '' : `; did you mean ${prefix}${meant}?`
 }
 
-/** What parts of the service work with, for a command that uses them. It runs no background turns. */
+/** Context for parts of the service that a command uses. It runs no background turns. */
 export const contextOf = (
   { db, settings }: Pick<Invocation, 'db' | 'settings'>,
   runtime: Runtime,

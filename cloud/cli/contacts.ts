@@ -17,7 +17,7 @@ Who is told of an owner's alarms by mail: of those as bad as --severity (default
 begins and one when it is over; those that come together come in one mail. The service needs SMTP_URL for it. \`add\` of an
 address that the owner has already changes its name and severity. Prints JSON.`
 
-/** Who is told of alarms by mail. */
+/** Recipients of alarms by mail. */
 export const contactCommands = (runtime: Runtime): CommandLine => ({
   usage,
   subcommands: {

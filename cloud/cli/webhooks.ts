@@ -139,7 +139,7 @@ async function rotate(invocation: Invocation, runtime: Runtime): Promise<unknown
 const posterOf = ({ settings }: Invocation, { clock }: Runtime) =>
   new HttpPoster({ clock, timeoutMs: settings.limits.rules.webhookTimeoutMs, ...postRulesOf(settings) })
 
-/** What the API would have answered, as an operator reads it. */
+/** Turns an error of the API into wrong usage, in the same words. */
 async function inWords<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -169,7 +169,7 @@ function wholeNumberOf(text: string): number {
   return Number(text)
 }
 
-/** Makes an event as if something had happened, for trying out who is told of it. */
+/** Publishes an example event, to test its receivers. */
 async function trigger(invocation: Invocation, runtime: Runtime): Promise<unknown> {
   const { options, q, db, settings } = invocation
   if (settings.NODE_ENV === 'production')

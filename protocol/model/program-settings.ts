@@ -117,7 +117,7 @@ export const oneOf = <const V extends readonly [string, ...string[]]>(
   describe: string,
 ) => ({ schema: z.enum(values), standard, describe })
 
-/** A setting whose name does not follow from its key. */
+/** A setting with a name of its own, not that of its key. */
 export const named = <S extends Setting>(env: string, setting: S): S => ({ ...setting, env })
 
 /** Adds a common prefix to the names of settings. */

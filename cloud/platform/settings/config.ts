@@ -66,7 +66,7 @@ export function readCloudConfig(
   }
 }
 
-/** What stands in for another party is for demos. */
+/** Problems of settings that are for demos only. */
 function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): string[] {
   return [
     ...(settings.PAYMENTS_URL === 'sandbox:'
@@ -96,7 +96,7 @@ export const databaseExposure = (databaseUrl: string | undefined) =>
       : [],
   }) as const satisfies Exposure<string>
 
-/** What is for trying, and what goes in clear, where others than this machine reach it. */
+/** Settings for demos, and connections in plain text, if other machines can reach the service. */
 function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
   const {
     HOST,
@@ -200,7 +200,7 @@ export const readConfigFile = (path: string | undefined): { path: string; text: 
 export const readNamed = (setting: string, path: string): string =>
   using(setting, path, 'read', () => readFileSync(path, 'utf8'))
 
-/** Does what an operator's path is for. Throws a `UsageError` that names the setting where it cannot be done. */
+/** Reads or uses the file at an operator's path. Throws a `UsageError` that names the setting where it cannot be done. */
 export function using<T>(setting: string, path: string, deed: 'read' | 'used', work: () => T): T {
   try {
     return work()

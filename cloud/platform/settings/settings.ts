@@ -16,7 +16,7 @@ import {
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
 
-/** Secrets of which the first is used and the others are still accepted, for a rotation. */
+/** A list of secrets: the service signs with the first and accepts all, for a rotation. */
 const secretList = (leastLength: number) =>
   z
     .string()
@@ -46,7 +46,7 @@ export const storeSettings = inGroup('Storage', {
   },
 })
 
-/** What operators decide about the service: its addresses, secrets and partners; and below them what few of them change. */
+/** Decisions of operators: addresses, secrets and partners of the service. Details follow that few operators change. */
 export const serviceSettings = {
   ...inGroup('Service', {
     NODE_ENV: {
