@@ -73,10 +73,6 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
   return (
     <li class="py-2 border-b border-base-300" data-row={key} data-unsent={unsent.length > 0}>
       <Summary facing={facing} />
-      {/* A unit that falls ends the block. */}
-      {facing.blocked && (
-        <Commands device={`row-${key}`} of="rows/" parameters={{ location: facing.location }} />
-      )}
       <form
         class="grid grid-cols-[auto_minmax(0,1fr)_minmax(0,1fr)] items-center gap-1.5 mt-1 max-w-sm"
         aria-label={`Row ${key}`}
@@ -127,11 +123,15 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
 function Summary({ facing }: { facing: Facing }): JSX.Element {
   const { location, product_id, name, quantity, capacity, blocked } = facing
   return (
-    <p class="text-sm">
-      <b>Row {location.row}</b> · {name ?? `product ${product_id}`} · {quantity} of {capacity} there
-      {!isConnected.value && heardAt.value !== null && ` at ${timeOf(heardAt.value)}`}
-      {blocked && <span class="bad"> · not for sale: {blocked}</span>}
-    </p>
+    <>
+      <p class="text-sm">
+        <b>Row {location.row}</b> · {name ?? `product ${product_id}`} · {quantity} of {capacity} there
+        {!isConnected.value && heardAt.value !== null && ` at ${timeOf(heardAt.value)}`}
+        {blocked && <span class="bad"> · not for sale: {blocked}</span>}
+      </p>
+      {/* A unit that falls ends the block. */}
+      {blocked && <Commands device={`row-${keyOf(facing)}`} of="rows/" parameters={{ location }} />}
+    </>
   )
 }
 
