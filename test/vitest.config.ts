@@ -3,7 +3,9 @@ import { leftOut } from './support/long-tests.ts'
 import { LongestFirst } from './support/longest-first.ts'
 import { SecondTryReporter } from './support/second-try.ts'
 
-/** Real programs, sockets and services, or a module in place of another: each file has a process of its own. */
+/**
+ * Tests with real programs, sockets and services, or with a replaced module: each file has its own process.
+ */
 const system = [
   'test/edge/core/bad-items.test.ts',
   'test/*.test.ts',
@@ -11,7 +13,7 @@ const system = [
   'test/edge/!(core)/**/*.test.ts',
   'test/edge/*.test.ts',
 ]
-/** A whole cloud, or a whole hub, within the test's process. */
+/** Tests with a whole cloud, or a whole hub, in the test's process. */
 const wholes = ['test/contract/**/*.test.ts', 'test/edge/core/**/*.test.ts']
 
 export default defineConfig({
@@ -19,9 +21,10 @@ export default defineConfig({
     root: new URL('..', import.meta.url).pathname,
     // `epoll` (under onoff) is not safe in worker threads.
     pool: 'forks',
-    // By default one processor would stand idle: of two, half of them. One more than there are, and what keeps real time fails.
+    // The default would leave half of two processors idle. With more workers than processors real-time tests
+    // fail.
     maxWorkers: '100%',
-    // A limit for what hangs: how long anything takes is measured by the benchmarks alone.
+    // A limit for tests that hang. Only the benchmarks measure durations.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     reporters: ['default', new SecondTryReporter()],
@@ -34,11 +37,11 @@ export default defineConfig({
         test: {
           name: 'parts',
           include: ['test/{protocol,cloud,simulator}/**/*.test.ts'],
-          // What a file imports is loaded once a worker: loading took longer than testing.
+          // A worker loads each import once: loading took longer than testing.
           isolate: false,
         },
       },
-      // In real time a busy machine can upset a proof: it is tried once more, and named at the end.
+      // A busy machine can upset a real-time test: it is tried once more, and listed at the end.
       { extends: true, test: { name: 'wholes', include: wholes, exclude: system, isolate: false, retry: 1 } },
       { extends: true, test: { name: 'system', include: system, exclude: [...leftOut], retry: 1 } },
     ],

@@ -144,7 +144,7 @@ test('redirects are not followed, silence times out, and a long answer is not re
   expect(await ended).toBe('stopped')
 })
 
-test('production requires https', async () => {
+test('in production a webhook address must be https', async () => {
   expect(await poster({ allowHttp: false }).refusal('http://integrator.example/')).toContain('https://')
 })
 

@@ -24,7 +24,7 @@ function lineOf(name: CommandName): string {
   return `| \`${name}\` | ${summary} | ${code(Object.keys(parameters))} | ${data} | ${callersOf(name)} | ${time} | ${again} |`
 }
 
-test('the table of commands in the SPEC is the table of the code (vitest -u writes it)', async () => {
+test('the table of commands in the SPEC equals the table of the code (vitest -u writes it)', async () => {
   const spec = readFileSync(specFile, 'utf8')
   const table = /(?<=\n\| Command \|.*\n\|-.*\n)(\|.*\n)+/
   expect(spec).toMatch(table)
@@ -32,20 +32,20 @@ test('the table of commands in the SPEC is the table of the code (vitest -u writ
   await expect(spec.replace(table, () => lines)).toMatchFileSnapshot(specFile)
 })
 
-test.each(commandNames)('%s: its example is a result', (name) => {
+test.each(commandNames)('the example of the command %s is a valid result', (name) => {
   const { result, example } = commandRow(name)
   if (result === null) return expect(example).toBeNull()
   expect(z.strictObject(result.shape).safeParse(example).error).toBeUndefined()
 })
 
-test.each(commandNames)('%s: its path at the page names parameters that it has', (name) => {
+test.each(commandNames)('the page’s path of the command %s names only its parameters', (name) => {
   const { page, parameters } = commandRow(name)
   const named = [...(page?.path.matchAll(/\{(\w+)\}/g) ?? [])].map(([, parameter]) => parameter!)
   const known = Object.keys(parameters)
   expect(known).toEqual(expect.arrayContaining([...named, ...Object.keys(page?.defaults ?? {})]))
 })
 
-test.each(routedCommands)('%s: its route needs the scope that the table names', (name) => {
+test.each(routedCommands)('the route of the command %s needs the scope of its table row', (name) => {
   expect(routes[`owner.controls.${name}`].auth).toEqual({
     kind: 'api',
     scope: commandRow(name).callers.owner,

@@ -19,7 +19,7 @@ async function counted({ context }: Shop, productId = WHOLE_HUB) {
 }
 
 /** Product 1 costs 250, product 2 199 less 10 %: 179. Each was bought for 100; tax is 8.25 %. */
-onEachDatabase('a sale is counted', (open) => {
+onEachDatabase('the count of a sale', (open) => {
   test('a sale is counted at its payment, not before, with the frozen prices of its lines', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()

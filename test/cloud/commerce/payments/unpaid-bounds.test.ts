@@ -24,7 +24,7 @@ const products = [{ price: 100, quantity: 500 }]
 onEachProcessor('bounds of unpaid orders', (open) => {
   const openWith = (options: ShopOptions = {}) => open({ products, bins: 4, ...options })
 
-  test('unpaid orders, however many, keep no bin from a customer who pays', async () => {
+  test('any number of unpaid orders leaves a bin for a customer who pays', async () => {
     const shop = await openWith({ bins: 2 })
     for (const method of ['pm_card_authenticationRequired', 'pm_usBankAccount'])
       for (let guest = 0; guest < 4; guest++)
@@ -52,16 +52,16 @@ onEachProcessor('bounds of unpaid orders', (open) => {
       await payFrom('203.0.113.1', 5)
       await expect(payFrom('203.0.113.1', 1)).rejects.toMatchObject(full)
       expect(await shop.product(1)).toMatchObject({ reserved: 20 })
-      // Other networks, and the same one at another hub, have shares of their own.
+      // Other networks, and the same network at another hub, have their own shares.
       await payFrom('203.0.113.2', 20)
       const elsewhere = await shop.customer()
       const orderId = await cartAt(shop, elsewhere, await secondHub(shop))
       await pay(shop.services, { userId: elsewhere, orderId, method, network: '203.0.113.1' })
-      // A customer with a verified contact is bounded as a customer.
+      // A customer with a verified contact has only the bound per customer.
       const cart = await cartOf(shop, 3)
       await verify(shop, cart.userId)
       await pay(shop.services, { ...cart, method, network: '203.0.113.1' })
-      // What is paid, or a cart again, counts no more; the network is forgotten.
+      // Paid orders and carts do not count, and the network is forgotten.
       await deleteOrder(shop.services, first, 'user')
       expect(await shop.order(first.orderId)).toMatchObject({ payer_network: null })
       await payFrom('203.0.113.1', 10)

@@ -285,7 +285,7 @@ onEachProcessor('failing refunds', (open) => {
     expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
   })
 
-  test('an owed refund that the processor refuses alarms the owner, is retried with growing pauses, and is left then', async () => {
+  test('an owed refund that the processor refuses alarms the owner, and is retried with growing pauses up to a limit', async () => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun(shop.bank.unrefundable)
     await ready(shop, id, 1)
