@@ -9,7 +9,7 @@ export interface Description {
 
 export interface DescribedOperation {
   operationId: string
-  /** Audience, then subject; one of them if they are the same. */
+  /** Audience, then subject; only one if they are equal. */
   tags: string[]
   parameters?: { name: string; in: string; schema: object; example?: unknown }[]
   requestBody?: { content: Record<string, { example?: unknown }> }

@@ -31,14 +31,14 @@ import { crc16 } from '../../protocol/serial/codec.ts'
 import { asJsonLines, asVcd } from './wire-export.ts'
 
 const MAX_BODY_BYTES = 16 * 1024
-/** Of a scenario's text, and of a run of it. */
+/** The limit for scenarios and runs, which contain a text. */
 const MAX_TEXT_BYTES = 256 * 1024
 const holdsText = /^\/api\/(scenarios|runs)(\/|$)/
 
 export interface ConsoleOptions
   extends FleetRoutesOptions, Omit<LiveOptions, 'stations'>, Omit<ScenarioRoutesOptions, 'isHub'> {
   page: PageAssets
-  /** By which `Host` it may be called (`hostCheck`). */
+  /** Whether a request's `Host` is allowed (`hostCheck`). */
   isAllowedHost: (header: string | undefined) => boolean
   log: Log
 }
@@ -53,7 +53,7 @@ export function createConsole(options: ConsoleOptions): Hono {
   app.notFound((c) =>
     c.json({ error: { code: 'not_found', message: `there is no ${c.req.method} ${c.req.path}` } }, 404),
   )
-  // Another site's page must not switch the power off by way of a technician's browser.
+  // Another site's page must not switch the power off through a technician's browser.
   app.use(async (c, next) => {
     const origin = c.req.header('origin')
     if (origin !== undefined && hostOf(origin) !== c.req.header('host'))
@@ -92,7 +92,7 @@ export function createConsole(options: ConsoleOptions): Hono {
 
 const notPossible = [FleetError, DeskError, StepError, AnswerError]
 
-/** What went wrong, to who asked; what should not go wrong, to the log besides. */
+/** Answers with the error; unexpected errors are also logged. */
 function answer(c: Context, error: Error, log: Log): Response {
   if (error instanceof Refusal)
     return c.json({ error: { code: error.code, message: error.message } }, error.status)

@@ -1,10 +1,10 @@
 import { encodeQR } from 'qr'
 
-/** The hub's own page, and how a technician's telephone logs in there. */
+/** The login of a technician's telephone at the hub's own page. */
 export interface HubLogin {
-  /** The page, with the token behind `#`, which browsers send to nobody. */
+  /** The page's address with the token after `#`, which browsers do not send. */
   link: string
-  /** The link as a QR code: a row of modules in each text, `1` is dark. */
+  /** The link as a QR code: each text is a row of modules, `1` is dark. */
   code: string[]
 }
 

@@ -10,18 +10,18 @@ export interface LiveOptions {
   stations: Stations
   desk: Desk
   clock: Clock
-  /** How often a page that looks on is told what has changed, in milliseconds. */
+  /** Interval at which a page gets changes, in milliseconds. */
   liveMs: number
 }
 
-/** What one message of the wire holds at most: a page that comes late is not sent everything at once. */
+/** Maximum of wire entries in one message, so that a new page does not get all at once. */
 const WIRE_BATCH = 500
-/** A comment this often, so that nothing between takes the connection for dead. */
+/** Interval of comments, so that no proxy closes the connection as idle. */
 const COMMENT_MS = 15_000
-/** Runs of scenarios that a page sees. */
+/** Number of scenario runs that a page shows. */
 const SHOWN_RUNS = 10
 
-/** What a hub is doing, in a line: for a page with many. */
+/** The state of a hub in one line, for a page with many hubs. */
 export function summaryOf({ hub }: Station) {
   const { controllers, faults, bins, doors, last_actuation } = hub.state()
   return {
@@ -37,15 +37,15 @@ export function summaryOf({ hub }: Station) {
 }
 
 /**
- * Server-sent events. Each stream begins with `state`, the whole; what follows is `changes` of it (`json-changes.ts`). The
- * stream of a hub has `acts` and `wire` besides, entries after the query's `acts` and `wire`, and `gone` when the hub has been
- * taken away or begun anew.
+ * Server-sent events. Each stream begins with `state`, the whole state; then it sends `changes` (`json-changes.ts`).
+ * The stream of a hub also has `acts` and `wire`, the entries after the query's `acts` and `wire`. It has `gone` when
+ * the hub was removed or reset.
  */
 export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOptions): void {
   const pause = (): Promise<void> => new Promise((resolve) => void clock.after(liveMs, resolve))
 
-  /** Sends what `look` sees now and whatever of it changes, until the reader goes or `look` sees nothing any more. */
-  function follow(c: Context, look: () => object | undefined, more: () => [event: string, data: object][]) {
+  /** Sends the result of `read` and its changes, until the reader disconnects or `read` returns undefined. */
+  function follow(c: Context, read: () => object | undefined, more: () => [event: string, data: object][]) {
     return streamSSE(c, async (stream) => {
       let before: Json | undefined
       let saidAt = clock.monotonic()
@@ -54,7 +54,7 @@ export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOpt
         await stream.writeSSE({ event, data: JSON.stringify(data) })
       }
       while (!stream.aborted && !stream.closed) {
-        const seen = look()
+        const seen = read()
         if (seen === undefined) return send('gone', {})
         const now = seen as Json
         const changes = before === undefined ? undefined : changesOf(before, now)
@@ -78,7 +78,7 @@ export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOpt
       () => ({
         hubs: Object.fromEntries([...stations].map(([id, station]) => [id, summaryOf(station)])),
         recording: desk.recording(),
-        // A run is changed in place: what was told must stay as it was.
+        // A run is changed in place, so the sent state must be a copy.
         runs: structuredClone(desk.runs().slice(-SHOWN_RUNS)),
       }),
       () => [],
@@ -92,7 +92,7 @@ export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOpt
       c,
       () => {
         if (stations.get(hub.hardware.hubId) !== station) return undefined
-        // The time is another at every look: it tells nothing.
+        // The time differs at each poll and is not a change.
         const { time: _, ...state } = hub.state()
         return state
       },

@@ -18,7 +18,10 @@ export interface ReplOptions {
   onExit: () => void
 }
 
-/** The technician's console in a terminal, of this program or of another that runs. `onExit` is called when it is left. */
+/**
+ * The technician's console in a terminal, for this program or another running simulator. Calls `onExit` when the person
+ * leaves it.
+ */
 export function startRepl(simulator: Simulator, { clock, input, output, onExit }: ReplOptions): void {
   const session = createSession(simulator, clock)
   const terminal = createInterface({
@@ -30,12 +33,12 @@ export function startRepl(simulator: Simulator, { clock, input, output, onExit }
   let hasLeft = false
   const ask = (): void => {
     const prompt = `hub ${session.hubId() ?? '?'}> `
-    // Its input has ended, and what came before is still answered.
+    // The input has ended, but earlier commands are still answered.
     if (isClosed) return void output.write(prompt)
     terminal.setPrompt(prompt)
     terminal.prompt()
   }
-  /** One after the other, in the order in which they were typed. */
+  /** Commands run one after another, in the order of the input. */
   let work = session.begin().catch((error: Error) => void output.write(`${error.message}\n`))
   output.write('help lists the commands\n')
   void work.then(ask)
@@ -55,18 +58,18 @@ export function startRepl(simulator: Simulator, { clock, input, output, onExit }
   })
 }
 
-/** What is shown while a command is at work. */
+/** Shows the progress of a command. */
 export type Show = (progress: string) => void
 
 export interface Session {
   hubId(): number | undefined
-  /** Takes the first hub. */
+  /** Selects the first hub. */
   begin(): Promise<void>
-  /** Carries out one line and returns what to print. Says what is wrong instead of throwing. */
+  /** Executes one line and returns the text to print. Returns errors as text instead of throwing. */
   answer(line: string, show?: Show): Promise<string>
 }
 
-/** Somebody at a terminal, with the hub that the commands are for. */
+/** A person at a terminal, with the selected hub. */
 export function createSession(simulator: Simulator, clock: Clock): Session {
   let id: number | undefined
   const hubs = async (): Promise<number[]> =>
@@ -110,33 +113,32 @@ export function createSession(simulator: Simulator, clock: Clock): Session {
 }
 
 interface CommandCall extends ScenarioCall {
-  /** Asks the interface of the hub. */
   ask: <T>(method: string, path: string, body?: object) => Promise<T>
 }
 
 interface Command {
-  /** Lines of the help: how it is called, and what it does where that needs saying. */
+  /** Lines of the help: the usage, and an explanation if necessary. */
   help: readonly (readonly [call: string, meaning?: string])[]
   run(call: CommandCall): Promise<string>
 }
 
-/** The console's language: a command, its arguments, `name=value` for the rest. What the page can do, it can. */
+/** The console's commands: a name, arguments, and `name=value` pairs. They cover everything that the page can do. */
 const commands: Readonly<Record<string, Command>> = {
   state: {
-    help: [['state', 'where everything stands']],
+    help: [['state', 'the state of all devices']],
     run: async ({ ask }) => describe(await ask<HubState>('GET', '/state')),
   },
-  rows: { help: [['rows [CABINET]', 'units on the shelves']], run: rows },
+  rows: { help: [['rows [CABINET]', 'units in the rows']], run: rows },
   log: { help: [['log [N]', 'the last N physical acts (10)']], run: log },
   faults: { help: [['faults', 'active faults']], run: listFaults },
   fault: {
-    help: [['fault types', 'every fault there is'], ['fault TYPE [TARGET] [for_ms=N] [probability=P]']],
+    help: [['fault types', 'lists all types of faults'], ['fault TYPE [TARGET] [for_ms=N] [probability=P]']],
     run: raise,
   },
-  clear: { help: [['clear ID|all', 'ends a fault']], run: clear },
+  clear: { help: [['clear ID|all', 'clears a fault']], run: clear },
   act: {
     help: [
-      ['act take_items BIN [units=N]', 'what people do'],
+      ['act take_items BIN [units=N]', 'actions of people'],
       ['act put_items BIN [units=N]'],
       ['act open_door|close_door DOOR'],
       ['act restock CABINET shelf=N row=N units=N [product_id=N]'],
@@ -155,17 +157,20 @@ const commands: Readonly<Record<string, Command>> = {
   wire: {
     help: [
       ['wire [N]', 'the last N frames, edges and motions (10)'],
-      ['wire to=FILE', 'all that is kept of it: FILE.vcd for a logic analyser’s viewer, FILE.jsonl'],
-      ['wire send CONTROLLER LINE…', 'puts a line on it as the hub would; wire answer: as the board'],
+      ['wire to=FILE', 'exports all: FILE.vcd for a logic analyser’s viewer, FILE.jsonl'],
+      ['wire send CONTROLLER LINE…', 'sends a line as the hub; wire answer: as the board'],
     ],
     run: wire,
   },
-  world: { help: [['world', 'worlds that are kept'], ['world save|load NAME'], ['world reset']], run: world },
+  world: {
+    help: [['world', 'lists the saved worlds'], ['world save|load NAME'], ['world reset']],
+    run: world,
+  },
   scenario: { help: scenarioHelp, run: scenarioCommand },
   hub: {
     help: [
-      ['hub [ID]', 'which hub the commands are for'],
-      ['hub add ID', 'another like this one'],
+      ['hub [ID]', 'shows or selects the hub of the commands'],
+      ['hub add ID', 'adds a hub with the same hardware'],
       ['hub remove ID'],
     ],
     run: changeHubs,
@@ -271,7 +276,7 @@ function faultTable(): string {
 }
 
 async function raise({ ask, words: [type, ...named], values }: CommandCall): Promise<string> {
-  // A row has two words: row 1/2/3.
+  // A row is two words: row 1/2/3.
   const target = named.length === 0 ? undefined : named.join(' ')
   if (type === 'types') return faultTable()
   if (type === undefined || !Object.hasOwn(faultKinds, type))

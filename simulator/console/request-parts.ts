@@ -4,7 +4,7 @@ import { Refusal } from '../interface/refusal.ts'
 
 export type Stations = ReadonlyMap<number, Station>
 
-/** The hub that the request's path names. Throws `Refusal`. */
+/** The hub in the request's path. Throws `Refusal`. */
 export function stationOf(c: Context, stations: Stations): Station {
   const id = c.req.param('id') ?? ''
   const station = /^\d{1,9}$/.test(id) ? stations.get(Number(id)) : undefined
@@ -13,7 +13,7 @@ export function stationOf(c: Context, stations: Stations): Station {
   throw new Refusal(404, 'hub_not_found', `hub ${id} is not simulated here; hubs: ${others}`)
 }
 
-/** A number of the query, such as that of the last entry that the caller has; 0 where it names none. Throws `Refusal`. */
+/** A number of the query, such as the caller's last entry; 0 if absent. Throws `Refusal`. */
 export function numberOf(c: Context, name: string): number {
   const text = c.req.query(name) ?? '0'
   if (!/^\d{1,15}$/.test(text)) throw new Refusal(422, 'validation_error', `${name} must be a whole number`)

@@ -7,14 +7,14 @@ import { runAndWatch, stepLine } from '../scenarios/watch.ts'
 import type { Values } from './words.ts'
 
 export const scenarioHelp = [
-  ['scenario', 'the scenarios that are there'],
-  ['scenario run NAME [parameter=value]', 'runs one and shows its steps'],
-  ['scenario stop', 'ends the one that runs, before its next step'],
-  ['scenario do STEP', 'one step at once: scenario do pay: {customer: ann}'],
-  ['scenario record', 'writes down what is done from now on'],
-  ['scenario save NAME', 'ends that and keeps it under a name'],
-  ['scenario show NAME [to=FILE]', 'its text, on the screen or in a file'],
-  ['scenario edit NAME from=FILE', 'keeps the text of a file under a name'],
+  ['scenario', 'lists the scenarios'],
+  ['scenario run NAME [parameter=value]', 'runs a scenario and shows its steps'],
+  ['scenario stop', 'ends the running scenario before its next step'],
+  ['scenario do STEP', 'runs one step at once: scenario do pay: {customer: ann}'],
+  ['scenario record', 'starts to record your actions'],
+  ['scenario save NAME', 'ends the recording and saves it'],
+  ['scenario show NAME [to=FILE]', 'shows its text, or writes it to a file'],
+  ['scenario edit NAME from=FILE', 'saves the text of a file'],
   ['scenario remove NAME'],
 ] as const
 
@@ -24,12 +24,11 @@ export interface ScenarioCall {
   hubId: number
   words: readonly string[]
   values: Values
-  /** The line as it was typed, behind the command. */
+  /** The typed line after the command. */
   text: string
   show: (progress: string) => void
 }
 
-/** `scenario …` of the REPL. */
 export async function scenarioCommand(call: ScenarioCall): Promise<string> {
   const { simulator, hubId, values } = call
   const [verb, name = ''] = call.words

@@ -4,9 +4,9 @@ export const asJsonLines = (entries: readonly WireEntry[]): string =>
   entries.map((entry) => `${JSON.stringify(entry)}\n`).join('')
 
 /**
- * The wire as a value change dump (IEEE 1364 §18), as viewers of logic analysers read it: a signal for each GPIO line, one for
- * each motor that is 1 while it runs, and an event for each frame of a line and direction. `levels` are the lines' as they are
- * now: what stood before the first edge follows from them.
+ * The wire as a value change dump (IEEE 1364 §18) for viewers of logic analysers. It has a signal for each GPIO line, a
+ * signal for each motor (1 while it runs), and an event for each frame. `levels`: the present levels of the lines,
+ * which determine the levels before the first edge.
  */
 export function asVcd(entries: readonly WireEntry[], levels: Readonly<Record<string, number>>): string {
   const ids = new Map<string, string>()
@@ -64,7 +64,7 @@ function changeOf(entry: WireEntry, idOf: (signal: string) => string): string | 
     case 'frame':
       return `1${idOf(`${entry.controller} ${entry.direction}`)}`
     case 'motion':
-      // What a hand does has no motor.
+      // An action of a hand has no motor.
       if (entry.operation_id === undefined) return undefined
       return `${entry.phase === 'began' ? 1 : 0}${idOf(`runs ${entry.device}`)}`
   }
@@ -72,7 +72,7 @@ function changeOf(entry: WireEntry, idOf: (signal: string) => string): string | 
 
 const nameOf = (text: string): string => text.replaceAll(/[^A-Za-z0-9_]/g, '_')
 
-/** A short name of printable characters, another for each number. */
+/** A short name of printable characters, unique for each number. */
 function codeOf(index: number): string {
   const digit = String.fromCharCode(33 + (index % 94))
   return index < 94 ? digit : codeOf(Math.floor(index / 94) - 1) + digit

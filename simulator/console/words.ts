@@ -1,8 +1,8 @@
 export type Values = Record<string, string | number>
 
-/** A command's words, and its `name=value`s: numbers where they are numbers. */
+/** The words of a command, and its `name=value` pairs with numbers as numbers. */
 export function argumentsOf(rest: readonly string[]): { words: string[]; values: Values } {
-  // A frame's fields are pairs too, and belong to its line: that begins with `~`.
+  // The fields of a frame are pairs too. They belong to its line, which begins with `~`.
   const frame = rest.findIndex((word) => word.startsWith('~'))
   const isPair = (word: string, index: number): boolean =>
     /^[a-z][a-z0-9_]*=/.test(word) && (frame < 0 || index < frame)

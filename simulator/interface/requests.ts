@@ -43,11 +43,11 @@ export const ActBody = z.discriminatedUnion('action', [
 export const PowerBody = z.strictObject({
   state: z.enum(['on', 'off']),
   controller: name.optional(),
-  /** With `off`: it comes back by itself. */
+  /** With `off`: the power returns after this time. */
   for_ms: duration.optional(),
 })
 
-/** Another hub with the hardware of one that is there. */
+/** Another hub, with the hardware of an existing one. */
 export const HubBody = z.strictObject({ hub_id: z.int().min(1).max(999_999_999), like: z.int().min(1) })
 
 const worldName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,40}$/, 'must be letters, digits and dashes')

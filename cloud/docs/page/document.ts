@@ -10,11 +10,11 @@ export interface Guide {
   text: string
 }
 
-/** With what somebody who reads tries things out. */
+/** Values of the reader for trying calls. */
 export interface Visitor {
-  /** Of the demo's owner; nothing elsewhere. */
+  /** The key of the demo's owner; undefined elsewhere. */
   apiKey: string | undefined
-  /** Of a guest of the demo's own; nothing elsewhere. */
+  /** The token of a guest of the demo; undefined elsewhere. */
   token: string | undefined
   userId: number | undefined
   hubId: number | undefined
@@ -22,8 +22,8 @@ export interface Visitor {
 }
 
 /**
- * The description as the page shows it: guides first, which are groups without endpoints, so that they stand in the same list
- * and are found by the same search; each endpoint once; what is known of the visitor filled in.
+ * The description in the form for the page. The guides come first, as groups without endpoints, so that the list and
+ * the search contain them. Each endpoint occurs once. Known ids of the reader are filled in.
  */
 export function documentOf(
   description: Description,
@@ -72,7 +72,7 @@ function groupsOf(paths: Description['paths']): { name: string; tags: string[] }
   return [...groups].map(([name, subjects]) => ({ name, tags: [...subjects] }))
 }
 
-/** Some guides are called like a group of endpoints. */
+/** A prefix, because some guides have the same name as a group of endpoints. */
 const nameOf = (title: string): string => `guide ${title}`
 
 /** Links to every page: callers start with a sale, operators with the installation. */
@@ -90,7 +90,7 @@ function whereToBegin(guides: readonly Guide[]): string[] {
   ]
 }
 
-/** An operation with the visitor's own ids in its examples. */
+/** An operation with the reader's own ids in its examples. */
 function filledIn(operation: DescribedOperation, { userId, hubId, productId }: Omit<Visitor, 'token'>) {
   const known: Record<string, number | undefined> = { user_id: userId, hub_id: hubId, hub: hubId }
   const parameters = operation.parameters?.map((parameter) => {
@@ -108,7 +108,7 @@ function filledIn(operation: DescribedOperation, { userId, hubId, productId }: O
       : undefined
   return {
     ...operation,
-    // Once in the list at the side, below its audience.
+    // Only the subject, so that the list at the side contains it once.
     tags: operation.tags.slice(-1),
     ...(parameters && { parameters }),
     ...(body && {

@@ -24,7 +24,7 @@ Element.prototype.setAttribute = function (this: Element, name: string, value: s
 
 addSearch(docsFolder)
 try {
-  // The reference makes styles as soon as it is loaded: what marks them comes first.
+  // The reference creates styles when it is loaded, so the code that marks them must run first.
   const { show } = await import('./show.ts')
   await show(() => `reader-${crypto.getRandomValues(new Uint32Array(3)).join('-')}`)
 } catch (error) {

@@ -2,7 +2,7 @@ import './plain.css'
 import { docsFolder, serviceUrl } from './folder.ts'
 import { addSearch } from './search.ts'
 
-/** Addresses of the one page that was the whole documentation: `#tag/orders/GET/…`, `#tag/guide-errors`. */
+/** Addresses of the former single page: `#tag/orders/GET/…`, `#tag/guide-errors`. */
 const former = /^#tag\/([^/]+)/.exec(location.hash)?.[1]
 const isHome = location.href.split('#')[0]!.replace(/\/?$/, '/') === docsFolder
 if (former !== undefined && isHome)
@@ -11,7 +11,7 @@ if (former !== undefined && isHome)
 addSearch(docsFolder)
 void fillIn()
 
-/** What depends on the reader: where the service is, and the demo's key. */
+/** Fills in values that depend on the reader: the address of the service, and the demo's key. */
 async function fillIn(): Promise<void> {
   const fill = (name: string, value: string): void => {
     for (const place of document.querySelectorAll(`[data-fill="${name}"]`)) place.textContent = value
@@ -24,6 +24,6 @@ async function fillIn(): Promise<void> {
     const { api_key: key } = (await answer.json()) as { api_key: string | null }
     if (key !== null) fill('api_key', key)
   } catch {
-    // The reader fills it in.
+    // The reader enters it.
   }
 }

@@ -10,14 +10,14 @@ interface Found {
 
 const SHOWN = 30
 
-/** The places that have every word of the query; those that have the words in their title come first. */
+/** The places that contain every word of the query; places with the words in their title come first. */
 export function matches(all: readonly Found[], query: string): Found[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean)
   if (words.length === 0) return []
   const cost = ({ title, words: text }: Found): number => {
     const name = title.toLowerCase()
     if (!words.every((word) => name.includes(word) || text.includes(word))) return Infinity
-    // A whole path before paths that begin with it.
+    // A whole path comes before longer paths.
     return (words.every((word) => name.includes(word)) ? 0 : 1000) + name.length / 100
   }
   return all

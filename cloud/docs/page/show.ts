@@ -4,7 +4,7 @@ import './page.css'
 import { documentOf, type Description, type Visitor } from './document.ts'
 import { docsFolder, serviceUrl } from './folder.ts'
 
-/** Shows the reference of one subject, in which each call can be tried. */
+/** Shows the reference of one subject, with which each call can be tried. */
 export async function show(newName: () => string): Promise<void> {
   const subject = document.querySelector<HTMLMetaElement>('meta[name=subject]')!.content
   const isDemo = document.querySelector('meta[name=demo]') !== null
@@ -46,7 +46,7 @@ export async function show(newName: () => string): Promise<void> {
   })
 }
 
-/** The reference leaves buttons that copy without a name, and a list that scrolls out of the keyboard's reach. */
+/** The reference has copy buttons without a name, and a scrolling list that the keyboard cannot reach. */
 function nameWhatHasNone(): void {
   for (const button of document.querySelectorAll('#reference button[class*="copy-button"]:not([aria-label])'))
     button.ariaLabel = 'Copy'
@@ -54,7 +54,7 @@ function nameWhatHasNone(): void {
     list.tabIndex = 0
 }
 
-/** The list at the side has dozens of links: whoever comes by keyboard goes past it, to what stands at the window's top. */
+/** The list at the side has dozens of links. This link lets keyboard users skip it. */
 function skipToText(): void {
   const sections = [...document.querySelectorAll<HTMLElement>('main section[id]')]
   const text = sections.find((section) => section.getBoundingClientRect().bottom > window.innerHeight / 4)

@@ -13,7 +13,6 @@ export const wordsOf = (detail: object): string =>
     .map(([key, value]) => `${key.replaceAll('_', ' ')} ${String(value)}`)
     .join(', ')
 
-/** A physical act, in a line. */
 export function ActLine({ act, withDevice }: { act: Act; withDevice: boolean }): JSX.Element {
   return (
     <li class="py-1.5 border-b border-base-300 text-sm">
@@ -30,7 +29,7 @@ export function ActLine({ act, withDevice }: { act: Act; withDevice: boolean }):
   )
 }
 
-/** The witness: what really moved, fell or was done, whatever the hub reports. */
+/** The physical events: what really moved or fell, whatever the hub reports. */
 export function ActsView(): JSX.Element {
   const device = selected.value
   const shown = acts.value

@@ -6,7 +6,7 @@ import { ActLine } from './acts-view.tsx'
 import { ActiveFaults, FaultForm } from './faults-view.tsx'
 import { acts, ask, hardware, picture, selected, state } from './store.ts'
 
-/** What one may do with the device that is selected; with none, with the whole hub. */
+/** The actions for the selected device, or for the whole hub. */
 export function DevicePanel(): JSX.Element {
   const id = selected.value
   const sentence = id === null ? undefined : sentenceOf(picture.value!, id)
@@ -44,7 +44,7 @@ export function DevicePanel(): JSX.Element {
         </div>
       </details>
       <div>
-        <h3 class="font-medium">Its last acts</h3>
+        <h3 class="font-medium">Last actions</h3>
         {own.length === 0 && <p class="quiet text-sm">None yet.</p>}
         <ol>
           {own.map((act) => (
@@ -96,7 +96,7 @@ const Force = ({ target }: { target: string }): JSX.Element => (
   </Do>
 )
 
-/** People's hands: what somebody in the room can do to this. */
+/** The actions of a person in the room for this device. */
 function Hands({ id }: { id: string }): JSX.Element | null {
   const kind = /^(bin|cabinet|fridge)-/.exec(id)?.[1]
   if (kind === 'bin')

@@ -11,7 +11,7 @@ import { ask, hardware, state } from './store.ts'
 
 const wordsOf = (type: string): string => type.replaceAll('_', ' ')
 
-/** What a name can be hit as. */
+/** The kinds of fault targets that a name fits. */
 function kindsOf(id: string): FaultTarget[] {
   const device = /^(bin|cabinet|fridge)-\d+$/.exec(id)?.[1] as FaultTarget | undefined
   if (device) return [device, 'device']
@@ -21,7 +21,7 @@ function kindsOf(id: string): FaultTarget[] {
 export const faultsOf = (id: string): FaultType[] =>
   faultTypes.filter((type) => faultKinds[type].targets.some((kind) => kindsOf(id).includes(kind)))
 
-/** Faults that are active, each with an end to it. */
+/** The active faults, each with a button that clears it. */
 export function ActiveFaults({ faults }: { faults: readonly Fault[] }): JSX.Element {
   return (
     <ul>
@@ -48,7 +48,7 @@ export function ActiveFaults({ faults }: { faults: readonly Fault[] }): JSX.Elem
   )
 }
 
-/** Raises a fault: of one device, or of whatever is chosen. */
+/** Raises a fault for one device, or for a selected target. */
 export function FaultForm({ target }: { target?: string }): JSX.Element {
   const types = target === undefined ? faultTypes : faultsOf(target)
   const type = chosen.value && types.includes(chosen.value) ? chosen.value : types[0]!
@@ -95,7 +95,7 @@ export function FaultForm({ target }: { target?: string }): JSX.Element {
           <label class="grid gap-1 text-sm col-span-2">
             Where
             <select name="target" class="select select-sm w-full">
-              {!kind.needsTarget && <option value="">everything that it can hit</option>}
+              {!kind.needsTarget && <option value="">all targets</option>}
               {targets.map((name) => (
                 <option key={name} value={name}>
                   {nameOf(name)}

@@ -48,7 +48,7 @@ function HubCard({ summary }: { summary: Summary }): JSX.Element {
   )
 }
 
-/** All hubs of this simulator, and the world of the one that is looked at. */
+/** All hubs of this simulator, and the world of the selected one. */
 export function FleetView(): JSX.Element {
   function add(event: SubmitEvent): void {
     const hub_id = Number(textsOf(event)['hub'])

@@ -54,7 +54,10 @@ function Header(): JSX.Element {
   )
 }
 
-/** Touched again, a device is closed; its panel gets the keyboard, and stands below the picture on a telephone. */
+/**
+ * Selects a device; a second touch closes it. Its panel gets the keyboard focus; on a telephone it is below the
+ * picture.
+ */
 function select(id: string): void {
   if (selected.value === id) return showWholeHub()
   selected.value = id
@@ -65,7 +68,7 @@ function select(id: string): void {
   })
 }
 
-/** Closes the panel of a device; the keyboard goes back to the device in the picture. */
+/** Closes the panel of a device; the keyboard focus returns to the device in the picture. */
 function showWholeHub(): void {
   const id = selected.value
   selected.value = null
@@ -101,7 +104,7 @@ function Page(): JSX.Element {
           class="card bg-base-100 p-4 min-w-0"
           aria-label="Device"
           onKeyDown={(event) => {
-            // On the heading the keys that opened the device close it, too.
+            // On the heading, the keys that opened the device also close it.
             const closes = event.target instanceof HTMLHeadingElement ? [' ', 'Enter', 'Escape'] : ['Escape']
             if (!closes.includes(event.key)) return
             event.preventDefault()

@@ -2,10 +2,10 @@ import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import type { HubPicture, PictureCabinet, PictureDoor } from '../../../protocol/ui/picture-model.ts'
 import type { HubState } from '../../hub-state.ts'
 
-/** The state of a simulated hub without the time, which is another at every look. */
+/** The state of a simulated hub without the time, which differs at each poll. */
 export type LiveState = Omit<HubState, 'time'>
 
-/** The picture of a simulated hub: the truth, whatever its sensors say. */
+/** The picture of a simulated hub: its true state, whatever its sensors report. */
 export function pictureOf(
   hardware: HardwareDescription,
   state: LiveState,

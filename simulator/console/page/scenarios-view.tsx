@@ -10,7 +10,7 @@ import { hubId, recording, runs, state } from './store.ts'
 
 const listed = signal<readonly Listed[]>([])
 const chosen = signal<string | null>(null)
-/** The text that is edited; of the library's it is a copy. */
+/** The text in the editor; for a scenario of the library it is a copy. */
 const draft = signal<{ name: string; text: string } | null>(null)
 
 async function renew(): Promise<void> {
@@ -22,7 +22,7 @@ const run = (about: object): Promise<Run> => call<Run>('POST', 'api/runs', { hub
 const step = (what: object): Promise<unknown> =>
   call('POST', 'api/steps', { hub_id: hubId.value, step: what })
 
-/** Scenarios: chosen, run and watched; what is done here is recorded, edited and kept. */
+/** Scenarios: select, run and watch them; record, edit and save your own. */
 export function ScenariosView(): JSX.Element {
   const current = listed.value.find(({ name }) => name === chosen.value)
   return (
@@ -161,7 +161,7 @@ function Recording(): JSX.Element {
   )
 }
 
-/** Somebody who buys: what a customer does with a telephone and hands, where there is a cloud. */
+/** A customer with a telephone and hands, if there is a cloud. */
 function Customer(): JSX.Element {
   const stocked = (state.value?.rows ?? []).filter(
     ({ product_id, units }) => product_id !== null && units > 0,

@@ -6,7 +6,7 @@ import type { Run } from '../../scenarios/results.ts'
 import type { WireEntry } from '../../wire-entry.ts'
 import { type LiveState, pictureOf } from './picture-of.ts'
 
-/** A hub among others, in a line (`GET /api/live`). */
+/** One line about a hub (`GET /api/live`). */
 export interface Summary {
   hub_id: number
   powered: number
@@ -35,10 +35,10 @@ export const hubs = computed(() => Object.values(fleet.state.value?.hubs ?? {}))
 export const hubId = signal<number | null>(null)
 export const hardware = signal<HardwareDescription | null>(null)
 export const selected = signal<string | null>(null)
-/** What really happened, the newest last. */
+/** The physical events, the newest last. */
 export const acts = signal<readonly Act[]>([])
 export const wire = signal<readonly WireEntry[]>([])
-/** Lines that have passed, by controller. */
+/** Number of lines, by controller. */
 const traffic = signal<ReadonlyMap<string, number>>(new Map())
 const live = signal<Live<LiveState> | null>(null)
 
@@ -48,7 +48,7 @@ export const picture = computed(() =>
   hardware.value && state.value ? pictureOf(hardware.value, state.value, traffic.value) : null,
 )
 
-/** Lines that have come and are not shown yet: the page is drawn twice a second, however many come. */
+/** New lines that are not shown yet: the page is drawn only twice a second. */
 let arrived: WireEntry[] = []
 const DRAW_MS = 500
 
@@ -70,7 +70,7 @@ function showWire(entries: readonly WireEntry[]): void {
   traffic.value = counts
 }
 
-/** Looks at a hub, from the beginning of what is kept of it. */
+/** Selects a hub and reads everything that is stored about it. */
 export function open(id: number): void {
   live.peek()?.close()
   batch(() => {
@@ -80,7 +80,7 @@ export function open(id: number): void {
     arrived = []
     hardware.value = null
     live.value = follow<LiveState>(`api/hubs/${id}/live`, {
-      // Where the browser connects again, both come from the beginning again: what is known already is passed over.
+      // After a reconnection both begin again; known entries are skipped.
       acts: (data) => {
         const known = acts.value.at(-1)?.n ?? 0
         acts.value = [...acts.value, ...(data as Act[]).filter(({ n }) => n > known)].slice(-KEPT_ACTS)
@@ -89,7 +89,7 @@ export function open(id: number): void {
         const known = arrived.at(-1)?.n ?? wire.value.at(-1)?.n ?? 0
         takeWire((data as WireEntry[]).filter(({ n }) => n > known))
       },
-      // Its world has begun anew; or it was taken away, and is looked for until the fleet's stream says so.
+      // The hub was reset or removed. It is requested until the fleet's stream reports its removal.
       gone: () => open(id),
     })
   })
@@ -99,11 +99,11 @@ export function open(id: number): void {
   )
 }
 
-/** Calls the interface of the hub that is looked at. */
+/** Calls the interface of the selected hub. */
 export const ask = <T>(method: string, path: string, body?: object): Promise<T> =>
   call<T>(method, `api/hubs/${hubId.value}${path}`, body)
 
-/** Of two streams, either may say first that a hub is gone. */
+/** Either of two streams may report first that a hub is gone. */
 effect(() => {
   const all = hubs.value
   if (all.some(({ hub_id }) => hub_id === hubId.value)) return

@@ -9,16 +9,15 @@ const WIDTH = 1000
 
 export interface AxisProps {
   entries: readonly WireEntry[]
-  /** The levels as they are now. */
   levels: Readonly<Record<string, number>>
   controllers: readonly string[]
-  /** How much is shown, in milliseconds; it ends with the newest entry. */
+  /** The shown duration in milliseconds; it ends with the newest entry. */
   spanMs: number
   selected: number | null
   onSelect: (n: number) => void
 }
 
-/** Motions, lines and pins over one time: what a logic analyser shows. */
+/** Motions, lines and pins on one time axis, as in a logic analyser. */
 export function WireAxis({
   entries,
   levels,

@@ -2,7 +2,7 @@ import type { WireEntry } from '../../wire-entry.ts'
 
 export type Frame = Extract<WireEntry, { kind: 'frame' }>
 
-/** How an entry is put into a line of text; a search looks in it. */
+/** The text of an entry; searches use it. */
 export function textOf(entry: WireEntry): string {
   switch (entry.kind) {
     case 'frame':
@@ -19,19 +19,19 @@ const fieldsOf = ({ fields = {} }: Frame): string =>
     .map(([key, value]) => `${key}=${String(value)}`)
     .join(' ')
 
-/** Where an entry belongs: a controller's line, a GPIO line, a device. */
+/** The lane of an entry: a controller's line, a GPIO line, a device. */
 export const laneOf = (entry: WireEntry): string =>
   entry.kind === 'frame' ? entry.controller : entry.kind === 'edge' ? entry.gpio : entry.device
 
 export const typeOf = (entry: WireEntry): string =>
   entry.kind === 'frame' ? (entry.type ?? 'noise') : entry.kind === 'edge' ? 'edge' : 'motion'
 
-/** What only keeps a line alive: every line has dozens a minute. */
+/** Frames that only keep a line alive: every line has dozens a minute. */
 const chatter: ReadonlySet<string> = new Set(['PING', 'PONG', 'ACK'])
 
 export interface WireFilter {
   text: string
-  /** A controller, GPIO line or device; empty: all. */
+  /** A controller, GPIO line or device; empty means all. */
   lane: string
   withChatter: boolean
 }
@@ -44,7 +44,7 @@ export function isShown(entry: WireEntry, { text, lane, withChatter }: WireFilte
   return text === '' || searched.includes(text.toLowerCase())
 }
 
-/** The newest entries that the filter lets through, the newest first. */
+/** The newest entries that pass the filter, the newest first. */
 export function newest(entries: readonly WireEntry[], filter: WireFilter, most: number): WireEntry[] {
   const found: WireEntry[] = []
   for (let index = entries.length - 1; index >= 0 && found.length < most; index -= 1)
@@ -52,7 +52,7 @@ export function newest(entries: readonly WireEntry[], filter: WireFilter, most: 
   return found
 }
 
-/** The entries from `at` on; entries stand in the order of their times. */
+/** The entries from `at` on; entries are in the order of their times. */
 export function since(entries: readonly WireEntry[], at: number): readonly WireEntry[] {
   let [low, high] = [0, entries.length]
   while (low < high) {
@@ -63,13 +63,13 @@ export function since(entries: readonly WireEntry[], at: number): readonly WireE
   return entries.slice(low)
 }
 
-/** A label beside the bar of a run: how much room it has until the next bar of the same device, or undefined for none. */
+/** The width for a label beside the bar of a run, up to the next bar of the same device; undefined if there is none. */
 export function labelRoom(runs: readonly Run[], run: Run, x: (at: number) => number, end: number): number {
   const next = runs.filter((other) => other.device === run.device && other.from > run.from)
   return Math.min(end, ...next.map((other) => x(other.from))) - x(run.from) - 8
 }
 
-/** Who waits for whom: what a frame asks for and what came, in sentences. `later`: what passed after it. */
+/** The requests and answers of a frame, in sentences. `later`: the following entries. */
 export function waitsOf(frame: Frame, later: readonly WireEntry[]): string[] {
   const after = later.filter(
     (one): one is Frame => one.kind === 'frame' && one.controller === frame.controller,
@@ -134,7 +134,7 @@ export function runsIn(entries: readonly WireEntry[]): Run[] {
   return runs
 }
 
-/** The pieces in which a GPIO line stood at 1, between `from` and `to`. */
+/** The intervals in which a GPIO line was 1, between `from` and `to`. */
 export function highsOf(
   entries: readonly WireEntry[],
   gpio: string,

@@ -15,7 +15,7 @@ const spans = [2, 10, 30, 120] as const
 const filter = signal<WireFilter>({ text: '', lane: '', withChatter: false })
 const spanMs = signal(30_000)
 const chosen = signal<number | null>(null)
-/** What stood there when somebody stopped it; null while it goes on. */
+/** The entries at the time of `Pause`; null while the list continues. */
 const held = signal<readonly WireEntry[] | null>(null)
 const set = (change: Partial<WireFilter>): void => void (filter.value = { ...filter.value, ...change })
 
@@ -84,7 +84,7 @@ function Bar({ lanes }: { lanes: readonly string[] }): JSX.Element {
   )
 }
 
-/** The line to which the tab key leads; arrow keys lead to the others. */
+/** The line that the tab key reaches; arrow keys reach the others. */
 const current = signal<number | null>(null)
 function moveInList(event: KeyboardEvent): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
