@@ -50,7 +50,7 @@ const usage = `Starts the demo: a cloud with its broker, hub 1 and the simulator
   --help     this text`
 
 export const demoHelp = (): string =>
-  helpText(usage, demoTable).replace(' or from a JSON file of the same names (--config FILE)', '')
+  helpText(usage, demoTable, true).replace(' or from a JSON file of the same names (--config FILE)', '')
 
 /** What is neither development nor a test may be meant to be production. */
 function refusedEnvironment(name: string | undefined): string[] {

@@ -215,7 +215,7 @@ const upsertHours = statement(
       revenue = sales_hours.revenue + excluded.revenue`,
 )
 
-/** The hub under one of its owners. */
+/** A hub under an owner. */
 interface Book {
   hub_id: number
   owner_id: number

@@ -29,7 +29,7 @@ interface Totals {
 
 const nothing: Totals = { orders: 0, units: 0, revenue: 0, cost: 0, customers: 0 }
 
-/** A hub under one of its owners. */
+/** A hub under an owner. */
 export interface Book {
   hubId: number
   ownerId: number

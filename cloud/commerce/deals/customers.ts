@@ -38,7 +38,7 @@ function marksOf(sealer: Sealer, user: Traits): string[] {
 
 /**
  * Stores the marks of a customer. They survive the account's deletion, so that limits of deals hold for a person who
- * returns. Call it when one of the traits is set, and before they are deleted.
+ * returns. Call it when a trait is set, and before the traits are deleted.
  */
 export async function rememberCustomer(
   tx: Tx,
@@ -71,7 +71,7 @@ export interface Customer extends Shopper {
   userIds: number[]
   /** Devices of the shopper: the device of the cart and the device of the user. */
   devices: string[]
-  /** Users who have used one of these devices. */
+  /** Users of these devices. */
   userIdsOfDevices: number[]
 }
 

@@ -31,7 +31,7 @@ export async function dealsOfHub(q: Queries, hubId: number, ids?: readonly numbe
   return withParts(q, await deals.execute())
 }
 
-/** Selects deals of a hub: those that could discount a cart, or those with given ids. */
+/** Selects deals of a hub: deals that could discount a cart, or deals with given ids. */
 export type Among = { lines: readonly CartLine[] } | { ids: readonly number[] }
 
 /** The active deals of a hub that are within their dates on a day. */

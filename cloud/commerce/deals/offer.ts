@@ -36,7 +36,7 @@ export interface Offer {
   judged: { deal: Deal; stored: StoredDeal; obstacle: Obstacle | null }[]
 }
 
-/** Judges running deals of a hub for a cart: those that could discount it, others, or all. */
+/** Judges running deals of a hub for a cart: deals that could discount it, given ones, or all. */
 export async function offerDeals(
   q: Queries,
   context: CloudContext,

@@ -141,7 +141,7 @@ interface RewardRequest extends SentCart {
 
 /**
  * Applies deals to a cart at the given prices (O §4.7). In the same transaction it stores pending redemptions, so that
- * the deals' limits hold. Of deals that do not combine, it applies the best. A deal that does not apply is no error.
+ * the deals' limits hold. If deals do not combine, it applies the best one. A deal that does not apply is no error.
  */
 export async function applyReward(
   context: CloudContext,

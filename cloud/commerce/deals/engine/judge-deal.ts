@@ -15,7 +15,7 @@ export interface HubTime {
   minute: number
 }
 
-/** Redemptions that count for a deal's limits, except the one that this cart would use. */
+/** Redemptions that count for a deal's limits, without this cart's own. */
 export interface Uses {
   total: number
   /** By the same customer or device; null if it is not known. */

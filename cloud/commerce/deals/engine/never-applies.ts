@@ -40,7 +40,7 @@ function coversTrigger(reward: Reward, triggers: readonly Trigger[]): boolean {
   return quantity === null || (type !== 'FREE_ITEM' && quantity >= bought)
 }
 
-/** Whether a day within the deal's dates is one of its weekdays. Hours after midnight belong to the day before. */
+/** Whether a weekday of the deal occurs within its dates. Hours after midnight belong to the day before. */
 function hasOpenDay({ terms, start, end }: Pick<Deal, 'start' | 'end'> & { terms: DealTerms }): boolean {
   const { weekdays, window } = terms
   if (weekdays === null || start === null || end === null) return true
