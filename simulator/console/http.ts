@@ -110,11 +110,11 @@ function hostOf(origin: string): string | undefined {
 
 interface FleetRoutesOptions {
   fleet: Fleet
-  /** The address and the token of a hub's own page, where they are known. */
+  /** The address and the token of a hub's own page, if known. */
   loginOf: (hubId: number) => { url: string; token: string } | undefined
 }
 
-/** The hubs of this program: which there are, where their own pages are, and their worlds. */
+/** The hubs of this program, the logins of their own pages, and their worlds. */
 function fleetRoutes(app: Hono, { fleet, loginOf }: FleetRoutesOptions): void {
   const hubOf = (c: Context): SimulatedHub => stationOf(c, fleet.stations).hub
 
@@ -149,16 +149,16 @@ function fleetRoutes(app: Hono, { fleet, loginOf }: FleetRoutesOptions): void {
   })
 }
 
-/** Another hub of the same hardware; its serial ports are links of its own. */
+/** Another hub with the same hardware and its own links to serial ports. */
 function likeness(hardware: HardwareDescription, hubId: number): HardwareDescription {
   const controllers = hardware.controllers.map((one) => ({ ...one, port: `ports/${hubId}/${one.id}` }))
   return { ...hardware, hubId, controllers }
 }
 
-/** One hub: how it stands, what really happened, and what people, faults and power do to it. */
+/** One hub: its state, its physical events, and actions of people, faults and power. */
 function hubRoutes(app: Hono, { stations, desk }: Pick<LiveOptions, 'stations' | 'desk'>): void {
   const hubOf = (c: Context): SimulatedHub => stationOf(c, stations).hub
-  /** For who records what is done here; as JSON, in which absent keys are not there. */
+  /** For a recording; as JSON, so that absent keys are dropped. */
   const note = (c: Context, kind: StepKind, what: object | string): void =>
     desk.note(hubOf(c).hardware.hubId, kind, JSON.parse(JSON.stringify(what)) as Json)
 
@@ -222,7 +222,7 @@ function hubRoutes(app: Hono, { stations, desk }: Pick<LiveOptions, 'stations' |
   })
 }
 
-/** What passes a hub's serial lines and pins: read, exported, and lines put on them. */
+/** The traffic of a hub's serial lines and pins: reads and exports it, and sends lines. */
 function wireRoutes(app: Hono, { stations, desk }: Pick<LiveOptions, 'stations' | 'desk'>): void {
   app.get('/api/hubs/:id/wire', (c) => c.json(stationOf(c, stations).wire.entries(numberOf(c, 'after'))))
   app.get('/api/hubs/:id/wire.jsonl', (c) => {
@@ -253,6 +253,6 @@ function wireRoutes(app: Hono, { stations, desk }: Pick<LiveOptions, 'stations' 
   })
 }
 
-/** A line that ends without a CRC gets the right one. */
+/** Adds the CRC to a line without one. */
 const withCrc = (line: string): string =>
   /\*[0-9a-f]{4}$/.test(line) ? line : `${line}*${crc16(line).toString(16).padStart(4, '0')}`

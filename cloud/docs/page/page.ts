@@ -2,8 +2,8 @@ import { docsFolder } from './folder.ts'
 import { addSearch } from './search.ts'
 
 /**
- * The reference makes styles while it runs, as elements and as attributes; the page's policy takes neither from anybody. Those
- * that a script makes here are marked as the page's own. What comes in a text (a guide, a description) stays without.
+ * The reference creates styles at run time, as elements and as attributes, and the page's policy refuses both. Styles
+ * that a script creates here get the page's nonce. Styles in a text (a guide, a description) get none.
  */
 const { nonce = '' } = document.querySelector<HTMLMetaElement>('meta[name=style-nonce]') ?? {}
 

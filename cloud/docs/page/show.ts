@@ -69,7 +69,9 @@ async function read(url: string): Promise<Description> {
   return (await answer.json()) as Description
 }
 
-/** Samples are in curl, JavaScript (`fetch`) and Python (`requests`); these are what the reference could do beside them. */
+/**
+ * Samples are in curl, JavaScript (`fetch`) and Python (`requests`). These other languages of the reference are hidden.
+ */
 const otherLanguages: NonNullable<ApiReferenceConfiguration['hiddenClients']> = {
   c: true,
   clojure: true,
@@ -103,7 +105,7 @@ const nobody: Visitor = {
   productId: undefined,
 }
 
-/** In a demo whoever reads is an owner and a customer at once; elsewhere they bring their own credentials. */
+/** In a demo the reader is an owner and a customer; elsewhere readers use their own credentials. */
 async function visitorOf(baseUrl: string, isDemo: boolean, newName: () => string): Promise<Visitor> {
   if (!isDemo) return nobody
   try {
@@ -130,12 +132,12 @@ async function visitorOf(baseUrl: string, isDemo: boolean, newName: () => string
       productId: (products.find(({ quantity }) => quantity > 1) ?? products[0])?.id,
     }
   } catch {
-    // What cannot be filled in is typed in.
+    // The reader enters the missing values.
     return nobody
   }
 }
 
-/** The same guest as long as the tab is open. */
+/** The same guest while the tab is open. */
 function guestName(newName: () => string): string {
   const kept = sessionStorage.getItem('larder-guest')
   if (kept !== null) return kept

@@ -124,7 +124,7 @@ export function FleetView(): JSX.Element {
   )
 }
 
-/** The hub's own page: a telephone that reads the code is logged in there. Shown when it is asked for: it is a key. */
+/** The login at the hub's own page as a QR code. It is shown only on request, because it is a key. */
 function HubLogin(): JSX.Element {
   const [login, setLogin] = useState<Login | null>(null)
   const show = (): void =>
@@ -151,7 +151,7 @@ function HubLogin(): JSX.Element {
   )
 }
 
-/** Dark on white whatever the theme: that is what cameras read. */
+/** Dark on white in every theme, because cameras need that. */
 function Code({ code }: { code: readonly string[] }): JSX.Element {
   const dark = code.flatMap((row, y) =>
     Array.from(row).flatMap((module, x) => (module === '1' ? `M${x} ${y}h1v1h-1z` : [])),

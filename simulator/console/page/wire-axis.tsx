@@ -111,7 +111,7 @@ function Seconds(props: { from: number; spanMs: number; x: (at: number) => numbe
   )
 }
 
-/** `to`: the end of a motion that has not ended. `room`: for the label. */
+/** `to`: the shown end of a running motion. `room`: the width for the label. */
 function Motion(props: {
   run: ReturnType<typeof runsIn>[number]
   x: (at: number) => number
@@ -167,7 +167,7 @@ function FrameMark(props: {
   )
 }
 
-/** `highs`: from where to where the pin is high. */
+/** `highs`: the intervals in which the pin is high. */
 function Pin({ y, highs }: { y: number; highs: readonly (readonly [number, number])[] }): JSX.Element {
   const base = y + LANE - 3
   return (
