@@ -79,19 +79,8 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
     }
   }
 
-  async function bearer(auth: Auth, presented: Presented): Promise<IdentityCredential> {
-    const { authorization } = presented
-    if (authorization === undefined) throw nothingPresented(auth, presented)
-    const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
-    if (token === undefined) throw notBearer(authorization)
-    const misplaced = keyAsToken(token)
-    if (misplaced) throw misplaced
-    const { identity, claims } = await verifyIdentity(token)
-    return { kind: 'identity', actor: `identity:${identity}`, identity, claims }
-  }
-
   async function byToken(auth: Auth, presented: Presented): Promise<Authenticated> {
-    return { credential: await bearer(auth, presented), missing: null }
+    return { credential: await bearer(verifyIdentity, auth, presented), missing: null }
   }
 
   async function verified(apiKey: string, address: string): Promise<ApiKey> {
@@ -124,7 +113,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
 
   async function byRole(auth: ScopedAuth, presented: Presented): Promise<Authenticated> {
     const { scope } = auth
-    const { actor, identity, claims } = await bearer(auth, presented)
+    const { actor, identity, claims } = await bearer(verifyIdentity, auth, presented)
     const roles = (await readRoles(identity)) ?? []
     const hubs = hubsWithScope(roles, scope)
     return {
@@ -139,10 +128,26 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
       const { credential, missing } = await byApiKey(presented.apiKey, presented.address, scope)
       return { credential: { kind: 'diag', actor: credential.actor }, missing }
     }
-    const { actor, claims } = await bearer(auth, presented)
+    const { actor, claims } = await bearer(verifyIdentity, auth, presented)
     const missing = claims.roles.includes('admin') ? null : { scope, message: notAdmin(scope) }
     return { credential: { kind: 'diag', actor }, missing }
   }
+}
+
+/** The identity of the bearer token. Throws the 401s. */
+async function bearer(
+  verifyIdentity: VerifyIdentity,
+  auth: Auth,
+  presented: Presented,
+): Promise<IdentityCredential> {
+  const { authorization } = presented
+  if (authorization === undefined) throw nothingPresented(auth, presented)
+  const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
+  if (token === undefined) throw notBearer(authorization)
+  const misplaced = keyAsToken(token)
+  if (misplaced) throw misplaced
+  const { identity, claims } = await verifyIdentity(token)
+  return { kind: 'identity', actor: `identity:${identity}`, identity, claims }
 }
 
 const anonymous = ({ address }: Presented): Authenticated => ({

@@ -77,6 +77,44 @@ export async function nextNumber(q: Queries, folder: MediaFolder): Promise<numbe
   return last
 }
 
+/** Marks a file that no transaction has kept as removed. False if it was kept, or does not exist any more. */
+function giveUp({ db, runtime }: CloudContext, key: string): Promise<boolean> {
+  return db.transact(async (tx) => {
+    const row = await tx.q
+      .updateTable('media')
+      .set({ state: 'removed' })
+      .where('key', '=', key)
+      .where('state', '=', 'pending')
+      .returning('key')
+      .executeTakeFirst()
+    if (row) await schedule(tx, 'media.file', key, runtime.clock.now() + REMOVE_AGAIN_MS)
+    return row !== undefined
+  })
+}
+
+async function keep(tx: Tx, keys: readonly string[]): Promise<void> {
+  for (const key of keys) {
+    const { numUpdatedRows } = await tx.q
+      .updateTable('media')
+      .set({ state: 'kept' })
+      .where('key', '=', key)
+      .where('state', '=', 'pending')
+      .executeTakeFirst()
+    if (numUpdatedRows !== 1n) throw new Error(`the file ${key} is no longer there`)
+    await unschedule(tx, 'media.file', key)
+  }
+}
+
+async function find(q: Queries, key: string) {
+  const row = await q
+    .selectFrom('media')
+    .selectAll()
+    .where('key', '=', key)
+    .where('state', '=', 'kept')
+    .executeTakeFirst()
+  return row ? { key, mimeType: row.mime_type, size: row.size, sha256: row.sha256 } : null
+}
+
 export function createMedia({ context, cleaning = ownCleaning, signer, ...options }: MediaOptions): Media {
   const store = namedStore(options.store)
   const { db, runtime, checkpoint, settings } = context
@@ -94,30 +132,17 @@ export function createMedia({ context, cleaning = ownCleaning, signer, ...option
     })
   }
 
-  /** Marks a file that nobody has kept as removed. False if it was kept, or is gone. */
-  const giveUp = (key: string): Promise<boolean> =>
-    db.transact(async (tx) => {
-      const row = await tx.q
-        .updateTable('media')
-        .set({ state: 'removed' })
-        .where('key', '=', key)
-        .where('state', '=', 'pending')
-        .returning('key')
-        .executeTakeFirst()
-      if (row) await schedule(tx, 'media.file', key, clock.now() + REMOVE_AGAIN_MS)
-      return row !== undefined
-    })
-
   async function look(key: string): Promise<Outcome> {
     const row = await q.selectFrom('media').select('state').where('key', '=', key).executeTakeFirst()
-    if (row?.state === 'removed' || (row?.state === 'pending' && (await giveUp(key)))) await purge(key)
+    if (row?.state === 'removed' || (row?.state === 'pending' && (await giveUp(context, key))))
+      await purge(key)
     return done
   }
 
   async function release(keys: readonly string[]): Promise<void> {
     // A failure here must not hide why the request ended; due work removes what is left.
     await isolated(context, 'removal of files', async () => {
-      for (const key of keys) if (await giveUp(key)) await purge(key)
+      for (const key of keys) if (await giveUp(context, key)) await purge(key)
     })
   }
 
@@ -159,18 +184,7 @@ export function createMedia({ context, cleaning = ownCleaning, signer, ...option
       return { key, mimeType, size, sha256 }
     },
 
-    async keep(tx, keys) {
-      for (const key of keys) {
-        const { numUpdatedRows } = await tx.q
-          .updateTable('media')
-          .set({ state: 'kept' })
-          .where('key', '=', key)
-          .where('state', '=', 'pending')
-          .executeTakeFirst()
-        if (numUpdatedRows !== 1n) throw new Error(`the file ${key} is no longer there`)
-        await unschedule(tx, 'media.file', key)
-      }
-    },
+    keep,
 
     async remove(tx, key) {
       await tx.q.updateTable('media').set({ state: 'removed' }).where('key', '=', key).execute()
@@ -182,16 +196,7 @@ export function createMedia({ context, cleaning = ownCleaning, signer, ...option
 
     work: { 'media.file': { look: ({ subject }) => look(subject) } },
 
-    async find(key) {
-      const row = await q
-        .selectFrom('media')
-        .selectAll()
-        .where('key', '=', key)
-        .where('state', '=', 'kept')
-        .executeTakeFirst()
-      return row ? { key, mimeType: row.mime_type, size: row.size, sha256: row.sha256 } : null
-    },
-
+    find: (key) => find(q, key),
     read: (key, range) => store.read(key, range),
     addressOf: (key) => signer.addressOf(key),
   }
