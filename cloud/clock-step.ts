@@ -3,8 +3,6 @@ import { refreshSales } from './commerce/analytics/refresh-sales.ts'
 import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
 import type { Tx } from './platform/store/database.ts'
 import type { Tables } from './platform/store/schema.ts'
-import { listOf } from './platform/store/table.ts'
-import { PAYMENT_UNDER_WAY } from './platform/store/tables/payments.ts'
 
 /** An instant that something waits for, or from which a time limit is counted. */
 interface Awaited {
@@ -25,9 +23,7 @@ const awaited: readonly Awaited[] = [
   { table: 'alarms', column: 'raised_at', where: sql`cleared_at is null` },
   { table: 'hub_sessions', column: 'lease_until' },
   { table: 'hub_sessions', column: 'last_heard_at' },
-  { table: 'payments', column: 'updated_at', where: sql.raw(`status in ${listOf(PAYMENT_UNDER_WAY)}`) },
-  { table: 'payments', column: 'hold_until', where: sql.raw(`status in ${listOf(PAYMENT_UNDER_WAY)}`) },
-  { table: 'wallet_transactions', column: 'updated_at', where: sql`status = 'pending'` },
+  { table: 'money_operations', column: 'give_up_at' },
   ...(['touched_at', 'preparing_at', 'ready_at'] as const).map((column) => ({
     table: 'orders' as const,
     column,

@@ -1,5 +1,5 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { applyPaymentOutcome } from '../commerce/payments/payment-outcome.ts'
+import { findPayment, payments, stuckPayments } from '../commerce/payments/payment.ts'
 import { closeOrphan, type OrphanedPayment } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
@@ -24,7 +24,7 @@ has the goods. REF is the processor's id (pi_…). Prints JSON.`
 export const paymentCommands = (runtime: Runtime): CommandLine => ({
   usage,
   subcommands: {
-    stuck: { options: [], run: ({ q }) => stuckPayments(q) },
+    stuck: { options: [], run: ({ q }) => listStuck(q) },
     orphaned: { options: [], run: ({ q }) => orphanedPayments(q) },
     settle: {
       options: [],
@@ -33,11 +33,18 @@ export const paymentCommands = (runtime: Runtime): CommandLine => ({
         const context = contextOf({ db, settings }, runtime)
         const given = options['id'] ?? ''
         if (!/^\d+$/.test(given)) return db.transact((tx) => settleOrphan(tx, context, given))
-        const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER)
+        const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER)!
         return db.transact(async (tx) => {
-          const stuck = (await stuckPayments(tx.q)).find((payment) => payment.id === id)
+          const stuck = (await listStuck(tx.q)).find((payment) => payment.id === id)
           if (!stuck) throw new Error(`no such payment is stuck: ${options['id'] ?? ''}`)
-          await applyPaymentOutcome(tx, context, stuck, { status: 'canceled' })
+          const payment = (await findPayment(tx.q, id))!
+          await payments.apply(
+            tx,
+            context,
+            payment,
+            { kind: 'payment', subject: id },
+            { outcome: 'canceled' },
+          )
           const { order_id: orderId, ...detail } = stuck
           await recordAct(tx.q, runtime, { action: 'payments.settle', object: `order-${orderId}`, detail })
           return { ...stuck, settled: true }
@@ -76,12 +83,7 @@ const viewOrphan = (orphan: OrphanedPayment) => {
   return { ref, processor, kind, amount, order_id, order_uuid, hub_id, ...times }
 }
 
-async function stuckPayments(q: Queries) {
-  const rows = await q
-    .selectFrom('payments')
-    .select(['id', 'order_id', 'processor', 'processor_ref', 'amount', 'stuck_at'])
-    .where('stuck_at', 'is not', null)
-    .orderBy('id')
-    .execute()
+async function listStuck(q: Queries) {
+  const rows = await stuckPayments(q).execute()
   return rows.map(({ stuck_at, ...payment }) => ({ ...payment, stuck_at: timestampOrNull(stuck_at) }))
 }

@@ -11,22 +11,19 @@ import { deadlineWork } from './orders/move-order.ts'
 import { checkWork } from './payments/check-moves.ts'
 import { orphanWork } from './payments/orphaned-payments.ts'
 import { madeRefundWork } from './payments/made-refunds.ts'
-import { paymentWork } from './payments/settle-payment.ts'
-import { refundWork } from './refunds/undelivered.ts'
+import { payments } from './payments/payment.ts'
+import { refunds } from './refunds/execute-refund.ts'
 import type { MoneyServices } from './services.ts'
-import { depositWork } from './wallet/deposit.ts'
+import { deposits } from './wallet/deposit.ts'
 
 /** All that commerce does later. */
 export const commerceWork = (services: MoneyServices): WorkKinds => ({
   ...deadlineWork(services.context),
   ...overdueWork(services.context),
-  ...paymentWork(services),
-  ...refundWork(services),
   ...madeRefundWork(services),
   ...checkWork(services),
   ...orphanWork(services),
-  ...depositWork(services),
-  ...moneyWork(services, [customers, methods]),
+  ...moneyWork(services, [payments, deposits, refunds, methods, customers]),
   ...redemptionWork(services.context),
   ...bestsellerWork(services.context),
   ...salesWork(services.context),

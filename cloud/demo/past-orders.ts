@@ -35,6 +35,7 @@ interface Books {
   orders: Row[]
   items: Row[]
   payments: Row[]
+  operations: Row[]
   intents: Row[]
   redemptions: Row[]
   /** By product. */
@@ -50,6 +51,7 @@ export async function insertPastOrders(tx: Tx, options: PastOptions): Promise<vo
     orders: [],
     items: [],
     payments: [],
+    operations: [],
     intents: [],
     redemptions: [],
     soldNames: soldNameOf,
@@ -58,6 +60,7 @@ export async function insertPastOrders(tx: Tx, options: PastOptions): Promise<vo
   await insertMany(tx, 'orders', books.orders)
   await insertMany(tx, 'order_items', books.items)
   await insertMany(tx, 'payments', books.payments)
+  await insertMany(tx, 'money_operations', books.operations)
   await insertMany(tx, 'sandbox_intents', books.intents)
   await insertMany(tx, 'deal_redemptions', books.redemptions)
 }
@@ -186,7 +189,7 @@ function planOf(
 }
 
 function addPayment(
-  { payments, intents }: Books,
+  { payments, operations, intents }: Books,
   { id, userId, amount, at }: { id: number; userId: number; amount: number; at: number },
 ): void {
   const ref = `pi_demo${String(id).padStart(8, '0')}`
@@ -195,20 +198,25 @@ function addPayment(
     order_id: id,
     user_id: userId,
     processor: 'sandbox',
-    processor_ref: ref,
     method: 'pm_card_visa',
     amount,
     status: 'completed',
-    decline_code: null,
-    client_secret: null,
     confirmed_by_key: null,
     is_late: 0,
     created_at: at,
     updated_at: at,
   })
+  operations.push({
+    kind: 'payment',
+    subject: id,
+    processor: 'sandbox',
+    state: 'succeeded',
+    processor_ref: ref,
+    started_at: at,
+  })
   intents.push({
     id: ref,
-    idempotency_key: `pay:${identityOf({ id, created_at: at })}`,
+    idempotency_key: `payment:${identityOf({ id, created_at: at })}`,
     amount,
     refunded: 0,
     method: 'pm_card_visa',

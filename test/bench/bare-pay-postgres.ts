@@ -76,7 +76,7 @@ const begin = (id: number, now: number) =>
 const charge = (payment: number, amount: number, now: number) =>
   transaction(async (run) => {
     const ref = `pi_${payment}`
-    await run('intent', ref, `pay:${payment}`, amount, now)
+    await run('intent', ref, `payment:${payment}`, amount, now)
     return ref
   })
 

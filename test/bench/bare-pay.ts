@@ -60,7 +60,7 @@ const begin = db.transaction((id: number, now: number) => {
 })
 const charge = db.transaction((payment: number, amount: number, now: number) => {
   const ref = `pi_${payment}`
-  intent.run(ref, `pay:${payment}`, amount, now)
+  intent.run(ref, `payment:${payment}`, amount, now)
   return ref
 })
 const finish = db.transaction(

@@ -337,7 +337,7 @@ const cases: Record<AlarmKindName, Case> = {
     },
   },
   work_exhausted: {
-    subject: /^payment \d+$/,
+    subject: /^money\/payment \d+$/,
     async begin() {
       const end = processorAway(plant)
       await expect(plant.order({ 6: 1 })).rejects.toMatchObject({ code: 'processor_unavailable' })

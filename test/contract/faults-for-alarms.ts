@@ -31,9 +31,12 @@ export function processorAway(plant: Plant): () => void {
 
 export const intentOf = async (plant: Plant, orderId: number): Promise<string> => {
   const row = await plant.db.kysely
-    .selectFrom('payments')
-    .select('processor_ref')
-    .where('order_id', '=', orderId)
+    .selectFrom('payments as p')
+    .innerJoin('money_operations as o', (join) =>
+      join.onRef('o.subject', '=', 'p.id').on('o.kind', '=', 'payment'),
+    )
+    .select('o.processor_ref')
+    .where('p.order_id', '=', orderId)
     .executeTakeFirstOrThrow()
   return row.processor_ref!
 }

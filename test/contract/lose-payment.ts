@@ -11,7 +11,7 @@ export async function losePayment(plant: Plant): Promise<() => Promise<void>> {
   const now = context.runtime.clock.now()
   const { ref } = await plant.wait(
     processor.createIntent({
-      idempotencyKey: 'pay:lost',
+      idempotencyKey: 'payment:lost',
       begunAt: now,
       amount: 500,
       currency: 'USD',

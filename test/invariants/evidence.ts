@@ -18,7 +18,7 @@ export interface Evidence {
   /** Operations that a command caused: operation id → command id. */
   commandOfOperation: ReadonlyMap<string, string>
   /**
-   * Rows that the cloud's books lost when an older copy was restored: keys at the processor (`pay:…`), orders
+   * Rows that the cloud's books lost when an older copy was restored: keys at the processor (`payment:…`), orders
    * (`order …`), and changes of stock (`stock …`). The cloud cannot know them any more.
    */
   lost?: ReadonlySet<string>

@@ -16,7 +16,7 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
     if (back > (payment.status === 'completed' ? payment.amount : 0))
       say(`payment ${payment.id} (${payment.status}, ${payment.amount}) returned ${back}`)
     if (payment.processor !== 'sandbox') continue
-    const intent = cloud.intents.find((row) => row.idempotency_key === `pay:${identityOf(payment)}`)
+    const intent = cloud.intents.find((row) => row.idempotency_key === `payment:${identityOf(payment)}`)
     const captured = intent?.status === 'succeeded' ? intent.amount : 0
     const booked = payment.status === 'completed' ? payment.amount : 0
     if (captured !== booked) say(`payment ${payment.id}: the processor took ${captured}, we booked ${booked}`)
@@ -35,7 +35,7 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
   }
   const known = new Set([
     ...lost,
-    ...Array.from(cloud.allPayments, (identity) => `pay:${identity}`),
+    ...Array.from(cloud.allPayments, (identity) => `payment:${identity}`),
     ...cloud.walletTransactions.map((deposit) => `deposit:${identityOf(deposit)}`),
   ])
   for (const intent of cloud.intents)

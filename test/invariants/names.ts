@@ -25,7 +25,7 @@ export async function namesInBooks(q: Queries): Promise<Set<string>> {
     .select(['cause_id', ...place])
     .execute()
   return new Set([
-    ...payments.map((row) => `pay:${identityOf(row)}`),
+    ...payments.map((row) => `payment:${identityOf(row)}`),
     ...refunds.map((row) => `refund:${identityOf(row)}`),
     ...transactions.map((row) => `deposit:${identityOf(row)}`),
     ...orders.map(({ uuid }) => `order ${uuid}`),

@@ -252,7 +252,7 @@ async function isQuiet({ db }: Stage): Promise<boolean> {
   const q = db.kysely
   const waiting = await Promise.all([
     q.selectFrom('payments').select('id').where('status', '=', 'pending').executeTakeFirst(),
-    q.selectFrom('due_work').select('subject').where('kind', '=', 'refund').executeTakeFirst(),
+    q.selectFrom('due_work').select('subject').where('kind', '=', 'money/refund').executeTakeFirst(),
     q.selectFrom('wallet_transactions').select('id').where('status', '=', 'pending').executeTakeFirst(),
     q.selectFrom('sandbox_events').select('id').where('delivered_at', 'is', null).executeTakeFirst(),
   ])

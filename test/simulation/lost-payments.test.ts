@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import type { Evidence } from '../invariants/evidence.ts'
 import { moneyAddsUp } from '../invariants/money.ts'
 
-const intent = { id: 'pi_1', idempotency_key: 'pay:1.1', amount: 500, status: 'succeeded' }
+const intent = { id: 'pi_1', idempotency_key: 'payment:1.1', amount: 500, status: 'succeeded' }
 
 /** Evidence of a payment of 500 cents that the books have lost. */
 const evidence = (orphans: object[], refunded = 0): Evidence =>
   ({
-    lost: new Set(['pay:1.1']),
+    lost: new Set(['payment:1.1']),
     watched: {},
     cloud: {
       payments: [],

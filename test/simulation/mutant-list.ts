@@ -61,11 +61,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I3',
     'a late payment is not refunded',
-    patch(
-      'cloud/commerce/payments/payment-outcome.ts',
-      'await refundLate(tx, context, order, { ...payment, ...known })',
-      '',
-    ),
+    patch('cloud/commerce/payments/payment.ts', 'await refundLate(tx, context, order, payment)', ''),
   ),
   mutant(
     'I3',
@@ -136,9 +132,9 @@ export const mutants: readonly Mutant[] = [
     'I6',
     'refunds without a key',
     patch(
-      'cloud/commerce/refunds/refunds.ts',
-      '`refund:${identityOf(refund)}`',
-      '`refund:${identityOf(refund)}:${context.runtime.clock.now()}`',
+      'cloud/commerce/refunds/execute-refund.ts',
+      'idempotencyKey: keyOf(operation),',
+      'idempotencyKey: `${keyOf(operation)}:${context.runtime.clock.now()}`,',
     ),
   ),
   mutant(
@@ -151,8 +147,13 @@ export const mutants: readonly Mutant[] = [
     'a deposit is credited by each of its events',
     patch(
       'cloud/commerce/wallet/deposit.ts',
-      "      if (outcome.by === 'answer') {\n        await set({})\n        return\n      }\n      if (deposit.status === 'completed') return\n",
-      '',
+      "const isNews = state === 'succeeded'",
+      "const isNews = state === 'processing' || state === 'succeeded'",
+    ),
+    patch(
+      'cloud/commerce/wallet/deposit.ts',
+      "if (state === 'succeeded') await moveBalance",
+      'if (!isLost) await moveBalance',
     ),
   ),
   mutant(
@@ -268,14 +269,9 @@ export const mutants: readonly Mutant[] = [
     'I9',
     'an unpaid order never releases its stock',
     patch(
-      'cloud/commerce/payments/settle-payment.ts',
-      '  payment.hold_until ?? payment.created_at + settings.paymentHoldMs',
-      '  payment.created_at + settings.paymentHoldMs * 1000',
-    ),
-    patch(
-      'cloud/commerce/payments/payment-outcome.ts',
-      "await schedule(tx, 'payment', payment.id, payment.hold_until)",
-      "await schedule(tx, 'payment', payment.id, payment.hold_until * 2)",
+      'cloud/commerce/payments/pay.ts',
+      'give_up_at: holdUntil(context, payment.processor, heldSince),',
+      'give_up_at: holdUntil(context, payment.processor, heldSince) + 1e12,',
     ),
   ),
   mutant(

@@ -155,7 +155,7 @@ export class World implements Stage {
     const { rows } = await sql<{ waiting: number }>`
       select (select count(*) from orders where processing_status <= 50)
            + (select count(*) from payments where status in ('pending', 'requires_action'))
-           + (select count(*) from due_work where kind in ('payment', 'refund'))
+           + (select count(*) from due_work where kind like 'money/%')
            + (select count(*) from wallet_transactions where status = 'pending')
            + (select count(*) from hub_outboxes where base < last) as waiting`.execute(
       this.store.reader.kysely,

@@ -1,11 +1,10 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { executeRefund } from '../refunds/refunds.ts'
+import { executeRefund } from '../refunds/execute-refund.ts'
 import { livePayment } from '../payments/pay.ts'
 import { ProcessorUnavailable, orUnavailable } from '../processors/processor.ts'
-import { endPayment } from '../payments/settle-payment.ts'
+import { endPayment } from '../payments/payment.ts'
 import type { CommerceServices } from '../services.ts'
-import type { PaymentRow } from '../orders/payment-status.ts'
 import { cancelQueued } from '../refunds/undelivered.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -56,12 +55,12 @@ export async function discardOrder(services: CommerceServices, key: OrderKey): P
     const step = await services.context.db.transact((tx) => discard(tx, services, key))
     if (step.kind !== 'unfinished') return step
     // The processor may answer that it is paid by now: the order is looked at again.
-    await orUnavailable(endPayment(services, step.payment))
+    await orUnavailable(endPayment(services, step.payment, step.operation))
   }
   throw new ApiError('order_state_conflict')
 }
 
-type Step = Discarded | { kind: 'unfinished'; payment: PaymentRow }
+type Step = Discarded | ({ kind: 'unfinished' } & Awaited<ReturnType<typeof livePayment>>)
 
 async function discard(tx: Tx, { context }: CommerceServices, key: OrderKey): Promise<Step> {
   const order = await lockOwnOrder(tx, key)
@@ -70,7 +69,7 @@ async function discard(tx: Tx, { context }: CommerceServices, key: OrderKey): Pr
       await removeCart(tx, context, order)
       return { kind: 'deleted' }
     case OrderStatus.PENDING_PAYMENT:
-      return { kind: 'unfinished', payment: await livePayment(tx, order.id) }
+      return { kind: 'unfinished', ...(await livePayment(tx, order.id)) }
     case OrderStatus.QUEUED:
       return { kind: 'paid', order }
     case OrderStatus.PREPARING:

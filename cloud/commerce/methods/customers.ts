@@ -84,7 +84,7 @@ async function findOrBegin(
     .returningAll()
     .executeTakeFirstOrThrow()
   const operation = { kind: 'customer', subject: row.id, processor: processor.name, started_at: now } as const
-  await begin(tx, operation, now + context.settings.paymentRecheckMs)
+  await begin(tx, context, operation)
   return row
 }
 

@@ -192,11 +192,7 @@ async function findOrBegin(
     .executeTakeFirstOrThrow()
   if (count >= MAX_METHODS)
     throw new ApiError('validation_error', `${MAX_METHODS} payment methods are saved already.`)
-  return beginMethod(tx, context, customer, {
-    ref,
-    isDefault: setDefault,
-    dueAt: context.runtime.clock.now() + context.settings.paymentRecheckMs,
-  })
+  return beginMethod(tx, context, customer, { ref, isDefault: setDefault })
 }
 
 /** Takes the removal of a method back, unless the processor may have been asked. Under the customer's lock. */
@@ -215,11 +211,11 @@ async function takeBack(tx: Tx, { runtime }: CloudContext, row: MethodRow): Prom
 /** Begins to save a method. Under the customer's lock. */
 async function beginMethod(
   tx: Tx,
-  { runtime }: CloudContext,
+  context: CloudContext,
   { id, user_id, processor }: CustomerRow,
-  { ref, isDefault, dueAt }: { ref: string; isDefault: boolean; dueAt: number },
+  { ref, isDefault, dueAt }: { ref: string; isDefault: boolean; dueAt?: number },
 ): Promise<MethodRow> {
-  const now = runtime.clock.now()
+  const now = context.runtime.clock.now()
   const row = await tx.q
     .insertInto('payment_methods')
     .values({
@@ -233,7 +229,7 @@ async function beginMethod(
     })
     .returningAll()
     .executeTakeFirstOrThrow()
-  await begin(tx, { kind: 'method', subject: row.id, processor, started_at: now }, dueAt)
+  await begin(tx, context, { kind: 'method', subject: row.id, processor, started_at: now }, dueAt)
   return row
 }
 

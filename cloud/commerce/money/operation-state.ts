@@ -9,7 +9,7 @@ export type OperationState =
   | 'declined' //         the issuer declined; the customer may still complete it with another card
   | 'succeeded'
   | 'failed' //           the processor refused it, or took its success back
-  | 'canceled' //         cancelled or undone at the processor
+  | 'canceled' //         over without success, or undone at the processor
 
 /** What an operation is meant to come to: `ended` is cancelled, detached or removed. */
 export type Goal = 'done' | 'ended'
@@ -35,7 +35,8 @@ export const operationTransitions: Record<
 > = {
   processing: { unanswered: 'processing' },
   requires_action: { unanswered: 'requires_action', processing: 'requires_action' },
-  declined: { unanswered: 'declined', processing: 'declined', requires_action: 'declined' },
+  // Nobody has the secret of an operation that is declined at once: nobody can complete it with another card.
+  declined: { unanswered: 'canceled', processing: 'declined', requires_action: 'declined' },
   succeeded: {
     unanswered: 'succeeded',
     processing: 'succeeded',
@@ -55,6 +56,7 @@ export const operationTransitions: Record<
 
 /** When due work asks the processor next. */
 type Pace =
+  | 'at once' //  the answer that is booked now calls for another question
   | 'soon' //     after `PAYMENT_RECHECK_MS`
   | 'deadline' // when its time is over: until then its customer acts
   | 'never' //    nothing is left to ask
@@ -63,9 +65,9 @@ const paces: Record<OperationState, Record<Goal, Pace>> = {
   unanswered: { done: 'soon', ended: 'soon' },
   processing: { done: 'soon', ended: 'soon' },
   requires_action: { done: 'deadline', ended: 'soon' },
-  declined: { done: 'deadline', ended: 'soon' },
+  declined: { done: 'deadline', ended: 'at once' },
   // A saved method is attached, and its customer wants it removed.
-  succeeded: { done: 'never', ended: 'soon' },
+  succeeded: { done: 'never', ended: 'at once' },
   failed: { done: 'never', ended: 'never' },
   canceled: { done: 'never', ended: 'never' },
 }
@@ -100,7 +102,10 @@ export function advance(
 ): Step {
   const { state, goal, give_up_at, given_up_at } = before
   const stay = { state, goal, give_up_at, given_up_at }
-  const book = (after: Position): Step => ({ ...after, effects: [{ do: 'book' }, nextAsk(after, times)] })
+  const book = (after: Position): Step => ({
+    ...after,
+    effects: [{ do: 'book' }, nextAsk(after, times, true)],
+  })
   if (outcome === 'given_up' && isOpen(before) && given_up_at === null)
     return book({ ...stay, given_up_at: times.now })
   const to = outcome === 'given_up' ? undefined : operationTransitions[outcome][state]
@@ -120,9 +125,11 @@ const MOST_MS = 3_600_000
 export function nextAsk(
   { state, goal, give_up_at, given_up_at }: Position,
   { now, recheckMs }: AskTimes,
+  isNews = false,
 ): NextAsk {
   const pace = paces[state][goal]
   if (pace === 'never') return { do: 'rest' }
+  if (pace === 'at once' && isNews) return { do: 'ask', at: now }
   const deadline = give_up_at !== null && give_up_at > now ? give_up_at : null
   if (pace === 'deadline' && deadline !== null) return { do: 'ask', at: deadline }
   const givenUpMs = given_up_at === null ? 0 : now - given_up_at

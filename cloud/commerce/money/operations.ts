@@ -15,7 +15,15 @@ import {
   sealedSecret,
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { advance, isOpen, type Goal, type OperationOutcome, type OperationState } from './operation-state.ts'
+import {
+  advance,
+  isOpen,
+  nextAsk,
+  type AskTimes,
+  type Goal,
+  type OperationOutcome,
+  type OperationState,
+} from './operation-state.ts'
 
 /**
  * Runs money operations: begin in the caller's transaction, ask the processor outside of any transaction, book the answer in
@@ -88,26 +96,48 @@ export const nameOf = ({ subject, started_at }: Pick<Operation, 'subject' | 'sta
 export type NewOperation = Pick<Operation, 'kind' | 'subject' | 'processor' | 'started_at'> &
   Partial<Pick<Operation, 'state' | 'processor_ref' | 'give_up_at'>>
 
-/** Begins an operation in the transaction of its row. Due work takes it up at `dueAt`; null: it is asked for already. */
-export async function begin(tx: Tx, operation: NewOperation, dueAt: number | null): Promise<void> {
-  const { kind, subject } = operation
-  const row = { state: 'unanswered' as const, processor_ref: null, give_up_at: null, ...operation }
+/** Begins operations in the transaction of their rows. Due work takes them up at `dueAt` if whoever asks first gets no answer. */
+export async function begin(
+  tx: Tx,
+  context: CloudContext,
+  operations: NewOperation | readonly NewOperation[],
+  dueAt?: number,
+): Promise<void> {
+  const rows = [operations].flat().map(rowOf)
+  const [first, ...others] = rows
+  if (!first) return
+  const ask = nextAsk({ ...first, goal: 'done', given_up_at: null }, timesOf(context))
   await Promise.all([
-    insertOperation(tx.q, row),
-    dueAt === null ? undefined : schedule(tx, workOf(kind), subject, dueAt),
+    others.length === 0
+      ? insertOperation(tx.q, first)
+      : tx.q.insertInto('money_operations').values(rows).execute(),
+    ask.do === 'ask' &&
+      schedule(
+        tx,
+        workOf(first.kind),
+        rows.map(({ subject }) => subject),
+        dueAt ?? ask.at,
+      ),
   ])
 }
 
+const rowOf = (one: NewOperation): Required<NewOperation> => ({
+  kind: one.kind,
+  subject: one.subject,
+  processor: one.processor,
+  state: one.state ?? 'unanswered',
+  processor_ref: one.processor_ref ?? null,
+  give_up_at: one.give_up_at ?? null,
+  started_at: one.started_at,
+})
+
+const timesOf = ({ runtime, settings }: CloudContext): AskTimes => ({
+  now: runtime.clock.now(),
+  recheckMs: settings.paymentRecheckMs,
+})
+
 const insertOperation = statement((q, one: Required<NewOperation>) =>
-  q.insertInto('money_operations').values({
-    kind: one.kind,
-    subject: one.subject,
-    processor: one.processor,
-    state: one.state,
-    processor_ref: one.processor_ref,
-    give_up_at: one.give_up_at,
-    started_at: one.started_at,
-  }),
+  q.insertInto('money_operations').values(rowOf(one)),
 )
 
 export async function readOperation(
@@ -168,6 +198,24 @@ const storeOperation = statement((q, one: Pick<Operation, 'kind' | 'subject' | M
 /** Changes what an operation is meant to come to, under the lock of its kind. The caller makes it due. */
 export async function setGoal(tx: Tx, operation: Operation, goal: Goal): Promise<void> {
   if (operation.goal !== goal) await storeOperation(tx.q, { ...operation, goal, in_doubt: 0 })
+}
+
+/** Ends unfinished operations now, whether or not the processor can be reached. */
+export async function endNow(
+  tx: Tx,
+  { runtime }: CloudContext,
+  kind: OperationKind,
+  subjects: readonly number[],
+): Promise<void> {
+  if (subjects.length === 0) return
+  const now = runtime.clock.now()
+  await tx.q
+    .updateTable('money_operations')
+    .set({ goal: 'ended', give_up_at: now })
+    .where('kind', '=', kind)
+    .where('subject', 'in', subjects)
+    .execute()
+  await schedule(tx, workOf(kind), subjects, now)
 }
 
 /** Records that the processor is about to be asked. Returns false if its goal is another by now. Under the kind's lock. */
@@ -251,8 +299,6 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
     const [subject, before] = await Promise.all([this.#kind.lock(tx, found), readOperation(tx.q, kind, id)])
     if (subject === undefined || !before) return
     const { outcome, extra } = answer
-    const now = context.runtime.clock.now()
-    const times = { now, recheckMs: context.settings.paymentRecheckMs }
     const isLost = outcome === 'declined' || outcome === 'failed' || outcome === 'canceled'
     const known = {
       ...before,
@@ -260,9 +306,9 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
       client_secret: before.client_secret ?? (isLost ? null : sealedSecret(context, answer.clientSecret)),
     }
     const goalAfter = (state: OperationState) => this.#kind.goalAfter?.(known, state) ?? known.goal
-    const { effects, ...step } = advance(known, outcome, times, goalAfter)
+    const { effects, ...step } = advance(known, outcome, timesOf(context), goalAfter)
     const isBooked = effects.some((effect) => effect.do === 'book')
-    const after: Operation = { ...known, ...step, reason: isBooked ? (answer.reason ?? null) : before.reason }
+    const after: Operation = { ...known, ...step, reason: (isBooked ? answer.reason : null) ?? before.reason }
     const isNews = (Object.keys(after) as Mutable[]).some((column) => after[column] !== before[column])
     await Promise.all([
       isNews && storeOperation(tx.q, after),

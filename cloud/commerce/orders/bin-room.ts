@@ -242,7 +242,8 @@ const ordersAtHub = (q: Queries) =>
     .groupBy(['o.uuid', 'o.bins', 'o.payer_network'])
     .select(['o.uuid', 'o.bins', 'o.payer_network', isAsked.as('is_asked')])
 
-/** A payment without the processor's id has no answer yet. A hub has few unpaid orders at once. */
+/** An unanswered operation means that the processor is being asked. A hub has few unpaid orders at once. */
 const isAsked = sql<Flag>`case when o.processing_status = ${sql.lit(OrderStatus.PENDING_PAYMENT)} and exists (
-  select 1 from payments p where p.order_id = o.id and p.is_late = 0 and p.status = 'pending' and p.processor_ref is null
+  select 1 from payments p join money_operations m on m.kind = 'payment' and m.subject = p.id
+  where p.order_id = o.id and p.is_late = 0 and p.status = 'pending' and m.state = 'unanswered'
 ) then 1 else 0 end`

@@ -9,7 +9,9 @@ import {
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { comparePayments } from './orphaned-payments.ts'
-import { applyMove, applyRefundWord, findByRef } from './processor-moves.ts'
+import { findOperation } from '../money/operations.ts'
+import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
+import { applyMove } from './processor-moves.ts'
 
 type Kind = MovesRequest['kind'] | 'payment'
 type Move = MovesPage['moves'][number]
@@ -107,17 +109,13 @@ async function withoutBooked(
 ): Promise<readonly MadePayment[]> {
   const refs = made.map(({ ref }) => ref)
   if (refs.length === 0) return []
-  const completed = await Promise.all(
-    (['payments', 'wallet_transactions'] as const).map((table) =>
-      db.kysely
-        .selectFrom(table)
-        .select('processor_ref')
-        .where('processor_ref', 'in', refs)
-        .where('status', '=', 'completed')
-        .execute(),
-    ),
-  )
-  const booked = new Set(completed.flat().map(({ processor_ref }) => processor_ref))
+  const completed = await db.kysely
+    .selectFrom('money_operations')
+    .select('processor_ref')
+    .where('processor_ref', 'in', refs)
+    .where('state', '=', 'succeeded')
+    .execute()
+  const booked = new Set(completed.map(({ processor_ref }) => processor_ref))
   return made.filter(({ ref }) => !booked.has(ref))
 }
 
@@ -126,18 +124,23 @@ async function withNews({ db }: CloudContext, moves: readonly Move[]): Promise<M
   const refs = moves.map(({ ref }) => ref)
   if (refs.length === 0) return []
   const known = await db.kysely
-    .selectFrom('refunds')
-    .select(['processor_ref', 'status'])
+    .selectFrom('money_operations')
+    .select(['processor_ref', 'state'])
     .where('processor_ref', 'in', refs)
     .execute()
-  const statuses = new Map(known.map(({ processor_ref, status }) => [processor_ref, status]))
-  return moves.filter(({ ref, status }) => statuses.get(ref) !== status)
+  const states = new Map(known.map(({ processor_ref, state }) => [processor_ref, state]))
+  return moves.filter(({ ref, status }) => {
+    const state = states.get(ref)
+    return state !== (status === 'pending' ? 'processing' : status)
+  })
 }
 
 const follow = (context: CloudContext, kind: MovesRequest['kind'], move: Move): Promise<void> =>
   context.db.transact(async (tx) => {
     const { ref, identity, status, failureReason, intent, amount } = move
-    const own = kind === 'refund' ? await findByRef(tx, 'refunds', ref, identity) : undefined
-    if (own && status !== 'unknown') await applyRefundWord(tx, context, own, { ...move, status })
+    const named = { kind: 'refund' as const, name: identity }
+    const own = kind === 'refund' ? await findOperation(tx.q, ref, named) : undefined
+    if (own && status !== 'unknown')
+      await refunds.applyEvent(tx, context, own, refundAnswer({ ...move, status }))
     else await applyMove(tx, context, { ref, kind, intent, amount, status, reason: failureReason })
   })

@@ -5,14 +5,14 @@ import { readOwnOrder, lockOrder } from '../orders/order-rows.ts'
 import { paymentResult } from './pay.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/methods.ts'
-import { askAgain, confirmPaymentIntent, submitForCustomer } from './settle-payment.ts'
 import { orUnavailable, EXTERNAL } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { sql } from 'kysely'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { statement } from '../../platform/store/statement.ts'
-import { applyPaymentOutcome } from './payment-outcome.ts'
+import { allOf, statement } from '../../platform/store/statement.ts'
+import { readOperation, setGoal } from '../money/operations.ts'
+import { confirmAtProcessor, payments } from './payment.ts'
 
 export interface ConfirmRequest {
   userId: number
@@ -28,26 +28,39 @@ export async function confirmPayment(
 ): Promise<PaymentResult> {
   const { kysely } = services.context.db
   await readOwnOrder(kysely, request)
-  const payment = await findPayment(services, request)
+  const payment = await requirePayment(services, request)
   if (payment.processor === EXTERNAL && payment.status === 'requires_action')
     throw new ApiError('order_state_conflict', 'The integrator confirms this payment.')
-  if (payment.is_refused === 1) await services.context.db.transact((tx) => askAgain(tx, payment))
-  if (payment.status === 'requires_action') await orUnavailable(confirmPaymentIntent(services, payment))
-  if (payment.status === 'pending') await orUnavailable(submitForCustomer(services, payment))
+  if (payment.status === 'requires_action' || payment.status === 'pending') {
+    const operation = await services.context.db.transact(async (tx) => {
+      await lockOrder(tx, payment.order_id)
+      const known = (await readOperation(tx.q, 'payment', payment.id))!
+      await setGoal(tx, known, 'done')
+      return { ...known, goal: 'done' as const }
+    })
+    await orUnavailable<unknown>(
+      payment.status === 'requires_action'
+        ? confirmAtProcessor(services, payment, operation)
+        : payments.execute(services, payment, operation, { by: 'caller' }),
+    )
+  }
   if (payment.saves_method === 1) await savePaidMethods(services, request.userId)
   return paymentResult(services.context, payment.id)
 }
 
-async function findPayment(
+async function requirePayment(
   { context }: MoneyServices,
   { orderId, paymentId }: ConfirmRequest,
 ): Promise<PaymentRow> {
   const own = /^pay_(\d{1,9})$/.exec(paymentId)
   const payment = await context.db.kysely
-    .selectFrom('payments')
-    .selectAll()
-    .where('order_id', '=', orderId)
-    .where((eb) => (own ? eb('id', '=', Number(own[1])) : eb('processor_ref', '=', paymentId)))
+    .selectFrom('payments as p')
+    .leftJoin('money_operations as o', (join) =>
+      join.onRef('o.subject', '=', 'p.id').on('o.kind', '=', 'payment'),
+    )
+    .selectAll('p')
+    .where('p.order_id', '=', orderId)
+    .where((eb) => (own ? eb('p.id', '=', Number(own[1])) : eb('o.processor_ref', '=', paymentId)))
     .executeTakeFirst()
   if (!payment) throw new ApiError('not_found', 'The order has no such payment.')
   return payment
@@ -78,7 +91,14 @@ export async function confirmExternal(
     await lockOrder(tx, orderId)
     const [claim] = await claims(tx.q, { hubId, bin, orderId })
     if (!claim) return null
-    await applyPaymentOutcome(tx, context, claim, { status: 'succeeded', confirmedByKey: key })
+    const extra = { confirmedByKey: key }
+    await payments.apply(
+      tx,
+      context,
+      claim,
+      { kind: 'payment', subject: claim.id },
+      { outcome: 'succeeded', extra },
+    )
     await appendAudit(tx.q, context.runtime, {
       actor: audit.actor,
       action: 'controls.open_bin',
@@ -97,7 +117,7 @@ const claims = statement(
     q
       .selectFrom('orders')
       .innerJoin('payments', 'payments.order_id', 'orders.id')
-      .select(['payments.id', 'payments.order_id'])
+      .select(allOf('payments').map((column) => `payments.${column}` as const))
       .where('orders.id', '=', orderId)
       .where('orders.hub_id', '=', hubId)
       .where('orders.reserved_bin', '=', bin)

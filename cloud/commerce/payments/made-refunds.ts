@@ -2,7 +2,9 @@ import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.t
 import { lockOrder } from '../orders/order-rows.ts'
 import { processorBackoff, requireProcessor } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { findByRef, followPayment, type ProcessorMove } from './processor-moves.ts'
+import { findOperation, readOperation } from '../money/operations.ts'
+import { findPayment } from './payment.ts'
+import { followPayment, type ProcessorMove } from './processor-moves.ts'
 
 /**
  * The processor has refused to give money of a payment back. Some of it may have gone back already at the word of books
@@ -17,12 +19,9 @@ export const madeRefundWork = (services: MoneyServices): WorkKinds => ({
 
 async function followMade({ context, processor }: MoneyServices, paymentId: number): Promise<Outcome> {
   const { db } = context
-  const payment = await db.kysely
-    .selectFrom('payments')
-    .selectAll()
-    .where('id', '=', paymentId)
-    .executeTakeFirst()
-  const intent = payment?.processor_ref
+  const payment = await findPayment(db.kysely, paymentId)
+  const operation = await readOperation(db.kysely, 'payment', paymentId)
+  const intent = operation?.processor_ref
   if (!payment || !intent) return done
   requireProcessor(processor, payment.processor)
   const made = await processor.listRefunds(intent)
@@ -30,10 +29,11 @@ async function followMade({ context, processor }: MoneyServices, paymentId: numb
     if (!(await lockOrder(tx, payment.order_id))) return
     const moves: ProcessorMove[] = []
     for (const { ref, identity, amount, status } of made) {
-      if (status === 'failed' || (await findByRef(tx, 'refunds', ref, identity))) continue
+      if (status === 'failed' || (await findOperation(tx.q, ref, { kind: 'refund', name: identity })))
+        continue
       moves.push({ ref, kind: 'refund', intent, amount, status, reason: null })
     }
-    if (moves.length > 0) await followPayment(tx, context, payment, moves)
+    if (moves.length > 0) await followPayment(tx, context, operation, moves)
   })
   return done
 }

@@ -17,9 +17,8 @@ import {
   type MadePayment,
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { applyDepositOutcome } from '../wallet/deposit.ts'
-import { applyPaymentOutcome } from './payment-outcome.ts'
-import { findByRef } from './processor-moves.ts'
+import { findOperation } from '../money/operations.ts'
+import { applyIntent } from './apply-intent.ts'
 
 /**
  * Payments that the card processor has and the books do not. A customer was charged, and no order of the database stands for
@@ -41,19 +40,11 @@ export async function comparePayments(
 ): Promise<void> {
   const orphans: MadePayment[] = []
   for (const payment of made.filter(({ status }) => mayTakeMoney(status))) {
-    const { ref, kind, identity, status } = payment
-    const outcome = { status, ref, declineCode: null, clientSecret: null }
-    if (kind === 'deposit') {
-      const deposit = await findByRef(tx, 'wallet_transactions', ref, identity)
-      if (!deposit) orphans.push(payment)
-      else if (status === 'succeeded' && deposit.status !== 'completed')
-        await applyDepositOutcome(tx, context, deposit.id, { ...outcome, by: 'inquiry' })
-      continue
-    }
-    const known = await findByRef(tx, 'payments', ref, identity)
-    if (!known) orphans.push(payment)
-    else if (status === 'succeeded' && known.status !== 'completed')
-      await applyPaymentOutcome(tx, context, known, outcome)
+    const { ref, kind, identity: name, status } = payment
+    const named = { kind: kind === 'deposit' ? kind : ('payment' as const), name }
+    const operation = await findOperation(tx.q, ref, named)
+    if (!operation) orphans.push(payment)
+    else if (status === 'succeeded') await applyIntent(tx, context, operation, { outcome: status, ref })
   }
   if (orphans.length > 0) await record(tx, context, processor, orphans)
 }

@@ -23,9 +23,8 @@ import { EXTERNAL, WALLET, openSecret, orUnavailable, refusal } from '../process
 import { moveOrder } from '../orders/move-order.ts'
 import { cartLines } from '../orders/price-cart.ts'
 import { derivePaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
-import { schedule } from '../../platform/work/queue.ts'
-import { applyPaymentOutcome } from './payment-outcome.ts'
-import { askAgain, dueAtOf, endPayment, submitForCustomer } from './settle-payment.ts'
+import { begin as beginOperation, readOperation, setGoal, type Operation } from '../money/operations.ts'
+import { endPayment, payments } from './payment.ts'
 import { holdUntil, lockPayer, requireClaimable, requireFewUnpaid, unpaidBounds } from '../orders/unpaid.ts'
 import type { MoneyServices } from '../services.ts'
 import type { z } from 'zod'
@@ -47,10 +46,7 @@ export interface PayRequest extends WalletPayRequest {
   network?: string
 }
 
-/**
- * Pays an order: freezes it and records the payment in one transaction, then asks the processor, then applies its answer
- * in another. Whatever interrupts this is taken up as due work, under the same key.
- */
+/** Pays an order: freezes it and records the payment in one transaction, then asks the processor (`commerce/money`). */
 export async function pay(services: MoneyServices, request: PayRequest): Promise<PaymentResult> {
   const { processor } = services
   const { method, type = 'card', saves = false } = request
@@ -84,15 +80,18 @@ async function bringToEnd(services: MoneyServices, request: Paying): Promise<Pay
   const { context } = services
   let begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.kind === 'other-method') {
+    const { payment: former, operation } = begun
     // The order goes on holding what it held: another method is no second hold.
-    const heldSince = begun.payment.held_since ?? begun.payment.created_at
-    await rehearse(services, { ...request, heldSince }, begun.payment)
-    await orUnavailable(endPayment(services, begun.payment))
+    const heldSince = former.held_since ?? former.created_at
+    await rehearse(services, { ...request, heldSince }, former, operation!)
+    await orUnavailable(endPayment(services, former, operation!))
     begun = await context.db.transact((tx) => begin(tx, services, { ...request, heldSince }))
     if (begun.kind === 'other-method') throw new ApiError('order_state_conflict')
   }
-  if (begun.payment.status === 'pending') await orUnavailable(submitForCustomer(services, begun.payment))
-  return paymentResult(context, begun.payment.id)
+  const { payment, operation } = begun
+  if (payment.status === 'pending')
+    await orUnavailable(payments.execute(services, payment, operation!, { by: 'caller' }))
+  return paymentResult(context, payment.id)
 }
 
 class Rehearsed extends Error {}
@@ -101,11 +100,16 @@ class Rehearsed extends Error {}
  * Throws the error that a payment by another method would meet, and changes nothing: the former payment is ended at its
  * processor only if the new one can replace it.
  */
-async function rehearse(services: MoneyServices, request: Paying, former: PaymentRow): Promise<void> {
+async function rehearse(
+  services: MoneyServices,
+  request: Paying,
+  former: PaymentRow,
+  operation: Operation,
+): Promise<void> {
   const { context } = services
   try {
     await context.db.transact(async (tx) => {
-      await applyPaymentOutcome(tx, context, former, { status: 'canceled' })
+      await payments.apply(tx, context, former, operation, { outcome: 'canceled' })
       await begin(tx, services, request)
       throw new Rehearsed()
     })
@@ -118,6 +122,8 @@ async function rehearse(services: MoneyServices, request: Paying, former: Paymen
 interface Begun {
   kind: 'go-on' | 'other-method'
   payment: PaymentRow
+  /** Absent if the payment completed at once. */
+  operation?: Operation
 }
 
 async function begin(tx: Tx, { context, processor }: MoneyServices, request: Paying): Promise<Begun> {
@@ -131,14 +137,15 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     cartLines(tx.q, request.orderId),
   ])
   if (order.processing_status === OrderStatus.PENDING_PAYMENT) {
-    const payment = await livePayment(tx, order.id)
+    const { payment, operation } = await livePayment(tx, order.id)
     const isSame = payment.method === method && payment.type === type
-    const isUnderWay = payment.status === 'pending' && payment.is_refused === 0
+    const isUnderWay = payment.status === 'pending' && operation.goal === 'done'
     if (!isSame && !isUnderWay) {
-      return { kind: 'other-method', payment }
+      return { kind: 'other-method', payment, operation }
     }
-    await askAgain(tx, payment)
-    return { kind: 'go-on', payment }
+    // Its customer asks again for a payment that was said not to have happened: it may happen after all.
+    await setGoal(tx, operation, 'done')
+    return { kind: 'go-on', payment, operation: { ...operation, goal: 'done' } }
   }
   requireCart(order)
   const unpaid = payer && unpaidBounds(context, payer, request.network)
@@ -163,10 +170,11 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       amount: total,
       orderUuid: frozen.uuid,
       heldSince,
-      ...startOf(context, { total, from, card: processor.name, heldSince }),
+      ...startOf(total, from, processor.name),
     }),
     freezeCart(tx, context, frozen),
   ])
+  const operation = payment.status === 'completed' ? undefined : operationOf(context, payment, heldSince)
   if (payment.processor === WALLET && !(await debitPayment(tx, context, payment)))
     throw new ApiError('insufficient_funds', undefined, {
       balance_cents: await readBalance(tx.q, order.user_id),
@@ -180,9 +188,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       payment_status,
       payer_network: unpaid?.network ?? null,
     }),
-    payment.status === 'completed'
-      ? undefined
-      : schedule(tx, 'payment', payment.id, dueAtOf(context, payment) ?? payment.updated_at),
+    operation && beginOperation(tx, context, operation),
   ])
   if (payment.status === 'completed') {
     await queueOrder(tx, context, order, payment_status)
@@ -191,55 +197,61 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
   // There was nothing to pay; the method is saved all the same.
   if (payment.processor === 'none' && payment.saves_method === 1)
     await saveAfterPayment(tx, context, { ...owner, ref: method })
-  return { kind: 'go-on', payment }
+  return operation ? { kind: 'go-on', payment, operation } : { kind: 'go-on', payment }
 }
 
-/** Which party has the money, the payment's first status, and how long the order may wait for it. */
+/** Which party has the money, and the payment's first status. */
 function startOf(
-  context: CloudContext,
-  {
-    total,
-    from,
-    card,
-    heldSince,
-  }: {
-    total: number
-    from: Paying['from']
-    card: MoneyServices['processor']['name']
-    heldSince: number
-  },
-): Pick<NewPayment, 'processor' | 'status' | 'holdUntil'> {
-  if (total === 0) return { processor: 'none', status: 'completed', holdUntil: null }
+  total: number,
+  from: Paying['from'],
+  card: MoneyServices['processor']['name'],
+): Pick<NewPayment, 'processor' | 'status'> {
+  if (total === 0) return { processor: 'none', status: 'completed' }
   switch (from) {
     case EXTERNAL:
-      return {
-        processor: EXTERNAL,
-        status: 'requires_action',
-        holdUntil: holdUntil(context, EXTERNAL, heldSince),
-      }
+      return { processor: EXTERNAL, status: 'requires_action' }
     case WALLET:
-      return { processor: WALLET, status: 'completed', holdUntil: null }
+      return { processor: WALLET, status: 'completed' }
     case 'processor':
-      return { processor: card, status: 'pending', holdUntil: holdUntil(context, card, heldSince) }
+      return { processor: card, status: 'pending' }
   }
 }
 
+/** The payment's operation, with the time for which the order may wait for it. */
+const operationOf = (context: CloudContext, payment: PaymentRow, heldSince: number): Operation => ({
+  kind: 'payment',
+  subject: payment.id,
+  processor: payment.processor,
+  state: payment.processor === EXTERNAL ? 'requires_action' : 'unanswered',
+  goal: 'done',
+  in_doubt: 0,
+  processor_ref: null,
+  client_secret: null,
+  reason: null,
+  give_up_at: holdUntil(context, payment.processor, heldSince),
+  given_up_at: null,
+  started_at: payment.created_at,
+})
+
 /** An order in PENDING_PAYMENT has exactly one unfinished payment (`payments_one_live`). */
-export function livePayment(tx: Tx, orderId: number): Promise<PaymentRow> {
-  return tx.q
+export async function livePayment(
+  tx: Tx,
+  orderId: number,
+): Promise<{ payment: PaymentRow; operation: Operation }> {
+  const payment = await tx.q
     .selectFrom('payments')
     .selectAll()
     .where('order_id', '=', orderId)
     .where('is_late', '=', 0)
     .where('status', 'in', PAYMENT_UNDER_WAY)
     .executeTakeFirstOrThrow()
+  return { payment, operation: (await readOperation(tx.q, 'payment', payment.id))! }
 }
 
 interface NewPayment extends Pick<PaymentRow, 'processor' | 'method' | 'type' | 'amount' | 'status'> {
   /** Of a method that is saved at this processor its customer there is named. */
   savedAt: string
   heldSince: number
-  holdUntil: number | null
   /** The customer with whom it is saved once it has paid, where it is to be and is not yet. */
   saver: string | null
   orderUuid: string
@@ -261,7 +273,6 @@ const insertOne = statement(
         amount: one.amount,
         status: one.status,
         held_since: one.heldSince,
-        hold_until: one.holdUntil,
         order_id: one.order_id,
         order_uuid: one.orderUuid,
         hub_id: one.hub_id,
@@ -310,7 +321,7 @@ export async function paymentResult(context: CloudContext, paymentId: number): P
     amount: payment.amount,
     client_secret: openSecret(context, payment.client_secret),
     next_action: nextAction(payment, payment),
-    decline_code: payment.decline_code,
+    decline_code: payment.reason,
   }
 }
 
@@ -318,15 +329,23 @@ const paymentOfOrder = statement((q, { paymentId }: { paymentId: number }) =>
   q
     .selectFrom('payments')
     .innerJoin('orders as o', 'o.id', 'payments.order_id')
+    .leftJoin('money_operations as m', (join) =>
+      join.onRef('m.subject', '=', 'payments.id').on('m.kind', '=', sql.lit('payment')),
+    )
     .select(allOf('payments').map((column) => `payments.${column}` as const))
     .select(['o.payment_status', 'o.processing_status', 'o.hub_id', 'o.reserved_bin'])
+    .select(['m.processor_ref', 'm.client_secret', 'm.reason'])
     .where('payments.id', '=', paymentId),
 )
 
-const publicId = ({ id, processor_ref }: PaymentRow): string => processor_ref ?? `pay_${id}`
+/** A payment with what the processor says of it. */
+type AnsweredPayment = PaymentRow & { [K in 'processor_ref' | 'reason']: Operation[K] | null }
+
+const publicId = ({ id, processor_ref }: Pick<AnsweredPayment, 'id' | 'processor_ref'>): string =>
+  processor_ref ?? `pay_${id}`
 
 function nextAction(
-  payment: PaymentRow,
+  payment: AnsweredPayment,
   order: Pick<OrderRow, 'hub_id' | 'reserved_bin'>,
 ): PaymentResult['next_action'] {
   if (payment.status !== 'requires_action') return null
@@ -334,12 +353,12 @@ function nextAction(
   return { type: 'integrator_confirmation', hub_id: order.hub_id, bin_number: order.reserved_bin! }
 }
 
-const failure = (payment: PaymentRow): ApiError =>
-  payment.decline_code === null
+const failure = (payment: AnsweredPayment): ApiError =>
+  payment.reason === null
     ? new ApiError('payment_failed', undefined, detailsOf(payment))
-    : refusal(payment.decline_code, detailsOf(payment))
+    : refusal(payment.reason, detailsOf(payment))
 
-const detailsOf = (payment: PaymentRow): ErrorDetails => ({
+const detailsOf = (payment: AnsweredPayment): ErrorDetails => ({
   order_id: payment.order_id,
   payment_id: publicId(payment),
 })

@@ -7,21 +7,21 @@ import {
 } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Queries, Tx } from '../../platform/store/database.ts'
-import { statement } from '../../platform/store/statement.ts'
-import { schedule } from '../../platform/work/queue.ts'
+import type { Tx } from '../../platform/store/database.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { tellOfOrder, tellOfRefund } from '../orders/order-events.ts'
 import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
-import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
+import { begin, findOperation, type Operation } from '../money/operations.ts'
+import type { PaymentRow } from '../orders/payment-status.ts'
 import type { MoveStatus, ProcessorRefund } from '../processors/processor.ts'
-import { applyRefundOutcome, refreshRefunds, refundable } from '../refunds/refunds.ts'
+import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
+import { refreshRefunds, refundable } from '../refunds/refunds.ts'
 import { amountShare } from '../refunds/shares.ts'
 import { cancelOrder, refundOwed } from '../refunds/undelivered.ts'
-import { applyDepositOutcome } from '../wallet/deposit.ts'
-import { restoreDeposit, takeDeposit, type WalletTransactionRow } from '../wallet/wallet-ledger.ts'
-import { applyPaymentOutcome } from './payment-outcome.ts'
+import { deposits, lockDeposit } from '../wallet/deposit.ts'
+import { restoreDeposit, takeDeposit } from '../wallet/wallet-ledger.ts'
+import { findPayment, payments } from './payment.ts'
 
 /** Money of a payment or deposit that moved at the processor, and not because the service asked for it. */
 export interface ProcessorMove {
@@ -47,27 +47,14 @@ const isKnownMove = (move: ProcessorMove): move is KnownMove => move.status !== 
  * money is not ours.
  */
 export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMove): Promise<boolean> {
-  const payment = await tx.q
-    .selectFrom('payments')
-    .selectAll()
-    .where('processor_ref', '=', move.intent)
-    .executeTakeFirst()
-  if (payment) {
-    await followPayment(tx, context, payment, [move])
-    return true
-  }
-  const deposit = await tx.q
-    .selectFrom('wallet_transactions')
-    .select(['id', 'user_id'])
-    .where('processor_ref', '=', move.intent)
-    .executeTakeFirst()
-  if (deposit) await followDeposit(tx, context, deposit, move)
-  return deposit !== undefined
+  const operation = await findOperation(tx.q, move.intent)
+  if (operation?.kind === 'deposit') await followDeposit(tx, context, operation, move)
+  else if (operation) await followPayment(tx, context, operation, [move])
+  return operation !== undefined
 }
 
-/** What an intent comes to whose money has moved: it was taken, though the word on that may come later. */
-const taken = ({ intent }: ProcessorMove) =>
-  ({ status: 'succeeded', ref: intent, clientSecret: null, declineCode: null }) as const
+/** An intent whose money has moved took the money, though its event may come later. */
+const taken = ({ intent }: ProcessorMove) => ({ outcome: 'succeeded', ref: intent }) as const
 
 /**
  * Whether a move has come further than the books know. A move goes one way: under way, gone, back. An event that arrives
@@ -104,13 +91,14 @@ async function isBack(tx: Tx, ref: string): Promise<boolean> {
 export async function followPayment(
   tx: Tx,
   context: CloudContext,
-  payment: PaymentRow,
+  operation: Operation,
   moves: readonly ProcessorMove[],
 ): Promise<void> {
-  const isAwaited = payment.status === 'pending' || payment.status === 'requires_action'
+  const payment = (await findPayment(tx.q, operation.subject))!
   const known = moves.filter(isKnownMove)
-  if (isAwaited && payment.is_refused === 0 && known[0])
-    await applyPaymentOutcome(tx, context, payment, taken(known[0]))
+  const isAwaited = payment.status === 'pending' || payment.status === 'requires_action'
+  if (isAwaited && operation.goal === 'done' && known[0])
+    await payments.apply(tx, context, payment, operation, taken(known[0]))
   const order = (await lockOrder(tx, payment.order_id))!
   for (const move of moves) if (!isKnownMove(move)) await tellOfUnknown(tx, context, order, move)
   let hasMoved = false
@@ -136,21 +124,13 @@ async function followMove(
   if (!(await comesFurther(tx, context, move))) return false
   if (move.kind === 'dispute' && move.status === 'failed')
     await clearAlarm(tx, context, disputeOf({ hubId: order.hub_id }, `order ${order.id}`, move.ref))
-  const known = await tx.q
-    .selectFrom('refunds')
-    .select('id')
-    .where('processor_ref', '=', move.ref)
-    .executeTakeFirst()
+  const known = await findOperation(tx.q, move.ref)
   if (!known) {
     if (move.status === 'failed') return false
     await record(tx, context, order, payment, move)
     return true
   }
-  await applyRefundOutcome(tx, context, order, known.id, {
-    ref: move.ref,
-    status: move.status,
-    failureReason: move.status === 'failed' ? move.reason : null,
-  })
+  await refunds.applyEvent(tx, context, known, refundAnswer({ ...move, failureReason: move.reason }))
   return true
 }
 
@@ -205,14 +185,20 @@ async function record(
       tax,
       reason: kind === 'dispute' ? 'dispute' : 'processor',
       status,
-      processor_ref: ref,
       actor: PROCESSOR,
       created_at: now,
       updated_at: now,
     })
     .returning('id')
     .executeTakeFirstOrThrow()
-  if (status === 'pending') await schedule(tx, 'refund', id, now + context.settings.paymentRecheckMs)
+  await begin(tx, context, {
+    kind: 'refund',
+    subject: id,
+    processor: payment.processor,
+    state: status === 'pending' ? 'processing' : 'succeeded',
+    processor_ref: ref,
+    started_at: now,
+  })
   const detail = { refund_id: id, processor_ref: ref, amount, reason }
   await appendAudit(tx.q, context.runtime, {
     actor: PROCESSOR,
@@ -236,9 +222,12 @@ async function record(
 async function followDeposit(
   tx: Tx,
   context: CloudContext,
-  { id, user_id: userId }: Pick<WalletTransactionRow, 'id' | 'user_id'>,
+  operation: Operation,
   move: ProcessorMove,
 ): Promise<void> {
+  // The deposit's lock comes first: moves of one deposit wait for one another.
+  const deposit = (await lockDeposit(tx, operation.subject))!
+  const { id, user_id: userId } = deposit
   const { ref, kind, amount, reason } = move
   if (!isKnownMove(move)) {
     context.log.error({ userId, kind, ref, amount, reason }, 'unknown status at the processor')
@@ -246,8 +235,7 @@ async function followDeposit(
       await tellOfDeposit(tx, context, id, { ref, detail: reason ?? '', details: { amount, reason } })
     return
   }
-  // The deposit's lock comes first: moves of one deposit wait for one another.
-  await applyDepositOutcome(tx, context, id, { ...taken(move), by: 'inquiry' })
+  await deposits.apply(tx, context, deposit, operation, taken(move))
   if (move.status === 'pending' || !(await comesFurther(tx, context, move))) return
   if (move.status === 'failed') {
     await restoreDeposit(tx, context, userId, ref)
@@ -281,55 +269,4 @@ async function tellOfDeposit(
       detail,
       details: { processor_ref: ref, ...details },
     })
-}
-
-/** The processor's word on a refund that the books know. */
-export async function applyRefundWord(
-  tx: Tx,
-  context: CloudContext,
-  { id, order_id: orderId }: Pick<RefundRow, 'id' | 'order_id'>,
-  word: ProcessorRefund,
-): Promise<void> {
-  await applyRefundOutcome(tx, context, (await lockOrder(tx, orderId))!, id, word)
-}
-
-/** The tables of what the processor knows by an id of its own. */
-interface Books {
-  payments: PaymentRow
-  wallet_transactions: WalletTransactionRow
-  refunds: RefundRow
-}
-
-/** By the processor's id; by ours where the processor's word was quicker than the answer that brings its id. */
-export async function findByRef<T extends keyof Books>(
-  tx: Tx,
-  table: T,
-  ref: string,
-  identity: string | null | undefined,
-): Promise<Found<T> | undefined> {
-  // Two questions: for both at once no index serves, and the books are long.
-  const [known] = await byRef[table](tx.q, { ref })
-  const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
-  if (known || id === undefined) return known
-  return rowsOf(tx.q, table)
-    .where('id', '=', Number(id))
-    .where('created_at', '=', Number(bornAt))
-    .where('processor_ref', 'is', null)
-    .executeTakeFirst()
-}
-
-type Found<T extends keyof Books> = Pick<Books[T], 'id' | 'order_id' | 'status'>
-
-const rowsOf = (q: Queries, table: keyof Books) =>
-  q.selectFrom<keyof Books>(table).select(['id', 'order_id', 'status'])
-
-const findIn = <T extends keyof Books>(table: T) =>
-  statement((q, { ref }: { ref: string }) =>
-    rowsOf(q, table).where('processor_ref', '=', ref).$castTo<Found<T>>(),
-  )
-
-const byRef: { [T in keyof Books]: ReturnType<typeof findIn<T>> } = {
-  payments: findIn('payments'),
-  wallet_transactions: findIn('wallet_transactions'),
-  refunds: findIn('refunds'),
 }

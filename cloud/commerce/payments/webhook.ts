@@ -3,12 +3,14 @@ import { ApiError } from '../../platform/api-error.ts'
 import { optional } from '../../platform/tolerant.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
-import { applyDepositOutcome } from '../wallet/deposit.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { applyPaymentOutcome } from './payment-outcome.ts'
 import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../processors/processor.ts'
 import { orphanHasMoved } from './orphaned-payments.ts'
-import { applyMove, applyRefundWord, findByRef, type ProcessorMove } from './processor-moves.ts'
+import type { IntentExtra } from '../money/intents.ts'
+import { findOperation, type Answer } from '../money/operations.ts'
+import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
+import { applyIntent } from './apply-intent.ts'
+import { applyMove, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
 
 /** An event of the processor. Of types that are not named here nothing but the id is kept. */
@@ -43,7 +45,7 @@ export type ProcessorEvent = z.infer<typeof ProcessorEvent>
 const intentOutcomes = {
   'payment_intent.succeeded': 'succeeded',
   'payment_intent.requires_action': 'requires_action',
-  'payment_intent.payment_failed': 'failed',
+  'payment_intent.payment_failed': 'declined',
   'payment_intent.canceled': 'canceled',
 } as const
 type IntentEvent = keyof typeof intentOutcomes
@@ -117,43 +119,39 @@ const recordEvent = statement((q, { id, type, now }: { id: string; type: string;
 
 type EventObject = ProcessorEvent['data']['object']
 
-/** Of a deposit or of an order's payment. False where it is neither. */
+/** Of a deposit or of an order's payment. Returns false if it is neither. */
 async function applyIntentEvent(
   tx: Tx,
   context: CloudContext,
   type: IntentEvent,
   object: EventObject,
 ): Promise<boolean> {
-  const outcome = {
+  const { deposit_id, payment_id } = object.metadata ?? {}
+  const answer: Answer<IntentExtra> = {
+    outcome: intentOutcomes[type],
     ref: object.id,
-    status: intentOutcomes[type],
-    declineCode: object.decline_code ?? null,
+    reason: object.decline_code ?? null,
     clientSecret: object.client_secret ?? null,
-    method: object.payment_method ?? null,
+    extra: { method: object.payment_method ?? null },
   }
-  const { deposit_id: depositId, payment_id: paymentId } = object.metadata ?? {}
-  const payment = depositId == null ? await findByRef(tx, 'payments', object.id, paymentId) : undefined
-  if (!payment) {
-    const deposit = await findByRef(tx, 'wallet_transactions', object.id, depositId)
-    if (deposit) await applyDepositOutcome(tx, context, deposit.id, { ...outcome, by: 'webhook' })
-    return deposit !== undefined
-  }
-  // Mostly the answer to `pay` has said so already, and what is completed stays that.
-  const isNews = payment.status !== 'completed' || outcome.status !== 'succeeded'
-  if (isNews) await applyPaymentOutcome(tx, context, payment, outcome)
-  return true
+  const kind = deposit_id == null ? 'payment' : 'deposit'
+  const operation = await findOperation(tx.q, object.id, { kind, name: deposit_id ?? payment_id })
+  if (operation) await applyIntent(tx, context, operation, answer)
+  return operation !== undefined
 }
 
 /** What has become of a refund that the processor was at work on; or that it failed after all. */
 async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObject): Promise<boolean> {
-  const found = await findByRef(tx, 'refunds', object.id, object.metadata?.refund_id)
-  if (!found) return applyMoveEvent(tx, context, 'refund', object)
-  await applyRefundWord(tx, context, found, {
+  const named = { kind: 'refund' as const, name: object.metadata?.refund_id }
+  const operation = await findOperation(tx.q, object.id, named)
+  if (!operation) return applyMoveEvent(tx, context, 'refund', object)
+  const answer = refundAnswer({
     ref: object.id,
     // An unknown status is no end: the refund is asked for again.
     status: moneyStatuses.get(object.status ?? '') ?? 'pending',
     failureReason: object.failure_reason ?? null,
   })
+  await refunds.applyEvent(tx, context, operation, answer)
   return true
 }
 

@@ -10,7 +10,6 @@ import {
   liveRefunds,
   paidPayment,
   refundable,
-  executeRefund,
   auditRefund,
   insertRefund,
   SERVICE,
@@ -23,6 +22,7 @@ import type { WantedLine } from '../../../protocol/model/hub-commands.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { KEEP_MS } from '../../platform/http/idempotency.ts'
+import { executeRefund } from './execute-refund.ts'
 import { cancelQueued } from './undelivered.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
 import { orUnavailable } from '../processors/processor.ts'
@@ -312,16 +312,19 @@ async function findInDoubt(
   const payment = await requirePayment(tx, order)
   const left = await refundable(tx, order, payment)
   const inDoubt = await tx.q
-    .selectFrom('refunds')
-    .selectAll()
+    .selectFrom('refunds as r')
+    .innerJoin('money_operations as o', (join) =>
+      join.onRef('o.subject', '=', 'r.id').on('o.kind', '=', 'refund'),
+    )
+    .selectAll('r')
     .where('payment_id', '=', payment.id)
     .where('status', '=', 'pending')
     // One of all may have come with the order's cancellation, which the same owner has asked for.
     .where((eb) =>
-      eb.or([eb('reason', '=', 'customer'), eb('reason', '=', 'cancelled').and('actor', '=', actor)]),
+      eb.or([eb('r.reason', '=', 'customer'), eb('r.reason', '=', 'cancelled').and('r.actor', '=', actor)]),
     )
-    .where('is_in_doubt', '=', 1)
-    .orderBy('id', 'desc')
+    .where('o.in_doubt', '=', 1)
+    .orderBy('r.id', 'desc')
     .execute()
   for (const refund of inDoubt) if (await plan.isSame(tx, order, left, refund)) return refund
   return undefined

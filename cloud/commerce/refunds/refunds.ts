@@ -5,22 +5,13 @@ import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { settlePoints } from '../loyalty/points.ts'
 import { tellOfRefund } from '../orders/order-events.ts'
-import { lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
-import { schedule, unschedule } from '../../platform/work/queue.ts'
+import type { OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { creditRefund, isWalletOpen } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
-import {
-  identityOf,
-  orInDoubt,
-  EXTERNAL,
-  WALLET,
-  ProcessorUnavailable,
-  requireProcessor,
-  type ProcessorRefund,
-} from '../processors/processor.ts'
-import type { MoneyServices } from '../services.ts'
+import { begin } from '../money/operations.ts'
+import { EXTERNAL, WALLET } from '../processors/processor.ts'
 
 /** Who has asked for what follows from what happened. */
 export const SERVICE = 'service'
@@ -122,9 +113,16 @@ export async function insertRefunds(
     await tellOfRefund(tx, context, order, row)
   }
   await refreshRefunds(tx, context, order)
-  const pending = rows.filter((row) => !isDone(row)).map(({ id }) => id)
-  const isUnderWay = refunds.some(({ runsAtOnce }) => runsAtOnce)
-  await schedule(tx, 'refund', pending, isUnderWay ? now + context.settings.paymentRecheckMs : now)
+  const pending = rows
+    .filter((row) => !isDone(row))
+    .map(({ id }) => ({
+      kind: 'refund' as const,
+      subject: id,
+      processor: payment.processor,
+      started_at: now,
+    }))
+  const runsAtOnce = refunds.some((refund) => refund.runsAtOnce)
+  await begin(tx, context, pending, runsAtOnce ? undefined : now)
   return rows
 }
 
@@ -137,67 +135,6 @@ export async function insertRefund(
 ): Promise<RefundRow> {
   const [row] = await insertRefunds(tx, context, order, payment, [refund])
   return row!
-}
-
-/**
- * What the processor said of a refund, under its order's lock: the answer to a call, or an event. A second time nothing
- * happens. A refund that had succeeded may fail later (the card's bank sends the money back); one that failed is done.
- */
-export async function applyRefundOutcome(
-  tx: Tx,
-  context: CloudContext,
-  order: OrderRow,
-  refundId: number,
-  outcome: ProcessorRefund,
-): Promise<void> {
-  const { runtime, settings } = context
-  const now = runtime.clock.now()
-  const refund = await tx.q
-    .selectFrom('refunds')
-    .selectAll()
-    .where('id', '=', refundId)
-    .executeTakeFirstOrThrow()
-  const { status, ref, failureReason } = outcome
-  const isNews = refund.status === 'pending' || (refund.status === 'succeeded' && status === 'failed')
-  if (!isNews) return
-  const dueAt =
-    status === 'pending'
-      ? now + settings.paymentRecheckMs
-      : status === 'failed'
-        ? retryAt(refund, now, settings)
-        : null
-  const known = {
-    status,
-    processor_ref: refund.processor_ref ?? ref,
-    failure_reason: failureReason,
-    updated_at: now,
-  }
-  await tx.q.updateTable('refunds').set(known).where('id', '=', refundId).execute()
-  if (dueAt === null) await unschedule(tx, 'refund', refundId)
-  else await schedule(tx, 'refund', refundId, dueAt)
-  if (status === 'pending') return
-  await auditRefund(tx, context, order, { ...refund, ...known }, isOwed(refund.reason) ? dueAt : null)
-  if (status === 'failed') await schedule(tx, 'refund.made', refund.payment_id, now)
-  if (status === 'succeeded') await tellOfRefund(tx, context, order, refund)
-  await refreshRefunds(tx, context, order)
-}
-
-const isByProcessor = (reason: RefundRow['reason']): boolean => reason === 'processor' || reason === 'dispute'
-
-/** What the service gives back without being asked. */
-const isOwed = (reason: RefundRow['reason']): boolean => reason !== 'customer' && !isByProcessor(reason)
-
-/**
- * When the service looks again at what it owes, after a refund has failed. A refund that somebody asked for is theirs to
- * repeat, and one that the processor made by itself is nobody's; but that money is there again, and may be owed by now.
- */
-function retryAt(
-  { reason, refusals }: RefundRow,
-  now: number,
-  { refundRetries, refundRetryMs }: CloudContext['settings'],
-): number | null {
-  if (isByProcessor(reason)) return now
-  return refusals < refundRetries ? now + refundRetryMs * 2 ** refusals : null
 }
 
 /** Whatever somebody asked for, and whatever was refused, is on the owner's record. */
@@ -288,77 +225,4 @@ async function tellOfFailed(
   // Another try that is under way has not brought it back yet.
   else if (isWholeBack || [...latest.values()].every(({ status }) => status === 'succeeded'))
     await clearAlarm(tx, context, incident)
-}
-
-/**
- * Carries a recorded refund out: the processor is asked under the key of the row, as often as it takes, and what it says
- * is stored. Returns the row as it stands then. Throws `ProcessorUnavailable`, which leaves it to due work.
- */
-export async function executeRefund(services: MoneyServices, refundId: number): Promise<RefundRow> {
-  const { context } = services
-  const { db, checkpoint } = context
-  const refund = await readRefund(context, refundId)
-  if (refund.status !== 'pending') return refund
-  checkpoint('refund.before-processor')
-  const outcome = await askProcessor(services, refund)
-  if (outcome === 'told meanwhile') return readRefund(context, refundId)
-  checkpoint('refund.after-processor')
-  await db.transact(async (tx) => {
-    const order = await lockOrderAgain(tx, refund.order_id)
-    await applyRefundOutcome(tx, context, order, refund.id, outcome)
-  })
-  if (outcome.status === 'failed')
-    context.log.error(
-      { refundId, orderId: refund.order_id, amount: refund.amount, why: outcome.failureReason },
-      'the processor refused a refund',
-    )
-  return readRefund(context, refundId)
-}
-
-/**
- * One that the processor is at work on is asked after; any other is asked for. Where its event was quicker than an answer that
- * is lost, the books have its word.
- */
-async function askProcessor(
-  { context, processor }: MoneyServices,
-  refund: RefundRow,
-): Promise<ProcessorRefund | 'told meanwhile'> {
-  try {
-    const payment = await context.db.kysely
-      .selectFrom('payments')
-      .select(['processor', 'processor_ref'])
-      .where('id', '=', refund.payment_id)
-      .executeTakeFirstOrThrow()
-    requireProcessor(processor, payment.processor)
-    const call =
-      refund.processor_ref !== null
-        ? processor.readRefund(refund.processor_ref)
-        : processor.createRefund({
-            idempotencyKey: `refund:${identityOf(refund)}`,
-            begunAt: refund.created_at,
-            ref: payment.processor_ref!,
-            amount: refund.amount,
-            metadata: { refund_id: identityOf(refund), order_id: refund.order_id },
-          })
-    return await orInDoubt(context, call)
-  } catch (error) {
-    if (error instanceof ProcessorUnavailable && !(await markInDoubt(context, refund)))
-      return 'told meanwhile'
-    throw error
-  }
-}
-
-/** Nobody knows whether it was done: asked for once more, by whomever, it goes on under the same key. False where it is known. */
-async function markInDoubt({ db }: CloudContext, { id }: RefundRow): Promise<boolean> {
-  const { numUpdatedRows } = await db.kysely
-    .updateTable('refunds')
-    .set({ is_in_doubt: 1 })
-    .where('id', '=', id)
-    .where('status', '=', 'pending')
-    .executeTakeFirst()
-  return numUpdatedRows === 1n
-}
-
-function readRefund({ db }: CloudContext, refundId: number): Promise<RefundRow> {
-  return db.kysely.selectFrom('refunds').selectAll().where('id', '=', refundId).executeTakeFirstOrThrow()
 }

@@ -2,17 +2,12 @@ import { OrderStatus, type OrderCause, type TransitionResult } from '../../../pr
 import { enqueue } from '../../gateway/outbox.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { unschedule } from '../../platform/work/queue.ts'
-import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { releaseRedemptions } from '../deals/redemptions.ts'
 import type { Cancellation } from '../orders/cancel-at-hub.ts'
 import { moveOrder, releaseReservations } from '../orders/move-order.ts'
-import { lockItems, lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import { lockItems, type OrderRow } from '../orders/order-rows.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
-import { processorBackoff } from '../processors/processor.ts'
-import type { MoneyServices } from '../services.ts'
 import {
-  executeRefund,
   insertRefund,
   insertRefunds,
   liveRefunds,
@@ -213,40 +208,3 @@ async function refundWhole(
     ...options,
   })
 }
-
-/**
- * Replaces a refund that failed by another one, of the amount that the customer is owed now. That amount may have changed: a
- * person may have returned the money by hand, or the failed refund, of a person or of the processor, may be owed by now.
- */
-async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow): Promise<void> {
-  const order = await lockOrder(tx, refused.order_id)
-  // Of two that look at it at once one finds the work gone.
-  if (!order || !(await unschedule(tx, 'refund', refused.id))) return
-  const refusals = refused.refusals + 1
-  const payment = await tx.q
-    .selectFrom('payments')
-    .selectAll()
-    .where('id', '=', refused.payment_id)
-    .executeTakeFirstOrThrow()
-  if (payment.is_late === 1) await refundLate(tx, context, order, payment, { refusals })
-  else await refundOwed(tx, context, order, refusals)
-}
-
-/** Refunds that wait for the processor, and those that it refused and the service owes. */
-export const refundWork = (services: MoneyServices): WorkKinds => ({
-  refund: {
-    backoff: processorBackoff(services.context),
-    async look({ subject }) {
-      const { context } = services
-      const refund = await context.db.kysely
-        .selectFrom('refunds')
-        .selectAll()
-        .where('id', '=', Number(subject))
-        .executeTakeFirst()
-      if (refund?.status === 'pending') await executeRefund(services, refund.id)
-      if (refund?.status === 'failed') await context.db.transact((tx) => replaceRefused(tx, context, refund))
-      // Whatever is to be done later has been made due with the refund's outcome.
-      return done
-    },
-  },
-})

@@ -55,12 +55,15 @@ export async function walletTransactions(
   const rows = await q
     .selectFrom('wallet_transactions as t')
     .leftJoin('wallet_entries as e', 'e.transaction_id', 't.id')
+    .leftJoin('money_operations as o', (join) =>
+      join.onRef('o.subject', '=', 't.id').on('o.kind', '=', 'deposit'),
+    )
     .where('t.user_id', '=', userId)
     .orderBy('t.id', 'desc')
     .limit(limit)
     .offset(offset)
     .selectAll('t')
-    .select('e.balance_after')
+    .select(['e.balance_after', 'o.processor_ref'])
     .execute()
   return rows.map((row) => ({
     id: row.id,

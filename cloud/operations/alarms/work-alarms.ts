@@ -102,7 +102,8 @@ const finders: Readonly<Record<string, Find>> = {
   'bestsellers.hub': ofHub,
   order: ofOrder,
   notice: ofOrder,
-  payment: ofRow('payments'),
+  'money/payment': ofRow('payments'),
+  'money/refund': ofRow('refunds'),
   async 'payment.orphaned'(tx, ref) {
     const row = await tx.q
       .selectFrom('orphaned_payments')
@@ -111,8 +112,6 @@ const finders: Readonly<Record<string, Find>> = {
       .executeTakeFirst()
     return row && row.hub_id !== null ? { hubId: row.hub_id } : undefined
   },
-  refund: ofRow('refunds'),
-  // Of a payment, unlike other kinds that begin so.
   'refund.made': ofRow('payments'),
   'notice.refunded': ofRow('refunds'),
   'notice.deliver': ofRow('notifications'),

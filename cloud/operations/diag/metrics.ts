@@ -284,7 +284,7 @@ async function readRemedies({ single }: BookGauges, context: CloudContext): Prom
     context,
     sql<Row>`select 'all' as label, count(*) as value, coalesce(sum(refunds.amount), 0) as age
       from due_work join refunds on refunds.id = cast(due_work.subject as bigint)
-      where due_work.kind = 'refund' and refunds.status <> 'succeeded'`,
+      where due_work.kind = 'money/refund' and refunds.status <> 'succeeded'`,
   )
   single.refunds.set(Number(refund!.value))
   single.owed.set(Number(refund!.age))

@@ -1,4 +1,5 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { endNow } from '../../commerce/money/operations.ts'
 import { lockOrder } from '../../commerce/orders/order-rows.ts'
 import { endRetired } from '../../commerce/refunds/undelivered.ts'
 import { handOverAlarms } from '../../events/alarms/hand-over-alarms.ts'
@@ -6,7 +7,6 @@ import { startDraining } from '../../gateway/draining.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
-import { schedule } from '../../platform/work/queue.ts'
 import { setDesired } from '../controls/configuration.ts'
 
 /**
@@ -119,7 +119,7 @@ export async function retireHub(
   if (orders.length > 0 && !force)
     throw inFlight(hubId, orders, 'wait for their end, or cancel and refund them with --force')
   const retiredAt = context.runtime.clock.now()
-  for (const orderId of orders) await endOrder(tx, context, orderId, { actor, now: retiredAt })
+  for (const orderId of orders) await endOrder(tx, context, orderId, actor)
   // The announcement of the change reads the status.
   await tx.q
     .updateTable('hubs')
@@ -145,28 +145,22 @@ async function hasUndelivered({ q }: Tx, hubId: number): Promise<boolean> {
   return outbox !== undefined
 }
 
-async function endOrder(
-  tx: Tx,
-  context: CloudContext,
-  orderId: number,
-  { actor, now }: { actor: string; now: number },
-): Promise<void> {
+async function endOrder(tx: Tx, context: CloudContext, orderId: number, actor: string): Promise<void> {
   const order = await lockOrder(tx, orderId)
   if (!order) return
   if (order.processing_status !== OrderStatus.PENDING_PAYMENT)
     return endRetired(tx, context, order, { actor })
   // The service cancels the payment at its processor. A payment that succeeds in between is refunded.
   const payments = await tx.q
-    .updateTable('payments')
-    .set({ is_refused: 1, hold_until: now })
+    .selectFrom('payments')
+    .select('id')
     .where('order_id', '=', orderId)
     .where('status', 'in', PAYMENT_UNDER_WAY)
-    .returning('id')
     .execute()
-  await schedule(
+  await endNow(
     tx,
+    context,
     'payment',
     payments.map(({ id }) => id),
-    now,
   )
 }

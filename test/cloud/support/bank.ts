@@ -158,7 +158,7 @@ export const openStripeBank =
     const installation = await readInstallation(db, runtime)
     const keyOf = (id: string): string => {
       const own = books.intents.get(id)!.metadata
-      return own['payment_id'] === undefined ? `deposit:${own['deposit_id']}` : `pay:${own['payment_id']}`
+      return own['payment_id'] === undefined ? `deposit:${own['deposit_id']}` : `payment:${own['payment_id']}`
     }
     const bank: Bank = {
       name: 'stripe',

@@ -17,6 +17,7 @@ import { pay } from '../../../cloud/commerce/payments/pay.ts'
 import type { PaymentRow, RefundRow } from '../../../cloud/commerce/orders/payment-status.ts'
 import type { CardProcessor } from '../../../cloud/commerce/processors/processor.ts'
 import type { CommerceServices } from '../../../cloud/commerce/services.ts'
+import type { Operation } from '../../../cloud/commerce/money/operations.ts'
 import type { CloudDatabase, Tx } from '../../../cloud/platform/store/database.ts'
 import { uuid } from '../../support/uuid.ts'
 import { virtualRuntime, type VirtualClock } from '../../support/virtual-clock.ts'
@@ -72,8 +73,9 @@ export interface Shop {
   hear(health?: Partial<HubHealth>): Promise<void>
   order(orderId: number): Promise<OrderRow>
   items(orderId: number): Promise<ItemRow[]>
-  payments(orderId: number): Promise<PaymentRow[]>
-  refunds(orderId: number): Promise<RefundRow[]>
+  /** With what the processor says of them. */
+  payments(orderId: number): Promise<(PaymentRow & Conversation)[]>
+  refunds(orderId: number): Promise<(RefundRow & Conversation)[]>
   product(productId: number): Promise<{ quantity: number; reserved: number }>
   /** Bodies of the entries that wait for the hub, oldest first. */
   outbox(): Promise<{ kind: string; order_id?: string; order?: { order_id: string } }[]>
@@ -173,10 +175,8 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
       q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirstOrThrow(),
     items: (orderId) =>
       q.selectFrom('order_items').selectAll().where('order_id', '=', orderId).orderBy('id').execute(),
-    payments: (orderId) =>
-      q.selectFrom('payments').selectAll().where('order_id', '=', orderId).orderBy('id').execute(),
-    refunds: (orderId) =>
-      q.selectFrom('refunds').selectAll().where('order_id', '=', orderId).orderBy('id').execute(),
+    payments: (orderId) => withOperations(q, 'payments', 'payment', orderId),
+    refunds: (orderId) => withOperations(q, 'refunds', 'refund', orderId),
     product: (productId) =>
       q
         .selectFrom('products')
@@ -189,6 +189,32 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     },
   }
   return shop
+}
+
+/** What the card processor says of a payment or refund; null of one that it has nothing to do with. */
+export type Conversation = { decline_code: string | null } & {
+  [K in (typeof conversation)[number]]: Operation[K] | null
+}
+const conversation = ['processor_ref', 'goal', 'in_doubt', 'given_up_at'] as const
+
+function withOperations<T extends 'payments' | 'refunds'>(
+  q: CloudDatabase['kysely'],
+  table: T,
+  kind: Operation['kind'],
+  orderId: number,
+) {
+  return q
+    .selectFrom(table as 'payments')
+    .leftJoin('money_operations as o', (join) =>
+      join.onRef('o.subject', '=', `${table as 'payments'}.id`).on('o.kind', '=', kind),
+    )
+    .selectAll(table as 'payments')
+    .select(conversation.map((column) => `o.${column}` as const))
+    .select('o.reason as decline_code')
+    .where(`${table as 'payments'}.order_id`, '=', orderId)
+    .orderBy(`${table as 'payments'}.id`)
+    .$castTo<(T extends 'payments' ? PaymentRow : RefundRow) & Conversation>()
+    .execute()
 }
 
 async function asReported({ q }: Tx, report: Report, at: number): Promise<HubEntry> {

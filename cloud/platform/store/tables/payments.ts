@@ -5,7 +5,7 @@ import { defineTable, flag, id, instant, int, oneOf, text, listOf } from '../tab
 export const PAYMENT_UNDER_WAY = ['pending', 'requires_action', 'authorized'] as const
 const isLive = `is_late = 0 and status in ${listOf([...PAYMENT_UNDER_WAY, 'completed'])}`
 
-/** Money, as the service keeps it. */
+/** Payments and refunds of orders. What the processor says of them is in `money_operations`. */
 export const paymentTables = {
   payments: defineTable({
     id,
@@ -19,8 +19,6 @@ export const paymentTables = {
     user_id: int.references('users').fixed,
     /** none: a total of zero. */
     processor: oneOf(['sandbox', 'stripe', 'external', 'wallet', 'none']).fixed,
-    /** The processor's id of it, once known. */
-    processor_ref: text.nullable,
     /** An id or a token of the processor's; `external`, `wallet`. */
     method: text.fixed,
     type: oneOf(PaymentMethodType.options).default('card'),
@@ -30,16 +28,7 @@ export const paymentTables = {
     saves_method: flag.default(0),
     amount: int.check('>= 0').fixed,
     status: oneOf([...PAYMENT_UNDER_WAY, 'completed', 'failed', 'canceled']),
-    decline_code: text.nullable,
-    /** Sealed. */
-    client_secret: text.nullable,
     confirmed_by_key: text.nullable,
-    /** Its customer was told that it has not happened: unless they ask for it again, it must not. */
-    is_refused: flag.default(0),
-    /** When it was given up without the processor's word on it, which is still asked for: money may have moved. */
-    stuck_at: instant.nullable,
-    /** Until then an unpaid order holds stock and bins for this payment; null for a payment that completed at once. */
-    hold_until: instant.nullable,
     /** Since when its order's stock and bins are held, by this payment or by those that it replaces. */
     held_since: instant.nullable.fixed,
     /** The order could not take the money any more: it goes back. */
@@ -48,9 +37,7 @@ export const paymentTables = {
     updated_at: instant,
   })
     .index('payments_by_order', ['order_id'])
-    .index('payments_stuck', ['id'], 'stuck_at is not null')
     .index('payments_under_way', ['status', 'updated_at'], `status in ${listOf(PAYMENT_UNDER_WAY)}`)
-    .uniqueIndex('payments_by_processor_ref', ['processor_ref', 'processor'], 'processor_ref is not null')
     // An order is paid once (I3): whatever else arrives is late and goes back.
     .uniqueIndex('payments_one_live', ['order_id'], isLive),
   refunds: defineTable({
@@ -75,14 +62,11 @@ export const paymentTables = {
       'dispute',
     ]).fixed,
     status: oneOf(['pending', 'succeeded', 'failed']),
-    processor_ref: text.nullable,
     failure_reason: text.nullable,
     /** Who asked for it; `service` where it followed from what happened. */
     actor: text.default('service'),
     /** Names the request that asked for it, so that the same request asks for it once. */
     request_key: text.nullable,
-    /** The processor was asked and gave no answer. */
-    is_in_doubt: flag.default(0),
     /** How many refunds of the same money it refused before this one. */
     refusals: int.default(0),
     created_at: instant.fixed,
@@ -90,8 +74,7 @@ export const paymentTables = {
   })
     .index('refunds_by_order', ['order_id'])
     .index('refunds_by_payment', ['payment_id'])
-    .index('refunds_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'")
-    .uniqueIndex('refunds_by_processor_ref', ['processor_ref'], 'processor_ref is not null'),
+    .index('refunds_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
   /** How far the books have been compared with what a processor has given back. */
   processor_checks: defineTable({
     processor: text.fixed,

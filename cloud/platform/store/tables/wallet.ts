@@ -29,15 +29,11 @@ export const walletTables = {
     order_id: int.references('orders').nullable.fixed,
     payment_id: int.unique.references('payments').nullable.fixed,
     refund_id: int.unique.references('refunds').nullable.fixed,
-    /** Of a deposit: the card processor, its payment method if one was named, its id and secret once known. */
+    /** Of a deposit: the card processor, and its payment method if the customer named one. */
     processor: text.nullable.fixed,
     method: text.nullable.fixed,
     /** The customer at the processor whose saved method it is, if it is one. */
     customer_ref: text.nullable,
-    processor_ref: text.nullable,
-    /** Sealed. */
-    client_secret: text.nullable,
-    decline_code: text.nullable,
     /** Of an adjustment: the refund or dispute at the processor that it follows; null of the payment of a debt. */
     move_ref: text.unique.nullable.fixed,
     /** Change of the wallet's debt, in cents: above 0 what a deposit taken back left owing, below 0 what a credit has paid. */
@@ -50,14 +46,8 @@ export const walletTables = {
     .check("(type = 'deposit') = (processor is not null)")
     .check("type = 'deposit' or status = 'completed'")
     .index('wallet_deposits_by_request', ['user_id', 'request_key'], 'request_key is not null')
-    .index('wallet_deposits_under_way', ['updated_at'], "status = 'pending'")
     .index('wallet_transactions_by_user', ['user_id', 'id'])
-    .index('wallet_transactions_pending', ['user_id'], "status = 'pending'")
-    .uniqueIndex(
-      'wallet_deposits_by_processor_ref',
-      ['processor_ref', 'processor'],
-      'processor_ref is not null',
-    ),
+    .index('wallet_transactions_pending', ['user_id'], "status = 'pending'"),
   /** Append-only: each moves the balance of one wallet, for one transaction: a deposit is credited once (I6). */
   wallet_entries: defineTable({
     id,

@@ -70,7 +70,6 @@ async function refundSome(db: CloudDatabase): Promise<void> {
           tax: ofLine ? item.tax! : 3,
           reason: 'customer',
           status,
-          processor_ref: null,
           failure_reason: null,
           created_at: 0,
           updated_at: 0,

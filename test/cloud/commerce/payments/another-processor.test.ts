@@ -57,7 +57,7 @@ onEachDatabase('a change of the card processor', (open) => {
     for (const orderId of [waiting, unknown]) {
       expect((await shop.order(orderId)).processing_status).toBe(S.EXPIRED)
       expect(await shop.payments(orderId)).toMatchObject([
-        { status: 'canceled', stuck_at: expect.any(Number) as number },
+        { status: 'canceled', given_up_at: expect.any(Number) as number },
       ])
     }
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
@@ -68,7 +68,7 @@ onEachDatabase('a change of the card processor', (open) => {
     await shop.work.drain()
     expect(await shop.refunds(paid)).toMatchObject([{ status: 'succeeded' }])
     for (const orderId of [waiting, unknown])
-      expect(await shop.payments(orderId)).toMatchObject([{ status: 'canceled', stuck_at: null }])
+      expect(await shop.payments(orderId)).toMatchObject([{ status: 'canceled', given_up_at: null }])
   })
 
   test('stuck payments of a former processor are listed for an operator, who resolves them manually', async () => {
@@ -84,7 +84,7 @@ onEachDatabase('a change of the card processor', (open) => {
       options,
       q: db.kysely,
       db,
-      settings: { limits: {} } as never,
+      settings: { rules: shop.context.settings, limits: {} } as never,
       environment: {},
       terminal: { print: () => {}, signal: new AbortController().signal },
     })
@@ -92,7 +92,7 @@ onEachDatabase('a change of the card processor', (open) => {
     await expect(settle!.run(invocation({ id: '7' }))).rejects.toThrow('no such payment is stuck: 7')
     expect(await settle!.run(invocation({ id: '1' }))).toMatchObject({ settled: true })
     expect(await stuck!.run(invocation())).toEqual([])
-    const work = db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'payment')
+    const work = db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'money/payment')
     expect(await work.execute()).toEqual([])
   })
 
@@ -114,7 +114,7 @@ onEachDatabase('a change of the card processor', (open) => {
       expect((await shop.payments(orderId))[0]).toMatchObject({
         status: 'canceled',
         processor: 'sandbox',
-        stuck_at: expect.any(Number) as number,
+        given_up_at: expect.any(Number) as number,
       })
     },
   )

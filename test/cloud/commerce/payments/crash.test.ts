@@ -29,7 +29,7 @@ async function booksAgree({ context, bank }: Shop): Promise<void> {
   const refunds = await q.selectFrom('refunds').selectAll().execute()
   expect(intents).toHaveLength(payments.length)
   for (const payment of payments) {
-    const intent = intents.find(({ key }) => key === `pay:${identityOf(payment)}`)!
+    const intent = intents.find(({ key }) => key === `payment:${identityOf(payment)}`)!
     expect(payment.status).toBe(intent.status === 'succeeded' ? 'completed' : intent.status)
     const back = refunds
       .filter(({ payment_id, status }) => payment_id === payment.id && status === 'succeeded')
@@ -124,8 +124,8 @@ onEachProcessor('crashes in the middle of money operations', (open, stripe) => {
         expect(begun.some(({ status }) => status === 'pending')).toBe(false)
       },
     )
-    expect(points).toContain('wallet.before-processor')
-    expect(points).toContain('wallet.after-processor')
+    expect(points).toContain('deposit.before-processor')
+    expect(points).toContain('deposit.after-processor')
   })
 
   test('a crash anywhere in the webhook of a deposit credits it once when the event is repeated', async () => {
@@ -261,9 +261,13 @@ async function walletAgrees(shop: Shop): Promise<void> {
   await walletsAddUp(q)
   const intents = await shop.bank.intents()
   const deposits = await q
-    .selectFrom('wallet_transactions')
-    .selectAll()
-    .where('type', '=', 'deposit')
+    .selectFrom('wallet_transactions as t')
+    .innerJoin('money_operations as o', (join) =>
+      join.onRef('o.subject', '=', 't.id').on('o.kind', '=', 'deposit'),
+    )
+    .selectAll('t')
+    .select('o.processor_ref')
+    .where('t.type', '=', 'deposit')
     .execute()
   expect(intents.map(({ key }) => key).toSorted()).toEqual(
     deposits.map((deposit) => `deposit:${identityOf(deposit)}`).toSorted(),

@@ -150,7 +150,7 @@ onEachProcessor('late payments', (open) => {
     isAway = true
     shop.clock.advance(15 * MINUTE)
     await shop.work.drain()
-    expect(await shop.payments(id)).toMatchObject([{ status: 'canceled', stuck_at: expect.any(Number) }])
+    expect(await shop.payments(id)).toMatchObject([{ status: 'canceled', given_up_at: expect.any(Number) }])
     isAway = false
     await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
     await shop.bank.take(ref)

@@ -226,7 +226,7 @@ onEachProcessor('payments and their money', (open) => {
       wrapProcessor: (sandbox) => ({
         ...sandbox,
         createIntent(request) {
-          if (request.idempotencyKey.startsWith('pay:1.')) return Promise.reject(new Error('nonsense'))
+          if (request.idempotencyKey.startsWith('payment:1.')) return Promise.reject(new Error('nonsense'))
           return sandbox.createIntent(request)
         },
         abandonIntent: () => Promise.reject(new Error('nonsense')),

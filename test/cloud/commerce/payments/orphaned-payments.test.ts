@@ -15,6 +15,7 @@ const HOUR = 3_600_000
 const booked = [
   'sales',
   'refunds',
+  'money_operations',
   'wallet_entries',
   'wallet_transactions',
   'wallets',
@@ -168,7 +169,7 @@ onEachProcessor('payments that the books have lost', (open) => {
       .set({ status: 'canceled' })
       .where('order_id', '=', orderId)
       .execute()
-    await shop.context.db.kysely.deleteFrom('due_work').where('kind', '=', 'payment').execute()
+    await shop.context.db.kysely.deleteFrom('due_work').where('kind', '=', 'money/payment').execute()
     await shop.bank.take(ref)
     await compare(shop)
     await shop.work.drain()
@@ -194,6 +195,10 @@ onEachProcessor('payments that the books have lost', (open) => {
     const { db } = shop.context
     for (const { id } of lost) {
       await db.kysely.deleteFrom('sales').where('order_id', '=', id).execute()
+      await db.kysely
+        .deleteFrom('money_operations')
+        .where('subject', 'in', db.kysely.selectFrom('payments').select('id').where('order_id', '=', id))
+        .execute()
       await db.kysely.deleteFrom('payments').where('order_id', '=', id).execute()
       await db.kysely.deleteFrom('order_items').where('order_id', '=', id).execute()
       await db.kysely.deleteFrom('orders').where('id', '=', id).execute()

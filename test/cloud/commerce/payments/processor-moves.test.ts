@@ -17,7 +17,7 @@ const fail = (shop: Shop, order_id: number) =>
 
 /** Checks that no pending work would request money from the processor. */
 const owed = (shop: Shop) =>
-  shop.context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'refund').execute()
+  shop.context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'money/refund').execute()
 
 /** Alarms of disputes, by owner. */
 async function disputes({ context }: Shop) {

@@ -156,12 +156,16 @@ onEachProcessor('calls that were refused with 503', (open) => {
       if (what === 'pay otherwise') await payFromWallet(shop.services, { userId, orderId: id })
       else await deleteOrder(shop.services, { userId, orderId: id }, 'user')
       const [first] = await shop.payments(id)
-      expect(first).toMatchObject({ status: 'canceled', stuck_at: expect.any(Number) as number })
+      expect(first).toMatchObject({ status: 'canceled', given_up_at: expect.any(Number) as number })
       isDown = false
       // A processor's search may be an hour late.
       shop.clock.advance(2 * 3_600_000)
       await shop.work.drain()
-      expect((await shop.payments(id))[0]).toMatchObject({ status: 'completed', is_late: 1, stuck_at: null })
+      expect((await shop.payments(id))[0]).toMatchObject({
+        status: 'completed',
+        is_late: 1,
+        given_up_at: null,
+      })
       const [, intent] = await shop.bank.intents()
       expect(intent).toMatchObject({ amount: 271, refunded: 271 })
       const isPaid = what === 'pay otherwise'

@@ -15,7 +15,7 @@ function asking({ services, clock }: Shop) {
   const intent = (more: Partial<IntentRequest> = {}): IntentRequest => {
     payments += 1
     return {
-      idempotencyKey: `pay:${payments}`,
+      idempotencyKey: `payment:${payments}`,
       begunAt: clock.now(),
       amount: 541,
       currency: 'USD',

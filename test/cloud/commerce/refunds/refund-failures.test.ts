@@ -66,7 +66,7 @@ onEachProcessor('failing refunds', (open) => {
       trouble.behaviour = undefined
       shop.clock.advance(31_000)
       await shop.work.drain()
-      expect(await shop.refunds(id)).toMatchObject([{ amount: 500, status: 'succeeded', is_in_doubt: 1 }])
+      expect(await shop.refunds(id)).toMatchObject([{ amount: 500, status: 'succeeded', in_doubt: 1 }])
       expect([await returned(shop), (await shop.order(id)).payment_status]).toEqual([
         500,
         'partially_refunded',
@@ -263,7 +263,7 @@ onEachProcessor('failing refunds', (open) => {
       const id = await begun()
       if (error) await expect(refund(shop, id, 500)).rejects.toMatchObject(error)
       else expect(await refund(shop, id, 500)).toBe('partially_refunded')
-      expect(await shop.refunds(id)).toMatchObject([{ status, is_in_doubt: 0 }])
+      expect(await shop.refunds(id)).toMatchObject([{ status, in_doubt: 0 }])
     },
   )
 
@@ -338,4 +338,4 @@ onEachProcessor('failing refunds', (open) => {
 
 /** Refunds that are due later. */
 const waitingRefunds = ({ context }: Shop) =>
-  context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'refund').execute()
+  context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'money/refund').execute()

@@ -130,7 +130,7 @@ onEachDatabase('payments from the wallet', (open) => {
       wrapProcessor: (sandbox) => ({
         ...sandbox,
         createIntent: (request) =>
-          request.idempotencyKey.startsWith('pay:')
+          request.idempotencyKey.startsWith('payment:')
             ? Promise.reject(new ProcessorUnavailable('down'))
             : sandbox.createIntent(request),
       }),
@@ -145,7 +145,7 @@ onEachDatabase('payments from the wallet', (open) => {
       processing_status: S.QUEUED,
     })
     expect(await balanceOf(shop, userId)).toBe(729)
-    const card = (await shop.bank.intents()).find(({ key }) => key.startsWith('pay:'))
+    const card = (await shop.bank.intents()).find(({ key }) => key.startsWith('payment:'))
     expect(card).toMatchObject({ status: 'canceled' })
   })
 

@@ -17,7 +17,11 @@ const listed = (shop: Shop, userId: number) =>
 const balance = (shop: Shop, userId: number) => walletBalance(shop.context.db.kysely, shop.context, userId)
 const intents = (shop: Shop) => shop.bank.intents()
 const lookedAfter = (shop: Shop) =>
-  shop.context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'deposit').execute()
+  shop.context.db.kysely
+    .selectFrom('due_work')
+    .select('subject')
+    .where('kind', '=', 'money/deposit')
+    .execute()
 
 const wrapped = (change: (sandbox: CardProcessor) => Partial<CardProcessor>): ShopOptions => ({
   wrapProcessor: (sandbox) => ({ ...sandbox, ...change(sandbox) }),

@@ -27,7 +27,7 @@ onEachDatabase('work that fails again and again', (open) => {
       [`webhook/${endpoint.id}`, 'dlv_1', ['owner 1']],
       ['order.overdue', order.id, ['hub 1']],
       ['notice.moved', order.id, ['hub 1']],
-      ['payment', payment, ['hub 1']],
+      ['money/payment', payment, ['hub 1']],
       ['refund.made', payment, ['hub 1']],
       ['bestsellers.hub', 1, ['hub 1']],
       ['hub.silent', 1, ['hub 1']],
@@ -55,9 +55,10 @@ onEachDatabase('work that fails again and again', (open) => {
       const shop = await openShop(await open())
       const { context } = shop
       const fails = { look: () => Promise.reject(new Unavailable('away')), backoff: { firstMs: 1, maxMs: 1 } }
-      const kinds = { payment: fails, ...workAlarmWork(context) }
+      const kinds = { money: fails, ...workAlarmWork(context) }
       const runner = new WorkRunner(context, kinds, workWitness(context))
-      const due = () => context.db.transact((tx) => schedule(tx, 'payment', 99, context.runtime.clock.now()))
+      const due = () =>
+        context.db.transact((tx) => schedule(tx, 'money/payment', 99, context.runtime.clock.now()))
       const isOpen = async (): Promise<boolean> =>
         (await context.db.kysely
           .selectFrom('alarms')
@@ -71,14 +72,14 @@ onEachDatabase('work that fails again and again', (open) => {
       }
       await due()
       for (let time = 0; time < context.settings.workAlarmAttempts; time += 1) {
-        await runner.drain(['payment'])
+        await runner.drain(['money'])
         shop.clock.advance(10)
       }
       expect(await isOpen()).toBe(true)
       await check()
       expect(await isOpen()).toBe(true)
       if (end === 'made due anew') await due()
-      else await context.db.transact((tx) => unschedule(tx, 'payment', 99))
+      else await context.db.transact((tx) => unschedule(tx, 'money/payment', 99))
       await check()
       expect(await isOpen()).toBe(false)
     },

@@ -4,7 +4,8 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
 import { profileHandlers } from '../../../../cloud/people/users/profile.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
-import { applyDepositOutcome, deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { deposits, deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { begin } from '../../../../cloud/commerce/money/operations.ts'
 import { insertTransaction } from '../../../../cloud/commerce/wallet/wallet-ledger.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { errorOf } from '../../support/app.ts'
@@ -279,17 +280,18 @@ onEachDatabase('deleting a user', (open) => {
           where datname = current_database() and wait_event_type = 'Lock'`.execute(q)
         expect(waiting.rows).toHaveLength(count)
       }, 10_000)
-    const credited = { status: 'succeeded', clientSecret: null, declineCode: null, by: 'webhook' } as const
     const { removing, crediting } = await db.transact(async (tx) => {
       await tx.forUpdate(tx.q.selectFrom('users').select('id').where('id', '=', 1)).execute()
       const removed = remove()
       await waits(1)
       const begun = { user_id: 1, type: 'deposit', amount: 2500, status: 'pending' } as const
-      const { id } = await insertTransaction(tx, context, { ...begun, processor: 'sandbox' })
+      const row = await insertTransaction(tx, context, { ...begun, processor: 'sandbox' })
+      const operation = { kind: 'deposit', subject: row.id, processor: 'sandbox', started_at: 0 } as const
+      await begin(tx, context, operation)
       const booked = db.transact(async (other) => {
         await sql`lock table wallet_transactions in access exclusive mode`.execute(other.q)
         await waits(1)
-        await applyDepositOutcome(other, context, id, { ...credited, ref: 'pi_1' })
+        await deposits.apply(other, context, row, operation, { outcome: 'succeeded', ref: 'pi_1' })
       })
       await waits(2)
       return { removing: removed, crediting: booked }

@@ -62,7 +62,7 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
       expect(await shop.bank.intents()).toMatchObject([
         isDone ? { status: 'succeeded', amount: 541, refunded: 541 } : { status: 'canceled' },
       ])
-      expect(await shop.payments(orderId)).toMatchObject([{ stuck_at: null }])
+      expect(await shop.payments(orderId)).toMatchObject([{ given_up_at: null }])
       expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
     },
   )
@@ -87,7 +87,7 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
           .calls.filter(creation)
           .map(({ key }) => key),
       )
-      expect([...keys]).toEqual([expect.stringMatching(/^[0-9a-f]{16}:pay:1\.\d+$/)])
+      expect([...keys]).toEqual([expect.stringMatching(/^[0-9a-f]{16}:payment:1\.\d+$/)])
     },
   )
 
@@ -101,7 +101,7 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
     const [payment] = await shop.payments(orderId)
     const late = await shop.services.processor
       .createIntent({
-        idempotencyKey: `pay:${identityOf(payment!)}`,
+        idempotencyKey: `payment:${identityOf(payment!)}`,
         begunAt: payment!.created_at,
         amount: payment!.amount,
         currency: 'USD',
@@ -159,14 +159,14 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
     expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
     await later(shop, 10 * 60_000)
     expect(await shop.order(orderId)).toMatchObject({ processing_status: S.NEW, payment_status: 'canceled' })
-    expect(await shop.payments(orderId)).toMatchObject([{ stuck_at: expect.any(Number) }])
+    expect(await shop.payments(orderId)).toMatchObject([{ given_up_at: expect.any(Number) }])
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
     expect(await pay(shop.services, { userId, orderId, method: 'pm_card_visa' })).toMatchObject({
       status: 'succeeded',
     })
     await later(shop, 2 * HOUR)
     expect(await shop.payments(orderId)).toMatchObject([
-      { status: 'canceled', stuck_at: null },
+      { status: 'canceled', given_up_at: null },
       { status: 'completed' },
     ])
     expect(await shop.bank.intents()).toHaveLength(1)
@@ -206,9 +206,9 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
     stripe().heal()
     // Its search is late by an hour.
     await later(shop, 0.5 * HOUR)
-    expect(await shop.payments(orderId)).toMatchObject([{ stuck_at: expect.any(Number) }])
+    expect(await shop.payments(orderId)).toMatchObject([{ given_up_at: expect.any(Number) }])
     await later(shop, 2 * HOUR)
-    expect(await shop.payments(orderId)).toMatchObject([{ status: 'canceled', stuck_at: null }])
+    expect(await shop.payments(orderId)).toMatchObject([{ status: 'canceled', given_up_at: null }])
     expect(await shop.bank.intents()).toMatchObject([{ status: 'canceled' }])
   })
 

@@ -48,7 +48,7 @@ onStripeShop('data sent to Stripe', (open, stripe) => {
       },
       {
         path: '/v1/payment_intents',
-        key: expect.stringMatching(/:pay:1\.\d+$/),
+        key: expect.stringMatching(/:payment:1\.\d+$/),
         params: {
           amount: '541',
           currency: 'usd',
@@ -135,7 +135,7 @@ onStripeShop('data sent to Stripe', (open, stripe) => {
     const shop = await open()
     const { clock } = shop
     const request = {
-      idempotencyKey: 'pay:1',
+      idempotencyKey: 'payment:1',
       begunAt: clock.now(),
       amount: 541,
       currency: 'USD',

@@ -1,0 +1,131 @@
+import type { CloudContext } from '../../platform/context.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { schedule, unschedule } from '../../platform/work/queue.ts'
+import {
+  keyOf,
+  MoneyOperations,
+  nameOf,
+  readOperation,
+  workOf,
+  type Answer,
+  type Change,
+} from '../money/operations.ts'
+import { tellOfRefund } from '../orders/order-events.ts'
+import { lockOrder, lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
+import type { RefundRow } from '../orders/payment-status.ts'
+import type { ProcessorRefund } from '../processors/processor.ts'
+import type { MoneyServices } from '../services.ts'
+import { auditRefund, refreshRefunds } from './refunds.ts'
+import { refundLate, refundOwed } from './undelivered.ts'
+
+const findRefund = (q: Queries, id: number): Promise<RefundRow | undefined> =>
+  q.selectFrom('refunds').selectAll().where('id', '=', id).executeTakeFirst()
+
+interface RefundOfOrder {
+  order: OrderRow
+  refund: RefundRow
+}
+
+/** Gives money of a card payment back. A refund that succeeded may fail later: the card's bank sends the money back. */
+export const refunds = new MoneyOperations<RefundRow, RefundOfOrder>({
+  name: 'refund',
+  find: findRefund,
+  async request({ context, processor }, operation, refund) {
+    if (operation.processor_ref !== null)
+      return refundAnswer(await processor.readRefund(operation.processor_ref))
+    const payment = await readOperation(context.db.kysely, 'payment', refund.payment_id)
+    const asked = {
+      idempotencyKey: keyOf(operation),
+      begunAt: refund.created_at,
+      ref: payment!.processor_ref!,
+      amount: refund.amount,
+      metadata: { refund_id: nameOf(operation), order_id: refund.order_id },
+    }
+    return refundAnswer(await processor.createRefund(asked))
+  },
+  async lock(tx, { id, order_id }) {
+    const order = await lockOrderAgain(tx, order_id)
+    const refund = await findRefund(tx.q, id)
+    return refund && { order, refund }
+  },
+  apply: applyRefund,
+  async rest({ context }, { state, subject }) {
+    if (state === 'failed') await context.db.transact((tx) => replaceRefused(tx, context, subject))
+  },
+})
+
+/** What the processor says of a refund, as an answer. */
+export const refundAnswer = ({ ref, status, failureReason }: ProcessorRefund): Answer<never> => ({
+  outcome: status === 'pending' ? 'processing' : status,
+  ref,
+  reason: failureReason,
+})
+
+async function applyRefund(
+  tx: Tx,
+  context: CloudContext,
+  { subject: { order, refund }, operation: { state, reason } }: Change<RefundOfOrder, never>,
+): Promise<void> {
+  if (state !== 'succeeded' && state !== 'failed') return
+  const { runtime, settings, log } = context
+  const { id, order_id: orderId, amount } = refund
+  const now = runtime.clock.now()
+  const isFailed = state === 'failed'
+  const known = { status: state, failure_reason: isFailed ? reason : null, updated_at: now }
+  await tx.q.updateTable('refunds').set(known).where('id', '=', id).execute()
+  const retryAt = isFailed ? nextTryAt(refund, now, settings) : null
+  await auditRefund(tx, context, order, { ...refund, ...known }, isOwed(refund.reason) ? retryAt : null)
+  if (isFailed) {
+    if (retryAt !== null) await schedule(tx, workOf('refund'), id, retryAt)
+    await schedule(tx, 'refund.made', refund.payment_id, now)
+    log.error({ refundId: id, orderId, amount, why: reason }, 'the processor refused a refund')
+  } else await tellOfRefund(tx, context, order, refund)
+  await refreshRefunds(tx, context, order)
+}
+
+const isByProcessor = (reason: RefundRow['reason']): boolean => reason === 'processor' || reason === 'dispute'
+
+/** What the service gives back without being asked. */
+const isOwed = (reason: RefundRow['reason']): boolean => reason !== 'customer' && !isByProcessor(reason)
+
+/**
+ * When the service pays again what it owes, after a refund has failed; null: never. Whoever asked for a refund asks again
+ * for it. Money that the processor had taken back by itself is there again, and may be owed by now.
+ */
+function nextTryAt(
+  { reason, refusals }: RefundRow,
+  now: number,
+  { refundRetries, refundRetryMs }: CloudContext['settings'],
+): number | null {
+  if (isByProcessor(reason)) return now
+  return refusals < refundRetries ? now + refundRetryMs * 2 ** refusals : null
+}
+
+/**
+ * Replaces a refund that failed by another one, of the amount that the customer is owed now. The amount may have changed: a
+ * person may have returned the money by hand, or the service owes what somebody asked for before.
+ */
+async function replaceRefused(tx: Tx, context: CloudContext, id: number): Promise<void> {
+  const refused = await findRefund(tx.q, id)
+  const order = refused && (await lockOrder(tx, refused.order_id))
+  // If two processes look at once, the second finds the work gone.
+  if (!order || !(await unschedule(tx, workOf('refund'), id))) return
+  const refusals = refused.refusals + 1
+  const payment = await tx.q
+    .selectFrom('payments')
+    .selectAll()
+    .where('id', '=', refused.payment_id)
+    .executeTakeFirstOrThrow()
+  if (payment.is_late === 1) await refundLate(tx, context, order, payment, { refusals })
+  else await refundOwed(tx, context, order, refusals)
+}
+
+/** Carries a recorded refund out, and returns it as it stands then. Throws `ProcessorUnavailable`: due work carries it out. */
+export async function executeRefund(services: MoneyServices, id: number): Promise<RefundRow> {
+  const { kysely: q } = services.context.db
+  const refund = (await findRefund(q, id))!
+  const operation = await readOperation(q, 'refund', id)
+  if (refund.status !== 'pending' || !operation) return refund
+  await refunds.execute(services, refund, operation, { by: 'caller' })
+  return (await findRefund(q, id))!
+}
