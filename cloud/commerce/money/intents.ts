@@ -2,7 +2,7 @@ import type { MoneyServices } from '../services.ts'
 import type { Intent, IntentRequest } from '../processors/processor.ts'
 import type { Answer, Operation } from './operations.ts'
 
-/** What an intent adds to an answer. */
+/** Parts of an answer that only payment intents have. */
 export interface IntentExtra {
   /** The method's own id, if the method given was a token for it. */
   method?: string | null
@@ -21,7 +21,7 @@ export async function askIntent(
   const answer = answerOf(
     await (ref === null ? processor.abandonIntent(request) : processor.cancelIntent(ref)),
   )
-  // At some processors nobody can complete a declined intent: it needs no cancellation.
+  // Some processors treat a declined intent as final, and need no cancellation.
   return state === 'declined' && answer.outcome === 'declined' ? { ...answer, outcome: 'canceled' } : answer
 }
 

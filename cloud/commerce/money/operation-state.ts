@@ -11,10 +11,10 @@ export type OperationState =
   | 'failed' //           the processor refused it, or took its success back
   | 'canceled' //         over without success, or undone at the processor
 
-/** What an operation is meant to come to: `ended` is cancelled, detached or removed. */
+/** The service's intention. `ended`: the operation is to be cancelled, detached or removed. */
 export type Goal = 'done' | 'ended'
 
-/** What happened: the processor's answer or event, or the end of the time for which something waits for it. */
+/** An input: the processor's answer or event, or the end of the time for which something waits for it. */
 export type OperationOutcome =
   | 'processing'
   | 'requires_action'
@@ -54,7 +54,7 @@ export const operationTransitions: Record<
   removed: { unanswered: 'canceled', succeeded: 'canceled', failed: 'canceled' },
 }
 
-/** When due work asks the processor next. */
+/** The time of the next question to the processor. */
 type Pace =
   | 'at once' //  the answer that is booked now calls for another question
   | 'soon' //     after `PAYMENT_RECHECK_MS`
@@ -121,7 +121,7 @@ export const isOpen = ({ state, goal }: Pick<Position, 'state' | 'goal'>): boole
 /** An operation that was given up long ago is asked about less and less often, and at least once an hour. */
 const MOST_MS = 3_600_000
 
-/** When due work asks about an operation as it stands. The deadline comes first, whatever the pace. */
+/** Returns when due work asks about an operation next. The deadline comes first, whatever the pace. */
 export function nextAsk(
   { state, goal, give_up_at, given_up_at }: Position,
   { now, recheckMs }: AskTimes,

@@ -32,7 +32,7 @@ import {
 export type Operation = Selectable<Tables['money_operations']>
 export type OperationKind = Operation['kind']
 
-/** What the processor said of an operation. `Extra` is what only one kind knows of. */
+/** The processor's answer about an operation. `Extra` is data of one kind only. */
 export interface Answer<Extra = unknown> {
   outcome: OperationOutcome
   /** The processor's id of the operation. */
@@ -56,7 +56,7 @@ export interface Change<Subject, Extra> {
 /** Who asks: the request of a caller who waits for the answer, or due work. */
 export type AskedBy = 'caller' | 'recovery'
 
-/** What one kind adds. `Found` is its row as it was read; `Subject` is what booking needs, locked. */
+/** The part of one kind. `Found` is its row without a lock; `Subject` contains the locked rows that booking needs. */
 export interface MoneyKind<Found, Subject = Found, Extra = never> {
   readonly name: OperationKind
   find(q: Queries, id: number): Promise<Found | undefined>
@@ -70,13 +70,13 @@ export interface MoneyKind<Found, Subject = Found, Extra = never> {
     found: Found,
     by: AskedBy,
   ): Promise<Answer<Extra> | null>
-  /** Locks what `apply` changes, in the first statement. Undefined: it is gone. */
+  /** Locks the rows that `apply` changes, in the first statement. Undefined if they are gone. */
   lock(tx: Tx, found: Found): Promise<Subject | undefined>
   /** Books a change, in the transaction that stores it. */
   apply(tx: Tx, context: CloudContext, change: Change<Subject, Extra>): Promise<void>
   /** The goal in a new state; the same as before where absent. */
   goalAfter?(operation: Operation, state: OperationState): Goal
-  /** A caller who got no answer is told that nothing happened: the recovery makes that true. */
+  /** A caller without an answer gets 503: due work then cancels what the processor may have done. */
   readonly endsUnanswered?: boolean
   /** Due work of an operation about which nothing is left to ask. */
   rest?(services: MoneyServices, operation: Operation): Promise<void>
@@ -366,7 +366,7 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
   }
 }
 
-/** What due work needs of each kind. */
+/** The part of each kind that due work uses. */
 export type AnyOperations = Pick<MoneyOperations<unknown>, 'name' | 'look'>
 
 /** The one kind of due work of all operations. */

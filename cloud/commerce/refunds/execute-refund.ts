@@ -54,7 +54,7 @@ export const refunds = new MoneyOperations<RefundRow, RefundOfOrder>({
   },
 })
 
-/** What the processor says of a refund, as an answer. */
+/** The processor's report about a refund, as an answer. */
 export const refundAnswer = ({ ref, status, failureReason }: ProcessorRefund): Answer<never> => ({
   outcome: status === 'pending' ? 'processing' : status,
   ref,
@@ -85,7 +85,7 @@ async function applyRefund(
 
 const isByProcessor = (reason: RefundRow['reason']): boolean => reason === 'processor' || reason === 'dispute'
 
-/** What the service gives back without being asked. */
+/** Refunds that the service owes without a request. */
 const isOwed = (reason: RefundRow['reason']): boolean => reason !== 'customer' && !isByProcessor(reason)
 
 /**

@@ -35,7 +35,7 @@ export const deposits = new MoneyOperations<WalletTransactionRow, WalletTransact
   endsUnanswered: true,
   find: findDeposit,
   async request(services, operation, deposit, by) {
-    // Nobody was told that this deposit began.
+    // No caller has learned of this deposit.
     const isUnheard = by === 'recovery' && operation.processor_ref === null
     const asked = isUnheard ? ({ ...operation, goal: 'ended' } as const) : operation
     const answer = await askIntent(services, asked, requestOf(services.context, operation, deposit))

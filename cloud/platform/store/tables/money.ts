@@ -1,13 +1,13 @@
 import { defineTable, flag, instant, int, oneOf, text } from '../table.ts'
 
-/** Conversations with the card processor (`commerce/money`): one row for each thing that the processor is asked to do. */
+/** Conversations with the card processor (`commerce/money`): one row for each request to it. */
 export const moneyTables = {
   money_operations: defineTable({
     kind: oneOf(['payment', 'deposit', 'refund', 'method', 'customer']).fixed,
     /** Id of the row that the operation belongs to: a payment, a wallet transaction, a refund, a method, a customer. */
     subject: int.fixed,
     processor: text.fixed,
-    /** What the processor answered last (`commerce/money/operation-state.ts`). */
+    /** The processor's last answer (`commerce/money/operation-state.ts`). */
     state: oneOf([
       'unanswered',
       'processing',
