@@ -84,7 +84,7 @@ onEachDatabase('a change of the card processor', (open) => {
       options,
       q: db.kysely,
       db,
-      settings: { rules: shop.context.settings, limits: {} } as never,
+      settings: { limits: { rules: shop.context.settings } } as never,
       environment: {},
       terminal: { print: () => {}, signal: new AbortController().signal },
     })
