@@ -68,16 +68,17 @@ export const kinds: readonly KindCase[] = [
     call: 'createIntent',
     canBeRefused: true,
     prepare: async (shop) => (await shop.cart(await shop.customer(), { 1: 2 })).id,
-    async act({ services, order }, orderId, isRefused) {
-      const { user_id: userId } = await order(orderId)
+    async act(shop, orderId, isRefused) {
+      const { user_id: userId } = await shop.order(orderId)
+      const { services } = shop
       return pay(services, { userId, orderId, method: isRefused ? 'pm_card_chargeDeclined' : 'pm_card_visa' })
     },
-    async result({ bank, order, product, outbox }, orderId) {
-      const taken = (await bank.intents()).filter(({ status }) => status === 'succeeded')
-      const isPaid = (await order(orderId)).processing_status === S.QUEUED
+    async result(shop, orderId) {
+      const taken = (await shop.bank.intents()).filter(({ status }) => status === 'succeeded')
+      const isPaid = (await shop.order(orderId)).processing_status === S.QUEUED
       expect(taken.reduce((sum, { amount, refunded }) => sum + amount - refunded, 0)).toBe(isPaid ? 541 : 0)
-      expect(await product(1)).toEqual({ quantity: 5, reserved: isPaid ? 2 : 0 })
-      expect(await outbox()).toHaveLength(isPaid ? 1 : 0)
+      expect(await shop.product(1)).toEqual({ quantity: 5, reserved: isPaid ? 2 : 0 })
+      expect(await shop.outbox()).toHaveLength(isPaid ? 1 : 0)
       return resultOf(isPaid)
     },
     // The customer was told 503: the order does not happen behind the customer's back.
@@ -121,12 +122,12 @@ export const kinds: readonly KindCase[] = [
     },
     act: ({ services }, orderId) =>
       refundOrder(services, { orderId, mayTouch: () => Promise.resolve(true), amount: 100, actor: 'owner' }),
-    async result({ bank, refunds, order }, orderId) {
-      const back = (await refunds(orderId))
+    async result(shop, orderId) {
+      const back = (await shop.refunds(orderId))
         .filter(({ status }) => status === 'succeeded')
         .reduce((sum, { amount }) => sum + amount, 0)
-      expect(back).toBe((await bank.intents()).reduce((sum, { refunded }) => sum + refunded, 0))
-      expect((await order(orderId)).payment_status).toBe(back > 0 ? 'partially_refunded' : 'completed')
+      expect(back).toBe((await shop.bank.intents()).reduce((sum, { refunded }) => sum + refunded, 0))
+      expect((await shop.order(orderId)).payment_status).toBe(back > 0 ? 'partially_refunded' : 'completed')
       expect([0, 100]).toContain(back)
       return resultOf(back > 0)
     },
