@@ -13,10 +13,13 @@ import { moveOrder, releaseReservations } from '../orders/move-order.ts'
 import { lockOrderOfHub, type OrderRow } from '../orders/order-rows.ts'
 
 /**
- * What a hub reports of an order, with everything that follows from it, in the transaction that moves the stream's cursor
- * (I4). A report about an order that the cloud has ended meanwhile (it took the hub for lost) is recorded as far as it
- * tells what dropped, and moves nothing. One about an order that the cloud does not know (it was sold after the backup from
- * which the cloud was restored) is a dead letter: its id is nobody else's.
+ * Applies a hub's report on an order and all its consequences in the transaction that moves the stream's
+ * cursor (I4).
+ *
+ * - If the cloud has already ended the order (it considered the hub lost), only the drops are recorded. The
+ *   status does not change.
+ * - If the cloud does not know the order, the report is a dead letter. The order was sold after the backup
+ *   from which the cloud was restored. Its id belongs to no second order.
  */
 export async function applyOrderEntry(
   tx: Tx,
@@ -75,12 +78,12 @@ export async function applyOrderEntry(
   }
 }
 
-/** The error of a report about an order that the database has lost, with what a person can do about it. */
+/** The error of a report on an order that the database has lost, with the steps a person can take. */
 const noSuchOrder = (uuid: string): string =>
   `has no order ${uuid} in this database, which was restored to a time before the order: replaying cannot succeed. ` +
   'Look for its payment (larder payments orphaned), refund or settle it, then drop this letter'
 
-/** All that could be had is in the bins: what is missing goes back, stock and money. */
+/** All available units are in the bins: releases the missing stock and refunds its money. */
 async function settleReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   await releaseReservations(tx, order.id)
   await refundUndelivered(tx, context, order, 'short')
@@ -93,7 +96,10 @@ interface Changes {
   failure_reason?: string
 }
 
-/** The stations that lie before what a hub reports: one with a new store may report READY of an order that is QUEUED here. */
+/**
+ * Statuses that precede a hub's report. A hub with a new store may report READY for an order that is QUEUED
+ * here.
+ */
 const stationsBefore: Partial<Record<OrderCause, readonly OrderCause[]>> = {
   hub_ready: ['hub_preparing'],
   hub_collecting: ['hub_preparing', 'hub_ready'],
@@ -101,7 +107,7 @@ const stationsBefore: Partial<Record<OrderCause, readonly OrderCause[]>> = {
   unclaimed: ['hub_preparing', 'hub_ready'],
 }
 
-/** Moves an order, over the stations before if need be. True where `cause` itself moved it. */
+/** Moves an order, through preceding statuses if necessary. True if `cause` itself moved it. */
 async function advance(
   tx: Tx,
   context: CloudContext,
@@ -138,12 +144,12 @@ function warnOfIllegal(
 }
 
 /**
- * Records what a hub says has dropped. From READY on, when money has gone back by it, the count never sinks: a hub whose
- * journal was restored may have forgotten what it saw fall. True where it was not known.
+ * Records the drops that a hub reports. From READY on, refunds depend on the count, so it never decreases: a
+ * hub with a restored journal may have forgotten drops. True if the drops are new.
  */
 async function recordLines(tx: Tx, order: OrderRow, lines: readonly LineProgress[]): Promise<boolean> {
   const least = order.processing_status >= OrderStatus.READY ? sql`order_items.qty_dropped` : sql.lit(0)
-  // A hub that says more is wrong, or stolen: an order has no more units than were ordered.
+  // An order has no more units than were ordered. A hub that reports more is defective or stolen.
   const dropped = sql`case when r.dropped > order_items.qty then order_items.qty else r.dropped end`
   const rest = sql`order_items.qty - (${dropped})`
   const doubtful = sql`case when r.doubtful > ${rest} then ${rest} else r.doubtful end`

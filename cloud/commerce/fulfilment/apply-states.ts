@@ -5,7 +5,10 @@ import { checkBins } from '../orders/bin-alarm.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 
-/** A hub has said how something of it stands: what it does not dispense from is not sold from then on. */
+/**
+ * Applies a hub's report on the state of a component. Units that the hub cannot dispense are not sold from
+ * then on.
+ */
 export async function applyStateEntry(
   tx: Tx,
   context: CloudContext,
@@ -16,7 +19,7 @@ export async function applyStateEntry(
   if (state.of === 'bin') checkBins(tx, context, hubId)
 }
 
-/** Takes up all that a hub holds true, its states among it. */
+/** Applies a hub's complete snapshot, including its states. */
 export async function applySnapshot(
   tx: Tx,
   context: CloudContext,

@@ -12,7 +12,7 @@ import { cancelAtHub } from '../orders/cancel-at-hub.ts'
 import { removeCart } from '../orders/move-order.ts'
 import { lockOrderAgain, lockOwnOrder, type OrderKey, type OrderRow } from '../orders/order-rows.ts'
 
-/** C §4.2: a customer takes an order back. */
+/** C §4.2: a customer deletes or cancels an order. */
 export const cancellationHandlers = (services: CommerceServices): Handlers<'consumer.orders.delete'> => ({
   async 'consumer.orders.delete'({ params, credential }) {
     const outcome = await deleteOrder(
@@ -26,10 +26,10 @@ export const cancellationHandlers = (services: CommerceServices): Handlers<'cons
   },
 })
 
-/** A payment is given up, or turns out to be paid; then the order goes. */
+/** Each attempt either cancels the payment or finds that it succeeded; then the order is deleted. */
 const ATTEMPTS = 4
 
-/** Removes an unpaid order, or cancels and refunds one that its hub has not started. */
+/** Deletes an unpaid order, or cancels and refunds a paid order that its hub has not started. */
 export async function deleteOrder(
   services: CommerceServices,
   key: OrderKey,
@@ -46,15 +46,15 @@ export async function deleteOrder(
   }
 }
 
-/** `paid`: QUEUED, and left as it is. `beyond`: its hub has started it, or it has ended. */
+/** `paid`: QUEUED, and unchanged. `beyond`: its hub has started it, or it has ended. */
 type Discarded = { kind: 'deleted' } | { kind: 'paid' | 'beyond'; order: OrderRow }
 
-/** Deletes an unpaid order after its unfinished payment is cancelled; any other order stays as it is. */
+/** Deletes an unpaid order after its unfinished payment is cancelled; any other order is unchanged. */
 export async function discardOrder(services: CommerceServices, key: OrderKey): Promise<Discarded> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const step = await services.context.db.transact((tx) => discard(tx, services, key))
     if (step.kind !== 'unfinished') return step
-    // The processor may answer that it is paid by now: the order is looked at again.
+    // The processor may answer that the payment has succeeded by now: read the order again.
     await orUnavailable(endPayment(services, step.payment, step.operation))
   }
   throw new ApiError('order_state_conflict')
@@ -85,15 +85,15 @@ async function discard(tx: Tx, { context }: CommerceServices, key: OrderKey): Pr
 }
 
 /**
- * Cancels a paid order that its hub has not started. The hub is asked first; if it is silent or offline, the cancellation is
- * stored all the same, and the hub's stream carries it (I12).
+ * Cancels a paid order that its hub has not started. The service asks the hub first. If the hub is silent or
+ * offline, the cancellation is stored anyway and reaches the hub through its stream (I12).
  */
 async function cancelPaid(services: CommerceServices, order: OrderRow, actor: string): Promise<'cancelled'> {
   const cancellation = await cancelAtHub(services, order, actor)
   if (cancellation === 'too_late') throw started()
   const refund = await services.context.db.transact(async (tx) => {
     const locked = await lockOrderAgain(tx, order.id)
-    // The hub's own report may have been quicker: its cancellation is this one; a start was before it.
+    // The hub's own report may have arrived first: a cancellation is this one, a start precedes this request.
     if (locked.processing_status === OrderStatus.CANCELLED) return undefined
     if (locked.processing_status !== OrderStatus.QUEUED) throw started()
     return cancelQueued(tx, services.context, locked, cancellation, { actor })
@@ -105,7 +105,10 @@ async function cancelPaid(services: CommerceServices, order: OrderRow, actor: st
 const started = (): ApiError =>
   new ApiError('order_state_conflict', 'The hub had already started to prepare the order.')
 
-/** The order is cancelled whether or not the processor can be reached now: if not, the sweep gives the money back. */
+/**
+ * The order is cancelled whether or not the processor can be reached now. If it cannot, due work refunds the
+ * money.
+ */
 async function tryRefund(services: CommerceServices, refundId: number): Promise<void> {
   try {
     await executeRefund(services, refundId)

@@ -10,14 +10,18 @@ import { LAST_ACTIVE, parseBins } from '../orders/order-rows.ts'
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
 /**
- * Of each cabinet: more than the 256 that a controller remembers, as what was booked late stands among them. One may sell in a
- * day what another sells in months, and its controller remembers the months.
+ * Operations per cabinet. A controller remembers 256; this is more, because operations that were booked late
+ * are among them. A slow cabinet may need months for the sales that another makes in a day, and its
+ * controller remembers those months.
  */
 const KNOWN_OPERATIONS = 400
 
 const Numbers = z.array(z.int())
 
-/** All that a hub must know, as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
+/**
+ * Reads the complete state for a hub within the transaction: the first entry of an epoch of its outbox (SPEC
+ * §4).
+ */
 export async function hubSnapshot(tx: Tx, context: CloudContext, hubId: number): Promise<Snapshot> {
   const facings = await tx.q
     .selectFrom('facings')
@@ -45,7 +49,7 @@ export async function hubSnapshot(tx: Tx, context: CloudContext, hubId: number):
   }
 }
 
-/** What its operators want of a hub, as its `config` entries carry it. */
+/** The operators' settings for a hub, as its `config` entries carry them. */
 export async function readHubConfig(tx: Tx, { settings }: CloudContext, hubId: number): Promise<HubConfig> {
   const hub = await tx.q
     .selectFrom('hubs')
@@ -62,14 +66,18 @@ export async function readHubConfig(tx: Tx, { settings }: CloudContext, hubId: n
   }
 }
 
-/** When people last confirmed the fridges of a hub. */
+/** The times when people last confirmed the fridges of a hub. */
 export const readConfirmed = (hub: { confirmed_fridges: string | null }): HubConfig['confirmed_fridges'] =>
   HubConfig.shape.confirmed_fridges.parse(JSON.parse(hub.confirmed_fridges ?? '[]'))
 
 /**
- * The operations that a controller may still remember and whose effect the mirrored stock includes: those whose drop is booked,
- * and those of which nobody knew until a count, a sensor or a person settled them. One that is said to have happened may not be
- * booked: the hub may have lost the entry that says so. The newest last, as their ids sort.
+ * Returns the operations that a controller may still remember and that the mirrored stock already includes,
+ * newest last (their ids sort by time).
+ *
+ * - Operations with a booked drop.
+ * - Unconfirmed operations that a count, a sensor or a person resolved, except those that a sensor or a
+ *   person reported as dispensed. Their drop may not be booked: the hub may have lost the entry that reports
+ *   it.
  */
 async function knownOperations(tx: Tx, hubId: number): Promise<string[]> {
   const drops = tx.q
@@ -105,7 +113,7 @@ async function knownOperations(tx: Tx, hubId: number): Promise<string[]> {
   return [...new Set(newest.map(({ id }) => id))].toSorted()
 }
 
-/** The orders that a hub has to do with, with what is known to have dropped. */
+/** The orders that concern a hub, with the drops that are known. */
 async function ordersAt(tx: Tx, hubId: number): Promise<Snapshot['orders']> {
   const orders = await tx.q
     .selectFrom('orders')

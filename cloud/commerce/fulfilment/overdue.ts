@@ -12,7 +12,7 @@ import { moveOrder } from '../orders/move-order.ts'
 import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import { endUndelivered } from '../refunds/undelivered.ts'
 
-/** Ends orders whose hubs do not, so that nobody's money waits for ever. */
+/** Ends orders that their hubs do not end, so that no customer's money is held indefinitely. */
 export function overdueWork(context: CloudContext): WorkKinds {
   const listening = context.listening ?? uninterrupted(context.runtime.clock)
   return {
@@ -21,15 +21,21 @@ export function overdueWork(context: CloudContext): WorkKinds {
   }
 }
 
-/** How long hubs still have to report what they did while this process did not listen. */
+/**
+ * The time that hubs still have for reports on the period in which this process did not listen, in
+ * milliseconds.
+ */
 const unheardMs = ({ settings }: CloudContext, listening: Listening): number =>
   settings.hubReturnMs - listening.forMs()
 
 /**
- * An order that no hub has reported by its start limit and the time for preparing it is not going to be: it ends here,
- * whether the hub is online or not (a hub that lost the order, or never got it, does not say so), and the hub is told. One
- * that is being prepared the hub ends by itself; where it falls silent over it, it is given much longer, as it may be
- * dispensing with the internet unplugged.
+ * Ends an order that no hub has reported by its start limit plus the preparation time.
+ *
+ * The hub's connection does not matter: a hub that lost the order, or never got it, cannot report it. The hub
+ * receives a cancellation.
+ *
+ * A hub ends an order in preparation without help. If the hub falls silent then, it gets much longer: it may
+ * be dispensing with the internet unplugged.
  */
 function endOverdue(context: CloudContext, orderId: number, listening: Listening): Promise<Outcome> {
   const { db, runtime, settings } = context
@@ -59,16 +65,17 @@ function endOverdue(context: CloudContext, orderId: number, listening: Listening
     if (waitMs > 0) return { next: now + wholeMs(waitMs) }
     const failure_reason = isQueued ? 'not_begun' : 'hub_silent'
     await endUndelivered(tx, context, order, 'preparation_timeout', { failure_reason })
-    // Should the hub have it after all, it is not to begin.
+    // If the hub has the order after all, it must not start it.
     await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
-    // The next look ends its alarm.
+    // The next run clears its alarm.
     return { next: now + settings.overdueRecheckMs, affected: [orderId] }
   })
 }
 
 /**
- * A hub times an unclaimed order out by itself, and reports it when it is online; one that is offline may have seen its
- * customer, so it is given as long as for any other order before the cloud speaks for it. No money goes back by itself.
+ * Ends an unclaimed order as failed. A hub times the order out and reports that when it is online. An offline
+ * hub may have seen its customer, so it gets the same time as for any other order before the cloud decides.
+ * No money is refunded automatically.
  */
 function failUnclaimed(context: CloudContext, orderId: number, listening: Listening): Promise<Outcome> {
   const { db, runtime, settings } = context
@@ -88,8 +95,8 @@ function failUnclaimed(context: CloudContext, orderId: number, listening: Listen
 }
 
 /**
- * When nobody waits any more for a hub's word on an order: so long after the hub was last heard; after `since`, where it is
- * online and says nothing of this order.
+ * The time from which the order's hub counts as lost: `silentHubMs` after the hub's last message, or after
+ * `since` if the hub is online but does not report the order.
  */
 async function lostAt(
   tx: Tx,

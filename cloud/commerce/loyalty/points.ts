@@ -3,14 +3,19 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 
-/** What an order earns: a point for each whole `centsPerPoint` of its subtotal after deals, before tax (C §4.5). */
+/**
+ * Points of an order: one for each whole `centsPerPoint` of its subtotal after deals, before tax (C §4.5).
+ */
 export const pointsFor = (subtotalCents: number, centsPerPoint: number): number =>
   Math.floor(subtotalCents / centsPerPoint)
 
 export const pointsValue = (points: number, { loyaltyPointCents }: CloudSettings): number =>
   points * loyaltyPointCents
 
-/** An order is COMPLETED: it earns by what was paid for it and has not gone back. Once; under the order's lock. */
+/**
+ * Credits the points of a COMPLETED order, once: they count the money that was paid and not refunded. Call it
+ * under the order's lock.
+ */
 export async function earnPoints(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   const { loyaltyCentsPerPoint: rate } = context.settings
   const points = pointsFor(await remainingSubtotal(tx, order), rate)
@@ -18,8 +23,9 @@ export async function earnPoints(tx: Tx, context: CloudContext, order: OrderRow)
 }
 
 /**
- * Refunds take points back, so that an order's points are always those of what remains of it: whatever the
- * portions, nothing is lost to rounding. A refund that fails after all brings them back. Under the order's lock.
+ * Adjusts an order's points after a refund. The points always match the remaining subtotal, so partial
+ * refunds lose nothing to rounding. A refund that fails later restores its points. Call it under the order's
+ * lock.
  */
 export async function settlePoints(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   const entries = await tx.q
@@ -36,8 +42,8 @@ export async function settlePoints(tx: Tx, context: CloudContext, order: OrderRo
 }
 
 /**
- * The order's subtotal, less what of it has gone back. Of an order that nobody paid in time, nothing; no less of one of which
- * more has gone back than was paid, as a bank may take back what was refunded.
+ * The order's subtotal less its refunds. Unpaid and late-paid orders earn no points. Points never become
+ * negative, even if a bank takes back money that was already refunded.
  */
 async function remainingSubtotal(tx: Tx, order: OrderRow): Promise<number> {
   const payment = await tx.q
@@ -99,7 +105,7 @@ async function addEntry(
     .execute()
 }
 
-/** A user's points, 0 before the first. */
+/** A user's points; 0 before the first entry. */
 export async function readPoints(q: Queries, userId: number): Promise<number> {
   const account = await q
     .selectFrom('loyalty_accounts')

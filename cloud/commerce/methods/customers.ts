@@ -26,7 +26,7 @@ export const customers = new MoneyOperations<CustomerRow, CustomerRow, string>({
   name: 'customer',
   find: (q, id) => q.selectFrom('processor_customers').selectAll().where('id', '=', id).executeTakeFirst(),
   async request({ processor }, operation, { ref: known, user_id: userId, created_at: begunAt }) {
-    // The key finds a customer whose id was never learned.
+    // The key finds a customer with an unknown id.
     const ref =
       known ?? (await processor.createCustomer({ idempotencyKey: keyOf(operation), begunAt, userId }))
     if (operation.goal === 'done') return { outcome: 'succeeded', extra: ref }
@@ -44,7 +44,7 @@ export const customers = new MoneyOperations<CustomerRow, CustomerRow, string>({
 })
 
 /**
- * The user's customer at the processor, made with the first need for one. Throws `user_not_found` of a user who was deleted,
+ * The user's customer at the processor, created on first use. Throws `user_not_found` for a deleted user,
  * `ProcessorUnavailable`.
  */
 export async function ensureCustomer(services: MoneyServices, userId: number): Promise<Customer> {
@@ -68,7 +68,7 @@ async function findOrBegin(
   { context, processor }: MoneyServices,
   userId: number,
 ): Promise<CustomerRow> {
-  // A user who is being deleted gets no customer any more that nobody would delete.
+  // A user under deletion gets no new customer: no later step would delete it.
   await lockUser(tx, userId)
   const known = await tx.q
     .selectFrom('processor_customers')

@@ -89,7 +89,7 @@ export async function keepDefault(tx: Tx, customerId: number): Promise<void> {
   if (first && first.is_default === 0) await makeDefault(tx, first)
 }
 
-/** Stores what the processor knows of a method, and its state. Under the customer's lock. */
+/** Stores the processor's data of a method, and its state. Under the customer's lock. */
 export async function storeMethod(
   tx: Tx,
   row: MethodRow,

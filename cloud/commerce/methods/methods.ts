@@ -52,13 +52,13 @@ export const methods = new MoneyOperations<FoundMethod, MethodRow, MethodDetails
       .executeTakeFirst(),
   async request(services, operation, method) {
     if (operation.goal === 'done') return attach(services, operation, method)
-    // Detaching is for good: from here on the removal cannot be taken back.
+    // Detaching is permanent: from here on the removal cannot be undone.
     const isAsked = await services.context.db.transact(async (tx) => {
       await lockCustomer(tx, method.customer_id)
       return markAsked(tx, operation)
     })
     if (!isAsked) return null
-    // The key finds a method whose id was never learned.
+    // The key finds a method with an unknown id.
     const answer = method.type === null ? await attach(services, operation, method) : undefined
     const ref = answer?.extra?.ref ?? method.ref
     await services.processor.detachMethod({ method: ref, customer: method.customer_ref! })
@@ -159,7 +159,7 @@ export async function saveMethod(services: MoneyServices, request: SaveRequest):
   return viewMethod(saved)
 }
 
-/** Asks the processor for a caller. Returns its answer; undefined if there was none to ask for. */
+/** Asks the processor on behalf of a caller. Returns its answer; undefined if no question was left. */
 async function executeMethod(
   services: MoneyServices,
   row: MethodRow,
@@ -195,7 +195,7 @@ async function findOrBegin(
   return beginMethod(tx, context, customer, { ref, isDefault: setDefault })
 }
 
-/** Takes the removal of a method back, unless the processor may have been asked. Under the customer's lock. */
+/** Undoes the removal of a method, unless the processor may have been asked. Under the customer's lock. */
 async function takeBack(tx: Tx, { runtime }: CloudContext, row: MethodRow): Promise<MethodRow> {
   const operation = await readOperation(tx.q, 'method', row.id)
   if (!operation || operation.in_doubt === 1) return row
@@ -208,7 +208,7 @@ async function takeBack(tx: Tx, { runtime }: CloudContext, row: MethodRow): Prom
   return tx.q.selectFrom('payment_methods').selectAll().where('id', '=', row.id).executeTakeFirstOrThrow()
 }
 
-/** Begins to save a method. Under the customer's lock. */
+/** Starts to save a method. Under the customer's lock. */
 async function beginMethod(
   tx: Tx,
   context: CloudContext,
@@ -233,7 +233,10 @@ async function beginMethod(
   return row
 }
 
-/** Begins to save a method that has paid, if its customer asked for that. Does nothing if the customer is gone. */
+/**
+ * Starts to save a method that has paid, if its customer asked for that. Does nothing if the customer is
+ * gone.
+ */
 export async function saveAfterPayment(
   tx: Tx,
   context: CloudContext,

@@ -35,7 +35,8 @@ export const operationTransitions: Record<
 > = {
   processing: { unanswered: 'processing' },
   requires_action: { unanswered: 'requires_action', processing: 'requires_action' },
-  // Nobody has the secret of an operation that is declined at once: nobody can complete it with another card.
+  // An operation that is declined at once has published no client secret: no customer can complete it with
+  // another card.
   declined: { unanswered: 'canceled', processing: 'declined', requires_action: 'declined' },
   succeeded: {
     unanswered: 'succeeded',

@@ -53,7 +53,7 @@ export interface Change<Subject, Extra> {
   extra: Extra | undefined
 }
 
-/** Who asks: the request of a caller who waits for the answer, or due work. */
+/** The asker: the request of a caller who waits for the answer, or due work. */
 export type AskedBy = 'caller' | 'recovery'
 
 /** The part of one kind. `Found` is its row without a lock; `Subject` contains the locked rows that booking needs. */
@@ -61,8 +61,8 @@ export interface MoneyKind<Found, Subject = Found, Extra = never> {
   readonly name: OperationKind
   find(q: Queries, id: number): Promise<Found | undefined>
   /**
-   * Asks the processor for what the operation's goal is, in the same words and under the same key (`keyOf`) however often.
-   * Null: there is nothing to ask any more. Throws `ProcessorUnavailable`.
+   * Asks the processor for the operation's goal, with the same parameters and the same key (`keyOf`) every
+   * time. Null: no question is left. Throws `ProcessorUnavailable`.
    */
   request(
     services: MoneyServices,
@@ -74,11 +74,11 @@ export interface MoneyKind<Found, Subject = Found, Extra = never> {
   lock(tx: Tx, found: Found): Promise<Subject | undefined>
   /** Books a change, in the transaction that stores it. */
   apply(tx: Tx, context: CloudContext, change: Change<Subject, Extra>): Promise<void>
-  /** The goal in a new state; the same as before where absent. */
+  /** The goal in a new state; unchanged if absent. */
   goalAfter?(operation: Operation, state: OperationState): Goal
-  /** A caller without an answer gets 503: due work then cancels what the processor may have done. */
+  /** A caller without an answer gets 503: due work then cancels anything that the processor may have done. */
   readonly endsUnanswered?: boolean
-  /** Due work of an operation about which nothing is left to ask. */
+  /** Due work of an operation that needs no further question. */
   rest?(services: MoneyServices, operation: Operation): Promise<void>
 }
 
@@ -195,7 +195,7 @@ const storeOperation = statement((q, one: Pick<Operation, 'kind' | 'subject' | M
     .where('subject', '=', one.subject),
 )
 
-/** Changes what an operation is meant to come to, under the lock of its kind. The caller makes it due. */
+/** Changes an operation's goal, under the lock of its kind. The caller makes it due. */
 export async function setGoal(tx: Tx, operation: Operation, goal: Goal): Promise<void> {
   if (operation.goal !== goal) await storeOperation(tx.q, { ...operation, goal, in_doubt: 0 })
 }
@@ -245,8 +245,8 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
   }
 
   /**
-   * Asks the processor about an operation, books its answer and returns it. Throws `ProcessorUnavailable` if there is no answer, unless an
-   * event was quicker: then the books have what became of it.
+   * Asks the processor about an operation, books its answer and returns it. Throws `ProcessorUnavailable` if
+   * there is no answer, unless an event was faster: then the books already contain the result.
    */
   async execute(
     services: MoneyServices,
@@ -275,7 +275,7 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
     return answered
   }
 
-  /** No answer came. Returns true if an event has brought the answer meanwhile. */
+  /** No answer came. Returns true if an event has already brought the answer. */
   async #noteDoubt(tx: Tx, found: Found, asked: Operation, by: AskedBy): Promise<boolean> {
     const subject = await this.#kind.lock(tx, found)
     const now = await readOperation(tx.q, asked.kind, asked.subject)
@@ -334,7 +334,7 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
     if (found !== undefined) await this.apply(tx, context, found, operation, answer)
   }
 
-  /** Due work: asks about an operation that is unfinished, and gives it up when its time is over. */
+  /** Due work: asks about an unfinished operation, and ends it when its time is over. */
   async look(services: MoneyServices, id: number): Promise<Outcome> {
     const { context } = services
     const { kysely: q } = context.db
@@ -356,7 +356,7 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
       if (!isOver) return { next: giveUpAt, failure: error }
     }
     if (isOver) await this.giveUp(context, found, operation)
-    // Whatever is to be done later has been made due with the answer.
+    // Later work has been scheduled with the answer.
     return done
   }
 

@@ -5,7 +5,7 @@ import type { Answer, Operation } from '../money/operations.ts'
 import { deposits } from '../wallet/deposit.ts'
 import { payments } from './payment.ts'
 
-/** Applies what the processor says of a payment intent: an order's payment, or a deposit. */
+/** Applies the processor's report on a payment intent: an order's payment, or a deposit. */
 export function applyIntent(
   tx: Tx,
   context: CloudContext,

@@ -17,13 +17,13 @@ type Kind = MovesRequest['kind'] | 'payment'
 type Move = MovesPage['moves'][number]
 
 const kinds: readonly Kind[] = ['payment', 'refund', 'dispute']
-/** Between two pages of a comparison. */
+/** The pause between two pages of a comparison, in milliseconds. */
 const PAUSE_MS = 50
 
 /**
- * Compares the books with what the processor has taken and given back. Its events tell of that sooner. But an event may be
- * lost for good (a receiver that was away for too long, an endpoint that was switched off), and a restored database has lost
- * payments that it had known.
+ * Compares the books with the processor's payments, refunds and disputes. Events report most of them sooner.
+ * But an event may be lost for good (a receiver that was away for too long, an endpoint that was disabled).
+ * And a restored database has lost payments that it knew before.
  */
 export const checkWork = (services: MoneyServices): WorkKinds => ({
   'processor.check': {
@@ -34,9 +34,9 @@ export const checkWork = (services: MoneyServices): WorkKinds => ({
 })
 
 /**
- * Compares one page at each look, the newest moves first: all that were made since the last comparison began, and for a while
- * before it (`refundCheckMs`, `disputeCheckMs`), as what became of them may have changed. What is made meanwhile belongs before
- * the first page, and is left to the next comparison.
+ * Compares one page per run, newest moves first. It covers all moves since the last comparison started. It
+ * also covers a period before that (`refundCheckMs`, `disputeCheckMs`), because their status may have
+ * changed. Moves made during a comparison belong before the first page, and are left to the next comparison.
  */
 async function checkPage(
   { context, processor }: MoneyServices,
@@ -52,7 +52,8 @@ async function checkPage(
     .select(['checked_until', 'begun_at', 'after'])
     .where((eb) => eb.and(key))
     .executeTakeFirst()
-  // A place that the processor does not know any more (it is another account's) would be asked for in vain for ever.
+  // If the processor no longer knows a page position (it is another account's), asking for it again would
+  // never succeed.
   const current = known?.begun_at != null && attempts === 1 ? known : undefined
   const begunAt = current?.begun_at ?? now
   const since = Math.min(known?.checked_until ?? now, now) - againMs(kind, settings)
@@ -70,7 +71,7 @@ async function checkPage(
   return { next: runtime.clock.now() + (next === null ? settings.processorCheckMs : PAUSE_MS) }
 }
 
-/** Returns the place of the next page. */
+/** Returns the position of the next page. */
 async function comparePage(
   { context, processor }: MoneyServices,
   kind: Kind,
@@ -85,7 +86,7 @@ async function comparePage(
     return next
   }
   const { moves, next } = await processor.listMoves({ kind, ...page })
-  // One that cannot be followed does not keep the others from being followed.
+  // A move that fails does not block the other moves.
   for (const move of await withNews(context, moves))
     await isolated(context, `${kind} ${move.ref} of the processor`, () => follow(context, kind, move))
   return next
@@ -102,7 +103,7 @@ function againMs(kind: Kind, settings: CloudContext['settings']): number {
   }
 }
 
-/** The books have most payments as the processor has them: completed. */
+/** Drops payments that the books and the processor both have as completed: most of them. */
 async function withoutBooked(
   { db }: CloudContext,
   made: readonly MadePayment[],
@@ -119,7 +120,7 @@ async function withoutBooked(
   return made.filter(({ ref }) => !booked.has(ref))
 }
 
-/** Of most the books say what the processor says. */
+/** Drops moves with the same status in the books and at the processor: most of them. */
 async function withNews({ db }: CloudContext, moves: readonly Move[]): Promise<Move[]> {
   const refs = moves.map(({ ref }) => ref)
   if (refs.length === 0) return []

@@ -21,7 +21,10 @@ export interface ConfirmRequest {
   paymentId: string
 }
 
-/** Completes a payment after its customer's action; of a finished one it returns the end. */
+/**
+ * Completes a payment after its customer's action. Returns the final result if the payment is already
+ * finished.
+ */
 export async function confirmPayment(
   services: MoneyServices,
   request: ConfirmRequest,
@@ -69,18 +72,18 @@ async function requirePayment(
 export interface ExternalConfirmation {
   hubId: number
   bin: number
-  /** The order for which the bin is reserved. */
+  /** The order that reserves the bin. */
   orderId: number
-  /** The public prefix of the API key whose holder took the money. */
+  /** The public prefix of the API key that the integrator used. */
   key: string
-  /** Who confirms, for the audit log. */
+  /** The actor and detail for the audit log. */
   audit: { actor: string; detail: Readonly<Record<string, unknown>> }
 }
 
 /**
- * An integrator confirms that it took the money for the order that reserves a bin: the order goes to the hub, and the
- * audit log names the key, in one transaction. Returns the order's id, also if the confirmation is repeated before the bin
- * is filled; null if the claim has ended.
+ * An integrator confirms that it took the money for the order that reserves a bin. One transaction sends the
+ * order to the hub and writes the key to the audit log. Returns the order's id, also if the confirmation is
+ * repeated before the bin is filled; null if the claim has ended.
  */
 export async function confirmExternal(
   context: CloudContext,

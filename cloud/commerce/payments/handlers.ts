@@ -25,7 +25,7 @@ interface WalletPayment {
   credential: UserCredential
 }
 
-/** C §4.4: payments and saved payment methods; and the processor's events. */
+/** C §4.4: payments, saved payment methods, and the processor's events. */
 export function paymentHandlers(
   services: MoneyServices,
   webhookSecret: string | readonly string[],

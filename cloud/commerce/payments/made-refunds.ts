@@ -7,8 +7,8 @@ import { findPayment } from './payment.ts'
 import { followPayment, type ProcessorMove } from './processor-moves.ts'
 
 /**
- * The processor has refused to give money of a payment back. Some of it may have gone back already at the word of books
- * that were lost since, and no event tells of that again: what the processor has made is followed.
+ * The processor has refused to refund a payment. Part of the money may already be refunded on behalf of books
+ * that were lost since. No event reports such refunds again, so this work reads the processor's refunds.
  */
 export const madeRefundWork = (services: MoneyServices): WorkKinds => ({
   'refund.made': {

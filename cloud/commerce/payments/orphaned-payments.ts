@@ -21,8 +21,9 @@ import { findOperation } from '../money/operations.ts'
 import { applyIntent } from './apply-intent.ts'
 
 /**
- * Payments that the card processor has and the books do not. A customer was charged, and no order of the database stands for
- * it: the database was restored. The money goes back, by the service (`ORPHANED_PAYMENTS`) or by a person, who has an alarm.
+ * Payments that the card processor has and the books do not. A customer was charged, but the database was
+ * restored and has no order for the charge. The service (`ORPHANED_PAYMENTS`) or a person, alerted by an
+ * alarm, refunds the money.
  */
 export type OrphanedPayment = Selectable<Tables['orphaned_payments']>
 
@@ -31,7 +32,10 @@ const WORK = 'payment.orphaned'
 /** Whether an intent took money, or may still take it. */
 const mayTakeMoney = (status: IntentStatus): boolean => status !== 'failed' && status !== 'canceled'
 
-/** Compares payments of the processor with the books. Books payments that succeeded, and records unknown payments as orphans. */
+/**
+ * Compares the processor's payments with the books. Books payments that succeeded, and records unknown
+ * payments as orphans.
+ */
 export async function comparePayments(
   tx: Tx,
   context: CloudContext,
@@ -93,7 +97,10 @@ async function record(
     )
 }
 
-/** Money of an intent that no books know has moved at the processor. Returns whether it is an orphan's. */
+/**
+ * Handles money that moved at the processor for an intent that the books do not know. Returns true if the
+ * intent is an orphan.
+ */
 export async function orphanHasMoved(tx: Tx, { runtime }: CloudContext, ref: string): Promise<boolean> {
   const orphan = await tx.q
     .selectFrom('orphaned_payments')
@@ -124,7 +131,7 @@ async function lookAtOrphan(services: MoneyServices, ref: string): Promise<Outco
   const again = { next: runtime.clock.now() + settings.processorCheckMs }
   const status = await endOf(services, ref)
   if (status === 'canceled' || status === 'failed') return close(context, orphan, 'void')
-  // Its bank is at work on it: it may still take money.
+  // Its bank is still processing it: it may yet take money.
   if (status !== 'succeeded') return again
   const made = await processor.listRefunds(ref)
   const sum = (isMeant: (status: string) => boolean): number =>
@@ -138,14 +145,20 @@ async function lookAtOrphan(services: MoneyServices, ref: string): Promise<Outco
   return again
 }
 
-/** Returns the intent's status. Cancels an intent that its customer has not finished: no order waits for it. */
+/**
+ * Returns the intent's status. Cancels an intent that its customer has not finished, because no order waits
+ * for it.
+ */
 async function endOf({ context, processor }: MoneyServices, ref: string): Promise<IntentStatus> {
   const { status } = await processor.readIntent(ref)
   if (status !== 'requires_action' && status !== 'failed') return status
   return (await orInDoubt(context, processor.cancelIntent(ref))).status
 }
 
-/** Refunds the rest of an orphan. Returns `refunded`, or why the refund failed; null while the processor is at work on it. */
+/**
+ * Refunds the rest of an orphan. Returns `refunded`, or the reason of the failure; null while the processor
+ * is working on it.
+ */
 async function refund(
   { context, processor }: MoneyServices,
   { ref, order_id, found_at }: OrphanedPayment,
@@ -154,7 +167,7 @@ async function refund(
   const { status, failureReason } = await orInDoubt(
     context,
     processor.createRefund({
-      // For each amount once: another one is left after a part has gone back.
+      // One key per amount: the amount differs after a partial refund.
       idempotencyKey: `orphan:${ref}:${amount}`,
       begunAt: found_at,
       ref,
@@ -166,7 +179,7 @@ async function refund(
   return status === 'failed' ? (failureReason ?? 'refused') : null
 }
 
-/** The owner of the hub at the time of the payment; all owners if that is not known. */
+/** The owner of the hub at the time of the payment; all owners if the hub is unknown. */
 async function placesOf(tx: Tx, { hub_id, paid_at }: OrphanedPayment): Promise<Whereabouts[]> {
   const ownerId = hub_id === null ? undefined : await ownerAt(tx.q, hub_id, paid_at)
   return ownerId === undefined ? everyOwner(tx) : [{ ownerId }]

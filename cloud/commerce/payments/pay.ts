@@ -38,9 +38,9 @@ export interface WalletPayRequest {
 export interface PayRequest extends WalletPayRequest {
   /** A method of the processor, or `external`: an integrator takes the money. */
   method: string
-  /** Of a mobile wallet `method` is the token; a card where absent. */
+  /** The method's type; `card` if absent. For a mobile wallet, `method` is its token. */
   type?: PaymentMethodType
-  /** The method is saved once it has paid. */
+  /** The method is saved after it has paid. */
   saves?: boolean
   /** The caller's network (`networkOf`), if a caller asks. */
   network?: string
@@ -60,19 +60,22 @@ export async function pay(services: MoneyServices, request: PayRequest): Promise
 }
 
 /**
- * Pays an order from its customer's wallet: freezing it, taking the money and sending it to the hub are one transaction.
- * Throws `insufficient_funds`, and what paying by card throws.
+ * Pays an order from its customer's wallet: one transaction freezes it, takes the money and sends it to the
+ * hub. Throws `insufficient_funds` and the errors of a card payment.
  */
 export function payFromWallet(services: MoneyServices, request: WalletPayRequest): Promise<PaymentResult> {
   return bringToEnd(services, { ...request, method: WALLET, from: WALLET })
 }
 
 interface Paying extends PayRequest {
-  /** Who has the money. */
+  /** The party that takes the money. */
   from: 'processor' | typeof EXTERNAL | typeof WALLET
-  /** With whom the method is saved once it has paid. */
+  /** The customer who gets the method saved after it has paid. */
   saver?: Customer
-  /** When an earlier payment, which this one replaces, began to hold the order's stock and bins. */
+  /**
+   * The time when an earlier payment, which this payment replaces, started to hold the order's stock and
+   * bins.
+   */
   heldSince?: number
 }
 
@@ -81,7 +84,7 @@ async function bringToEnd(services: MoneyServices, request: Paying): Promise<Pay
   let begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.kind === 'other-method') {
     const { payment: former, operation } = begun
-    // The order goes on holding what it held: another method is no second hold.
+    // The order keeps its hold: another method does not start a second hold.
     const heldSince = former.held_since ?? former.created_at
     await rehearse(services, { ...request, heldSince }, former, operation!)
     await orUnavailable(endPayment(services, former, operation!))
@@ -97,8 +100,8 @@ async function bringToEnd(services: MoneyServices, request: Paying): Promise<Pay
 class Rehearsed extends Error {}
 
 /**
- * Throws the error that a payment by another method would meet, and changes nothing: the former payment is ended at its
- * processor only if the new one can replace it.
+ * Throws the error that a payment by another method would meet, and changes nothing. The former payment is
+ * ended at its processor only if the new one can replace it.
  */
 async function rehearse(
   services: MoneyServices,
@@ -118,7 +121,7 @@ async function rehearse(
   }
 }
 
-/** `go-on`: a payment to bring to its end or to report. `other-method`: one by another method is unfinished. */
+/** `go-on`: a payment to complete or to report. `other-method`: a payment by another method is unfinished. */
 interface Begun {
   kind: 'go-on' | 'other-method'
   payment: PaymentRow
@@ -129,7 +132,8 @@ interface Begun {
 async function begin(tx: Tx, { context, processor }: MoneyServices, request: Paying): Promise<Begun> {
   const { from, method, type = 'card', saver, userId } = request
   const isClaim = from === EXTERNAL
-  // One after the other: all are read under the order's lock. The wallet pays at once and holds nothing unpaid.
+  // In this order: all rows are read under the order's lock. A wallet payment completes at once and holds
+  // nothing unpaid.
   const [order, hub, payer, lines] = await Promise.all([
     lockOwnOrder(tx, request),
     lockHubOfOrder(tx, request.orderId),
@@ -143,7 +147,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     if (!isSame && !isUnderWay) {
       return { kind: 'other-method', payment, operation }
     }
-    // Its customer asks again for a payment that was said not to have happened: it may happen after all.
+    // The customer retries a payment that was reported as failed: it may succeed after all.
     await setGoal(tx, operation, 'done')
     return { kind: 'go-on', payment, operation: { ...operation, goal: 'done' } }
   }
@@ -180,7 +184,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       balance_cents: await readBalance(tx.q, order.user_id),
       total,
     })
-  // It is the only one that is under way or paid (`payments_one_live`), and nothing of it has gone back.
+  // It is the order's only pending or paid payment (`payments_one_live`), and none of it is refunded.
   const payment_status = derivePaymentStatus([payment], [])
   await Promise.all([
     moveOrder(tx, context, order, 'checkout', {
@@ -194,13 +198,13 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     await queueOrder(tx, context, order, payment_status)
     countSale(tx, order.id)
   }
-  // There was nothing to pay; the method is saved all the same.
+  // There was nothing to pay; the method is saved anyway.
   if (payment.processor === 'none' && payment.saves_method === 1)
     await saveAfterPayment(tx, context, { ...owner, ref: method })
   return operation ? { kind: 'go-on', payment, operation } : { kind: 'go-on', payment }
 }
 
-/** Which party has the money, and the payment's first status. */
+/** The party that takes the money, and the payment's first status. */
 function startOf(
   total: number,
   from: Paying['from'],
@@ -249,10 +253,13 @@ export async function livePayment(
 }
 
 interface NewPayment extends Pick<PaymentRow, 'processor' | 'method' | 'type' | 'amount' | 'status'> {
-  /** Of a method that is saved at this processor its customer there is named. */
+  /** The processor at which the method is saved; its customer there is named. */
   savedAt: string
   heldSince: number
-  /** The customer with whom it is saved once it has paid, where it is to be and is not yet. */
+  /**
+   * The customer who gets the method saved after it has paid; null if it is saved already or must not be
+   * saved.
+   */
   saver: string | null
   orderUuid: string
 }
@@ -306,7 +313,7 @@ const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {
   canceled: 'canceled',
 }
 
-/** A payment as its customer sees it. Throws `card_declined` or `payment_failed` where it failed. */
+/** A payment as its customer sees it. Throws `card_declined` or `payment_failed` if it failed. */
 export async function paymentResult(context: CloudContext, paymentId: number): Promise<PaymentResult> {
   const [payment] = await paymentOfOrder(context.db.kysely, { paymentId })
   if (!payment) throw new Error(`there is no payment ${paymentId}`)
@@ -314,7 +321,7 @@ export async function paymentResult(context: CloudContext, paymentId: number): P
   return {
     order_id: payment.order_id,
     payment_id: publicId(payment),
-    // Late money goes back: the payment has not paid anything.
+    // Late money is refunded: the payment has paid nothing.
     status: payment.is_late === 1 ? 'canceled' : intentStatus[payment.status]!,
     payment_status: payment.payment_status,
     processing_status: payment.processing_status,
@@ -338,7 +345,7 @@ const paymentOfOrder = statement((q, { paymentId }: { paymentId: number }) =>
     .where('payments.id', '=', paymentId),
 )
 
-/** A payment with what the processor says of it. */
+/** A payment with the processor's answer about it. */
 type AnsweredPayment = PaymentRow & { [K in 'processor_ref' | 'reason']: Operation[K] | null }
 
 const publicId = ({ id, processor_ref }: Pick<AnsweredPayment, 'id' | 'processor_ref'>): string =>

@@ -27,8 +27,9 @@ interface PaymentOfOrder {
 }
 
 /**
- * Takes the money for an order: by card, or by an integrator who confirms it. If the order waits for the payment, success sends
- * it to the hub. Any other success is late money and is refunded, also if its customer was told that the payment failed.
+ * Takes the money for an order: by card, or by an integrator who confirms it. If the order waits for the
+ * payment, success sends it to the hub. Any other success is late money and is refunded, even if the customer
+ * saw the payment fail.
  */
 export const payments = new MoneyOperations<PaymentRow, PaymentOfOrder, IntentExtra>({
   name: 'payment',
@@ -41,13 +42,13 @@ export const payments = new MoneyOperations<PaymentRow, PaymentOfOrder, IntentEx
     return Promise.resolve(operation.goal === 'ended' ? { outcome: 'canceled' } : null)
   },
   async lock(tx, { id, order_id: orderId }) {
-    // One after the other: the payment is read under the order's lock.
+    // In this order: the payment is read under the order's lock.
     const [order, [payment]] = await Promise.all([lockOrderAgain(tx, orderId), paymentById(tx.q, { id })])
     return payment && { order, payment }
   },
   goalAfter({ goal }, state) {
     if (state === 'succeeded') return 'done'
-    // Its customer may have its secret, and the order does not wait for another card.
+    // Its customer may have its client secret, and the order does not wait for another card.
     return state === 'declined' ? 'ended' : goal
   },
   apply: applyPayment,
@@ -156,8 +157,8 @@ export async function confirmAtProcessor(
 }
 
 /**
- * Ends a payment for which its order is not to wait. If the processor cannot be reached, and whatever it took would be
- * refunded, the order is free at once. Throws `ProcessorUnavailable` if the order might be paid.
+ * Ends a payment that its order must not wait for. If the processor cannot be reached, and any money it took
+ * would be refunded, the order is free at once. Throws `ProcessorUnavailable` if the order might be paid.
  */
 export async function endPayment(
   services: MoneyServices,
@@ -184,7 +185,10 @@ function logGivenUp(
   )
 }
 
-/** Payments without a final answer of the processor whose orders no longer wait for them, oldest first. */
+/**
+ * Payments that lack the processor's final answer although their orders no longer wait for them, oldest
+ * first.
+ */
 export const stuckPayments = (q: Queries) =>
   q
     .selectFrom('money_operations as o')

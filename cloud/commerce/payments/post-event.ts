@@ -1,7 +1,10 @@
 import { Agent, request } from 'node:http'
 import { SIGNATURE_HEADER } from './webhook.ts'
 
-/** By `node:http`, over connections that are kept: `fetch` takes several times as long for what follows each payment. */
+/**
+ * Uses `node:http` over persistent connections: `fetch` takes several times as long for the calls that follow
+ * each payment.
+ */
 const sandboxAgent = new Agent({ keepAlive: true })
 
 /** Sends the sandbox's events to this service's own webhook, as a processor would. */
@@ -22,7 +25,7 @@ export function post(url: string, body: string, signature: string): Promise<bool
       answer.once('end', () => resolve(isTaken)).once('error', () => resolve(false))
       answer.resume()
     })
-    // Out of reach is an answer too: the event is sent again.
+    // An unreachable listener counts as an answer: the event is sent again.
     sent.on('error', () => resolve(false))
     sent.end(body)
   })

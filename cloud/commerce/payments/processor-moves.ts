@@ -23,28 +23,31 @@ import { deposits, lockDeposit } from '../wallet/deposit.ts'
 import { restoreDeposit, takeDeposit } from '../wallet/wallet-ledger.ts'
 import { findPayment, payments } from './payment.ts'
 
-/** Money of a payment or deposit that moved at the processor, and not because the service asked for it. */
+/** Money of a payment or deposit that moved at the processor without a request of the service. */
 export interface ProcessorMove {
   /** The processor's id of the refund or dispute. */
   ref: string
   kind: 'refund' | 'dispute'
-  /** The intent whose money it is. */
+  /** The intent that took the money. */
   intent: string
   /** Cents. */
   amount: number
-  /** `succeeded`: the money has left; of a dispute for as long as it is open, and when it is lost. `failed`: it is back. */
+  /**
+   * `succeeded`: the money has left. A dispute has this status while it is open and after it is lost.
+   * `failed`: the money is back.
+   */
   status: MoveStatus
   reason: string | null
 }
 
-/** A move in a status that can be booked. */
+/** A move with a status that can be booked. */
 type KnownMove = ProcessorMove & { status: ProcessorRefund['status'] }
 const isKnownMove = (move: ProcessorMove): move is KnownMove => move.status !== 'unknown'
 
 /**
- * Books money that moved at the processor: for an order as a refund that nobody here asked for, for a deposit as an
- * adjustment of its wallet. Events may come late, repeated and in any order; the result is the same. Returns false if the
- * money is not ours.
+ * Books money that moved at the processor: an external refund for an order, a wallet adjustment for a
+ * deposit. Events may come late, repeated and in any order; the result is the same. Returns false if the
+ * money belongs to none of our payments.
  */
 export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMove): Promise<boolean> {
   const operation = await findOperation(tx.q, move.intent)
@@ -53,12 +56,12 @@ export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMo
   return operation !== undefined
 }
 
-/** An intent whose money has moved took the money, though its event may come later. */
+/** An intent with moved money must have succeeded, though its event may come later. */
 const taken = ({ intent }: ProcessorMove) => ({ outcome: 'succeeded', ref: intent }) as const
 
 /**
- * Whether a move has come further than the books know. A move goes one way: under way, gone, back. An event that arrives
- * after a later one changes nothing. Call it under the lock of the order or wallet.
+ * Returns true if a move has advanced beyond the books. A move has one direction: pending, gone, back. An
+ * event that arrives after a later one changes nothing. Call it under the lock of the order or wallet.
  */
 async function comesFurther(tx: Tx, context: CloudContext, { ref, status }: KnownMove): Promise<boolean> {
   const step = { stage: stages[status], updated_at: context.runtime.clock.now() }
@@ -85,8 +88,8 @@ async function isBack(tx: Tx, ref: string): Promise<boolean> {
 }
 
 /**
- * Moves of one payment; what the order is owed is judged behind all of them. Where none is news, it is owed what it was: what
- * the processor refused is sent again at its own pace (`retryAt`).
+ * Applies moves of one payment, then decides once how much the order is owed. If no move is new, the debt is
+ * unchanged: refunds that the processor refused are retried on their own schedule (`retryAt`).
  */
 export async function followPayment(
   tx: Tx,
@@ -107,13 +110,16 @@ export async function followPayment(
   const left = await refundable(tx, order, payment)
   if (left.amount > 0) await refundOwed(tx, context, order)
   else if (isAtHub(order) && payment.is_late === 0) {
-    // All of its money is gone: what its hub has not begun to dispense stays on the shelf.
+    // All of its money is gone: units that the hub has not started to dispense stay on the shelf.
     if (order.processing_status === OrderStatus.QUEUED) await cancelOrder(tx, context, order)
     await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
   }
 }
 
-/** Returns false for a move that changes nothing: it is known, or it was back before the books knew that it had gone. */
+/**
+ * Returns false for a move that changes nothing: it is known, or the money was back before the books knew
+ * that it had left.
+ */
 async function followMove(
   tx: Tx,
   context: CloudContext,
@@ -134,7 +140,7 @@ async function followMove(
   return true
 }
 
-/** The processor used a word that nobody here knows: a person has to look. */
+/** The processor used a status that this version does not know: a person must check. */
 async function tellOfUnknown(
   tx: Tx,
   context: CloudContext,
@@ -152,7 +158,7 @@ async function tellOfUnknown(
   })
 }
 
-/** It is over when the bank has given the money back, or when somebody has taken note of it. */
+/** It is over when the bank has returned the money, or when a person has acknowledged it. */
 const disputeOf = (place: Whereabouts, subject: string, ref: string): Incident => ({
   ...place,
   kind: 'payment_disputed',
@@ -160,7 +166,7 @@ const disputeOf = (place: Whereabouts, subject: string, ref: string): Incident =
   subject,
 })
 
-/** The processor's own word is its actor in the audit log. */
+/** The actor of the processor's own events in the audit log. */
 const PROCESSOR = 'processor'
 
 async function record(
@@ -218,14 +224,17 @@ async function record(
   await refreshRefunds(tx, context, order)
 }
 
-/** The wallet gives the money up; what it does not hold is a debt. Money that comes back is credited. */
+/**
+ * Takes the money out of the wallet; the amount above its balance becomes a debt. Money that comes back is
+ * credited.
+ */
 async function followDeposit(
   tx: Tx,
   context: CloudContext,
   operation: Operation,
   move: ProcessorMove,
 ): Promise<void> {
-  // The deposit's lock comes first: moves of one deposit wait for one another.
+  // The deposit's lock comes first: it serialises the moves of one deposit.
   const deposit = (await lockDeposit(tx, operation.subject))!
   const { id, user_id: userId } = deposit
   const { ref, kind, amount, reason } = move

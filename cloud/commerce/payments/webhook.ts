@@ -13,7 +13,7 @@ import { applyIntent } from './apply-intent.ts'
 import { applyMove, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
 
-/** An event of the processor. Of types that are not named here nothing but the id is kept. */
+/** An event of the processor. For event types that are not named here only the id is stored. */
 export const ProcessorEvent = z.object({
   id: z.string().min(1).max(255),
   type: z.string(),
@@ -22,9 +22,9 @@ export const ProcessorEvent = z.object({
       id: z.string().min(1).max(255),
       decline_code: optional(z.string()),
       client_secret: optional(z.string()),
-      /** Of an intent: the id of the method. */
+      /** For an intent: the id of the method. */
       payment_method: optional(z.string()),
-      /** Of a refund, or of a dispute (`MoveStatus`, or `inquiry`). */
+      /** For a refund or dispute: `MoveStatus`, or `inquiry`. */
       status: optional(z.string()),
       amount: optional(z.int()),
       /** The payment intent of a refund or dispute. */
@@ -60,11 +60,11 @@ const moneyStatuses: ReadonlyMap<string, ProcessorRefund['status']> = new Map([
 /** Status of a dispute that has moved no money. */
 const INQUIRY = 'inquiry'
 
-/** The header in which the signature comes, and its name at Stripe. */
+/** The header that carries the signature, and its name at Stripe. */
 export const SIGNATURE_HEADER = 'Payment-Signature'
 export const STRIPE_SIGNATURE_HEADER = 'Stripe-Signature'
 
-/** Takes an event as it came over the wire, in the processor's words. Throws `invalid_signature`, `invalid_json`. */
+/** Receives an event in the processor's format. Throws `invalid_signature`, `invalid_json`. */
 export async function receiveWebhook(
   context: CloudContext,
   secret: string | readonly string[],
@@ -90,7 +90,7 @@ function parseEvent(rawBody: string, readEvent: CardProcessor['readEvent']): Pro
   return event.data
 }
 
-/** Applies an event in the transaction that records its id: a second time nothing happens (I3). */
+/** Applies an event in the transaction that records its id: a repeated event changes nothing (I3). */
 export function applyProcessorEvent(context: CloudContext, event: ProcessorEvent): Promise<void> {
   return context.db.transact(async (tx) => {
     const { id, type } = event
@@ -119,7 +119,7 @@ const recordEvent = statement((q, { id, type, now }: { id: string; type: string;
 
 type EventObject = ProcessorEvent['data']['object']
 
-/** Of a deposit or of an order's payment. Returns false if it is neither. */
+/** Applies an event of a deposit's or an order's intent. Returns false if the intent is neither. */
 async function applyIntentEvent(
   tx: Tx,
   context: CloudContext,
@@ -140,14 +140,14 @@ async function applyIntentEvent(
   return operation !== undefined
 }
 
-/** What has become of a refund that the processor was at work on; or that it failed after all. */
+/** Applies the outcome of a refund that was pending at the processor, or its later failure. */
 async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObject): Promise<boolean> {
   const named = { kind: 'refund' as const, name: object.metadata?.refund_id }
   const operation = await findOperation(tx.q, object.id, named)
   if (!operation) return applyMoveEvent(tx, context, 'refund', object)
   const answer = refundAnswer({
     ref: object.id,
-    // An unknown status is no end: the refund is asked for again.
+    // An unknown status is not final: the refund is requested again.
     status: moneyStatuses.get(object.status ?? '') ?? 'pending',
     failureReason: object.failure_reason ?? null,
   })
@@ -155,7 +155,7 @@ async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObje
   return true
 }
 
-/** A refund or dispute of which nobody here knows: made at the processor. */
+/** Applies a refund or dispute that the books do not know: it was made at the processor. */
 async function applyMoveEvent(
   tx: Tx,
   context: CloudContext,

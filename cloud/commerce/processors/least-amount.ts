@@ -1,5 +1,5 @@
 /**
- * The least that a card can pay, by currency, in its smallest unit: Stripe's minimum charge amounts
+ * The minimum card payment by currency, in its smallest unit: Stripe's minimum charge amounts
  * (https://docs.stripe.com/currencies). The sandbox has the same.
  */
 const least: Readonly<Record<string, number>> = {
@@ -29,5 +29,5 @@ const least: Readonly<Record<string, number>> = {
   USD: 50,
 }
 
-/** Of a currency that the table does not have the processor itself will say. */
+/** For a currency outside the table the processor itself decides. */
 export const leastAmount = (currency: string): number => least[currency] ?? 1

@@ -5,8 +5,8 @@ import type { CardProcessor } from './processor.ts'
 import { createSandbox } from './sandbox/sandbox.ts'
 
 /**
- * The card processor that the settings name. Throws `UsageError` if its key lacks a permission: the service would take
- * money and never hear of a dispute.
+ * The card processor that the settings name. Throws `UsageError` if its key lacks a permission: the service
+ * would take money and never receive its disputes.
  */
 export async function openProcessor(
   config: CloudConfig,
@@ -14,7 +14,7 @@ export async function openProcessor(
 ): Promise<CardProcessor> {
   const url = stripeUrlOf(config)
   if (url === undefined) return createSandbox({ db, runtime })
-  // Only who needs the SDK loads it: it is larger than all else.
+  // The SDK is loaded only if needed: it is larger than everything else.
   const { createStripe } = await import('./stripe/stripe.ts')
   const { readInstallation } = await import('./stripe/account.ts')
   const { missingPermissions } = await import('./stripe/permissions.ts')

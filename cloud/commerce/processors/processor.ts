@@ -6,88 +6,91 @@ import { isolated, reportFault } from '../../platform/work/background.ts'
 import type { CloudContext } from '../../platform/context.ts'
 
 /**
- * A card processor, as the service needs it: payment intents, refunds, customers and their saved methods, each made under
- * an idempotency key, so that what a crash left in doubt is asked again with the same words.
+ * A card processor as the service needs it: payment intents, refunds, customers and their saved methods. Each
+ * is made under an idempotency key, so that an unconfirmed request is repeated unchanged after a crash.
  */
 export interface CardProcessor {
-  /** As `payments.processor` names it. */
+  /** The value of `payments.processor`. */
   readonly name: 'sandbox' | 'stripe'
-  /** The least that it takes in a currency; nothing at all needs no card. Smallest units. */
+  /** The minimum payment in a currency, in smallest units. A total of 0 needs no card. */
   leastAmount(currency: string): number
-  /** Whether it might take such a payment method; the last word is that of the intent. */
+  /** Whether the processor may accept such a payment method; the intent decides. */
   knowsMethod(method: string, type: PaymentMethodType): boolean
-  /** Whether it might save such a method, or what such a wallet's token stands for. */
+  /** Whether the processor may save such a method, or the method behind such a wallet token. */
   savesMethod(method: string): boolean
-  /** Creates and confirms an intent, or returns the one that the key has made before, as it is now. */
+  /** Creates and confirms an intent. If the key has already made one, returns its current state. */
   createIntent(request: IntentRequest): Promise<Intent>
-  /** What has become of an intent. */
+  /** Reads the current state of an intent. */
   readIntent(ref: string): Promise<Intent>
   /** Completes an intent after its customer's action. */
   confirmIntent(ref: string): Promise<Intent>
-  /** Gives an unfinished intent up; of a finished one it returns the end. */
+  /** Cancels an unfinished intent. Returns the final state of a finished one. */
   cancelIntent(ref: string): Promise<Intent>
   /**
-   * The same of one of which nobody knows whether it was made: one that was not will never be, even if the request for it
-   * is still on its way.
+   * Cancels an intent that may or may not have been made. If it was not made, it never will be, even if the
+   * request for it is still on its way.
    */
   abandonIntent(request: IntentRequest): Promise<Intent>
-  /** Gives money of an intent back, or returns the refund that the key has made before, as it was then. */
+  /** Refunds money of an intent. If the key has already made a refund, returns it as it was then. */
   createRefund(request: RefundRequest): Promise<ProcessorRefund>
-  /** What has become of a refund. */
+  /** Reads the current state of a refund. */
   readRefund(ref: string): Promise<ProcessorRefund>
-  /** All refunds of an intent, whoever asked for them. */
+  /** All refunds of an intent, requested or external. */
   listRefunds(ref: string): Promise<MadeRefund[]>
-  /** What has gone back of any intent since an instant, whoever asked for it: a page, newest first. */
+  /** Refunds or disputes of all intents since an instant, requested or external: a page, newest first. */
   listMoves(request: MovesRequest): Promise<MovesPage>
   /** Payment intents of this installation since an instant, whether or not the books know them: a page, newest first. */
   listPayments(request: Omit<MovesRequest, 'kind'>): Promise<PaymentsPage>
-  /** Creates a customer who saves methods, or returns the one whom the key has made before: its ref. Sends nothing personal. */
+  /**
+   * Creates a customer who saves methods, and returns its ref. If the key has already made one, returns that.
+   * Sends no personal data.
+   */
   createCustomer(request: CustomerRequest): Promise<string>
-  /** With all saved methods. One that is gone already is no error. */
+  /** Removes a customer with all saved methods. A missing customer is no error. */
   removeCustomer(ref: string): Promise<void>
   /** Lets the customer enter a method in the processor's own form. */
   createSetupIntent(request: { idempotencyKey: string; customer: string }): Promise<SetupIntent>
   /**
-   * Saves a method with a customer; what is not a method's own id (a token, a card's test name) becomes a method of its own,
-   * once for a key. Returns one that is saved there already as it is. Throws `MethodRefused`.
+   * Saves a method with a customer. A token or a card's test name becomes a method of its own, once per key.
+   * Returns an already saved method unchanged. Throws `MethodRefused`.
    */
   attachMethod(request: AttachRequest): Promise<MethodDetails>
-  /** For good: it is never saved again. One that is not saved there any more is no error. */
+  /** Detaches a method permanently: it cannot be saved again. A missing method is no error. */
   detachMethod(request: { method: string; customer: string }): Promise<void>
-  /** A body of its webhook, in the words of `ProcessorEvent` (`webhook.ts`). */
+  /** Converts a webhook body to a `ProcessorEvent` (`webhook.ts`). */
   readonly readEvent: (body: unknown) => unknown
 }
 
 /**
- * What names a row of ours to the processor, in keys and metadata: its number with the time of its birth. The number alone is
- * given out again by a database that was restored, or failed over with its last commits lost; the processor knows it as it
- * was before, and would answer with another customer's money.
+ * The identity of a row in the processor's keys and metadata: its number and its creation time. A database
+ * that was restored, or failed over without its last commits, assigns the same numbers again. The processor
+ * still knows the former rows, and would answer with another customer's money.
  */
 export const identityOf = ({ id, created_at }: { id: number; created_at: number }): string =>
   `${id}.${created_at}`
 
 export interface IntentRequest {
   idempotencyKey: string
-  /** When this was asked for first: processors forget keys. Milliseconds. */
+  /** The time of the first request, in milliseconds: processors forget keys. */
   begunAt: number
   /** Cents, above 0. */
   amount: number
   currency: string
-  /** Null: the customer will choose one in the processor's own form, with the intent's client secret. */
+  /** Null: the customer will choose a method in the processor's own form, with the intent's client secret. */
   method: string | null
   type: PaymentMethodType
-  /** Whose method it is, where it is saved or is to be. */
+  /** The customer who owns the method, if it is saved or must be saved. */
   customer: string | null
-  /** Once it has paid, the method is the customer's. */
+  /** The method is saved for the customer after it has paid. */
   saves: boolean
-  /** What it is for; comes back in events. */
+  /** The purpose; events carry it back. */
   metadata: PaymentMetadata | { deposit_id: string }
 }
 
 interface PaymentMetadata {
   payment_id: string
   order_id: number
-  /** By this the payment is recognised if the books have lost it. */
+  /** Identifies the payment if the books have lost it. */
   order_uuid?: string
   hub_id?: number
 }
@@ -95,72 +98,77 @@ interface PaymentMetadata {
 export type IntentStatus = 'processing' | 'requires_action' | 'succeeded' | 'failed' | 'canceled'
 
 export interface Intent {
-  /** Null where the processor refused to make one. */
+  /** Null if the processor refused to make the intent. */
   ref: string | null
   status: IntentStatus
-  /** The issuer's word, or `METHOD_UNKNOWN`. */
+  /** The issuer's decline code, or `METHOD_UNKNOWN`. */
   declineCode: string | null
   clientSecret: string | null
-  /** The method's own id, where the one given was a token for it. */
+  /** The method's own id, if the method given was a token for it. */
   method?: string | null
 }
 
-/** Stands for a decline code where the processor knows no such method, or it is somebody else's. */
+/**
+ * Stands for a decline code if the processor does not know the method, or if it belongs to another customer.
+ */
 export const METHOD_UNKNOWN = 'payment_method_not_found'
 
 export interface RefundRequest {
   idempotencyKey: string
-  /** When this was asked for first. */
+  /** The time of the first request. */
   begunAt: number
   /** The intent's. */
   ref: string
   amount: number
-  /** Comes back in events. */
+  /** Events carry it back. */
   metadata: { refund_id: string; order_id: number }
 }
 
 export interface ProcessorRefund {
-  /** Null where the processor refused to make one. */
+  /** Null if the processor refused to make the refund. */
   ref: string | null
-  /** `pending`: the processor is at work on it, and an event will tell. Success may turn into failure later. */
+  /**
+   * `pending`: the processor is working on it, and an event will report the result. Success may turn into
+   * failure later.
+   */
   status: 'pending' | 'succeeded' | 'failed'
   failureReason: string | null
 }
 
 /**
- * What became of money that left without being asked for. `unknown`: the processor used a word that this version does not
- * know. Nothing is booked then, and a person is told.
+ * The state of money that left without a request. `unknown`: this version does not know the processor's
+ * status. Then nothing is booked, and an alarm notifies a person.
  */
 export type MoveStatus = ProcessorRefund['status'] | 'unknown'
 
-/** One that the processor has made. */
+/** A refund that the processor has made. */
 export interface MadeRefund extends ProcessorRefund {
   ref: string
   amount: number
-  /** As `metadata.refund_id` of the request said, where this installation asked for it. */
+  /** `metadata.refund_id` of the request, if this installation made it. */
   identity: string | undefined
 }
 
 export interface MovesRequest {
   kind: 'refund' | 'dispute'
-  /** When the earliest of them was made. Milliseconds. */
+  /** The creation time of the earliest object, in milliseconds. */
   since: number
-  /** `next` of the page before; null for the newest. */
+  /** `next` of the previous page; null for the newest page. */
   after: string | null
-  /** The most of them, 1 to 100. */
+  /** Page size, 1 to 100. */
   limit: number
 }
 
 export interface MadeMove extends Omit<MadeRefund, 'status'> {
   intent: string
-  /** Of a dispute: `succeeded` while the bank has the money, `failed` once it is back. */
+  /** For disputes: `succeeded` while the bank has the money, `failed` when it is back. */
   status: MoveStatus
 }
 
 export interface MovesPage {
-  /** Only of payment intents. */
+  /** Only moves of payment intents. */
   moves: MadeMove[]
-  /** Names the next page; null where this was the last. */
+  /** Identifies the next page; null if this was the last. */
   next: string | null
 }
 
@@ -181,11 +189,11 @@ export interface MadePayment {
 
 export interface PaymentsPage {
   payments: MadePayment[]
-  /** Names the next page; null if this was the last. */
+  /** Identifies the next page; null if this was the last. */
   next: string | null
 }
 
-/** What the metadata of an intent tells of a payment; undefined if it is none of this service's. */
+/** Reads a payment from an intent's metadata; undefined if it is not a payment of this service. */
 export function paymentOf(
   metadata: Readonly<Record<string, unknown>>,
 ): Pick<MadePayment, 'kind' | 'identity' | 'orderId' | 'orderUuid' | 'hubId'> | undefined {
@@ -203,12 +211,15 @@ export function paymentOf(
   }
 }
 
-/** The type of an event of a dispute, in our words. Its status is a `MoveStatus`, or `inquiry` while no money has moved. */
+/**
+ * The event type of a dispute, in the service's format. Its status is a `MoveStatus`, or `inquiry` while no
+ * money has moved.
+ */
 export const DISPUTE_EVENT = 'dispute.updated'
 
 export interface CustomerRequest {
   idempotencyKey: string
-  /** When this was asked for first. */
+  /** The time of the first request. */
   begunAt: number
   userId: number
 }
@@ -226,7 +237,7 @@ export interface AttachRequest {
 }
 
 export interface MethodDetails {
-  /** Its own id, where the one given was a token for it. */
+  /** The method's own id, if the method given was a token for it. */
   ref: string
   type: PaymentMethodType
   brand: string
@@ -246,24 +257,24 @@ export class MethodRefused extends Error {
   }
 }
 
-/** The processor could not be reached: nobody knows whether it has done what was asked. */
+/** The processor could not be reached: it is unknown whether it executed the request. */
 export class ProcessorUnavailable extends Unavailable {
   override readonly name = 'ProcessorUnavailable'
 }
 
-/** Ways of paying that no card processor has to do with, as `payments.processor` and `.method` name them. */
+/** Payment methods without a card processor: values of `payments.processor` and `.method`. */
 export const EXTERNAL = 'external'
 export const WALLET = 'wallet'
 
-/** Money that another processor took, before this one was configured, is out of reach. */
+/** Throws if another processor, configured earlier, took the money: it is out of reach. */
 export function requireProcessor({ name }: CardProcessor, processor: string): void {
   if (processor !== name)
     throw new ProcessorUnavailable(`this is money of the processor "${processor}", which is not configured`)
 }
 
 /**
- * For calls that move money. An error that nobody foresaw (an answer that makes no sense, a defect of the adapter) says no
- * more of what was done than no answer: the fault is reported, and the call is repeated like one that nobody answered.
+ * For calls that move money. An unexpected error (a malformed answer, a defect of the adapter) leaves the
+ * result as unknown as no answer. The error is reported, and the call is repeated like an unanswered one.
  */
 export async function orInDoubt<T>(context: CloudContext, call: Promise<T>): Promise<T> {
   try {
@@ -275,11 +286,14 @@ export async function orInDoubt<T>(context: CloudContext, call: Promise<T>): Pro
   }
 }
 
-/** An intent's client secret as the books keep it: whoever has it pays with the intent. */
+/** Seals an intent's client secret for the books: its holder can pay with the intent. */
 export const sealedSecret = ({ sealer }: CloudContext, secret: string | null | undefined): string | null =>
   secret == null ? null : sealer.seal('client secret', secret)
 
-/** The same for its customer. Where the installation has lost its secret an operator is told, and the payment goes on without. */
+/**
+ * Opens the client secret for its customer. If the installation has lost its own secret, the log notifies the
+ * operator, and the payment continues without it.
+ */
 export function openSecret({ sealer, log }: CloudContext, sealed: string | null): string | null {
   if (sealed === null) return null
   try {
@@ -290,7 +304,7 @@ export function openSecret({ sealer, log }: CloudContext, sealed: string | null)
   }
 }
 
-/** For requests: a processor out of reach is 503. What was begun is finished as due work. */
+/** For requests: an unreachable processor is 503. Due work finishes a started operation. */
 export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -300,14 +314,14 @@ export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** What a decline code means; null where the processor knows no such method. */
+/** The API error of a decline code; null means that the processor does not know the method. */
 export function refusal(declineCode: string | null, details?: ErrorDetails): ApiError {
   if (declineCode === null || declineCode === METHOD_UNKNOWN)
     return new ApiError('payment_method_not_found', undefined, details)
   return new ApiError('card_declined', undefined, { decline_code: declineCode, ...details })
 }
 
-/** Does now, for a request that does not wait for its outcome, what due work does otherwise. */
+/** Executes due work now, for a request that does not wait for the result. */
 export const tryNow = (context: CloudContext, during: string, work: () => Promise<unknown>): Promise<void> =>
   isolated(context, during, async () => {
     try {
@@ -318,7 +332,7 @@ export const tryNow = (context: CloudContext, during: string, work: () => Promis
     }
   })
 
-/** Pauses between looks at due work for which the processor cannot be reached. */
+/** Pauses between runs of due work while the processor cannot be reached. */
 export const processorBackoff = ({ settings }: CloudContext): BackoffOptions => ({
   firstMs: settings.paymentRecheckMs,
   maxMs: 3_600_000,

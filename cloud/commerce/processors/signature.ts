@@ -7,7 +7,10 @@ export function signPayload(body: string, secret: string, nowMs: number): string
   return `t=${seconds},v1=${digest(body, secret, seconds).toString('hex')}`
 }
 
-/** Whether a header was made for this body with this secret (or one of several), at most `toleranceMs` away from now. */
+/**
+ * Whether a header is a valid signature of this body with this secret (or one of several), at most
+ * `toleranceMs` away from now.
+ */
 export function isSigned(
   body: string,
   header: string | undefined,

@@ -26,7 +26,7 @@ interface RefundOfOrder {
   refund: RefundRow
 }
 
-/** Gives money of a card payment back. A refund that succeeded may fail later: the card's bank sends the money back. */
+/** Refunds a card payment. A refund that succeeded may fail later: the card's bank returns the money. */
 export const refunds = new MoneyOperations<RefundRow, RefundOfOrder>({
   name: 'refund',
   find: findRefund,
@@ -89,8 +89,9 @@ const isByProcessor = (reason: RefundRow['reason']): boolean => reason === 'proc
 const isOwed = (reason: RefundRow['reason']): boolean => reason !== 'customer' && !isByProcessor(reason)
 
 /**
- * When the service pays again what it owes, after a refund has failed; null: never. Whoever asked for a refund asks again
- * for it. Money that the processor had taken back by itself is there again, and may be owed by now.
+ * The time when the service retries a refund that it owes after a failure; null: never. A person who asked
+ * for a refund must ask again. Money that the processor itself had taken back is available again, and may be
+ * owed by now.
  */
 function nextTryAt(
   { reason, refusals }: RefundRow,
@@ -102,13 +103,14 @@ function nextTryAt(
 }
 
 /**
- * Replaces a refund that failed by another one, of the amount that the customer is owed now. The amount may have changed: a
- * person may have returned the money by hand, or the service owes what somebody asked for before.
+ * Replaces a failed refund by a new one, of the amount that the customer is owed now. The amount may have
+ * changed: a person may have returned the money by hand, or the service now owes a refund that a person
+ * requested earlier.
  */
 async function replaceRefused(tx: Tx, context: CloudContext, id: number): Promise<void> {
   const refused = await findRefund(tx.q, id)
   const order = refused && (await lockOrder(tx, refused.order_id))
-  // If two processes look at once, the second finds the work gone.
+  // If two processes run this at once, the second finds the work gone.
   if (!order || !(await unschedule(tx, workOf('refund'), id))) return
   const refusals = refused.refusals + 1
   const payment = await tx.q
@@ -120,7 +122,10 @@ async function replaceRefused(tx: Tx, context: CloudContext, id: number): Promis
   else await refundOwed(tx, context, order, refusals)
 }
 
-/** Carries a recorded refund out, and returns it as it stands then. Throws `ProcessorUnavailable`: due work carries it out. */
+/**
+ * Executes a recorded refund and returns its current row. Throws `ProcessorUnavailable`; due work then
+ * executes it.
+ */
 export async function executeRefund(services: MoneyServices, id: number): Promise<RefundRow> {
   const { kysely: q } = services.context.db
   const refund = (await findRefund(q, id))!

@@ -27,12 +27,15 @@ import { cancelQueued } from './undelivered.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
 import { orUnavailable } from '../processors/processor.ts'
 
-/** O §4.3: what an owner gives back. */
+/** O §4.3: refunds by an owner. */
 export function refundHandlers(
   services: CommerceServices,
 ): Handlers<'owner.orders.refund' | 'owner.orders.refund_item'> {
   const { db } = services.context
-  /** `asked`: a key whose first answer was a 5xx may come again with something else to do. */
+  /**
+   * `asked`: the parameters are part of the key, because a key that got a 5xx may be reused for a different
+   * request.
+   */
   const requestOf = (
     orderId: number,
     credential: OwnerCredential,
@@ -67,7 +70,7 @@ export function refundHandlers(
 }
 
 export interface RefundOrderRequest extends RefundRequest {
-  /** Cents; all that remains where absent. */
+  /** Cents; the whole remainder if absent. */
   amount?: number | undefined
 }
 
@@ -101,13 +104,13 @@ export interface RefundedItem {
   paymentStatus: PaymentStatus
   /** Cents, its tax included. */
   amount: number
-  /** The order's tax that remains. */
+  /** The order's remaining tax. */
   taxLeft: number
 }
 
 /**
- * Refunds units of one line by its frozen share (O §4.3), or by what is left of the order where amounts of it have gone
- * back before. Throws `product_not_in_order`, `insufficient_quantity`.
+ * Refunds units of one line by its frozen share (O §4.3). If amounts of the order were refunded before, at
+ * most the remainder is refunded. Throws `product_not_in_order`, `insufficient_quantity`.
  */
 export async function refundItem(
   services: CommerceServices,
@@ -136,7 +139,7 @@ export async function refundItem(
   }))
 }
 
-/** By a product id of the order, else by the UPC under which it was sold. */
+/** Finds the line by product id, else by the UPC under which it was sold. */
 async function requireItem(tx: Tx, order: OrderRow, productId: number): Promise<ItemRow> {
   const items = await lockItems(tx, order.id)
   const item =
@@ -157,27 +160,34 @@ async function taxLeft(tx: Tx, orderId: number): Promise<number> {
 
 export interface RefundRequest {
   orderId: number
-  /** Whether the caller may refund an order; another order is not found. */
+  /** Whether the caller may refund an order. If not, the order counts as not found. */
   mayTouch: (order: OrderRow) => Promise<boolean>
   actor: string
-  /** Names the request and what it asks for: made again within a day, it goes on with the refund that it made before. */
+  /**
+   * Identifies the request and its parameters. A request repeated within a day continues the refund that it
+   * made before.
+   */
   requestKey?: string | undefined
 }
 
-/** What is asked for. */
+/** The refund that a caller asks for. */
 export interface RefundPlan {
-  /** What it comes to, given what is left of the order. Throws what stands in its way. */
+  /** Computes the refund from the order's remainder. Throws the error that prevents it. */
   share(tx: Tx, order: OrderRow, left: Share): Promise<PlannedRefund>
-  /** Whether a refund is what asking for this has come to before. */
+  /** Whether an existing refund came from the same request. */
   isSame(tx: Tx, order: OrderRow, left: Share, refund: RefundRow): Promise<boolean>
 }
 export type PlannedRefund = Pick<NewRefund, 'itemId' | 'quantity' | 'amount' | 'tax'>
 
 /**
- * A refund that somebody asks for (O §4.3), to where the money came from. Before it is made the hub is asked to leave the
- * goods on the shelf, as far as it has not begun, so that nobody gets goods and money: of an order of which nothing is left
- * all of it, also where some of it lies in its bin already, else the units. A hub that cannot be asked is told by its stream. Throws `refund_failed`,
- * `processor_unavailable` (the refund is recorded then, and will be carried out).
+ * Executes a requested refund (O §4.3) to the source of the money.
+ *
+ * The service first asks the hub to leave the goods on the shelf, if it has not started them, so that no
+ * customer gets both goods and money. If nothing of the order remains, that covers the whole order, even if
+ * some of it lies in its bin already. Otherwise it covers the refunded units. A hub that cannot be asked gets
+ * the change through its stream.
+ *
+ * Throws `refund_failed` or `processor_unavailable` (the refund is recorded and will be executed).
  */
 export async function requestRefund(
   services: CommerceServices,
@@ -191,7 +201,7 @@ export async function requestRefund(
     .where('id', '=', request.orderId)
     .executeTakeFirst()
   if (!order || !(await request.mayTouch(order))) throw new ApiError('order_not_found')
-  // Made before, it has taken its units from the hub already.
+  // An earlier refund has already withdrawn its units from the hub.
   const known = await db.transact((tx) => findMade(tx, services.context, order, request, plan))
   const id = known?.id ?? (await cancelFirst(services, order, request, plan))
   const refund = await orUnavailable(
@@ -202,7 +212,7 @@ export async function requestRefund(
   return refund
 }
 
-/** Of an order that is not to be cancelled as a whole. */
+/** Records the refund of an order that must not be cancelled as a whole. */
 async function recordFirst(
   services: CommerceServices,
   order: OrderRow,
@@ -223,7 +233,7 @@ async function recordFirst(
   return context.db.transact((tx) => recordRefund(tx, services, request, plan, reduced))
 }
 
-/** What of its lines is still wanted after a refund, of those that it changes. */
+/** The wanted units after a refund, of the lines that it changes. */
 async function linesPlanned(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<WantedLine[]> {
   const left = await refundable(tx, order, await requirePayment(tx, order))
   const { itemId, quantity, amount } = await plan.share(tx, order, left)
@@ -236,7 +246,7 @@ async function linesPlanned(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<
     }))
 }
 
-/** `reduced`: what of its lines the hub was told is still wanted, if it was. */
+/** `reduced`: the wanted units of its lines that the hub has received, if any. */
 async function recordRefund(
   tx: Tx,
   { context }: CommerceServices,
@@ -254,11 +264,11 @@ async function recordRefund(
   const refund = { ...planned, payment, reason: 'customer', actor, requestKey, runsAtOnce: true } as const
   const { id, item_id } = await insertRefund(tx, context, order, refund)
   if (!isAtHub(order)) return id
-  // Of an order all of whose money has gone back no unit counts as sold.
+  // If all of an order's money is refunded, no unit counts as sold.
   const lines = (await lockItems(tx, order.id))
     .filter((one) => one.id === item_id || planned.amount === left.amount)
     .map((item) => ({ line_id: item.id, wanted: item.qty - item.refunded_quantity }))
-  // Another refund of the order may have been recorded while the hub was asked.
+  // Another refund of the order may have been recorded while the service waited for the hub.
   const isTold = lines.every(({ line_id, wanted }) =>
     reduced.some((told) => told.line_id === line_id && told.wanted === wanted),
   )
@@ -266,7 +276,7 @@ async function recordRefund(
   return id
 }
 
-/** The refund that asking for the same has made before: the same request, or one of which no answer came. */
+/** The refund that an earlier equal request made: the same key, or a request that got no answer. */
 const findMade = async (
   tx: Tx,
   context: CommerceServices['context'],
@@ -276,7 +286,7 @@ const findMade = async (
 ): Promise<Pick<RefundRow, 'id'> | undefined> =>
   (await repeated(tx, context, request)) ?? (await findInDoubt(tx, order, request, plan))
 
-/** The refund that the same request has made already. */
+/** The refund that the same request has already made. */
 async function repeated(
   tx: Tx,
   { runtime }: CommerceServices['context'],
@@ -300,8 +310,8 @@ async function requirePayment(tx: Tx, order: OrderRow): Promise<PaymentRow> {
 }
 
 /**
- * The refund that came of asking for the same before, if the processor did not answer then and nobody knows what became of
- * it. Asked for again it goes on: it is not made twice.
+ * The unconfirmed refund of an earlier equal request: the processor did not answer, and its outcome is
+ * unknown. A repeated request continues it instead of making a second one.
  */
 async function findInDoubt(
   tx: Tx,
@@ -319,7 +329,7 @@ async function findInDoubt(
     .selectAll('r')
     .where('payment_id', '=', payment.id)
     .where('status', '=', 'pending')
-    // One of all may have come with the order's cancellation, which the same owner has asked for.
+    // A refund of the whole order may stem from the order's cancellation by the same owner.
     .where((eb) =>
       eb.or([eb('r.reason', '=', 'customer'), eb('r.reason', '=', 'cancelled').and('r.actor', '=', actor)]),
     )
@@ -330,7 +340,10 @@ async function findInDoubt(
   return undefined
 }
 
-/** The refund that came of the order's cancellation; null where the order is not to be cancelled, or too late. */
+/**
+ * The refund that the order's cancellation made; null if the order must not be cancelled, or if it is too
+ * late.
+ */
 async function cancelFirst(
   services: CommerceServices,
   order: OrderRow,
@@ -349,14 +362,16 @@ async function cancelFirst(
     if (locked.processing_status === OrderStatus.CANCELLED)
       return claimCancellation(tx, context, locked, request)
     if (locked.processing_status !== OrderStatus.QUEUED) return null
-    // The owner's word ends it, whether or not the hub could be asked.
+    // The owner's decision ends the order, whether or not the hub answered.
     const { actor, requestKey = null } = request
     const refund = await cancelQueued(tx, context, locked, cancellation, { actor, requestKey })
     return refund?.id ?? null
   })
 }
 
-/** The hub's own report was quicker: the refund that came of it is this request's, unless another one has it already. */
+/**
+ * The hub's own report came first. Its refund belongs to this request, unless another request has claimed it.
+ */
 async function claimCancellation(
   tx: Tx,
   context: CommerceServices['context'],

@@ -13,10 +13,10 @@ import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders
 import { begin } from '../money/operations.ts'
 import { EXTERNAL, WALLET } from '../processors/processor.ts'
 
-/** Who has asked for what follows from what happened. */
+/** The actor of refunds that the service starts without a request. */
 export const SERVICE = 'service'
 
-/** The payment that an order's money goes back to, or undefined where nothing was paid in time. */
+/** The payment that paid for an order and receives its refunds; undefined if no payment came in time. */
 export function paidPayment(tx: Tx, orderId: number): Promise<PaymentRow | undefined> {
   return tx.q
     .selectFrom('payments')
@@ -28,8 +28,8 @@ export function paidPayment(tx: Tx, orderId: number): Promise<PaymentRow | undef
 }
 
 /**
- * What can still be given back of a payment. A refund that waits for the processor counts as given back: no money is
- * reserved twice.
+ * The part of a payment that can still be refunded. A refund that waits for the processor counts as refunded:
+ * no money is reserved twice.
  */
 export async function refundable(
   tx: Tx,
@@ -39,7 +39,7 @@ export async function refundable(
   return leftOf(order, payment, await liveRefunds(tx, payment.id))
 }
 
-/** Refunds of a payment that have returned something, or will. */
+/** Refunds of a payment that have returned money, or will. */
 export function liveRefunds(tx: Tx, paymentId: number) {
   return tx.q
     .selectFrom('refunds')
@@ -50,23 +50,25 @@ export function liveRefunds(tx: Tx, paymentId: number) {
 }
 
 export interface NewRefund extends Share {
-  /** The line it is for, or null for an amount of the whole order. */
+  /** The refunded line; null for an amount of the whole order. */
   itemId: number | null
   quantity: number
   reason: RefundRow['reason']
-  /** Who asked for it; the service itself where absent. */
+  /** The person who asked for it; the service itself if absent. */
   actor?: string
-  /** Whoever asked carries it out at once: due work comes in only where that has failed. */
+  /** The caller executes it at once: due work starts only if that fails. */
   runsAtOnce?: boolean
   requestKey?: string | null
-  /** How many refunds of this money the processor has refused before. */
+  /** Number of earlier refunds of this money that the processor refused. */
   refusals?: number
 }
 
 /**
- * Records refunds of a payment, under its order's lock. Those of a card payment wait for the processor (`executeRefund`);
- * those of money that an integrator took, or that came from the wallet, are done with this. A refund to the wallet of a
- * deleted user fails (`wallet_closed`).
+ * Records refunds of a payment, under its order's lock.
+ *
+ * - Refunds of a card payment wait for the processor (`executeRefund`).
+ * - Refunds of external or wallet payments are complete at once.
+ * - A refund to the wallet of a deleted user fails (`wallet_closed`).
  */
 export async function insertRefunds(
   tx: Tx,
@@ -126,7 +128,7 @@ export async function insertRefunds(
   return rows
 }
 
-/** The same of one. */
+/** Records a single refund; see `insertRefunds`. */
 export async function insertRefund(
   tx: Tx,
   context: CloudContext,
@@ -137,7 +139,7 @@ export async function insertRefund(
   return row!
 }
 
-/** Whatever somebody asked for, and whatever was refused, is on the owner's record. */
+/** Writes every requested and every refused refund to the owner's audit log. */
 export async function auditRefund(
   tx: Tx,
   { runtime }: CloudContext,
@@ -165,7 +167,7 @@ export async function auditRefund(
   })
 }
 
-/** Brings what is derived from refunds up to date: payment status, each line's refunded units, and points. */
+/** Updates the values derived from refunds: payment status, each line's refunded units, and points. */
 export async function refreshRefunds(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   await refreshPaymentStatus(tx, order.id)
   const items = await tx.q
@@ -197,7 +199,10 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
   await tellOfFailed(tx, context, order, payment !== undefined && back >= payment.amount)
 }
 
-/** The processor has refused a refund of an order, and nothing has brought that money back since. */
+/**
+ * Raises an alarm if the processor has refused a refund of an order and no later refund has returned that
+ * money; otherwise clears it.
+ */
 async function tellOfFailed(
   tx: Tx,
   context: CloudContext,
@@ -222,7 +227,7 @@ async function tellOfFailed(
       detail: failed.failure_reason ?? '',
       details: { refund_id: failed.id, amount: failed.amount, reason: failed.failure_reason },
     })
-  // Another try that is under way has not brought it back yet.
+  // A pending retry has not returned the money yet.
   else if (isWholeBack || [...latest.values()].every(({ status }) => status === 'succeeded'))
     await clearAlarm(tx, context, incident)
 }

@@ -2,26 +2,27 @@ import { unitShare } from '../catalogue/pricing.ts'
 import type { ItemRow, OrderRow } from '../orders/order-rows.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
 
-/** Money with the tax that is part of it. Cents; `tax` ≤ `amount`. */
+/** Money, including its tax. Cents; `tax` ≤ `amount`. */
 export interface Share {
   amount: number
   tax: number
 }
 
-/** A line's frozen share of its order, and what of it has gone back. */
+/** A line's frozen share of its order, and its refunds so far. */
 export interface LineShare {
   qty: number
   /** Without tax, after all discounts. */
   net: number
   tax: number
-  /** Units refunded, and what they returned. */
+  /** Units refunded, and the money they returned. */
   refundedUnits: number
   returned: Share
 }
 
 /**
- * What the next `units` of a line are worth: the frozen share of all units up to them, less what the line has returned
- * already. In whatever portions and with whatever refusals in between, a line never returns more than it cost.
+ * The value of the next `units` of a line: the frozen share of all units up to them, less the money that the
+ * line has returned. A line never returns more than it cost, in any portions and with any refusals in
+ * between.
  */
 export function nextUnits({ qty, net, tax, refundedUnits, returned }: LineShare, units: number): Share {
   const upTo = (amount: number): number => unitShare(amount, qty, 0, refundedUnits + units)
@@ -32,8 +33,8 @@ export function nextUnits({ qty, net, tax, refundedUnits, returned }: LineShare,
 }
 
 /**
- * Takes a share out of what is left of an order: no more than that, and so that the tax left is never more than the money
- * left. The last share takes all the tax.
+ * Takes a share from the remainder of an order, at most the remainder. The remaining tax never exceeds the
+ * remaining money. The last share takes all the tax.
  */
 export function takeShare(left: Share, wanted: Share): Share {
   const amount = Math.min(left.amount, wanted.amount)
@@ -41,13 +42,13 @@ export function takeShare(left: Share, wanted: Share): Share {
   return { amount, tax: Math.max(least, Math.min(wanted.tax, left.tax, amount)) }
 }
 
-/** An amount of an order as such, with the tax in proportion to what is left. */
+/** An amount of the whole order, with the tax in proportion to the remainder. */
 export const amountShare = (left: Share, amount: number): Share =>
   takeShare(left, { amount, tax: left.amount === 0 ? 0 : Math.floor((left.tax * amount) / left.amount) })
 
 /**
- * What can still be given back of a payment, by its refunds that have not failed. Late money has no tax in it: its order
- * was never sold.
+ * The part of a payment that can still be refunded: the payment less its refunds that have not failed. Late
+ * money contains no tax: its order was never sold.
  */
 export function leftOf(
   order: Pick<OrderRow, 'tax_total'>,
@@ -56,13 +57,13 @@ export function leftOf(
 ): Share {
   const returned = sumOf(refunds)
   const tax = payment.is_late === 1 ? 0 : (order.tax_total ?? 0)
-  // More may be booked than there is, until the processor has refused what it gave back by itself already.
+  // Refunds can exceed the payment until the processor refuses money that it has already returned itself.
   return { amount: Math.max(0, payment.amount - returned.amount), tax: Math.max(0, tax - returned.tax) }
 }
 
 type LineRefund = Share & Pick<RefundRow, 'item_id'>
 
-/** A frozen line, with what its own refunds have returned, of those of its order that have not failed. */
+/** A frozen line with its returned money, from those refunds of its order that have not failed. */
 export const lineShareOf = (item: ItemRow, refunds: readonly LineRefund[]): LineShare => ({
   qty: item.qty,
   net: item.net!,

@@ -18,11 +18,14 @@ import {
 import { leftOf, lineShareOf, nextUnits, takeShare } from './shares.ts'
 
 /**
- * What an order ends in that was paid and is not delivered whole: its stock is free again, and its money goes back without
- * asking.
+ * Ends paid orders that are not delivered in full: releases their stock and refunds their money without a
+ * request.
  */
 
-/** The order was cancelled before anything moved: its stock is free and all of its money goes back, by the refund returned. */
+/**
+ * Ends an order that was cancelled before any dispense: releases its stock and refunds all of its money.
+ * Returns the refund.
+ */
 export async function cancelOrder(
   tx: Tx,
   context: CloudContext,
@@ -37,9 +40,9 @@ export async function cancelOrder(
 }
 
 /**
- * A person cancels a QUEUED order. `cancellation` is the hub's answer; `too_late` never comes here. A hub that did not agree,
- * because it is silent or offline, gets the cancellation by its stream, in the same transaction: it does not start the order
- * afterwards. If it had started before it was asked, nobody can open the bin.
+ * A person cancels a QUEUED order. `cancellation` is the hub's answer, never `too_late`. A hub that did not
+ * agree (silent or offline) gets the cancellation through its stream, in the same transaction. It then does
+ * not start the order. If it had already started, the bin can no longer be opened.
  */
 export async function cancelQueued(
   tx: Tx,
@@ -55,8 +58,8 @@ export async function cancelQueued(
 }
 
 /**
- * The hub of an order is retired: nobody collects the order. It ends where it stands, and all of its money goes back, also
- * for units that lie in a bin.
+ * Ends an order of a retired hub in any status, because the customer cannot collect it. All of its money is
+ * refunded, including the money for units that lie in a bin.
  */
 export async function endRetired(
   tx: Tx,
@@ -75,7 +78,7 @@ export async function endRetired(
   await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
 }
 
-/** The order ended before READY: what is not known to have dropped goes back, stock and money. */
+/** Ends an order before READY: releases the stock of units without a known drop and refunds them. */
 export async function endUndelivered(
   tx: Tx,
   context: CloudContext,
@@ -85,14 +88,14 @@ export async function endUndelivered(
 ): Promise<TransitionResult> {
   const step = await moveOrder(tx, context, order, cause, changes)
   if (step.kind !== 'moved') return step
-  // First, as it locks the lines: a unit may be reported at this moment.
+  // This comes first because it locks the lines: a hub may report a unit at this moment.
   await releaseReservations(tx, order.id)
   if (await isEmptyHanded(tx, order.id)) await releaseRedemptions(tx, order.id)
   await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')
   return step
 }
 
-/** Nothing of an order has dropped. */
+/** True if no unit of the order was dispensed. */
 async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
   const dropped = await tx.q
     .selectFrom('order_items')
@@ -106,10 +109,14 @@ async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
 type UndeliveredReason = 'short' | 'timed_out' | 'failed' | 'cancelled'
 
 /**
- * What was paid for and did not drop goes back without asking: of each line the frozen share of the units that are missing,
- * less what the line has returned. That was less than it should be where other refunds had left no more of the payment; should
- * one of those fail, the rest is owed. Units that cost nothing are on record, too: they were not sold. Under the order's lock,
- * in the transaction of the report.
+ * Refunds paid units that were not dispensed.
+ *
+ * - Each line returns the frozen share of its missing units, less the money that it has already returned.
+ * - The refund is smaller if other refunds left less of the payment. If such a refund fails, the rest is
+ *   owed.
+ * - Free units are recorded too, because they were not sold.
+ *
+ * Call it under the order's lock, in the transaction of the report.
  */
 export async function refundUndelivered(
   tx: Tx,
@@ -135,7 +142,10 @@ export async function refundUndelivered(
   await insertRefunds(tx, context, order, payment, owed)
 }
 
-/** What an order that has ended as it has is owed still: its money can be given back again, or was refused before. */
+/**
+ * Refunds the money that an ended order is still owed, when its money is available again or a refund was
+ * refused before.
+ */
 export async function refundOwed(
   tx: Tx,
   context: CloudContext,
@@ -149,7 +159,7 @@ export async function refundOwed(
     case OrderStatus.TIMED_OUT:
       return refundUndelivered(tx, context, order, 'timed_out', refusals)
     case OrderStatus.FAILED: {
-      // What was left in its bin is not owed; what never came there is.
+      // Units left in the bin are not owed; units that never reached the bin are.
       const reason = order.failure_reason === 'unclaimed' ? 'short' : 'failed'
       return refundUndelivered(tx, context, order, reason, refusals)
     }
@@ -165,7 +175,7 @@ export async function refundOwed(
   }
 }
 
-/** All that is left of an order's money goes back; undefined where nothing is, as of one that was free. */
+/** Refunds the rest of an order's money. Undefined if nothing is left, as for a free order. */
 async function refundRest(
   tx: Tx,
   context: CloudContext,
@@ -177,7 +187,7 @@ async function refundRest(
   return payment && refundWhole(tx, context, order, payment, 'cancelled', options)
 }
 
-/** Money that its order can no longer take is refunded; it never revives the order. */
+/** Refunds money that its order can no longer take; the order stays ended. */
 export const refundLate = (
   tx: Tx,
   context: CloudContext,

@@ -27,8 +27,8 @@ const findDeposit = (q: Queries, id: number): Promise<WalletTransactionRow | und
   q.selectFrom('wallet_transactions').selectAll().where('id', '=', id).executeTakeFirst()
 
 /**
- * Takes money for a wallet and credits it. Success credits the wallet once, also after the deposit was given up: the money is
- * the customer's.
+ * Takes money for a wallet and credits it. Success credits the wallet once, even after the deposit was given
+ * up: the money belongs to the customer.
  */
 export const deposits = new MoneyOperations<WalletTransactionRow, WalletTransactionRow, IntentExtra>({
   name: 'deposit',
@@ -79,13 +79,13 @@ export interface DepositRequest {
   amountCents: number
   /** Null: the customer chooses one in the processor's own form. */
   method: string | null
-  /** Names the request: made again, it goes on with the deposit that it made before. */
+  /** Identifies the request: a repeated request continues the deposit that it made before. */
   requestKey?: string | undefined
 }
 
 /**
- * Begins a deposit, and asks the processor for its payment intent (C §4.6). Throws `card_declined`, `payment_failed`,
- * `processor_unavailable`.
+ * Starts a deposit, and asks the processor for its payment intent (C §4.6). Throws `card_declined`,
+ * `payment_failed`, `processor_unavailable`.
  */
 export async function deposit(services: MoneyServices, request: DepositRequest): Promise<DepositResponse> {
   const { context, processor } = services
@@ -133,7 +133,7 @@ async function findOrBegin(
       .where('user_id', '=', userId)
       .where('request_key', '=', requestKey)
       .where('amount', '=', amountCents)
-      // A deposit that came to nothing is begun again.
+      // A deposit that failed is started again.
       .where('status', 'in', ['pending', 'completed'])
       .where('created_at', '>', context.runtime.clock.now() - KEEP_MS)
       .orderBy('id', 'desc')
@@ -144,7 +144,7 @@ async function findOrBegin(
       return locked!
     }
   }
-  // A user who is being deleted pays nothing more into a wallet that nobody can open.
+  // A user under deletion makes no further deposits: the wallet would have no user.
   await lockUser(tx, userId)
   const saved =
     method === null
@@ -187,7 +187,10 @@ function answer(
   }
 }
 
-/** Cents of a user's deposits that may still succeed. A declined deposit may, while somebody can complete it. */
+/**
+ * Cents of a user's deposits that may still succeed. A declined deposit may succeed while its customer can
+ * complete it.
+ */
 export async function openDeposits(q: Queries, userId: number): Promise<number> {
   const { cents } = await q
     .selectFrom('wallet_transactions as t')

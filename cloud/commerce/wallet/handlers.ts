@@ -46,7 +46,7 @@ export async function walletBalance(
   }
 }
 
-/** A page of what a wallet has seen, newest first. */
+/** A page of a wallet's transactions, newest first. */
 export async function walletTransactions(
   q: Queries,
   userId: number,

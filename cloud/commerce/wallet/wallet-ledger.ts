@@ -7,8 +7,9 @@ import type { Tables } from '../../platform/store/schema.ts'
 export type WalletTransactionRow = Selectable<Tables['wallet_transactions']>
 
 /**
- * The one place where a wallet's balance moves: by one conditional UPDATE, with the entry that says so (I6). A credit pays
- * the wallet's debt first. Returns the balance after it, or undefined if the wallet does not hold enough.
+ * The only place that changes a wallet's balance: one conditional UPDATE, with the entry that records it
+ * (I6). A credit pays the wallet's debt first. Returns the balance after it, or undefined if the balance is
+ * too small.
  */
 export async function moveBalance(
   tx: Tx,
@@ -40,7 +41,7 @@ export async function moveBalance(
   return amount > 0 && wallet.debt > 0 ? payDebt(tx, context, user_id, wallet) : wallet.balance
 }
 
-/** What was credited just now pays the debt, as far as it goes. The wallet's row is locked. */
+/** Pays the debt from the latest credit, as far as it suffices. The wallet's row is locked. */
 async function payDebt(
   tx: Tx,
   context: CloudContext,
@@ -67,8 +68,8 @@ interface DepositMove {
 }
 
 /**
- * A deposit went back at the processor: the wallet loses what it holds of it and owes the rest. Returns the cents that are
- * owed.
+ * Takes back a deposit that returned to the payer at the processor. The wallet loses its share up to its
+ * balance and owes the rest. Returns the owed cents.
  */
 export async function takeDeposit(
   tx: Tx,
@@ -91,7 +92,7 @@ export async function takeDeposit(
   return amount - held
 }
 
-/** The money of a deposit is back. One that was never taken from the wallet changes nothing. */
+/** The money of a deposit is back. A move that never debited the wallet changes nothing. */
 export async function restoreDeposit(
   tx: Tx,
   context: CloudContext,
@@ -113,7 +114,10 @@ export async function restoreDeposit(
   await moveBalance(tx, context, transaction)
 }
 
-/** Takes a payment out of its customer's wallet; false where that does not hold enough, and the caller rolls back. */
+/**
+ * Debits a payment from its customer's wallet. Returns false if the balance is too small; the caller then
+ * rolls back.
+ */
 export async function debitPayment(tx: Tx, context: CloudContext, payment: PaymentRow): Promise<boolean> {
   const transaction = await insertTransaction(tx, context, {
     user_id: payment.user_id,
@@ -125,7 +129,7 @@ export async function debitPayment(tx: Tx, context: CloudContext, payment: Payme
   return (await moveBalance(tx, context, transaction)) !== undefined
 }
 
-/** Whether a wallet still takes credits: nobody can use the wallet of a deleted user. Locks the user. */
+/** Whether a wallet accepts credits: the wallet of a deleted user has no user. Locks the user. */
 export async function isWalletOpen(tx: Tx, userId: number): Promise<boolean> {
   const user = await tx
     .forUpdate(tx.q.selectFrom('users').select('deleted_at').where('id', '=', userId))
@@ -133,7 +137,7 @@ export async function isWalletOpen(tx: Tx, userId: number): Promise<boolean> {
   return user !== undefined && user.deleted_at === null
 }
 
-/** Puts a refund of a wallet payment back where it came from, into a wallet that is open. */
+/** Credits a refund of a wallet payment to its wallet, which must be open. */
 export async function creditRefund(
   tx: Tx,
   context: CloudContext,
@@ -153,7 +157,7 @@ export async function creditRefund(
 type NewTransaction = Pick<WalletTransactionRow, 'user_id' | 'type' | 'amount'> &
   Partial<WalletTransactionRow>
 
-/** What is not said of it is null; it is completed unless something else is said. */
+/** Absent fields are null; the status is `completed` by default. */
 export function insertTransaction(
   tx: Tx,
   { runtime }: CloudContext,

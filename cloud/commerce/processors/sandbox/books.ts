@@ -49,7 +49,7 @@ const eventTypes: Partial<Record<IntentStatus, string>> = {
   canceled: 'payment_intent.canceled',
 }
 
-/** What the sandbox will say of an intent over the webhook, `delayMs` from now. */
+/** Schedules the webhook event about an intent, `delayMs` from now. */
 export async function writeEvent(
   tx: Tx,
   runtime: Runtime,
@@ -76,7 +76,7 @@ export async function readSandboxRefund(tx: Tx, ref: string): Promise<SandboxRef
   return row
 }
 
-/** Of an intent, whoever asked for them. */
+/** All refunds of an intent, requested or external. */
 export async function refundsOf(tx: Tx, ref: string): Promise<MadeRefund[]> {
   const rows = await tx.q.selectFrom('sandbox_refunds').selectAll().where('intent_id', '=', ref).execute()
   return rows.map(toMadeRefund)
@@ -91,7 +91,7 @@ const toMadeRefund = (row: SandboxRefundRow): MadeRefund => ({
 
 type Page = Pick<MovesRequest, 'since' | 'after' | 'limit'>
 
-/** Ids of what the sandbox made since an instant, newest first. */
+/** Ids of the objects that the sandbox made since an instant, newest first. */
 async function idsSince(
   { q }: Tx,
   name: 'sandbox_intents' | 'sandbox_refunds' | 'sandbox_disputes',
@@ -105,7 +105,7 @@ async function idsSince(
   const { rows: found } = await sql<{ id: string }>`
     select id from ${table} where created_at >= ${since} and ${isOlder}
     order by created_at desc, id desc limit ${limit + 1}`.execute(q)
-  // One more than the page has says that there is a next one.
+  // One id above the page size means that there is a next page.
   const ids = found.slice(0, limit).map(({ id }) => id)
   return { ids, next: found.length > limit ? ids.at(-1)! : null }
 }
@@ -121,7 +121,7 @@ export async function paymentsSince(tx: Tx, page: Page): Promise<PaymentsPage> {
   return { payments, next }
 }
 
-/** Of all intents, newest first. */
+/** Moves of all intents, newest first. */
 export async function movesSince(tx: Tx, { kind, ...page }: MovesRequest): Promise<MovesPage> {
   const { q } = tx
   const { ids, next } = await idsSince(tx, kind === 'refund' ? 'sandbox_refunds' : 'sandbox_disputes', page)
@@ -154,7 +154,7 @@ export const toRefund = ({ id, status, failure_reason }: SandboxRefundRow): Proc
   failureReason: failure_reason,
 })
 
-/** A refund that was under way has arrived, and the sandbox says so. */
+/** Completes a pending refund and schedules its event. */
 export async function completeRefund(tx: Tx, runtime: Runtime, refund: SandboxRefundRow): Promise<void> {
   if (refund.status !== 'pending') return
   const status = 'succeeded'
@@ -186,7 +186,7 @@ const addEvent = statement((q, { id, body, now }: { id: string; body: string; no
   q.insertInto('sandbox_events').values({ id, body, delivered_at: null, created_at: now }),
 )
 
-/** Moves an intent from one status to another and announces it; returns it as it is then. */
+/** Moves an intent from one status to another and schedules its event. Returns the intent afterwards. */
 export async function moveIntent(
   tx: Tx,
   runtime: Runtime,
@@ -202,7 +202,7 @@ export async function moveIntent(
   return moved
 }
 
-/** The sandbox's customers, and what they have saved. */
+/** The sandbox's customers, and their saved methods. */
 export async function insertCustomer(
   tx: Tx,
   { clock, random }: Runtime,
@@ -263,7 +263,10 @@ export async function insertSetupIntent(
 
 type SandboxMethodRow = Selectable<Tables['sandbox_methods']>
 
-/** A card or a wallet's token becomes a method of its own, once for a key; one that is there already stays as it is. */
+/**
+ * Saves a card or a wallet token as a method of its own, once per key. A method that is saved already is
+ * unchanged.
+ */
 export async function attach(
   tx: Tx,
   runtime: Runtime,
@@ -313,7 +316,9 @@ const methodOf = (tx: Tx, id: string, customer: string): Promise<SandboxMethodRo
     .where('customer_id', '=', customer)
     .executeTakeFirst()
 
-/** The name of the card with which an intent is to be paid; undefined where there is none, or it is another customer's. */
+/**
+ * The name of the card that pays an intent; undefined if there is none, or if it belongs to another customer.
+ */
 export async function cardToCharge(
   tx: Tx,
   { method, type, customer }: Pick<IntentRequest, 'type' | 'customer'> & { method: string },

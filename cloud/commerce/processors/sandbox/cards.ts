@@ -3,24 +3,24 @@ import type { TestCard } from '../../../../protocol/model/test-cards.ts'
 import type { IntentStatus } from '../processor.ts'
 
 interface Card {
-  /** What an intent with it begins as. */
+  /** The first status of an intent with this card. */
   status: IntentStatus
   declineCode?: string
   refundFailure?: string
-  /** Its refunds take a moment, and are reported by webhook alone. */
+  /** Its refunds take a moment, and only a webhook reports them. */
   refundsLater?: true
-  /** A moment after a payment with it its bank takes the money back. */
+  /** The bank takes the money back a moment after a payment. */
   isDisputed?: true
-  /** What it looks like; what looks like nothing cannot be saved. */
+  /** Display data; a card without it cannot be saved. */
   brand?: string
   last4?: string
-  /** Its issuer does not let it be saved either. */
+  /** Its issuer refuses to save it, too. */
   isRefused?: true
 }
 
 const visa = { brand: 'visa', last4: '4242' } as const
 
-/** Stripe's test tokens, as far as the sandbox plays them; `testCards` says for people what each does. */
+/** Stripe's test tokens that the sandbox supports; `testCards` describes each for people. */
 const cards: Readonly<Record<string, Card>> = {
   pm_card_visa: { status: 'succeeded', ...visa },
   pm_card_mastercard: { status: 'succeeded', brand: 'mastercard', last4: '4444' },
@@ -50,19 +50,19 @@ const cards: Readonly<Record<string, Card>> = {
   pm_usBankAccount: { status: 'processing' },
 } satisfies Record<TestCard, Card>
 
-/** What is paid in the processor's own form: the sandbox's customers always do, after a moment. */
+/** A payment in the processor's own form: sandbox customers always complete it, after a moment. */
 const form: Card = { status: 'processing' }
 
-/** The card behind a name of `cardNamed`; behind null, the form. */
+/** The card with a name of `cardNamed`; the form for null. */
 export const cardOf = (name: string | null): Card | undefined =>
   name === null ? form : Object.hasOwn(cards, name) ? cards[name] : undefined
 
-/** A saved method's own id, as `attach` makes them (`books.ts`). */
+/** Whether it is the id of a saved method, as `attach` makes them (`books.ts`). */
 export const isOwnId = (method: string): boolean => /^pm_[0-9a-f]{24}$/.test(method)
 
 /**
- * The name of the card that a method or a wallet's token stands for. Wallets give tokens: those named like the cards
- * (`tok_visa`) stand for them, any other text than a name is taken for the token of a wallet that pays.
+ * The name of the card that a method or a wallet token represents. Tokens named like a card (`tok_visa`)
+ * represent that card. Any other text that is no card name counts as the token of a wallet that pays.
  */
 export function cardNamed(method: string, type: PaymentMethodType): string | undefined {
   if (Object.hasOwn(cards, method)) return method
@@ -70,12 +70,12 @@ export function cardNamed(method: string, type: PaymentMethodType): string | und
   return walletCard(method)?.name ?? (/^(pm|tok)_/.test(method) ? undefined : 'pm_card_visa')
 }
 
-/** The card behind what is to be saved: one by its name, or in a wallet by the wallet's token. */
+/** The card to save: by its name, or by a wallet token. */
 export function cardToSave(method: string): { name: string; type: PaymentMethodType } | undefined {
   return Object.hasOwn(cards, method) ? { name: method, type: 'card' } : walletCard(method)
 }
 
-/** A token says of which platform its wallet is, as `card.wallet` does at Stripe; of A where it says nothing. */
+/** A token contains the platform of its wallet, as `card.wallet` does at Stripe; the default is A. */
 function walletCard(token: string): { name: string; type: PaymentMethodType } | undefined {
   const [, platform = 'platform_a', card] = /^tok_(?:(platform_[ab])_)?(?:visa_)?(\w+)$/.exec(token) ?? []
   const name = `pm_card_${card}`

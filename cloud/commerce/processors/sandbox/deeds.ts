@@ -9,7 +9,7 @@ interface Parts {
   runtime: Runtime
 }
 
-/** Somebody gives money back in the processor's own pages. Returns the refund's id. */
+/** A person refunds money in the processor's dashboard. Returns the refund's id. */
 export function refundInDashboard({ db, runtime }: Parts, ref: string, amount: number): Promise<string> {
   return db.transact(async (tx) => {
     const intent = await readIntent(tx, ref)
@@ -49,7 +49,7 @@ export function refundInDashboard({ db, runtime }: Parts, ref: string, amount: n
 export const openDispute = ({ db, runtime }: Parts, ref: string): Promise<void> =>
   db.transact(async (tx) => dispute(tx, runtime, await readIntent(tx, ref)))
 
-/** The same within a transaction; an intent is disputed once. */
+/** `openDispute` within a transaction. An intent is disputed once. */
 export async function dispute(tx: Tx, runtime: Runtime, intent: IntentRow): Promise<void> {
   const amount = intent.amount - intent.refunded
   if (intent.status !== 'succeeded' || amount === 0) return
@@ -68,7 +68,7 @@ export async function dispute(tx: Tx, runtime: Runtime, intent: IntentRow): Prom
   if (opened) await tell(tx, runtime, opened, 'succeeded')
 }
 
-/** It ends: the bank gives the money back, or keeps it. */
+/** Closes a dispute: the bank returns the money (`won`) or keeps it (`lost`). */
 export function closeDispute({ db, runtime }: Parts, ref: string, end: 'won' | 'lost'): Promise<void> {
   return db.transact(async (tx) => {
     const closed = await tx.q

@@ -43,16 +43,16 @@ export interface SandboxOptions {
   db: CloudDatabase
   runtime: Runtime
   checkpoint?: Checkpoint
-  /** How long the sandbox takes to report by webhook. */
+  /** Delay of webhook events in milliseconds. */
   eventDelayMs?: number
 }
 
-/** "After a moment". */
+/** The delay that "after a moment" means, in milliseconds. */
 export const EVENT_DELAY_MS = 500
 
 /**
- * A card processor that moves no money. It stands for another party: its books are its own, written in
- * transactions of its own, and its events come by webhook (`sandboxWork`) like anybody's.
+ * A card processor that moves no money. It plays an external party. It writes its own books in its own
+ * transactions, and its events arrive by webhook (`sandboxWork`) like those of a real processor.
  */
 export function createSandbox({
   db,
@@ -75,7 +75,7 @@ export function createSandbox({
       write(async (tx) => {
         const created = await insertIntent(tx, runtime, request, eventDelayMs)
         if (created === 'method-unknown') return refused('failed')
-        // One that is processing is announced when it is completed (`sandboxWork`).
+        // An intent in processing gets its event when it completes (`sandboxWork`).
         if (created) await writeEvent(tx, runtime, created, eventDelayMs)
         return toIntent(created ?? (await intentByKey(tx, request.idempotencyKey)))
       }),
@@ -104,7 +104,7 @@ export function createSandbox({
     createSetupIntent: (request) => write((tx) => insertSetupIntent(tx, runtime, request)),
     attachMethod: (request) => write((tx) => attach(tx, runtime, request)),
     detachMethod: (request) => write((tx) => detach(tx, request)),
-    // It speaks our words already.
+    // The sandbox already uses the service's own format.
     readEvent: (body) => body,
   }
 }
@@ -117,19 +117,19 @@ const refused = (status: 'failed' | 'canceled'): Intent => ({
   clientSecret: null,
 })
 
-/** Undefined where the key has made one before. */
+/** Undefined if the key has already made one. */
 async function insertIntent(
   tx: Tx,
   { clock, random }: Runtime,
   request: IntentRequest,
   eventDelayMs: number,
-  /** What it begins as, instead of what its card makes of it. */
+  /** The first status, which overrides the card's. */
   status?: IntentStatus,
 ): Promise<IntentRow | 'method-unknown' | undefined> {
   const { method } = request
   const name = method === null ? null : await cardToCharge(tx, { ...request, method })
   const card = name === undefined ? undefined : cardOf(name)
-  // What was begun with a method goes on when that is removed.
+  // An intent that exists continues after its method is removed.
   if (name === undefined || !card)
     return (await readIntentByKey(tx, request.idempotencyKey)) ? undefined : 'method-unknown'
   const id = `pi_${randomHex(random, 12)}`
@@ -254,19 +254,22 @@ const noteDelivery = statement((q, { id, now }: { id: string; now: number }) =>
   q.updateTable('sandbox_events').set({ delivered_at: now }).where('id', '=', id),
 )
 
-/** Hands an event to whoever listens; true where it was taken (a 2xx). Never rejects for a listener out of reach. */
+/**
+ * Delivers an event to a listener. Returns true if it was accepted (a 2xx). Never rejects if the listener is
+ * unreachable.
+ */
 export type DeliverEvent = (body: string, signature: string) => Promise<boolean>
 
 export interface DeliveryOptions {
-  /** With the database of the sandbox's own books. */
+  /** Its database contains the sandbox's own books. */
   context: CloudContext
   secret: string
   deliver: DeliverEvent
 }
 
 /**
- * What the sandbox does by itself: asynchronous payments and refunds succeed in the end, and say so by webhook alone;
- * events are delivered until they are taken.
+ * Due work of the sandbox. Asynchronous payments and refunds succeed in the end, and only a webhook reports
+ * it. Events are delivered until a listener accepts them.
  */
 export const sandboxWork = ({ context, secret, deliver }: DeliveryOptions): WorkKinds => ({
   'sandbox.intent': {

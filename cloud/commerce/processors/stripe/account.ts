@@ -6,29 +6,32 @@ import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { CloudDatabase } from '../../../platform/store/database.ts'
 import { ProcessorUnavailable } from '../processor.ts'
 
-/** Stripe keeps keys for 24 hours. Long before, a request is no longer repeated: it might be done a second time. */
+/**
+ * Stripe stores keys for 24 hours. Requests stop being repeated 4 hours earlier: a request with a forgotten
+ * key might be executed twice.
+ */
 export const KEY_MS = 20 * 3_600_000
 
 export interface StripeOptions {
   apiKey: string
-  /** Of the API; an http(s) origin. */
+  /** The API's origin (http or https). */
   url?: string
-  /** Tells this installation's objects from those of others that share the account (`readInstallation`). */
+  /** Distinguishes this installation's objects from others in a shared account (`readInstallation`). */
   installation: string
   clock: Clock
   log: Log
   timeoutMs: number
-  /** How often the SDK repeats a call that got no answer, before it gives up. */
+  /** Number of times that the SDK repeats a call without an answer. */
   retries?: number
 }
 
-/** An account at Stripe, as the parts of this folder share it. */
+/** A Stripe account, shared by the files of this folder. */
 export interface StripeAccount {
   sdk: Stripe
   installation: string
   clock: Clock
   log: Log
-  /** An idempotency key of this installation's own: row 1 of another database is another payment. */
+  /** Makes an idempotency key unique to this installation: row 1 of another database is another payment. */
   keyOf: (key: string) => string
 }
 
@@ -48,8 +51,9 @@ export function openAccount(options: StripeOptions): StripeAccount {
 }
 
 /**
- * The name of this installation, made once with its database. Several may share an account at a processor (a test
- * installation is begun anew; a second one serves another country), and all of them have a payment 1.
+ * The name of this installation, made once with its database. Several installations may share an account at a
+ * processor, and each has a payment 1. Examples: a test installation that was recreated, or a second one for
+ * another country.
  */
 export async function readInstallation(
   { kysely: q }: CloudDatabase,
@@ -72,17 +76,20 @@ const { StripeError, StripeCardError, StripeIdempotencyError, StripeInvalidReque
 type StripeError = InstanceType<typeof StripeError>
 type CardError = InstanceType<typeof StripeCardError>
 
-/** What an error of a call means. Errors that are not Stripe's are defects and pass. */
+/** The meaning of a failed call. Errors that do not come from Stripe are defects and are rethrown. */
 export type Refusal =
-  /** The card's issuer said no. */
+  /** The card's issuer declined. */
   | { kind: 'declined'; error: CardError }
-  /** There is no such method, or it is another customer's. */
+  /** The method does not exist, or belongs to another customer. */
   | { kind: 'method-unknown' }
-  /** Whatever else is wrong with the request: the same request will not succeed. */
+  /** Any other fault of the request: the same request will not succeed. */
   | { kind: 'invalid'; error: StripeError }
-  /** The key has been used for another request, or is spent on an error of Stripe's own that it repeats. */
+  /**
+   * The key was used for another request, or Stripe stored an internal error of its own under it and repeats
+   * that.
+   */
   | { kind: 'key-spent'; error: StripeError }
-  /** Nobody knows whether it was done. */
+  /** It is unknown whether the request was executed. */
   | { kind: 'unavailable'; error: StripeError }
 
 const methodCodes: readonly unknown[] = [
@@ -105,7 +112,7 @@ export function refusalOf(error: unknown): Refusal {
   return { kind: isStored ? 'key-spent' : 'unavailable', error }
 }
 
-/** A wallet's token is made a method first, under a key of its own: the same one, however often. */
+/** Converts a wallet token to a method first, under a key of its own: every call returns the same method. */
 export async function methodOf(
   { sdk, keyOf }: StripeAccount,
   { idempotencyKey, method }: { idempotencyKey: string; method: string },
@@ -118,7 +125,7 @@ export async function methodOf(
   return id
 }
 
-/** Of calls that can only succeed or be repeated: whatever went wrong, they are. */
+/** For calls that can only succeed or be repeated: every error leads to a repetition. */
 export async function orProcessorUnavailable<T>(call: Promise<T>): Promise<T> {
   try {
     return await call
@@ -128,16 +135,16 @@ export async function orProcessorUnavailable<T>(call: Promise<T>): Promise<T> {
   }
 }
 
-/** Without what Stripe says of the request: that is for the log of whoever asks. */
+/** Omits Stripe's description of the request, which belongs in the caller's log. */
 export const unavailable = (error: StripeError): ProcessorUnavailable =>
   new ProcessorUnavailable(`Stripe: ${error.type} ${error.code ?? ''} ${error.message}`.trim(), {
     cause: error,
   })
 
-/** Whether Stripe says that what is to be gone is not there. */
+/** Whether Stripe reports that the object to delete is missing. */
 export const isMissing = (error: unknown): boolean => error instanceof StripeInvalidRequestError
 
-/** The issuer's word; Stripe's where the issuer gave none. */
+/** The issuer's decline code, or Stripe's if the issuer gave none. */
 export const declineCodeOf = (
   error: { decline_code?: string | null | undefined; code?: string | null | undefined } | null | undefined,
 ): string | null => error?.decline_code || error?.code || null

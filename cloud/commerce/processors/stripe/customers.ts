@@ -18,7 +18,10 @@ import {
   type StripeAccount,
 } from './account.ts'
 
-/** Nobody should be there twice: a customer whose key may be forgotten is looked for. Stripe learns a number of ours, and no name, address or telephone number. */
+/**
+ * Creates a customer, never twice: if the key may be forgotten, it searches for the customer first. Stripe
+ * receives the user's number, and no name, address or telephone number.
+ */
 export async function createCustomer(
   { sdk, installation, clock, keyOf }: StripeAccount,
   { idempotencyKey, begunAt, userId }: CustomerRequest,
@@ -59,7 +62,7 @@ export async function createSetupIntent(
   return { ref: id, clientSecret: client_secret!, status: own }
 }
 
-/** A card, plain or in a wallet: other methods cannot be kept. */
+/** Saves a card, plain or in a wallet: other methods cannot be saved. */
 export async function attachMethod(account: StripeAccount, request: AttachRequest): Promise<MethodDetails> {
   const { sdk, keyOf } = account
   const { idempotencyKey, customer } = request
@@ -68,7 +71,7 @@ export async function attachMethod(account: StripeAccount, request: AttachReques
     const given = await sdk.paymentMethods.retrieve(method)
     if (given.type !== 'card') throw new MethodRefused(null)
     return detailsOf(
-      // Under one key a test token stands for one card.
+      // Under one key a test token represents one card.
       await sdk.paymentMethods.attach(method, { customer }, { idempotencyKey: keyOf(idempotencyKey) }),
     )
   } catch (error) {

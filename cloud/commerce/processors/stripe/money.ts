@@ -24,13 +24,13 @@ import {
   type StripeAccount,
 } from './account.ts'
 
-/** What Stripe has done so long ago its search finds, even in its bad hours. */
+/** After this time Stripe's search finds every object, even during an incident. */
 const SEARCHABLE_MS = 2 * 3_600_000
 
 /**
- * Creates and confirms an intent under its key. Where the key does not help (Stripe repeats an error of its own, or has
- * forgotten the key by now) the intent is looked for by what it is for; a second one is never made, and one that is not
- * there when it would be found was never made.
+ * Creates and confirms an intent under its key. The key does not help if Stripe repeats an internal error of
+ * its own or has forgotten the key. Then the intent is searched by its metadata, and a second one is never
+ * made. An intent that is missing once the search is reliable was never made.
  */
 export async function createIntent(account: StripeAccount, request: IntentRequest): Promise<Intent> {
   const age = account.clock.now() - request.begunAt
@@ -39,7 +39,7 @@ export async function createIntent(account: StripeAccount, request: IntentReques
     const intent = await account.sdk.paymentIntents.create(await paramsOf(account, request), {
       idempotencyKey: account.keyOf(request.idempotencyKey),
     })
-    // What is repeated is how things were then.
+    // A replayed response contains the old status.
     const isReplayed = intent.lastResponse.headers['idempotent-replayed'] === 'true'
     return isReplayed ? await readIntent(account, intent.id) : toIntent(intent)
   } catch (error) {
@@ -67,9 +67,10 @@ export async function createIntent(account: StripeAccount, request: IntentReques
 }
 
 /**
- * Makes sure that a request of which no answer came never charges anybody. The same key with other words makes an intent
- * that waits for a method, which is cancelled: whatever arrives under that key later Stripe refuses. Where Stripe refuses
- * these words, the first ones have arrived, and what they made is looked for and cancelled.
+ * Ensures that a request without an answer never charges the customer. The same key with other parameters
+ * makes an intent that waits for a method, and that intent is cancelled. Stripe then refuses any later
+ * request under that key. If Stripe refuses these parameters, the first request has arrived: its intent is
+ * searched and cancelled.
  */
 export async function abandonIntent(account: StripeAccount, request: IntentRequest): Promise<Intent> {
   const age = account.clock.now() - request.begunAt
@@ -130,7 +131,7 @@ const withoutMethod = (
 ): Stripe.PaymentIntentCreateParams => ({
   amount,
   currency: currency.toLowerCase(),
-  // A hub has no page to come back to from a bank's.
+  // A hub has no page to which a bank's page could redirect.
   automatic_payment_methods: { enabled: true, allow_redirects: 'never' },
   metadata: { larder: installation, ...asText(metadata) },
 })
@@ -138,14 +139,14 @@ const withoutMethod = (
 const asText = (metadata: object): Record<string, string> =>
   Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, String(value)]))
 
-/** `isFinal`: what is not found now does not exist. */
+/** `isFinal`: an intent that the search does not find now does not exist. */
 async function lookUp(account: StripeAccount, request: IntentRequest, isFinal: boolean): Promise<Intent> {
   const terms = { larder: account.installation, ...asText(request.metadata) }
   const query = Object.entries(terms)
     .map(([name, value]) => `metadata['${name}']:'${value}'`)
     .join(' AND ')
   const { data } = await orProcessorUnavailable(account.sdk.paymentIntents.search({ query, limit: 1 }))
-  // The search lags: the intent says itself how it is.
+  // The search lags, so the status is read from the intent itself.
   if (data[0]) return readIntent(account, data[0].id)
   if (isFinal) return refused(null, 'canceled')
   throw new ProcessorUnavailable(`Stripe does not say whether it has made ${request.idempotencyKey}`)
@@ -155,7 +156,7 @@ export async function readIntent({ sdk }: StripeAccount, ref: string): Promise<I
   return toIntent(await orProcessorUnavailable(sdk.paymentIntents.retrieve(ref)))
 }
 
-/** Its customer has acted in Stripe's form, which completes it as a rule. */
+/** The customer has acted in Stripe's form, which usually completes the intent. */
 export async function confirmIntent(account: StripeAccount, ref: string): Promise<Intent> {
   const intent = await orProcessorUnavailable(account.sdk.paymentIntents.retrieve(ref))
   if (intent.status !== 'requires_confirmation') return toIntent(intent)
@@ -170,7 +171,10 @@ export async function confirmIntent(account: StripeAccount, ref: string): Promis
   }
 }
 
-/** One that is finished, or that its bank is at work on, cannot be cancelled: it says itself how it is. */
+/**
+ * Cancels an intent. If it is finished or its bank is processing it, it cannot be cancelled, and its current
+ * status is returned.
+ */
 export async function cancelIntent(account: StripeAccount, ref: string): Promise<Intent> {
   try {
     return toIntent(await account.sdk.paymentIntents.cancel(ref))
@@ -181,7 +185,10 @@ export async function cancelIntent(account: StripeAccount, ref: string): Promise
   }
 }
 
-/** What the service keeps of an intent. One without a method that never failed waits for its customer. */
+/**
+ * Converts an intent to the fields that the service stores. An intent without a method and without a failure
+ * waits for its customer.
+ */
 export function toIntent(intent: Stripe.PaymentIntent): Intent {
   const { id, client_secret, last_payment_error: failure, payment_method: method } = intent
   return {
@@ -193,7 +200,7 @@ export function toIntent(intent: Stripe.PaymentIntent): Intent {
   }
 }
 
-/** A status that this version does not know is not an end: the intent is asked for again. */
+/** An unknown status is not final: the intent is read again. */
 function statusOf({ status, last_payment_error }: Stripe.PaymentIntent): Intent['status'] {
   if (status === 'requires_payment_method') return last_payment_error ? 'failed' : 'requires_action'
   return intentStatuses.get(status) ?? 'processing'
@@ -205,14 +212,17 @@ const intentStatuses: ReadonlyMap<string, Intent['status']> = new Map([
   ['processing', 'processing'],
   ['requires_action', 'requires_action'],
   ['requires_confirmation', 'requires_action'],
-  // Larder never asks for a later capture: what is only authorised is cancelled in time.
+  // Larder never asks for a later capture: a payment that is only authorised is cancelled in time.
   ['requires_capture', 'requires_action'],
 ])
 
-/** More refunds than that no payment has: each gives back a cent at least, and a line at most once. */
+/** No payment has more refunds: each returns at least a cent, and each line is refunded at most once. */
 const MOST = 1000
 
-/** Gives money back under the request's key; where that may be forgotten or spent, only what is not there yet. */
+/**
+ * Refunds money under the request's key. If the key may be forgotten or spent, the refund is made only if it
+ * does not exist yet.
+ */
 export async function createRefund(account: StripeAccount, request: RefundRequest): Promise<ProcessorRefund> {
   const isOld = account.clock.now() - request.begunAt > KEY_MS
   const known = isOld ? await find(account, request) : undefined
@@ -231,7 +241,7 @@ export async function createRefund(account: StripeAccount, request: RefundReques
       },
       { idempotencyKey: account.keyOf(isOld ? `${request.idempotencyKey}:again` : request.idempotencyKey) },
     )
-    // What is repeated is how things were then.
+    // A replayed response contains the old status.
     const isReplayed = refund.lastResponse.headers['idempotent-replayed'] === 'true'
     return isReplayed ? await readRefund(account, refund.id) : toRefund(refund)
   } catch (error) {
@@ -253,7 +263,7 @@ export async function createRefund(account: StripeAccount, request: RefundReques
   }
 }
 
-/** Among all refunds of the payment, of which the list is never late. */
+/** Searches all refunds of the payment; this list never lags. */
 async function find(
   account: StripeAccount,
   { ref, metadata }: RefundRequest,
@@ -268,7 +278,7 @@ export async function listRefunds({ sdk, installation }: StripeAccount, ref: str
   return made.map((refund) => toMadeRefund(installation, refund))
 }
 
-/** Of other installations that share the account, too: nobody has written on a dispute whose it is. */
+/** Includes moves of other installations that share the account: a dispute does not name its installation. */
 export async function listMoves(
   { sdk, installation }: StripeAccount,
   { kind, since, after, limit }: MovesRequest,
@@ -328,8 +338,8 @@ function toMadeDispute({ id, amount, status, reason }: Stripe.Dispute): Omit<Mad
 }
 
 /**
- * Whether the bank has the money of a dispute. An inquiry (`warning_*`) moves no money. An appeal follows a lost dispute, and
- * a prevented dispute is one that the bank has refunded by itself: the money is gone until the dispute is won.
+ * Whether the bank has the money of a dispute. An inquiry (`warning_*`) moves no money. An appeal follows a
+ * lost dispute. The bank itself has refunded a prevented dispute: the money is gone until the dispute is won.
  */
 export function disputeStatus(status: string | null | undefined): MoveStatus | 'inquiry' {
   if (status?.startsWith('warning_')) return 'inquiry'
@@ -345,7 +355,7 @@ const disputeStatuses: ReadonlyMap<string, MoveStatus> = new Map([
   ['won', 'failed'],
 ])
 
-/** What people read of a status that this version does not know. */
+/** The text that people read for an unknown status. */
 export const unknownWord = (status: string | null | undefined): string =>
   `the processor's status is "${(status ?? '').slice(0, 64)}"`
 
@@ -362,7 +372,7 @@ export const toRefund = ({ id, status, failure_reason }: Stripe.Refund): Process
   failureReason: failure_reason ?? (status === 'canceled' ? 'canceled' : null),
 })
 
-/** `requires_action`: whoever gets it must say where to. */
+/** `requires_action`: the recipient must name a destination. */
 export function refundStatus(status: string | null | undefined): ProcessorRefund['status'] {
   if (status === 'succeeded') return 'succeeded'
   return status === 'failed' || status === 'canceled' ? 'failed' : 'pending'

@@ -3,7 +3,7 @@ import { openAccount, type StripeOptions } from './account.ts'
 
 const { StripePermissionError } = Stripe.errors
 
-/** The start of the service waits no longer for an answer. */
+/** The longest wait for an answer during the start of the service. */
 const TIMEOUT_MS = 5000
 
 /** Permissions that an API key needs, by their names in Stripe's dashboard, each with a call that proves it without effects. */
@@ -19,8 +19,8 @@ const needed: Readonly<Record<string, (sdk: Stripe, options: Stripe.RequestOptio
 export const neededPermissions: readonly string[] = Object.keys(needed)
 
 /**
- * The permissions that a restricted key lacks. A call that fails for another reason (no answer, a parameter) proves nothing
- * and counts as permitted. Whether a key may write, only a write would show.
+ * The permissions that a restricted key lacks. A call that fails for another reason (no answer, a parameter)
+ * proves nothing and counts as permitted. Only a write would prove a write permission.
  */
 export async function missingPermissions(
   options: Pick<StripeOptions, 'apiKey' | 'url' | 'installation' | 'clock' | 'log' | 'timeoutMs'>,

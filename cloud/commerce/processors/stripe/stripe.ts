@@ -22,15 +22,15 @@ import { z } from 'zod'
 import { optional } from '../../../platform/tolerant.ts'
 
 /**
- * Stripe, through its own SDK. Intents are confirmed as they are made, with the customer present; redirects to banks'
- * pages are off. Everything made carries the installation's name and our ids in its metadata.
+ * Stripe, through its own SDK. Intents are confirmed on creation, with the customer present; redirects to
+ * banks' pages are off. The metadata of each object carries the installation's name and our ids.
  */
 export function createStripe(options: StripeOptions): CardProcessor {
   const account = openAccount(options)
   return {
     name: 'stripe',
     leastAmount,
-    // A method's id; wallets may also give a token of it.
+    // The id of a method; wallets may also give a token.
     knowsMethod: (method, type) => (type === 'card' ? /^(pm|card)_\w+$/ : /^(pm|tok)_\w+$/).test(method),
     savesMethod: (method) => /^(pm|card|tok)_\w+$/.test(method),
     createIntent: (request) => createIntent(account, request),
@@ -56,7 +56,7 @@ const Head = z.object({ id: z.string(), type: z.string() })
 
 const Reference = optional(z.union([z.string(), z.object({ id: z.string() })]))
 
-/** What is read of the events that matter. */
+/** The fields that are read from relevant events. */
 const MoneyEvent = Head.extend({
   data: z.object({
     object: z.object({
@@ -69,7 +69,7 @@ const MoneyEvent = Head.extend({
       ),
       amount: optional(z.int()),
       payment_intent: Reference,
-      /** Of a dispute. */
+      /** For disputes only. */
       reason: optional(z.string()),
       failure_reason: optional(z.string()),
       metadata: optional(z.record(z.string(), z.unknown())),
@@ -84,7 +84,10 @@ const refundTypes: readonly string[] = [
   'charge.refund.updated',
 ]
 
-/** An event in our words. Of what is no business of ours only the name is kept; what is no event is left as it is. */
+/**
+ * Converts an event to the service's format. For irrelevant events only the name is stored. A body that is no
+ * event is returned unchanged.
+ */
 export function readEvent(installation: string, body: unknown): unknown {
   const head = Head.safeParse(body)
   if (!head.success) return body
@@ -114,7 +117,7 @@ export function readEvent(installation: string, body: unknown): unknown {
   }
   return {
     id,
-    // Whether a refund failed its status says.
+    // The refund's status contains whether it failed.
     type: isRefund ? 'refund.updated' : type,
     data: {
       object: {
@@ -134,7 +137,7 @@ export function readEvent(installation: string, body: unknown): unknown {
 
 const names = ['payment_id', 'deposit_id', 'refund_id'] as const
 
-/** Of an object that is not this installation's the metadata does not count: its payment 1 is another one. */
+/** Ignores the metadata of other installations' objects: their payment 1 is another payment. */
 function metadataOf(installation: string, metadata: Record<string, unknown>): Record<string, string> {
   if (metadata['larder'] !== installation) return {}
   return Object.fromEntries(
