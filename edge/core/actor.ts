@@ -20,16 +20,16 @@ import { firstOf, type Step, type Wait } from './step.ts'
 import { blockedRows, type BlockedRows } from './withheld.ts'
 
 /**
- * The hub's core as an actor: it handles one event at a time, and each in one transaction together with every step that
- * follows from it. Effects run after the commit; what they cause is an event of its own.
+ * The hub's core as an actor. It handles one event at a time, in one transaction with all steps that follow
+ * from it. Effects run after the commit; their results arrive as new events.
  */
 export interface Actor {
   /**
-   * Handles one event: `work` takes it into the journal. False if the storage fails: nothing of it happened, and the next
-   * step is tried again soon.
+   * Handles one event: `work` writes it to the journal. Returns false if the storage fails; then the
+   * transaction is rolled back, and the hub retries its steps after `fullRetryMs`.
    */
   handle: (work: () => void) => boolean
-  /** Milliseconds since an event was last handled; since the beginning where none was. */
+  /** Milliseconds since the last handled event, or since the start if there was none. */
   quietMs(): number
   stop(): void
 }
@@ -66,7 +66,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
     }
   }
 
-  /** Soon, and by itself, until the storage works: nothing else may happen meanwhile. */
+  /** Retries every `fullRetryMs` until the storage works. No other event may arrive that would trigger it. */
   function tryAgain(): void {
     const { store, runtime, settings } = context()
     if (isStopped) return
@@ -95,7 +95,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
   }
 }
 
-/** Carries out step after step until there is nothing to do but wait. Returns until when, where time alone changes that. */
+/** Carries out steps until the hub can only wait. Returns the milliseconds until time alone requires a step, if any. */
 function takeSteps(context: Context): number | undefined {
   const taken: string[] = []
   for (;;) {
@@ -123,21 +123,24 @@ function takeSteps(context: Context): number | undefined {
     const key = JSON.stringify(step)
     const first = taken.indexOf(key)
     taken.push(key)
-    // In one event no step is due twice: one that is has changed nothing, and would be due for ever.
+    // A step that is due twice in one event has changed nothing, and would repeat without end.
     const circle = first < 0 ? [] : taken.slice(first).map((each) => JSON.parse(each) as Step)
     const failed = first < 0 ? tryStep(context, step) : 'the decisions go round in a circle'
     if (failed !== undefined && !setAside(context, [step, ...circle], failed)) return undefined
   }
 }
 
-/** Cabinets have been met since the ledger's epoch had to begin without a snapshot: what the hub holds is known now. */
+/**
+ * Reports the snapshot that the ledger's epoch began without. The hub's stock is known once its cabinets have
+ * connected.
+ */
 function reportOwedSnapshot(context: Context): void {
   const { state, ledger } = context
   if (!state.facts.get('owes_snapshot') || !state.facts.get('live')) return
   if (startUpGraceMs(context) === 0 && !isWithoutCabinets(context)) ledger.reportSnapshot()
 }
 
-/** Says why the step cannot be carried out, and never can be; a fault of the machine is thrown on. */
+/** Returns why the step can never be carried out; undefined on success. Faults of the machine are rethrown. */
 function tryStep(context: Context, step: Step): string | undefined {
   try {
     context.store.savepoint(() => carryOut(context, step))
@@ -149,8 +152,8 @@ function tryStep(context: Context, step: Step): string | undefined {
 }
 
 /**
- * Ends the orders with which the hub cannot go on, so that all others are served (I8): what they have not got is paid
- * back. False where the steps are of no order: the hub takes none before something else happens.
+ * Ends the orders that the hub cannot continue, so that all others are served (I8). Undelivered units are
+ * refunded. Returns false if the steps belong to no order: then the hub takes no step until another event.
  */
 function setAside(context: Context, steps: readonly Step[], why: string): boolean {
   const ids = [...new Set(steps.flatMap((step) => ('orderId' in step ? step.orderId : [])))]
@@ -160,7 +163,7 @@ function setAside(context: Context, steps: readonly Step[], why: string): boolea
   return orders.length > 0
 }
 
-/** The next thing for the hub to do, of all its orders and bins. */
+/** The next step for all orders and bins. */
 function nextStep(context: Context, bins: readonly BinView[], blocks: BlockedRows): Step | Wait {
   const cycle = cyclesStep(context)
   if (cycle) return cycle
@@ -174,7 +177,7 @@ function nextStep(context: Context, bins: readonly BinView[], blocks: BlockedRow
   ])
 }
 
-/** Carries out one step: rows, ledger entries and intents, in the transaction under way. */
+/** Carries out one step: rows, ledger entries and intents, in the current transaction. */
 function carryOut(context: Context, step: Step): void {
   const { bins, orders } = context.state
   switch (step.kind) {

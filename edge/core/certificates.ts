@@ -18,7 +18,7 @@ export function checkCertificates(context: Context): void {
     }))
   for (const { subject, detail } of ending) setAlarm(context, CODE, subject, true, detail)
   const subjects = new Set(ending.map(({ subject }) => subject))
-  // After a start the broker's own is unknown until the hub has reached the broker.
+  // After a start, the broker's certificate is unknown until the hub has connected to the broker.
   if (!known.some(({ name }) => name === BROKER)) subjects.add(certificateSubject(BROKER))
   for (const { code, subject } of state.alarms.all())
     if (code === CODE && !subjects.has(subject)) setAlarm(context, CODE, subject, false, '')

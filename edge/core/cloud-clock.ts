@@ -3,41 +3,54 @@ import type { TimeCorrection } from '../journal/correct-times.ts'
 import type { Facts } from '../journal/facts.ts'
 
 /**
- * The cloud's time at a hub whose own clock may have no battery. Once the cloud has spoken since this start it is the
- * monotonic clock plus an offset, and follows the cloud where that puts its own clock right. Before that it is an
- * estimate: the last time known before the start, plus what the wall clock says has passed since, plus what has passed
- * since the start. The estimate dates facts, and may be wrong in both directions; what was dated by it is put right when
- * the cloud speaks (`correct-times.ts`). Deadlines that end something do not go by it: until the cloud has spoken only
- * the time since this start counts towards them, so that a wrong clock makes them late, never early. Nothing is ordered
- * by any of it.
+ * The cloud's time on a hub whose own clock may have no battery.
+ *
+ * - After the cloud has sent its time since this start: the monotonic clock plus an offset. The offset
+ *   follows the cloud's corrections of its own clock.
+ * - Before that: an estimate. It is the last known time before the start, plus the wall clock's difference
+ *   since, plus the time since the start.
+ *
+ * The estimate dates facts and may be too early or too late. When the cloud sends its time, facts dated by
+ * the estimate are corrected (`correct-times.ts`). Deadlines that end something do not use the estimate.
+ * Until the cloud has sent its time, only the time since this start counts towards them: a wrong clock makes
+ * them late, never early. The order of facts never depends on this clock.
  */
 export interface CloudClock {
   /** Milliseconds since the Unix epoch. */
   now: () => number
-  /** As `now()`, as far as the cloud has confirmed it, in this life or an earlier one; undefined if it never has. */
+  /**
+   * `now()` as far as the cloud has ever confirmed it, in this process or an earlier one; undefined if it
+   * never has.
+   */
   certain: () => number | undefined
-  /** Whether the cloud has spoken since this start. */
+  /** Whether the cloud has sent its time since this start. */
   isKnown: () => boolean
-  /** A past instant of the journal as deadlines count from it: `now()` less this is what has passed for certain. */
+  /** Start of a deadline for a past instant `at` of the journal: `now()` minus the result has certainly passed. */
   begun(at: number): number
-  /** A deadline that the cloud has set, as it is compared with `now()`: no earlier than it is in truth. */
+  /** The cloud's deadline `at`, comparable with `now()`: never earlier than the real deadline. */
   due(at: number): number
-  /** By how much later it is than believed, if the cloud's time is `clock.monotonic() + offsetMs`. */
+  /**
+   * Milliseconds by which the real time is later than `now()`, if the cloud's time is `clock.monotonic() +
+   * offsetMs`.
+   */
   errorOf(offsetMs: number): number
-  /** Takes the time that the cloud says. Returns what was wrong until now; `undo` where it cannot be put right. */
+  /**
+   * Takes over the cloud's time. Returns the interval and the error of the old estimate; call `undo` if the
+   * journal cannot be corrected.
+   */
   setOffset(offsetMs: number): TimeCorrection & { undo(): void }
-  /** Writes the present estimate down for the next start. */
+  /** Stores the current estimate for the next start. */
   persist(): void
 }
 
-/** `latest`: the latest instant in the journal. This life is later, whatever its clock says. */
+/** `latest`: the latest instant in the journal. `now()` is always later, whatever the wall clock shows. */
 export function createCloudClock(clock: Clock, facts: Facts, latest: number): CloudClock {
   let offset: number | undefined
   const started = clock.monotonic()
   const mark = facts.get('clock')
   const estimate = mark ? mark.cloud + Math.max(0, clock.now() - mark.wall) : clock.now()
   const bound = Math.max(Math.floor(estimate), Math.floor(latest) + 1)
-  // No later than the cloud's time at this start, whatever clocks have said since the cloud last spoke.
+  // A lower bound of the cloud's time at this start, independent of any clock since the cloud's last message.
   const least = Math.min(mark?.least ?? bound, bound)
   // Whole milliseconds: these times go into the ledger and the journal.
   const now = (): number =>
@@ -46,7 +59,7 @@ export function createCloudClock(clock: Clock, facts: Facts, latest: number): Cl
     now,
     certain() {
       if (offset !== undefined) return now()
-      // Before the first welcome `least` is this board's own word.
+      // Before the first welcome, `least` comes only from this board's clock.
       return facts.get('live') ? Math.floor(least + clock.monotonic() - started) : undefined
     },
     isKnown: () => offset !== undefined,
@@ -77,15 +90,15 @@ export function createCloudClock(clock: Clock, facts: Facts, latest: number): Cl
   }
 }
 
-/** Less than this is the network's own unevenness. */
+/** A smaller difference is network jitter. */
 const UNEVEN_MS = 1000
-/** A message may have been under way for so long: what it says of the time proves nothing about an earlier one. */
+/** Maximum transit time of a message. An earlier time within it proves nothing. */
 const UNDER_WAY_MS = 60_000
 
 /**
- * What the cloud's word about the time means, by how much later than believed it is. `passing`: as any message has it, not
- * the welcome. Since a message takes its time, what it says is a lower bound: a later time holds at once, an earlier one
- * only where no delay explains it (MQTT SPEC §4).
+ * Classifies the cloud's time by how much later it is than `now()`. `passing`: the time comes from any
+ * message except the welcome. A message takes time to arrive, so its time is a lower bound. A later time
+ * holds at once; an earlier one only if no delay explains it (MQTT SPEC §4).
  */
 export function judgeTime(byMs: number, { passing }: { passing: boolean }): 'same' | 'uneven' | 'stepped' {
   if (Math.abs(byMs) <= UNEVEN_MS || (passing && byMs < 0 && byMs >= -UNDER_WAY_MS)) return 'same'

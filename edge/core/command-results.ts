@@ -10,7 +10,7 @@ import { numberOf } from './layout.ts'
 import { reportLocal } from './local-report.ts'
 import { goals } from './bins/motions.ts'
 
-/** Ends the operation's command, if it belongs to one and was the last that it waited for. */
+/** Ends the operation's command, if this was the last operation that the command waited for. */
 export function finishCommandOf(context: Context, operation: OperationRow): void {
   const { state } = context
   if (operation.command_id === null) return
@@ -22,28 +22,29 @@ export function finishCommandOf(context: Context, operation: OperationRow): void
   if (end) finishCommand(context, command.id, end)
 }
 
-/** Ends commands that an earlier life of the hub began without any operation; controllers report the end of the others. */
+/** Ends commands that an earlier process started without any operation. Controllers report the end of the others. */
 export function endInterrupted(context: Context): void {
   const { state } = context
   for (const command of state.commands.open())
     if (state.operations.ofCommand(command.id).length === 0) finishCommand(context, command.id, interrupted)
 }
 
-/** Ends every command that is open: the store is not the one that began it, or forgets what it has begun. */
+/** Ends every open command: another store started them, or this store forgets its operations. */
 export function abandonCommands(context: Context): void {
   for (const { id } of context.state.commands.open()) finishCommand(context, id, interrupted)
 }
 
 const interrupted: CommandEnd = { outcome: 'unknown', reason: 'interrupted', data: null }
 
-/** Journals the outcome and reports it, once; everybody who waits is answered after the commit. */
+/** Journals and reports the outcome once. All waiting callers get their reply after the commit. */
 export function finishCommand(context: Context, id: string, end: CommandEnd): void {
   const { state, ledger, store, checkpoint, cycling, waiters } = context
   const command = state.commands.find(id)
   if (!command || command.outcome !== null) return
   state.commands.change(id, end)
   cycling.delete(id)
-  // Before the ledger's announcement: somebody waits for the answer, and nobody for the entry.
+  // Replies before the ledger announces the entry: a caller waits for the reply, and no caller waits for the
+  // entry.
   store.afterCommit(() => {
     checkpoint('core.before-reply')
     const waiting = waiters.get(id) ?? []
@@ -59,7 +60,7 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
   })
 }
 
-/** Nothing where another version of the service took the command on, and this one knows none of that kind. */
+/** Undefined if another version of the service accepted a kind of command that this version does not have. */
 const bodyOf = ({ body }: CommandRow): CommandBody | undefined => CommandBody.safeParse(body).data
 
 function subjectOf(body: CommandBody): string {
@@ -68,7 +69,7 @@ function subjectOf(body: CommandBody): string {
   return 'fridge' in body ? fridgeSubject(body.fridge) : HUB_SUBJECT
 }
 
-/** How a command's operations end it; nothing where it goes on. */
+/** The end of a command by its operations; undefined if it continues. */
 function endOf(
   context: Context,
   command: CommandRow,
@@ -83,7 +84,7 @@ function endOf(
   return operation ? motionEnd(context, operation) : { outcome: 'failed', reason: 'fault', data: null }
 }
 
-/** What became of one motion, in a command's words. */
+/** The outcome of one motion as a command's end. */
 function motionEnd({ devices }: Context, operation: OperationRow): CommandEnd {
   const { state, why, ms } = operation
   const number = numberOf('bin', operation.device) ?? 0
@@ -109,7 +110,10 @@ function motionEnd({ devices }: Context, operation: OperationRow): CommandEnd {
   }
 }
 
-/** What became of a row that was tried: what fell counts, and what nobody saw fall is unknown (I1). */
+/**
+ * The outcome of a test dispense. Only units that were seen to fall count; without that the outcome is
+ * unknown (I1).
+ */
 function dispenseEnd({ state, why, ms, drops, bin }: OperationRow): CommandEnd {
   const data = { drops, duration_ms: ms, fault: why }
   switch (state) {
@@ -141,7 +145,7 @@ const refusalReasons: Partial<Record<string, CommandReason>> = {
   interlock: 'interlock',
 }
 
-/** Of several bins: executed when at least one opened; each has a result of its own. */
+/** Several bins: executed if at least one opened. Each bin has its own result. */
 function deliveryEnd(command: CommandRow, operations: readonly OperationRow[]): CommandEnd {
   const immediate = (command.data ?? []) as BinResult[]
   const moved = operations.map((operation): BinResult => {

@@ -17,12 +17,12 @@ import { settleByCommand } from './operations/settle.ts'
 import { binDevice, fridgeDevice } from './layout.ts'
 import { cancelOrder, reduceOrder } from './orders/orders.ts'
 
-/** A command given at the hub itself. */
+/** Executes a command given at the hub itself. */
 export function operate(context: Context, body: CommandBody, reply: Reply, by?: LocalActor): void {
   take(context, { id: uuidv7(context.runtime), body, session: '', isLocal: true, by }, reply)
 }
 
-/** A command from the cloud that has passed the fence. */
+/** Executes a command from the cloud that has passed the fence. */
 export function execute(context: Context, command: Command, reply: Reply): void {
   const { command_id: id, body, session } = command
   take(context, { id, body, session, isLocal: false }, reply)
@@ -40,7 +40,7 @@ function take(context: Context, { id, body, session, isLocal, by }: Taken, reply
   const { state, waiters } = context
   const known = state.commands.find(id)
   if (known && known.outcome !== null) {
-    // Answered from the journal: whatever it asked for is not done again.
+    // Replied from the journal: the command is not executed again.
     reply({ command_id: id, session, outcome: known.outcome, reason: known.reason, data: dataOf(known) })
     return
   }
@@ -57,7 +57,7 @@ function take(context: Context, { id, body, session, isLocal, by }: Taken, reply
     if (end) finishCommand(context, id, end)
   })
   if (isTaken) return
-  // What is not journaled does not move (I1).
+  // A motion that is not journaled does not run (I1).
   waiters.delete(id)
   reply({ command_id: id, session, ...refused('fault') })
 }
@@ -65,8 +65,8 @@ function take(context: Context, { id, body, session, isLocal, by }: Taken, reply
 const dataOf = ({ data }: CommandRow) => data as CommandEnd['data']
 
 /**
- * Begins a command within the transaction that journals it. Returns its end if nothing has to be waited for, the reason if
- * it is refused, and nothing if its operations end it (`command-results.ts`).
+ * Starts a command within the transaction that journals it. Returns its end if there is nothing to wait for,
+ * or the reason if it is refused. Returns undefined if its operations end it (`command-results.ts`).
  */
 type Executor<Body> = (context: Context, id: string, body: Body) => CommandEnd | CommandReason | undefined
 
@@ -136,7 +136,7 @@ function openDelivery(
   let begun = 0
   for (const number of new Set(numbers)) {
     const bin = bins.find((each) => each.number === number && each.orderId === orderId)
-    // A customer taps twice: the door that opens already opens for both taps.
+    // A customer taps twice: a door that is already opening counts as success for both taps.
     const result = bin && isOpening(context, number) ? opens : deliverBin(bin)
     if (result === 'move') {
       intend(context, { device: binDevice(number), action: 'open_door', commandId: id })
@@ -161,9 +161,9 @@ function deliverBin(bin: BinView | undefined): 'move' | Omit<BinResult, 'bin_num
 }
 
 /**
- * Begins to reconnect a device: after the commit its controller's serial port is closed and opened anew. The command ends
- * when the controller has shaken hands on the new connection, or has not for too long. What runs on the controller runs
- * on, and is asked for then.
+ * Starts to reconnect a device. After the commit, the hub closes and reopens the serial port of its
+ * controller. The command ends after the handshake on the new connection, or after `reconnectMs`. Operations
+ * on the controller continue; the hub queries them after the handshake.
  */
 function beginReconnect(context: Context, id: string, device: string): CommandReason | undefined {
   const controller = context.layout.controllerOf(device)
@@ -184,7 +184,7 @@ function beginReconnect(context: Context, id: string, device: string): CommandRe
   return undefined
 }
 
-/** A controller has shaken hands. */
+/** Ends the reconnect commands of a controller after its handshake. */
 export function endReconnects(context: Context, controller: string): void {
   const now = context.runtime.clock.monotonic()
   for (const [id, waiting] of context.reconnecting)
@@ -198,7 +198,7 @@ export function endReconnects(context: Context, controller: string): void {
 
 function endReconnect(context: Context, id: string, outcome: CommandEnd): void {
   finishCommand(context, id, outcome)
-  // On a full disk it goes on to wait.
+  // On a full disk the command continues to wait.
   context.store.afterCommit(() => {
     context.reconnecting.get(id)?.cancel()
     context.reconnecting.delete(id)

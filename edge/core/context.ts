@@ -20,17 +20,23 @@ export interface CoreOptions {
   log: Log
   store: Store
   outbox: Outbox
-  /** Forgets what was received from the cloud, so that it begins again with a snapshot (a store that was restored). */
+  /**
+   * Forgets the entries received from the cloud, so that the inbox starts again with a snapshot (for a
+   * restored store).
+   */
   resetInbox: () => void
   /** Connects the core with its controllers; the core starts and stops them. */
   openControllers: (events: ControllerEvents) => Controllers
-  /** Whether what the hub reports has not reached the cloud for long (`Sync.isStalled`). */
+  /** Whether the hub's reports have not reached the cloud for long (`Sync.isStalled`). */
   isStalled?: () => boolean
-  /** The error by which the life before ended, if it has left one. */
+  /** The error that ended the previous process, if it stored one. */
   lastWords?: string | undefined
-  /** The service starts; false: it has only opened its journal again, after a failure of the storage. */
+  /** True if the service starts; false if it only reopened its journal after a storage failure. */
   isStart?: boolean
-  /** The certificates that this hub knows, by name (`certificateSubject`), and when they end (wall time, milliseconds). */
+  /**
+   * The certificates that this hub knows, by name (`certificateSubject`), and their expiry (wall time,
+   * milliseconds).
+   */
   certificates?: () => readonly { name: string; endsAt: number }[]
   gpio: GpioLines
   hardware: HardwareDescription
@@ -42,7 +48,7 @@ export interface CoreOptions {
 
 export type Reply = (result: CommandResult) => void
 
-/** Someone who waits for a command's result on the present connection. */
+/** A caller that waits for a command's result on the current connection. */
 export interface Waiter {
   session: string
   reply: Reply
@@ -58,7 +64,7 @@ export interface Reconnecting {
 
 export type CycleCommand = Extract<CommandBody, { name: 'cycle_bin' }>
 
-/** What the parts of the core share. */
+/** State and services that all parts of the core share. */
 export interface Context extends Omit<CoreOptions, 'openControllers'> {
   controllers: Controllers
   state: State
@@ -67,37 +73,43 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   doors: Doors
   cloud: CloudClock
   ledger: Ledger
-  /** This journal's own id, by which controllers know whose they are (serial SPEC §8). */
+  /** This journal's own id. Controllers store it, so that the hub recognizes its own boards (serial SPEC §8). */
   storeId: string
-  /** By controller: the board on its line that is not this hub's. */
+  /** By controller id: a board on its line that does not belong to this hub. */
   strangers: Map<string, Stranger>
-  /** By controller: the start of this hub's own board that was heard on the open line: it is that board, whatever it has forgotten. */
+  /**
+   * By controller id: the boot id of this hub's own board, reported on the open line. A board with this boot
+   * id is that board, even if it lost its memory.
+   */
   ownBoots: Map<string, string>
-  /** By controller: the ids of the memories that the journal knew when it was opened. */
+  /** By controller id: the memory id that the journal contained when it was opened. */
   knownMemories: ReadonlyMap<string, string>
   /** On the monotonic clock. */
   startedAt: number
-  /** Since when the storage fails, as the page shows it; cloud time. */
+  /** Start of the storage failure in cloud time, for the hub's page. */
   failingSince: number | undefined
   waiters: Map<string, Waiter[]>
-  /** By command id. */
+  /** Reconnect commands by command id. */
   reconnecting: Map<string, Reconnecting>
-  /** Commands that open and close a door again and again, as long as this life of the hub lasts; by id. */
+  /** Running cycle commands by command id, in memory only: a restart ends them. */
   cycling: Map<string, CycleCommand>
-  /** By door: since when it stands open, on the monotonic clock. */
+  /** By door: when it opened, on the monotonic clock. */
   openSince: Map<string, number>
-  /** By device: since when it has not said how it stands, on the monotonic clock. */
+  /** By device: start of its silence, on the monotonic clock. */
   unheardSince: Map<string, number>
-  /** By operation id: when to ask the controller what became of it; on the monotonic clock. */
+  /** By operation id: when to query the controller for the outcome; on the monotonic clock. */
   askAt: Map<string, number>
   /**
-   * Handles one event (`actor.ts`): `work` and every step that follows from it in a transaction, then their effects. False
-   * where the disk is full: nothing of it happened.
+   * Handles one event (`actor.ts`): runs `work` and every following step in one transaction, then their
+   * effects. Returns false if the disk is full; then the transaction is rolled back.
    */
   handle: (work: () => void) => boolean
 }
 
-/** Whether the device's controller is connected and may be given orders: its memory is reconciled with the journal. */
+/**
+ * Whether the device's controller is connected and its memory is reconciled with the journal, so that it may
+ * get commands.
+ */
 export const isUsable = (context: Context, device: string): boolean =>
   isControllerUsable(context, context.layout.controllerOf(device) ?? '')
 
@@ -105,16 +117,16 @@ export const isControllerUsable = ({ devices, state }: Context, controller: stri
   devices.isUp(controller) && state.controllers.find(controller)?.reconciled === true
 
 /**
- * The start-up grace: how long the hub still waits for cabinets that it has not met since its start. This store may be a
- * copy, and the memory of one cabinet the only witness of what was dispensed since it was made: as long as one has not
- * reported, another must not dispense the same unit again.
+ * Start-up grace: milliseconds that the hub still waits for cabinets that have not connected since its start.
+ * This store may be an old copy. Then only a cabinet's memory knows what was dispensed after the copy was
+ * made. Until all cabinets have reported, no cabinet may dispense the same unit again.
  */
 export function startUpGraceMs({ layout, devices, runtime, startedAt, settings }: Context): number {
   const isComplete = layout.cabinets.every((cabinet) => isMet({ layout, devices }, cabinet))
   return isComplete ? 0 : Math.max(0, startedAt + settings.startUpGraceMs - runtime.clock.monotonic())
 }
 
-/** It has met none of its cabinets since its start: a card on a bench knows of stock what it has read. */
+/** No cabinet has connected since the start. A card on a bench knows only the stock that its journal contains. */
 export const isWithoutCabinets = ({ layout, devices }: Context): boolean =>
   layout.cabinets.length > 0 && !layout.cabinets.some((cabinet) => isMet({ layout, devices }, cabinet))
 

@@ -26,9 +26,9 @@ import { noteEnd, noteStart } from './starts.ts'
 import { reportAbsent } from './states.ts'
 
 /**
- * The hub's core. Every event (a controller's word, the cloud's, a timer) is handled in one transaction that takes it into
- * the journal together with what the hub decides next, its ledger entries and the intents of its operations; the effects
- * follow after the commit. All that is known in memory alone is what devices say of themselves, and they say it again.
+ * The hub's core. An event comes from a controller, the cloud or a timer. One transaction journals the event
+ * with the resulting decisions, ledger entries and intents of operations. The effects follow after the
+ * commit. Only the devices' reports are in memory alone: devices repeat them.
  */
 export function createCore(options: CoreOptions): HubCore {
   const health = watchHealth(() => context)
@@ -100,7 +100,7 @@ export function createCore(options: CoreOptions): HubCore {
   }
 }
 
-/** What people at the hub ask for, and what its page shows. */
+/** Actions of people at the hub, and the data of the hub's page. */
 function atTheHub(context: Context) {
   return {
     settle: (operationId, happened, by) => local.settleByPerson(context, operationId, happened, by),
@@ -124,7 +124,7 @@ function atTheHub(context: Context) {
   } satisfies Partial<HubCore>
 }
 
-/** What another version has kept of the cloud's configuration, and this one cannot read, comes again with a snapshot. */
+/** Requests a snapshot if another version stored a cloud configuration that this version cannot read. */
 function askForConfig({ state, log, resetInbox }: Context): void {
   if (state.facts.isConfigWhole()) return
   log.warn(
@@ -134,7 +134,7 @@ function askForConfig({ state, log, resetInbox }: Context): void {
   resetInbox()
 }
 
-/** The parts that need no other but the options. */
+/** The parts that depend only on the options. */
 function partsOf(options: CoreOptions) {
   const { runtime, store, outbox, hardware } = options
   const layout = createLayout(hardware)
@@ -165,7 +165,7 @@ function partsOf(options: CoreOptions) {
   } satisfies Partial<Context>
 }
 
-/** A store says which it is from its first start on. */
+/** A store has an id from its first start on. */
 function storeIdOf(store: Store, { facts }: State, random: Random): string {
   const known = facts.get('store_id')
   if (known !== null) return known
@@ -187,14 +187,14 @@ function doorsOf(
       onMoved: (door, change) => context().handle(() => noteDoorMoved(context(), door, change)),
       onChange: () => health.look(),
       onSeen,
-      // What waits for the door to be locked goes on.
+      // Continues the steps that wait for the door to be locked.
       onRelocked: () => context().handle(() => {}),
       onTrouble: () => context().handle(() => {}),
     },
   )
 }
 
-/** Goes by the cloud's time from now on; what was dated by another belief is put right. */
+/** Follows the cloud's time from now on, and corrects the times that were dated by another estimate. */
 function followCloudClock(
   { cloud, store, log, handle, state, outbox }: Context,
   offsetMs: number,
@@ -205,7 +205,7 @@ function followCloudClock(
   if (judged === 'same' && how.passing && !isFirst) return
   const correction = cloud.setOffset(offsetMs)
   const { byMs } = correction
-  // A store that never heard the cloud has been dated by the board's clock alone, in every life.
+  // A store that never received the cloud's time was dated by the board's clock alone, in every process.
   const since = isFirst && !state.facts.get('live') ? -Infinity : correction.since
   const isRight = handle(() => {
     if (isFirst || judged !== 'same') {
@@ -221,7 +221,7 @@ function followCloudClock(
 
 function restartLedger(context: Context, reason: string, cloud?: 'ahead'): boolean {
   const { log, outbox, state, ledger, handle } = context
-  // What it says that it holds would replace what the cloud knows better.
+  // This store's stock would replace the cloud's newer numbers.
   if (cloud === 'ahead' && startUpGraceMs(context) > 0) {
     log.warn(
       { reason },

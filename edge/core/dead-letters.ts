@@ -8,7 +8,7 @@ import { reportLocal } from './local-report.ts'
 const SHOWN = 50
 const MAX_DETAIL = 500
 
-/** The alarm stands as long as there is a dead letter: somebody has to look at what the cloud wanted. */
+/** The alarm stays open while there is a dead letter: a person must check the cloud's entry. */
 export function watchDeadLetters(context: Context): void {
   const { deadLetters } = context.state
   const [newest] = deadLetters.list(1)
@@ -27,7 +27,7 @@ function kindOf(body: string): string | null {
   return typeof entry?.kind === 'string' ? entry.kind : null
 }
 
-/** What an old entry said may hold no longer, so that none is applied late: the cloud says how things are now. */
+/** Requests a snapshot from the cloud. Old entries may be outdated, so none is applied late. */
 export function replayByPerson(context: Context, by?: LocalActor): LocalOutcome {
   if (context.state.deadLetters.count() === 0) return { ok: false, reason: 'not_found' }
   const isTaken = context.handle(() => {

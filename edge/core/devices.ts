@@ -9,18 +9,18 @@ export type Door = 'closed' | 'open' | 'moving' | 'unknown'
 export type Lift = 'up' | 'down' | 'moving' | 'unknown'
 
 export interface BinState {
-  /** Reported values: those that held (`steady.ts`). Decisions about motions go by the values themselves. */
+  /** Debounced values for reports (`steady.ts`). Decisions about motions use the raw values. */
   steady: { door: Steady<Door>; occupied: Steady<boolean> }
   door: Door
   lift: Lift
   occupied: boolean | undefined
-  /** It has said where it stands since its controller came up. */
+  /** The bin has reported its position since its controller connected. */
   hasReported: boolean
-  /** The motion that was sent to it last since then, by its operation. */
+  /** The operation id of the last motion that was sent to it since then. */
   sent: string | undefined
-  /** On the monotonic clock: since when its switches have not said where door or lift stand. */
+  /** On the monotonic clock: start of the time without a known position of door or lift. */
   unsureSince: number | undefined
-  /** On the monotonic clock: since when it has been empty without interruption. */
+  /** On the monotonic clock: start of the current uninterrupted emptiness. */
   emptySince: number | undefined
 }
 
@@ -30,31 +30,37 @@ export interface FridgeState {
   /** The extremes of plausible readings since the last report. */
   min: number | undefined
   max: number | undefined
-  /** Since when this life of the hub has watched it. */
+  /** When this process started to watch the fridge. */
   watchedSince: number | undefined
-  /** When readings of this life, or a person, last proved that it was cold. */
+  /** When readings of this process, or a person, last proved that the fridge was cold. */
   provenAt: number | undefined
-  /** Why there is no valid reading; it holds until readings prove something again. */
+  /** Why there is no valid reading. It stays set until readings prove a temperature again. */
   unreadable: string | undefined
-  /** Nothing is sold from it until its first readings prove that it is cold. */
+  /** The hub sells nothing from the fridge until its first readings prove that it is cold. */
   isUnproven: boolean
-  /** Since when one of its doors stands open, and when one last had been open for long. */
+  /** When one of its doors opened, if one is open; and when a door was last open for long. */
   openSince: number | undefined
   openedAt: number | undefined
-  /** Whether the journal knows that it is read: `never` in this life; `before` the housekeeping came round; `lately`. */
+  /**
+   * Whether the journal contains the current proof: `never` in this process; `before` the last housekeeping;
+   * `lately`.
+   */
   noted: 'never' | 'before' | 'lately'
-  /** How warm it was an earlier life has written down, and it has not been cold since. */
+  /** An earlier process journaled the last proof, and the fridge has not been proven cold since. */
   isInherited: boolean
 }
 
 /**
- * A board on one of the hub's lines that is not its own (serial SPEC §8): nothing is asked of it, and nothing that it says
- * of its devices is believed.
+ * A foreign controller: a board on one of the hub's lines that is not its own (serial SPEC §8). The hub sends
+ * it no query and ignores its device reports.
  */
 export interface Stranger {
-  /** Another hub's, another line's, or new where the line has its own: only a person makes it this hub's. Otherwise the hub takes it over. */
+  /**
+   * True for a board of another hub or line, or a new board on a line that has its own board: only a person
+   * may assign it to this hub. Otherwise the hub takes it over automatically.
+   */
   isForeign: boolean
-  /** The devices that have spoken on its line since it came up. */
+  /** The devices that have reported on its line since it connected. */
   heard: Set<string>
 }
 
@@ -63,7 +69,7 @@ export type DeviceSettings = Pick<
   'steadyMs' | 'probe' | 'fridgeUnreadableMs' | 'fridgeUnreadableOldMs' | keyof SteadyRules
 >
 
-/** Firmware before this version of the serial protocol reports only changes of temperature. */
+/** Firmware before this version of the serial protocol reports a temperature only when it changes. */
 const REPEATING_VERSION = 3
 
 /** The reports of the devices, in memory only: controllers repeat them on every connection. */
@@ -72,7 +78,7 @@ export class Devices {
   readonly #clock: Clock
   readonly #settings: DeviceSettings
   readonly #memories = new Map<string, string>()
-  /** By controller: the version of the serial protocol that it spoke last. */
+  /** By controller: the version of the serial protocol that it used last. */
   readonly #versions = new Map<string, number>()
   readonly #met = new Set<string>()
   readonly #downSince: Map<string, number>
@@ -98,14 +104,17 @@ export class Devices {
     this.#answers(controller)
   }
 
-  /** The journal could not take the controller's identity: it is not up, and not met if it was not before. */
+  /**
+   * The journal could not store the controller's identity: the controller is not up. It is not met either,
+   * unless it was met before.
+   */
   turnAway(controller: string, wasMet: boolean): void {
     this.#forget(controller)
     this.#memories.delete(controller)
     if (!wasMet) this.#met.delete(controller)
   }
 
-  /** It answers, and is not to be used. */
+  /** The controller answers, but must not be used. */
   hold(controller: string): void {
     this.#forget(controller)
     this.#memories.delete(controller)
@@ -126,12 +135,15 @@ export class Devices {
     return this.#memories.has(controller)
   }
 
-  /** It has been up since this start of the hub. */
+  /** The controller was up at least once since this start of the hub. */
   isMet(controller: string): boolean {
     return this.#met.has(controller)
   }
 
-  /** Since when the controller has been away, on the monotonic clock; a short return does not count. */
+  /**
+   * Start of the controller's absence on the monotonic clock. A return shorter than `steadyMs` does not end
+   * the absence.
+   */
   awaySince(controller: string): number | undefined {
     const since = this.#downSince.get(controller)
     const back = this.#cameBack.get(controller)
@@ -139,12 +151,12 @@ export class Devices {
     return this.#clock.monotonic() - back.at < this.#settings.steadyMs ? back.downSince : undefined
   }
 
-  /** It does not answer now. */
+  /** The controller does not answer now. */
   isAway(controller: string): boolean {
     return this.#downSince.has(controller)
   }
 
-  /** It has come back: in how many milliseconds it has stayed for long enough. */
+  /** Milliseconds until a returned controller has stayed for `steadyMs`; undefined if it has not returned. */
   steadyInMs(controller: string): number | undefined {
     const back = this.#cameBack.get(controller)
     return back && back.at + this.#settings.steadyMs - this.#clock.monotonic()
@@ -166,13 +178,13 @@ export class Devices {
     return this.#fridges.get(number) ?? unknownFridge()
   }
 
-  /** An operation goes out to the device. */
+  /** Notes the operation that was sent to the device. */
   sent(device: string, operationId: string): void {
     const bin = this.#binOf(device)
     if (bin) bin.sent = operationId
   }
 
-  /** `isMoved`: an operation moves the device, or lets something fall into it: what changes needs no proof. */
+  /** `isMoved`: an operation moves the device or drops a unit into it, so a change needs no debouncing. */
   note(event: DeviceEvent, isMoved: boolean): void {
     const bin = this.#binOf(event.device)
     if (bin) this.#noteBin(bin, event, isMoved)
@@ -181,7 +193,7 @@ export class Devices {
     if (fridge && event.celsius !== undefined) this.#noteReading(number, fridge, event.celsius)
   }
 
-  /** Lets a device rest after a failure, twice as long after each further one in a row. */
+  /** Lets a device rest after a failure. The rest doubles with each further consecutive failure, up to `maxMs`. */
   rest(device: string, firstMs: number, maxMs: number): void {
     const failures = (this.#rests.get(device)?.failures ?? 0) + 1
     const ms = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))
@@ -204,7 +216,8 @@ export class Devices {
     const now = this.#clock.monotonic()
     const isMotion = isMoved || door === 'moving' || bin.door === 'moving'
     if (door !== undefined) bin.steady.door.note(door, now, isMotion)
-    // People put things into an open bin, and take them out; into a closed one only a dispense lets something fall.
+    // People put items into an open bin and take them out. In a closed bin only a dispense changes the
+    // content.
     if (occupied !== undefined)
       bin.steady.occupied.note(occupied, now, isMoved || (door ?? bin.door) !== 'closed')
     bin.door = door ?? bin.door

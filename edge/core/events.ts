@@ -16,7 +16,7 @@ import { hearStranger } from './recovery/strangers.ts'
 import { acceptRecovering, applySnapshot } from './recovery/orders.ts'
 import { applyCount, applyPlanogram } from './stock.ts'
 
-/** What controllers report, each an event for the core's actor. */
+/** Translates controller reports into events for the core's actor. */
 export function controllerEventsOf(context: () => Context): ControllerEvents {
   const handle = (work: (context: Context) => void): void => {
     if (!context().handle(() => work(context()))) throw new NotTakenError('the disk is full')
@@ -31,7 +31,8 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
           if (devices.isUp(controller)) endReconnects(context, controller)
         })
       } catch (error) {
-        // This store may be a copy, and the controller the witness of that: nothing goes by it before it is in the journal.
+        // This store may be a copy, and the controller's memory may prove it. The hub uses nothing of it
+        // before it is journaled.
         devices.turnAway(controller, wasMet)
         throw error
       }
@@ -49,7 +50,7 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
         const operation = context.state.operations.find(outcome.operationId)
         if (operation) applyOutcome(context, operation, outcome)
       }),
-    // Where it cannot be journaled its operation stays open, and the controller is asked for it later.
+    // If the refusal cannot be journaled, the operation stays open, and the hub queries the controller later.
     onRefused: (_, operationId, why) =>
       void context().handle(() => {
         const operation = context().state.operations.find(operationId)
@@ -61,8 +62,9 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
 }
 
 /**
- * Takes in what a device says of itself. One that belongs on another line is not heard: lines are mixed up. Its bins stay
- * out of use then, as those that should be on the line say nothing. Nor is one of a board that is not this hub's.
+ * Applies a device's report. A report of a device that belongs to another line is ignored: the lines are
+ * mixed up. Its bins stay out of use, because the right devices of that line do not report. Reports from a
+ * foreign controller are ignored too.
  */
 function applyDeviceEvent(context: Context, controller: string, event: DeviceEvent): void {
   if (context.layout.controllerOf(event.device) !== controller) {
@@ -88,10 +90,13 @@ function applyDeviceEvent(context: Context, controller: string, event: DeviceEve
 }
 
 /**
- * A unit fell after its operation's result. The controller has counted it in the operation's record (SPEC §8): it is
- * asked for the record, whose count may be heard twice without harm. Where no operation is named, only people know whose unit it was.
- * So it is where the operation has dropped its own already, and of another one at that cabinet nobody knows whether its
- * unit still hangs: one sensor watches all rows.
+ * A unit fell after its operation's result. The controller counted it in the operation's record (SPEC §8).
+ * The hub queries the record; applying the same count twice is harmless.
+ *
+ * The hub raises an alarm, and a person must check, in two cases:
+ * - The report names no known operation.
+ * - The operation has dropped its own unit already, and the unit of another unconfirmed operation at that
+ *   cabinet may still hang. One sensor watches all rows.
  */
 function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): void {
   const { state, store, controllers } = context
@@ -112,7 +117,10 @@ function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): v
   store.afterCommit(() => void controllers.query(device, operation.id))
 }
 
-/** Applies one entry of the cloud's stream, in the inbox's transaction. Throws an `ApplyError` where it never can be. */
+/**
+ * Applies one entry of the cloud's stream, in the inbox's transaction. Throws `ApplyError` if the entry can
+ * never be applied.
+ */
 export function applyCloudEntry(context: Context, body: unknown, leaveOut: LeaveOut): void {
   const parsed = CloudEntry.safeParse(body)
   if (!parsed.success) throw new ApplyError('invalid', parsed.error.message)
@@ -138,7 +146,7 @@ export function applyCloudEntry(context: Context, body: unknown, leaveOut: Leave
       confirmByCloud(context, entry.config)
       return
     case 'snapshot':
-      // It stands for all that came before it.
+      // The snapshot replaces all entries before it.
       context.state.deadLetters.remove()
       applySnapshot(context, entry, leaveOut)
       endRecovery(context)
@@ -146,7 +154,10 @@ export function applyCloudEntry(context: Context, body: unknown, leaveOut: Leave
   }
 }
 
-/** An order queued for an earlier store of this hub may have been dispensed by it already: nothing more is. */
+/**
+ * An order queued for an earlier store of this hub may already have been dispensed by that store. It is
+ * accepted as recovering, and nothing more is dispensed.
+ */
 function acceptQueued(context: Context, order: QueuedOrder): void {
   if (isOwn(context, order)) acceptOrder(context, order, 'queued')
   else acceptRecovering(context, order, { bins: [], dropped: new Map() })

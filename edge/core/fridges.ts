@@ -10,29 +10,35 @@ import { setAlarm } from './ledger.ts'
 import { isFrozen, newThermometer, proofOf } from './thermometer.ts'
 
 /**
- * The health shutoff. Goods without recent proof of being cold are not sold, online or offline, until a person has looked at
- * them. An unreadable fridge counts as a warm one.
+ * The health shutoff. The hub does not sell goods without recent proof of being cold, online or offline,
+ * until a person has checked them. An unreadable fridge counts as warm.
  */
 
-/** The facts about a fridge that decide. Durations in milliseconds. */
+/** The inputs of the decision about a fridge. Durations are in milliseconds. */
 export interface FridgeFacts {
-  /** The proof that readings of this life give. */
+  /** The proof by readings of this process. */
   proof: 'cold' | 'warm' | undefined
   /** There has been no valid reading for too long. */
   isUnread: boolean
-  /** Since the last proof that it was cold, in this life or an earlier one. */
+  /** Time since the last proof that the fridge was cold, in this process or an earlier one. */
   doubtForMs: number
-  /** It was not cold when it was last judged. */
+  /** The last judgement was not cold. */
   wasInDoubt: boolean
-  /** An earlier life gave the last proof; this one has none yet. */
+  /** The last proof comes from an earlier process; this process has none yet. */
   isInherited: boolean
-  /** Part of `doubtForMs` lies before this life, and its length is not known yet. */
+  /**
+   * Part of `doubtForMs` lies before this process started, and its length is unknown until the cloud sends
+   * its time.
+   */
   isLengthUnknown: boolean
-  /** For how long this life has watched it. */
+  /** Time since this process started to watch the fridge. */
   watchedForMs: number
 }
 
-/** `clockWaitMs`: the wait for the cloud, which may know how long the power was away. `doubtMs`: the longest time without proof. */
+/**
+ * `clockWaitMs`: how long to wait for the cloud's time, which shows the length of the power failure.
+ * `doubtMs`: the longest time without proof.
+ */
 export interface FridgeLimits {
   healthShutoffMs: number
   clockWaitMs: number
@@ -40,14 +46,14 @@ export interface FridgeLimits {
 }
 
 export type FridgeVerdict =
-  /** `isProven`: now; otherwise the last proof is recent enough. */
+  /** `isProven`: by current readings. Otherwise the last proof is recent enough. */
   | { kind: 'cold'; isProven: boolean; ms: number }
-  /** Found at the start after a long absence: nothing is sold before readings prove that it is cold. */
+  /** At the start after a long absence: the hub sells nothing until readings prove that the fridge is cold. */
   | { kind: 'unproven'; ms: number }
   | { kind: 'doubt'; ms: number }
   | { kind: 'shutoff' }
 
-/** Decides how a fridge stands; `ms`: how long until time alone may change that. */
+/** Judges a fridge. `ms`: milliseconds until time alone may change the verdict. */
 export function judgeFridge(facts: FridgeFacts, limits: FridgeLimits): FridgeVerdict {
   const { proof, isUnread, doubtForMs, wasInDoubt, isInherited, isLengthUnknown, watchedForMs } = facts
   const { healthShutoffMs, clockWaitMs, doubtMs } = limits
@@ -63,7 +69,7 @@ export function judgeFridge(facts: FridgeFacts, limits: FridgeLimits): FridgeVer
   return ms <= 0 ? { kind: 'shutoff' } : { kind: 'doubt', ms }
 }
 
-/** Judges every fridge. Returns in how many milliseconds time alone may change the result. */
+/** Judges every fridge. Returns the milliseconds until time alone may change a verdict. */
 export function watchFridges(context: Context): number | undefined {
   const waits = context.layout.fridges.flatMap(({ number }) => watchFridge(context, number))
   const known = waits.filter((ms): ms is number => ms !== undefined && ms > 0)
@@ -76,7 +82,7 @@ function watchFridge(context: Context, number: number): number | undefined {
   const nowMs = runtime.clock.monotonic()
   memory.watchedSince ??= nowMs
   const row = state.fridges.find(number)
-  // Written by an earlier life of the hub.
+  // An earlier process wrote the row.
   if (memory.noted === 'never') memory.isInherited = row !== undefined
   const unread = unreadOf(context, number)
   const proof = unread.why === undefined ? proofOf(memory.meter, proofRules(context)) : undefined
@@ -105,7 +111,7 @@ function watchFridge(context: Context, number: number): number | undefined {
   const warm_since =
     verdict.kind === 'cold' ? null : verdict.kind === 'unproven' ? (row?.warm_since ?? null) : coldAt
   const shutoff_at = row?.shutoff_at ?? (verdict.kind === 'shutoff' ? now : null)
-  // The proof is written down now and then: the next life counts from it.
+  // The proof is journaled from time to time, so that the next process can count from it.
   if (memory.noted !== 'lately' || row?.warm_since !== warm_since || row.shutoff_at !== shutoff_at) {
     memory.noted = 'lately'
     const next = { number, warm_since, read_at: coldAt, shutoff_at } satisfies FridgeRow
@@ -120,7 +126,7 @@ function watchFridge(context: Context, number: number): number | undefined {
   return verdict.kind === 'shutoff' ? unread.ms : Math.min(verdict.ms, unread.ms ?? verdict.ms)
 }
 
-/** When it was last proven cold, cloud time; of a fridge that the journal does not know yet, now. */
+/** The last proof of cold in cloud time; now, if the journal does not contain the fridge yet. */
 function lastColdAt(
   { provenAt }: FridgeState,
   row: FridgeRow | undefined,
@@ -133,17 +139,20 @@ function lastColdAt(
 
 const proofRules = ({ settings }: Context) => ({
   ...settings.proof,
-  // Where people shorten the shutoff, its proof is shorter too.
+  // A shorter shutoff also needs a shorter proof.
   coldMs: Math.min(settings.fridgeProofMs, settings.healthShutoffMs / 4),
 })
 
-/** A reading is valid for so long. Boards of version 2 of the serial protocol report only changes: their silence is no alarm yet. */
+/**
+ * Milliseconds for which a reading is valid. Boards with version 2 of the serial protocol report only
+ * changes, so their silence raises no alarm yet.
+ */
 export function maxAgeMs({ devices, settings, layout }: Context, fridge: number): number {
   const controller = layout.controllerOf(fridgeDevice(fridge)) ?? ''
   return devices.reportsOnlyChanges(controller) ? settings.fridgeUnreadableOldMs : settings.fridgeUnreadableMs
 }
 
-/** Why there is no valid reading of the fridge, for people; `ms`: how long until there is none any more. */
+/** Why the fridge has no valid reading, as text. `ms`: milliseconds until the last reading expires. */
 function unreadOf(context: Context, number: number): { why: string | undefined; ms: number | undefined } {
   const { devices, layout, runtime, settings } = context
   const { meter, watchedSince, openedAt } = devices.fridge(number)
@@ -152,7 +161,7 @@ function unreadOf(context: Context, number: number): { why: string | undefined; 
     .filter((fridge) => fridge.number !== number)
     .map((fridge) => devices.fridge(fridge.number).meter)
   if (isFrozen(meter, { now, others, openedAt }, settings.frozen)) {
-    // Later readings must prove themselves from the start.
+    // Later readings must start a new proof.
     devices.fridge(number).meter = { ...meter, run: undefined }
     return { why: `its probe has repeated ${meter.same?.celsius} °C for hours`, ms: undefined }
   }
@@ -175,7 +184,10 @@ function whyUnread(context: Context, number: number): string {
   }
 }
 
-/** A door of the fridge was seen open or closed: a probe that lives must notice a door that stands open. */
+/**
+ * Notes open and closed fridge doors. A working probe must react to a door that stays open. Returns the
+ * milliseconds until a door has been open for long.
+ */
 export function noteFridgeDoors({ layout, doors, devices, runtime, settings }: Context): number | undefined {
   const now = runtime.clock.monotonic()
   const open = new Set(doors.contacts().flatMap(({ door, isOpen }) => (isOpen ? [door] : [])))
@@ -192,7 +204,7 @@ export function noteFridgeDoors({ layout, doors, devices, runtime, settings }: C
   return waits.length > 0 ? Math.min(...waits) : undefined
 }
 
-/** Raises and lowers the alarms of a fridge. A door that was open for a moment raises none. */
+/** Raises and clears the alarms of a fridge. A door that was open for a moment raises none. */
 function noteAlarms(context: Context, number: number, doubtForMs: number | undefined): void {
   const subject = fridgeSubject(number)
   const { unreadable, meter } = context.devices.fridge(number)
@@ -226,25 +238,25 @@ export function readingsOfFridges(context: Context): FridgeReading[] {
   })
 }
 
-/** The fridges from which nothing is sold before a person has looked. */
+/** The fridges from which the hub sells nothing until a person has checked them. */
 export const shutFridges = ({ state }: Pick<Context, 'state'>): number[] =>
   state.fridges
     .all()
     .filter(({ shutoff_at }) => shutoff_at !== null)
     .map(({ number }) => number)
 
-/** The fridges from which nothing is sold until their readings prove that they are cold. */
+/** The fridges from which the hub sells nothing until readings prove that they are cold. */
 export const unprovenFridges = ({ layout, devices }: Pick<Context, 'layout' | 'devices'>): number[] =>
   layout.fridges.flatMap(({ number }) => (devices.fridge(number).isUnproven ? [number] : []))
 
-/** A person has looked at what is in a fridge: it is sold again. False where it was not shut off. */
+/** A person has checked the goods in a fridge: the hub sells from it again. Returns false if it was not shut off. */
 export function confirmFridge({ state, devices, cloud, runtime }: Context, number: number): boolean {
   const row = state.fridges.find(number)
   if (row === undefined || row.shutoff_at === null) return false
   const memory = devices.fridge(number)
   memory.isInherited = false
   memory.provenAt = runtime.clock.monotonic()
-  // Earlier readings prove nothing from now on.
+  // Earlier readings no longer prove anything.
   memory.meter = { ...newThermometer, last: memory.meter.last, same: memory.meter.same }
   state.fridges.put({
     number,
@@ -255,7 +267,7 @@ export function confirmFridge({ state, devices, cloud, runtime }: Context, numbe
   return true
 }
 
-/** People have confirmed fridges in the cloud: what was shut off before that is sold again. */
+/** Applies confirmations of people in the cloud: fridges that were shut off before the confirmation sell again. */
 export function confirmByCloud(context: Context, { confirmed_fridges }: HubConfig): void {
   for (const { fridge_number, at } of confirmed_fridges) {
     const shutoffAt = context.state.fridges.find(fridge_number)?.shutoff_at ?? null

@@ -8,7 +8,7 @@ import { readingOf, shutFridges } from './fridges.ts'
 import { binDevice } from './layout.ts'
 import { isAlarmRaised } from './ledger.ts'
 
-/** What the hub says of itself in its heartbeat. */
+/** The health that the hub reports in its heartbeat. */
 export function healthOf(context: Context): HubHealth {
   const { state, layout, outbox, doors, store } = context
   const storage = store.failure()
@@ -18,7 +18,7 @@ export function healthOf(context: Context): HubHealth {
   const isIntakeOpen =
     state.facts.get('live') && config?.accepting_orders === true && !state.facts.get('held').orders
   return {
-    // Independent of any bin: whether one is free for an order is judged for that order.
+    // Independent of single bins: each order checks whether a bin is free for it.
     accepting_orders: isIntakeOpen && !outbox.isLedgerFull() && context.isStalled?.() !== true,
     bins: bins.map((bin) => binHealth(context, bin)),
     fridges: layout.fridges.map(({ number }) => {
@@ -78,17 +78,17 @@ function statusOf(device: {
   return device.known ? 'healthy' : 'unknown'
 }
 
-/** A change of health is noticed this long after it; its report waits longer anyway. */
+/** Delay after which a change of health is detected. The report has a longer delay anyway. */
 const LOOK_MS = 50
 
 export interface HealthWatch {
-  /** What health says may have changed: looks soon, once for all that happens until then. */
+  /** Schedules a comparison after a possible change; several calls are combined. */
   look(): void
   onChange(listener: () => void): void
   stop(): void
 }
 
-/** Calls its listeners when what the hub says of itself has changed, temperatures aside. */
+/** Calls its listeners when the hub's health has changed, except for temperatures. */
 export function watchHealth(context: () => Context): HealthWatch {
   const listeners: (() => void)[] = []
   let last = ''
@@ -106,7 +106,7 @@ export function watchHealth(context: () => Context): HealthWatch {
 
   return {
     look() {
-      // Soon, and not at once: replies to the event go out first.
+      // Delayed, so that replies to the event are sent first.
       if (!isStopped) cancel ??= context().runtime.clock.after(LOOK_MS, compare)
     },
     onChange: (listener) => void listeners.push(listener),

@@ -18,7 +18,7 @@ import { takeOver } from './recovery/strangers.ts'
 const CLOCK_EVERY = 10
 const PRUNE_EVERY = 60
 
-/** What recurs, whatever happens: alarms that only time raises, the clock's estimate, the ballast, old rows. */
+/** Periodic work: alarms that depend on time, the clock's estimate, the ballast, pruning of old rows. */
 export function startHousekeeping(context: Context): Cancel {
   const { runtime, settings, store, state, outbox, cloud, doors } = context
   let round = 0
@@ -35,14 +35,17 @@ export function startHousekeeping(context: Context): Cancel {
       checkCertificates(context)
       if (round % CLOCK_EVERY === 0) cloud.persist()
       if (round % PRUNE_EVERY === 0) state.prune(settings.keptRows)
-      // On a full disk apart from what else is due: it may fail alone.
+      // On a full disk the outbox is flushed separately, because the flush may fail on its own.
       if (store.failure() === undefined) outbox.flush()
     })
     if (store.failure() !== undefined) outbox.flush()
   })
 }
 
-/** What was taken out of the hub's hardware is nobody's concern any more. Rows end theirs when nothing blocks them. */
+/**
+ * Clears alarms of hardware that was removed from the hub's description. Alarms of rows are cleared when
+ * nothing blocks the rows.
+ */
 export function endAlarmsOfAbsent(context: Context): void {
   const { state, layout, doors } = context
   const there = new Set([
@@ -55,25 +58,25 @@ export function endAlarmsOfAbsent(context: Context): void {
     ...doors.health().map(({ door }) => doorSubject(door)),
   ])
   for (const { code, subject } of state.alarms.all())
-    // Certificates end theirs when they are looked at next.
+    // `checkCertificates` clears alarms of certificates.
     if (code !== 'row_blocked' && code !== 'certificate_expiring' && !there.has(subject))
       setAlarm(context, code as HubAlarmCode, subject, false, '')
 }
 
-/** Whether too many entries wait for the cloud. Heartbeats report a failure of the storage (`health.ts`). */
+/** Raises an alarm if too many entries wait for the cloud. Heartbeats report storage failures (`health.ts`). */
 export function watchStore(context: Context): void {
   const { outbox, store } = context
   const isCrowded = store.failure() === undefined && outbox.isLedgerFull()
   setAlarm(context, 'store_full', HUB_SUBJECT, isCrowded, 'too many entries wait for the cloud')
 }
 
-/** Boards that could not be taken over when their devices had spoken. */
+/** Takes over boards that could not be taken over when their devices first reported. */
 function takeOverNew(context: Context): void {
   for (const [controller, stranger] of context.strangers)
     if (!stranger.isForeign) takeOver(context, controller, stranger)
 }
 
-/** What each fridge is at goes to the telemetry, whether it has changed or not: a history has no holes then. */
+/** Sends each fridge's temperature to the telemetry, changed or not, so that the history has no gaps. */
 function reportTemperatures(context: Context): void {
   const { layout, devices, outbox, cloud } = context
   for (const { number } of layout.fridges) {
@@ -85,12 +88,12 @@ function reportTemperatures(context: Context): void {
     outbox.append('telemetry', { kind: 'temperature', at: cloud.now(), ...about })
     fridge.min = celsius
     fridge.max = celsius
-    // In this event's commit too.
+    // The proof is then journaled in this event's commit too.
     if (fridge.noted === 'lately') fridge.noted = 'before'
   }
 }
 
-/** The board's clock dates its logs, and facts while the cloud cannot be heard. */
+/** Checks the board's clock. It dates logs, and facts while the cloud is not connected. */
 function checkClock(context: Context): void {
   const { cloud, runtime, settings } = context
   if (!cloud.isKnown()) return

@@ -7,7 +7,7 @@ import type { Location } from '../../protocol/model/location.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
 import type { LeaveOut } from '../journal/inbox.ts'
 
-/** An operation whose outcome nobody knows (I1), for a person to settle. */
+/** An operation with unknown outcome (I1), for a person to resolve. */
 export interface UnknownOperation {
   operation_id: string
   device: string
@@ -15,7 +15,7 @@ export interface UnknownOperation {
   location: Location | null
   product_id: number | null
   order_id: string | null
-  /** What people call the order. */
+  /** The order number that people use. */
   order_number: number | null
   line_id: number | null
   /** Cloud time of the intent, milliseconds. */
@@ -30,13 +30,13 @@ export interface OrderSummary {
   lines: { line_id: number; product_id: number; quantity: number; dropped: number; doubtful: number }[]
 }
 
-/** What the cloud sent and this hub could not apply (I8). */
+/** A cloud entry that this hub could not apply (I8). */
 export interface DeadLetterSummary {
   id: number
-  /** `config`, `order.queued`, …; null where the entry has none. */
+  /** `config`, `order.queued`, …; null if the entry has none. */
   kind: string | null
   error: string
-  /** As it came, JSON text. */
+  /** The entry as received, JSON text. */
   body: string
   /** The hub's wall clock, milliseconds since the Unix epoch. */
   at: number
@@ -44,19 +44,19 @@ export interface DeadLetterSummary {
 
 export interface FacingStock {
   product_id: number
-  /** What it is called, and its barcode; null where the cloud has not said. */
+  /** The product's name and barcode; null if the cloud has not sent them. */
   name: string | null
   upc: string | null
   location: Location
   primary: boolean
   quantity: number
-  /** How many units the row holds; 0 where the hub's hardware has no such row. */
+  /** Units that the row holds; 0 if the hub's hardware has no such row. */
   capacity: number
-  /** Why nothing is sold from it: what its controller said, `unknown`, `disabled` or `shutoff`; null where it sells. */
+  /** Why the row does not sell: the controller's fault, `unknown`, `disabled` or `shutoff`; null if it sells. */
   blocked: string | null
 }
 
-/** What a fridge's probe shows. */
+/** The reading of a fridge's probe. */
 export interface FridgeReading {
   fridge_number: number
   /** Degrees Celsius; null without a valid reading. */
@@ -69,15 +69,15 @@ export interface FridgeReading {
 
 export type LocalRefusal =
   'not_found' | 'not_unknown' | 'invalid' | 'invalid_quantity' | 'not_now' | 'unavailable'
-/** `why`: a sentence, where the reason alone does not say enough. */
+/** `why`: a sentence, if the reason alone is not enough. */
 export type LocalOutcome = { ok: true } | { ok: false; reason: LocalRefusal; why?: string }
 
-/** How a person entered units. */
+/** Metadata of units that a person entered. */
 export interface Entered {
   by?: LocalActor | undefined
-  /** UUID of the entry: the hub books it once, however often the page sends it. */
+  /** UUID of the entry: the hub books it once, even if the page sends it several times. */
   id?: string | undefined
-  /** How long ago the person counted, milliseconds. */
+  /** Milliseconds since the person counted. */
   ageMs?: number | undefined
 }
 
@@ -89,93 +89,100 @@ export interface HubAcceptance {
     parts: readonly string[] | null,
     how?: { by?: LocalActor | undefined; withUnassignedRows?: boolean | undefined },
   ): LocalOutcome
-  /** Several steps are carried out one after another, as long as the hub sees what is expected. */
+  /** Runs several steps one after another, while the hub sees the expected results. */
   beginSteps(steps: readonly string[], by?: LocalActor): LocalOutcome
-  /** The step that is carried out ends without what it waits for; no further one begins. */
+  /** Ends the running step without waiting for its result; cancels the following steps. */
   stop(): LocalOutcome
   decide(steps: readonly string[], verdict: 'passed' | 'failed', remark: string): LocalOutcome
   end(by?: LocalActor): LocalOutcome
   state(): AcceptanceState
-  /** Without an id: the one that is under way, or else the last. */
+  /** Without an id: the open acceptance, or else the last one. */
   protocol(id?: string): AcceptanceProtocol | null
   parts(): string[]
-  /** Those that have ended, the newest first. */
+  /** Ended acceptances, newest first. */
   kept(): KeptAcceptance[]
 }
 
-/** What the hub is, to those that carry messages to it: the streams, the cloud's commands, the local API. */
+/** The hub's interface for its callers: the streams, the cloud's commands, the local API. */
 export interface HubCore {
-  /** Begins to act: locks locked, controllers connected, unfinished business taken up where the journal left it. */
+  /** Starts the core: locks the doors, connects the controllers, and continues unfinished work from the journal. */
   start(): void
-  /** Ends all timers and connections; relocks. What runs on controllers runs on. */
+  /** Ends all timers and connections; relocks. Operations on controllers continue. */
   stop(): void
   readonly controllerEvents: ControllerEvents
   /**
-   * Applies one entry of the cloud's stream, within the inbox's transaction. Throws `ApplyError`; what of a snapshot alone cannot
-   * be applied goes to `leaveOut`.
+   * Applies one entry of the cloud's stream, within the inbox's transaction. Throws `ApplyError`. Parts of a
+   * snapshot that cannot be applied are passed to `leaveOut`.
    */
   applyCloudEntry(entry: unknown, leaveOut: LeaveOut): void
   /**
-   * Carries out a command that passed the fence (I2). A repeated `command_id` moves nothing and gets the first one's
-   * result. `reply` is called once the outcome is journaled, perhaps before `execute` returns, perhaps never (a crash,
-   * a controller that stays away); the outcome is also in the ledger as `command.finished`.
+   * Executes a command that passed the fence (I2). A repeated `command_id` moves nothing and gets the result
+   * of the first command. `reply` is called once the outcome is journaled. That may be before `execute`
+   * returns, or never (a crash, an absent controller). The outcome is also in the ledger as
+   * `command.finished`.
    */
   execute(command: Command, reply: (result: CommandResult) => void): void
-  /** As `execute`, for a person at the hub itself: the ledger says `local` in place of the command's end. */
+  /**
+   * Like `execute`, for a person at the hub itself. The ledger contains a `local` entry instead of
+   * `command.finished`.
+   */
   operate(body: CommandBody, reply: (result: CommandResult) => void, by?: LocalActor): void
   health(): HubHealth
-  /** What the hub reports reaches the cloud no more, or does again: health says so. */
+  /** The hub's reports no longer reach the cloud, or reach it again; health reports it. */
   noteStall(): void
-  /** What each fridge's probe shows, with the age of it. */
+  /** Each fridge's reading and its age. */
   readings(): FridgeReading[]
-  /** Milliseconds since the core last handled an event; its housekeeping is one each `housekeepingMs` at the least. */
+  /** Milliseconds since the core last handled an event. Housekeeping is an event at least every `housekeepingMs`. */
   quietMs(): number
-  /** Calls `listener` when what `health` says has changed (temperatures aside). */
+  /** Calls `listener` when `health` has changed (temperatures aside). */
   onHealthChange(listener: () => void): void
   /**
-   * The cloud says that its time is `clock.monotonic() + offsetMs`: in its welcome, or `passing`, in a message of a session
-   * under way.
+   * Sets the cloud's time to `clock.monotonic() + offsetMs`. `passing`: the time comes from a message of a
+   * running session; otherwise from the welcome.
    */
   setCloudClock(offsetMs: number, how: { passing: boolean }): void
-  /** Cloud time, milliseconds: known, or the best lower bound (`cloud-clock.ts`). */
+  /** Cloud time in milliseconds: known, or the best lower bound (`cloud-clock.ts`). */
   cloudNow(): number
-  /** As far as the cloud has confirmed it; undefined if it never has. */
+  /** Cloud time as far as the cloud has confirmed it; undefined if it never has. */
   certainNow(): number | undefined
   /**
-   * Begins a new epoch of the ledger with a snapshot, which comes later where the cloud is `ahead` and no cabinet has been
-   * met: the cloud's history of it is not this store's (a fork). False where
-   * nothing of it happened: the disk is full; or the cloud is `ahead` (it has heard of this hub what this store has never
-   * written), this store may be an older copy, and controllers that would tell have yet to be met.
+   * Starts a new epoch of the ledger with a snapshot. `ahead`: the cloud has entries of this hub that this
+   * store never wrote (a fork). If the cloud is `ahead` and no cabinet has connected, the snapshot follows
+   * later.
+   *
+   * Returns false, without any change, in two cases:
+   * - The disk is full.
+   * - The cloud is `ahead`, and controllers that could prove an older copy have not connected yet.
    */
   restartLedger(reason: string, cloud?: 'ahead'): boolean
-  /** Acts of people at the hub; `by` is who did it, for the cloud's audit log. */
+  /** Actions of people at the hub. `by`: the person, for the cloud's audit log. */
   settle(operationId: string, happened: boolean, by?: LocalActor): LocalOutcome
   restock(location: Location, units: number, entered?: Entered): LocalOutcome
   count(location: Location, units: number, entered?: Entered): LocalOutcome
-  /** A person has looked at what is in a fridge that was too warm for too long: it is sold again. */
+  /** A person has checked the goods in a fridge that was too warm for too long: the hub sells from it again. */
   confirmFridge(fridge: number, by?: LocalActor): LocalOutcome
-  /** A person takes a bin, or the taking of orders, out of service at the hub itself, or gives it back. */
+  /** A person takes a bin, or the intake of orders, out of service at the hub itself, or puts it back. */
   hold(what: 'orders' | number, isHeld: boolean, by?: LocalActor): LocalOutcome
   /** A person restarts the service. */
   noteRestart(by?: LocalActor): void
   held(): { orders: boolean; bins: number[] }
-  /** What is wrong and not over, as the cloud was told. `raised_at`: cloud time, milliseconds. */
+  /** Open alarms as reported to the cloud. `raised_at`: cloud time, milliseconds. */
   alarms(): { code: string; subject: string; detail: string | null; raised_at: number }[]
-  /** Takes the board on a controller's line for this hub's, although it is another's or new; what it remembers is erased. */
+  /**
+   * Assigns the board on a controller's line to this hub, although it is new or belongs to another hub. Its
+   * memory is erased.
+   */
   takeOverController(controller: string, by?: LocalActor): LocalOutcome
-  /** The controllers on whose lines there is a board that is not this hub's. */
+  /** The controllers with a foreign board on their line. */
   foreignControllers(): string[]
   /** Unlocks `main` or `fridge_<n>_left|middle|right` for a bounded time. */
   unlockDoor(door: string, forMs: number, by?: LocalActor): LocalOutcome
   unknownOperations(): UnknownOperation[]
-  /** The newest of the cloud's entries that could not be applied. */
+  /** The newest cloud entries that could not be applied. */
   deadLetters(): DeadLetterSummary[]
-  /** The inbox has kept a dead letter. */
+  /** Called when the inbox has stored a dead letter. */
   noteDeadLetters(): void
-  /**
-   * Has the cloud tell everything again, by a snapshot: what an old entry said may hold no longer. When it is applied, no dead
-   * letter is left.
-   */
+  /** Requests a snapshot from the cloud, because old entries may be outdated. Applying it removes all dead letters. */
   replayDeadLetters(by?: LocalActor): LocalOutcome
   dropDeadLetter(id: number, by?: LocalActor): LocalOutcome
   orders(): OrderSummary[]

@@ -1,15 +1,15 @@
 import type { Location } from '../../protocol/model/location.ts'
 import { deviceId, type HardwareDescription } from '../../protocol/model/hardware.ts'
 
-/** What the hub consists of, looked up by number and name. */
+/** The hub's hardware, by number and name. */
 export interface Layout {
   bins: readonly { number: number; capacity: number; device: string; controller: string }[]
   cabinets: readonly number[]
   fridges: readonly { number: number; limitCelsius: number }[]
   controllers: readonly string[]
-  /** How many units a row holds; 0 where there is none. */
+  /** Units that a row holds; 0 if there is no such row. */
   depthOf(location: Location): number
-  /** The cabinets that a fridge's doors give on. */
+  /** The cabinets behind a fridge's doors. */
   fridgeDoors: HardwareDescription['fridgeDoors']
   controllerOf(device: string): string | undefined
   devicesOf(controller: string): readonly string[]
@@ -63,20 +63,20 @@ export function createLayout(hardware: HardwareDescription): Layout {
   }
 }
 
-/** What an operation's row says of the place that it dispensed from; null for other motions. */
+/** The dispense location in an operation's row; null for other motions. */
 interface DispensePlace {
   device: string
   shelf: number | null
   row: number | null
 }
 
-/** The place that a dispensing operation dispensed from; undefined for other operations. */
+/** The location from which an operation dispensed; undefined for other operations. */
 export function placeOf({ device, shelf, row }: DispensePlace): Location | undefined {
   const cabinet = numberOf('cabinet', device)
   return cabinet === undefined || shelf === null || row === null ? undefined : { cabinet, shelf, row }
 }
 
-/** Whether the operation dispensed from this place. */
+/** Whether the operation dispensed from this location. */
 export const isAt = (operation: DispensePlace, place: Location): boolean =>
   operation.device === cabinetDevice(place.cabinet) &&
   operation.shelf === place.shelf &&

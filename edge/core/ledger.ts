@@ -11,19 +11,22 @@ import { placeOf } from './layout.ts'
 /** An entry without its time. */
 type Untimed<E extends HubEntry = HubEntry> = E extends HubEntry ? Omit<E, 'at'> : never
 
-/** What the hub reports to the cloud, each entry in the transaction of what it reports. */
+/** The hub's reports to the cloud. Each entry is written in the transaction of the fact that it reports. */
 export interface Ledger {
   report(entry: Untimed): void
   /**
-   * The snapshot, behind what has to come before it, and then what had to wait for it. `isNew`: the store is, and knows no
-   * operations.
+   * Appends the recent drops, then the snapshot, then the entries that waited for it. `isNew`: the store is
+   * new and contains no operations.
    */
   reportSnapshot(isNew?: 'new'): void
-  /** What fell lately and was acknowledged, as it is told to a cloud that may have lost it: the oldest first. */
+  /** Recent acknowledged drops, oldest first, for a cloud that may have lost them. */
   dropsAgain(): HubEntry[]
 }
 
-/** `now`: cloud time, milliseconds. `againMs`: what fell in this time is told once more to a cloud that may have lost it. */
+/**
+ * `now`: cloud time, milliseconds. `againMs`: drops within this time are reported again to a cloud that may
+ * have lost them.
+ */
 export function createLedger(
   state: State,
   outbox: Outbox,
@@ -38,7 +41,7 @@ export function createLedger(
     dropsAgain,
     report(entry) {
       const timed: HubEntry = { ...entry, ...numberOf(state, entry), at: now() }
-      // A hub without stock of its own says nothing before its snapshot (MQTT SPEC §4).
+      // A hub without its own stock reports nothing before its snapshot (MQTT SPEC §4).
       if (state.facts.get('live')) append(timed)
       else state.held.hold(timed)
     },
@@ -52,7 +55,7 @@ export function createLedger(
   }
 }
 
-/** The number that people read, of an entry about an order. */
+/** The order number that people use, for an entry about an order. */
 function numberOf({ orders }: State, entry: Untimed): { number?: number } {
   if (!entry.kind.startsWith('order.') || !('order_id' in entry) || entry.order_id === null) return {}
   const number = orders.find(entry.order_id)?.order_number
@@ -62,10 +65,10 @@ function numberOf({ orders }: State, entry: Untimed): { number?: number } {
 type DropEntry = Extract<HubEntry, { kind: 'stock.dropped' }>
 
 /**
- * Drops under their causes, the oldest first, those among them of which this store has heard from controllers alone; each with
- * the stock of now as it would be without those behind it, so that nothing is counted twice or left out by the next store of a
- * hub that is lost in the midst of telling. They are of no order here: the first time they were told whose they are, and to a
- * cloud that has lost that, where the order stands says it.
+ * Recent drops with their operations, oldest first, including drops that this store knows only from
+ * controllers. Each has the current stock plus the units that fell after it. So a drop is counted once, even
+ * if the hub is replaced while it reports. The entries contain no order: their first report did. A cloud that
+ * lost that report gets it with the order's state.
  */
 function toldAgain({ stock, operations }: State, since: number): DropEntry[] {
   const known = operations.knownSince(since).flatMap((operation): DropRow[] => {
@@ -106,7 +109,7 @@ function snapshotOf({ stock, reported, alarms }: State, at: number): SnapshotEnt
   }
 }
 
-/** The journal and the ledger: what is written to one is reported in the other. */
+/** The journal and the ledger: changes in the journal are reported in the ledger. */
 interface Books {
   state: State
   ledger: Ledger
@@ -115,7 +118,7 @@ interface Books {
 export const isAlarmRaised = ({ alarms }: State, code: HubAlarmCode, subject: string): boolean =>
   alarms.all().some((alarm) => alarm.code === code && alarm.subject === subject)
 
-/** Raises or lowers an alarm; it is reported when it changes, and not again after a restart. */
+/** Raises or clears an alarm. A change is reported once, not again after a restart. */
 export function setAlarm(
   { state, ledger, log, cloud }: Books & { log: Log; cloud: { now: () => number } },
   code: HubAlarmCode,
@@ -132,7 +135,7 @@ export function setAlarm(
   ledger.report({ kind: 'alarm', code, subject, raised, detail })
 }
 
-/** Reports what has happened and is over with that: an alarm that is raised and lowered at once. */
+/** Reports an incident without duration: an alarm that is raised and cleared at once. */
 export function reportIncident(
   { ledger }: Pick<Books, 'ledger'>,
   code: HubAlarmCode,
@@ -166,7 +169,7 @@ export function reportUnknown(
   })
 }
 
-/** Settles an operation of unknown outcome: it is known now whether it happened, by what or whom. */
+/** Resolves an operation of unknown outcome. `by` is the source, `happened` the outcome. */
 export function settleOperation(
   { state, ledger }: Books,
   operation: OperationRow,

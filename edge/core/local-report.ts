@@ -2,14 +2,14 @@ import type { LocalActor, LocalEntry } from '../../protocol/mqtt/hub-entries.ts'
 import type { Context } from './context.ts'
 
 export interface LocalFacts extends Partial<Pick<LocalEntry, 'outcome'>> {
-  /** Absent: the caller did not say who. */
+  /** Undefined if the caller did not name a person. */
   by: LocalActor | undefined
   /** Units in the row. */
   before?: number
   after?: number
 }
 
-/** Reports to the cloud's audit log what a person did at the hub itself. Called within the transaction of the act. */
+/** Reports an action of a person at the hub to the cloud's audit log. Called within the transaction of the action. */
 export function reportLocal(
   { ledger }: Pick<Context, 'ledger'>,
   action: string,

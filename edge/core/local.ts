@@ -33,7 +33,7 @@ import { blockedRows, closedCabinets } from './withheld.ts'
 const no = (reason: LocalRefusal): LocalOutcome => ({ ok: false, reason })
 const invalidQuantity = (why: string): LocalOutcome => ({ ok: false, reason: 'invalid_quantity', why })
 
-/** A person says whether an operation of unknown outcome happened. */
+/** A person resolves an operation of unknown outcome. */
 export function settleByPerson(
   context: Context,
   operationId: string,
@@ -98,7 +98,7 @@ export function countByPerson(
   return isTaken ? { ok: true } : no('unavailable')
 }
 
-/** A person has looked at what is in a fridge. */
+/** A person has checked the goods in a fridge. */
 export function confirmFridgeByPerson(context: Context, fridge: number, by?: LocalActor): LocalOutcome {
   if (!shutFridges(context).includes(fridge)) return no('not_found')
   const isTaken = context.handle(() => {
@@ -108,14 +108,14 @@ export function confirmFridgeByPerson(context: Context, fridge: number, by?: Loc
   return isTaken ? { ok: true } : no('unavailable')
 }
 
-/** A person lets somebody in. On a full disk doors obey all the same. */
+/** A person unlocks a door. Doors also unlock on a full disk. */
 export function unlockByPerson(context: Context, door: string, forMs: number, by?: LocalActor): LocalOutcome {
   if (!context.doors.unlock(door, forMs)) return no('unavailable')
   context.handle(() => reportLocal(context, 'unlock_door', doorSubject(door), { by }))
   return { ok: true }
 }
 
-/** A person takes a bin, or the taking of orders, out of service at the hub itself, or gives it back. */
+/** A person takes a bin, or the intake of orders, out of service at the hub itself, or puts it back. */
 export function holdByPerson(
   context: Context,
   what: 'orders' | number,
@@ -144,7 +144,7 @@ export function holdByPerson(
   return isTaken ? { ok: true } : no('unavailable')
 }
 
-/** A person says that the board on this line is a spare part for this hub. */
+/** A person confirms that the board on this line is a spare part for this hub. */
 export function takeOverByPerson(context: Context, controller: string, by?: LocalActor): LocalOutcome {
   const stranger = context.strangers.get(controller)
   if (!stranger?.isForeign) return no('not_found')
@@ -157,7 +157,7 @@ export function takeOverByPerson(context: Context, controller: string, by?: Loca
 export const noteRestart = (context: Context, by?: LocalActor): void =>
   void context.handle(() => reportLocal(context, 'restart_service', HUB_SUBJECT, { by }))
 
-/** What is wrong and not over, a failure of the storage among it: that cannot be in the journal. */
+/** All open alarms, and a current storage failure, which cannot be in the journal. */
 export function alarmsOf(context: Context): ReturnType<HubCore['alarms']> {
   const { state, store, cloud } = context
   const fault = store.failure()

@@ -6,8 +6,9 @@ import { setAlarm } from './ledger.ts'
 const MAX_WORDS = 300
 
 /**
- * Counts a start of the service if the service did not stop in good order before: it crashed, was killed, or lost power. A
- * supervisor restarts the hub within a second, so nobody notices a crash otherwise.
+ * Counts a start of the service as a crash if the service did not shut down cleanly before: it crashed, was
+ * killed, or lost power. Without this count a crash is invisible, because a supervisor restarts the hub
+ * within a second.
  */
 export function noteStart(context: Context): void {
   const { state, cloud, lastWords, isStart = true } = context
@@ -22,17 +23,17 @@ export function noteStart(context: Context): void {
   checkRestarts(context)
 }
 
-/** The service ends in good order. */
+/** Notes a clean shutdown of the service. */
 export function noteEnd({ state, store, log }: Context): void {
   try {
     store.transact(() => state.facts.set('life', { ...state.facts.get('life'), isOpen: false }))
   } catch (error) {
-    // On a full disk this end counts as a crash; it must not keep the service from ending.
+    // On a full disk this shutdown counts as a crash; it must not prevent the service from ending.
     log.warn({ error: String(error) }, 'the orderly end of the service cannot be noted')
   }
 }
 
-/** Raises the alarm of a hub that starts again and again, and ends it when it has run for a while. */
+/** Raises the alarm of a hub that restarts repeatedly, and clears it when the hub has run for a while. */
 export function checkRestarts(context: Context): void {
   const { state, settings } = context
   const { crashes, words } = state.facts.get('life')

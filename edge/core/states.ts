@@ -9,8 +9,9 @@ import { readingOf, shutFridges, unprovenFridges } from './fridges.ts'
 import { cabinetsOf, type BlockedRows } from './withheld.ts'
 
 /**
- * Reports to the cloud which rows, bins, cabinets and fridges can be used: each change, in the transaction of the event that
- * caused it, so that nothing is sold that the hub will not dispense. Returns in how many milliseconds time alone may change it.
+ * Reports to the cloud which rows, bins, cabinets and fridges can be used. Each change is reported in the
+ * transaction of its event, so that the cloud sells nothing that the hub will not dispense. Returns the
+ * milliseconds until time alone may change a state.
  */
 export function reportStates(
   context: Context,
@@ -50,7 +51,7 @@ function isSame(reported: Standing | undefined, standing: Standing): boolean {
   return Object.keys(standing).every((name) => name === 'location' || known![name] === now![name])
 }
 
-/** Reports parts that the hub's hardware no longer has as out of use, once: the cloud would go on selling by the last report. */
+/** Reports removed hardware as out of use, once. Otherwise the cloud would sell by the last report. */
 export function reportAbsent(context: Context): void {
   const { reported } = context.state
   for (const { subject, state } of reported.all()) {
@@ -61,7 +62,7 @@ export function reportAbsent(context: Context): void {
   }
 }
 
-/** How something stands that is not there any more; nothing where it is. A row's blocks end by themselves. */
+/** The final state of a removed part; undefined if the part exists. Blocks of rows end on their own. */
 function lastStanding({ bins, cabinets, fridges }: Layout, told: Standing): Standing | undefined {
   switch (told.of) {
     case 'row':
@@ -77,7 +78,7 @@ function lastStanding({ bins, cabinets, fridges }: Layout, told: Standing): Stan
   }
 }
 
-/** Nothing new for so long: what was told still holds. */
+/** The reported state stays valid for `ms` without new information. */
 interface Pause {
   of: 'pause'
   ms: number
@@ -92,7 +93,7 @@ function report(context: Context, subject: string, standing: Standing): void {
   if (alarm) setAlarm(context, alarm.code, subject, alarm.raised, alarm.detail)
 }
 
-/** What people must know of how something stands. */
+/** The alarm of a state change, if people must know about it. */
 function alarmOf(
   { devices, runtime }: Context,
   standing: Standing,
@@ -121,7 +122,7 @@ function alarmOf(
   }
 }
 
-/** What a device is while it says nothing: what it was for a moment, and `silent` after that. */
+/** State of a silent device: its last state for `silentMs`, then `silent`. */
 function unheard<S extends Standing>(
   { unheardSince, runtime, settings }: Context,
   device: string,
@@ -145,7 +146,8 @@ function binStanding(context: Context, bin: BinView): Standing | Pause {
   const unheardFor = unheard(context, binDevice(number), bin.up, standing)
   if (unheardFor) return unheardFor
   const state = useOf(asReported(bin))
-  // What its sensors show now may be a flicker: the report waits until they have held it, or do not settle.
+  // The sensors' current values may be a flicker. The report waits until the values have held, or do not
+  // settle.
   const isSure = bin.settlesMs === undefined || isUnsettled(bin) || state === useOf(bin)
   return isSure ? { ...standing, state } : { of: 'pause', ms: bin.settlesMs! }
 }
@@ -153,7 +155,7 @@ function binStanding(context: Context, bin: BinView): Standing | Pause {
 const isUnsettled = ({ reported }: BinView): boolean =>
   reported.door === 'unsettled' || reported.occupied === 'unsettled'
 
-/** A bin by what its sensors have held; one that does not settle is neither closed nor empty. */
+/** The bin by its debounced sensor values. A sensor that does not settle counts as neither closed nor empty. */
 function asReported(bin: BinView): BinView {
   const { door, occupied } = bin.reported
   return {
@@ -163,7 +165,7 @@ function asReported(bin: BinView): BinView {
   }
 }
 
-/** What a bin is to the next order. */
+/** The bin's state for the next order. */
 function useOf(bin: BinView): Extract<Standing, { of: 'bin' }>['state'] {
   if (bin.orderId !== null) return isLeftBehind(bin) ? 'left_behind' : 'held'
   if (bin.fault !== null) return 'faulty'
@@ -171,7 +173,7 @@ function useOf(bin: BinView): Extract<Standing, { of: 'bin' }>['state'] {
   return bin.door === 'closed' ? 'free' : 'open'
 }
 
-/** Its order has ended without its customer, and what fell into it is not known to have been taken out. */
+/** Its order ended without the customer, and there is no proof that its units were taken out. */
 const isLeftBehind = ({ phase, occupied, filled, opened }: BinView): boolean => {
   switch (phase) {
     case 'queued':

@@ -4,32 +4,35 @@ import type { EndedPhase } from '../journal/tables.ts'
 
 export type BinAction = Exclude<Action, 'dispense'>
 
-/** One thing for the hub to do next. `actor.ts` carries it out in the transaction under way, and asks again. */
+/** The hub's next action. `actor.ts` carries it out in the current transaction, and then computes the next step. */
 export type Step =
-  /** The order is begun, in these bins. */
+  /** Starts the order in these bins. */
   | { kind: 'prepare'; orderId: string; bins: number[] }
-  /** A further bin for an order that is being prepared. */
+  /** A further bin for an order in preparation. */
   | { kind: 'hold'; orderId: string; bin: number }
   | { kind: 'release'; bin: number }
-  /** `commandId`: of the command that wants it, if one does. `isTrial`: it shows whether the bin moves again. */
+  /**
+   * `commandId`: the command that requested the motion, if any. `isTrial`: the motion tests whether the bin
+   * moves again.
+   */
   | { kind: 'move'; bin: number; action: BinAction; commandId?: string; isTrial?: true }
   | { kind: 'dispense'; orderId: string; lineId: number; unit: number; location: Location; bin: number }
-  /** The unit did not reach its bin: it is looked for in another row. What became of the dispense stays unknown. */
+  /** The unit did not reach its bin, so it is taken from another row. The first dispense stays unknown. */
   | { kind: 'elsewhere'; orderId: string; lineId: number; unit: number }
-  /** The unit will not be had. */
+  /** The unit cannot be dispensed. */
   | { kind: 'short'; orderId: string; lineId: number; unit: number }
   | { kind: 'ready'; orderId: string; bins: number[] }
-  /** The bin's door was seen open, and its order is (or was) the customer's. */
+  /** The bin's door was seen open, and its order is or was ready for the customer. */
   | { kind: 'opened'; bin: number }
   | { kind: 'collecting'; orderId: string }
-  /** What still runs for the order is given up as unknown. */
+  /** The order's running operations become unknown. */
   | { kind: 'give_up'; orderId: string }
-  /** The order ends. What still runs for it is given up as unknown. */
+  /** The order ends. Its running operations become unknown. */
   | { kind: 'end'; orderId: string; phase: EndedPhase; reason: string | null }
-  /** Nothing more will be learned of a recovering order: decides it by what controllers remember. */
+  /** A recovering order gets no further information: it is decided by the controllers' memories. */
   | { kind: 'recover'; orderId: string }
 
-/** Nothing to do now; `ms`: until time alone may change that. */
+/** Nothing to do now; `ms`: milliseconds until time alone may change that. */
 export interface Wait {
   kind: 'wait'
   ms: number | undefined

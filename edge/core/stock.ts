@@ -12,7 +12,7 @@ import { isAt, placeOf } from './layout.ts'
 
 const locationOf = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })
 
-/** Books a change of a facing's stock; returns what all reports of such a change say. */
+/** Books a change of a facing's stock; returns the fields that all its reports share. */
 function change(
   { state, cloud }: Context,
   facing: FacingRow,
@@ -25,8 +25,8 @@ function change(
 }
 
 /**
- * Books units that fell in an operation, and reports them. `delivered` of them belong to its order's line; others (a
- * double drop, a unit whose money has gone back) belong to none.
+ * Books and reports units that fell in an operation. `delivered` of them belong to its order's line. Others
+ * belong to no order: a double drop, or a refunded unit.
  */
 export function bookDrop(context: Context, operation: OperationRow, units: number, delivered: 0 | 1): void {
   const { state, ledger } = context
@@ -34,9 +34,9 @@ export function bookDrop(context: Context, operation: OperationRow, units: numbe
   const there = location && state.stock.facings.find(location)
   const product = operation.product_id ?? there?.product_id
   if (location === undefined || product === undefined) {
-    // A technician has tried a row in which nothing of the planogram stands: there are no books of it.
+    // A technician tested a row without a product in the planogram: there is no stock to book.
     if (operation.command_id !== null) return
-    // Imported, and nothing stands there: nobody can say what it was.
+    // An imported drop at a row without a product: the product is unknown.
     setAlarm(context, 'unexpected_drop', deviceSubject(operation.device), true, `${units} in ${operation.id}`)
     return
   }
@@ -45,7 +45,8 @@ export function bookDrop(context: Context, operation: OperationRow, units: numbe
   const facing = there?.product_id === product ? there : state.stock.ofProduct(product)[0]
   ledger.report({
     kind: 'stock.dropped',
-    // The planogram has moved its product meanwhile, and its units with it; or has written them off, this one too.
+    // The planogram has meanwhile moved the product with its units, or has written them off, including this
+    // unit.
     ...(facing ? change(context, facing, drop) : { product_id: product, location, delta: 0, quantity: 0 }),
     operation_id: causeId,
     order_id: operation.order_id,
@@ -56,21 +57,25 @@ export function bookDrop(context: Context, operation: OperationRow, units: numbe
 }
 
 /**
- * Books are kept by cause, once for each: a further unit of an operation that is booked already is booked under an id of
- * its own, made from the operation's (a UUIDv8) so that every life of the hub finds the same.
+ * The id under which a further unit of an operation is booked. Each cause is booked once, so a later drop of
+ * a booked operation needs its own id. It is derived from the operation's id (a UUIDv8), so that every
+ * process computes the same id.
  */
 export function laterDropId(operationId: string, drops: number): string {
   const tail = (drops & 0xff).toString(16).padStart(2, '0')
   return `${operationId.slice(0, 14)}8${operationId.slice(15, -2)}${tail}`
 }
 
-/** What a count is of: the facings of its product, or the one that was counted. None where it stands there no longer. */
+/** The facings of a count: all facings of its product, or the counted row. Empty if the product is no longer there. */
 export const countedFacings = ({ state }: Context, { product_id, location }: StockCount): FacingRow[] =>
   state.stock
     .ofProduct(product_id)
     .filter((facing) => location === null || locationKey(facing) === locationKey(location))
 
-/** A count of a product, of one row or wherever it stands: its stock becomes the count and what has moved since. */
+/**
+ * Applies a count of a product, in one row or all its rows: the stock becomes the count plus the changes
+ * since then.
+ */
 export function applyCount(context: Context, count: StockCount): void {
   const { state } = context
   const { product_id, location } = count
@@ -95,7 +100,7 @@ export function applyCount(context: Context, count: StockCount): void {
   for (const facing of facings) endDoubtOf(context, facing)
 }
 
-/** A count that is in the books already: a cloud that asks again has lost the report of it. */
+/** The count is booked already: a cloud that sends it again has lost the report. */
 function confirmCount({ ledger }: Context, { count_id }: StockCount, facings: readonly FacingRow[]): void {
   for (const facing of facings) {
     const { product_id, quantity } = facing
@@ -117,14 +122,14 @@ export function countFacing(
   endDoubtOf(context, facing)
 }
 
-/** A person has looked at the shelf: a unit that fell there by itself is accounted for, and the row may be tried again. */
+/** A person has checked the shelf: an unexplained drop there is accounted for, and the row may be tried again. */
 function endDoubtOf(context: Context, location: Location): void {
   const { cabinet } = location
   clearRow(context, location)
   setAlarm(context, 'unexpected_drop', cabinetSubject(cabinet), false, '')
 }
 
-/** A person at the hub has added units. */
+/** Books units that a person added at the hub. */
 export function restockFacing(
   context: Context,
   facing: FacingRow,
@@ -140,7 +145,10 @@ function bookCount(context: Context, facing: FacingRow, delta: number, count_id:
   context.ledger.report({ kind: 'stock.counted', ...changed, count_id })
 }
 
-/** A count shows how many of the doubtful units left the shelf: that many of the oldest happened. Its delta books them. */
+/**
+ * A count shows how many unconfirmed units left the shelf: that many of the oldest operations happened. The
+ * count's delta books them.
+ */
 function settleByCount(context: Context, unknown: readonly OperationRow[], missing: number): void {
   for (const [index, operation] of unknown.entries()) {
     const happened = index < missing
@@ -156,8 +164,8 @@ const sumOf = (facings: readonly FacingRow[]): number =>
 type Held = FacingRow & { capacity: number }
 
 /**
- * Spreads a change of a product over its facings, the primary one first: none above what it holds where others have room,
- * and none below zero where others have units.
+ * Spreads a change of a product over its facings, the primary facing first. No facing exceeds its capacity
+ * while others have room. None becomes negative while others have units.
  */
 export function spread(facings: readonly Held[], delta: number): { facing: Held; delta: number }[] {
   const [first] = facings
@@ -172,14 +180,14 @@ export function spread(facings: readonly Held[], delta: number): { facing: Held;
     left -= share
     shares.set(facing, share)
   }
-  // More than all of them hold, or than there was: somebody has to say where it is.
+  // The change exceeds all capacities, or all units: a person must find out where the units are.
   shares.set(first, shares.get(first)! + left)
   return [...shares].map(([facing, share]) => ({ facing, delta: share }))
 }
 
 /**
- * Applies which product stands where. Units of a product whose facing went away move to its first remaining one; where
- * there is none they are written off.
+ * Applies the planogram. If a product lost a facing, its units move to its first remaining facing. If it has
+ * none, they are written off.
  */
 export function applyPlanogram(
   context: Context,

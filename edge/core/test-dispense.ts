@@ -6,7 +6,7 @@ import { isUsable, startUpGraceMs, type Context } from './context.ts'
 import { cabinetDevice, isAt } from './layout.ts'
 import { intend } from './operations/intend.ts'
 
-/** Begins to turn the row. Returns why it must not turn. */
+/** Starts a test dispense of a row. Returns the reason if it is refused. */
 export function beginTestDispense(
   context: Context,
   id: string,
@@ -29,7 +29,7 @@ export function beginTestDispense(
     startUpGraceMs(context) > 0 ||
     isAjar(context, location.cabinet) ||
     state.operations.open().some((operation) => operation.device === device) ||
-    // Of a unit of which nobody knows whether it hangs, a turn would make two.
+    // If a unit may hang in the row, another turn could drop two.
     state.operations.unknown().some((operation) => isAt(operation, location))
   if (isHindered) return 'interlock'
   const productId = state.stock.facings.find(location)?.product_id ?? null
@@ -46,7 +46,7 @@ export function beginTestDispense(
 export const freeBin = (context: Context): number | undefined =>
   viewBins(context).find((bin) => isAvailable({ ...bin, enabled: true }) && isPrepared(bin))?.number
 
-/** A fridge's door before the cabinet is open, or could be opened now. */
+/** A fridge door in front of the cabinet is open or may be opened now. */
 const isAjar = ({ layout, doors }: Context, cabinet: number): boolean =>
   layout.fridgeDoors.some((behind) =>
     fridgeSides.some((side) => {

@@ -1,6 +1,7 @@
 /**
- * The readings of a fridge's probe as evidence. A probe breaks, freezes and jumps, and its controller falls silent. So a
- * reading has an age, an implausible value is not a reading, and no single reading starts or ends a decision.
+ * The readings of a fridge's probe as evidence. A probe breaks, freezes and jumps, and its controller may be
+ * silent. Therefore a reading has an age, an implausible value is not a reading, and no single reading
+ * decides.
  */
 
 /** Instants on the monotonic clock, in milliseconds. */
@@ -16,13 +17,13 @@ export interface Thermometer {
   run: { side: 'cold' | 'warm'; since: number; count: number } | undefined
   /** The newest reports: whether each was a plausible reading. */
   recent: readonly boolean[]
-  /** Since when no more than half of them are. */
+  /** Start of the time in which at most half of the recent reports were plausible. */
   unreliableSince: number | undefined
-  /** Readings far from the last one, near one another: believed once there are enough of them. */
+  /** Readings far from the last one but near each other. `agreeing` of them replace it. */
   suspects: readonly Reading[]
-  /** Since when, and how often, the probe has repeated exactly one value. */
+  /** Start and number of exact repetitions of one value. */
   same: { celsius: number; since: number; count: number } | undefined
-  /** When the probe last moved by `moveCelsius`, the newest last, and from where it is measured. */
+  /** When the probe last moved by `moveCelsius`, newest last; and the value from which the next move is measured. */
   moves: readonly number[]
   movedFrom: number | undefined
   /** Why the newest report was no reading; undefined if it was one. */
@@ -42,9 +43,9 @@ export interface ProbeRules {
   stepCelsius: number
   celsiusPerMinute: number
   maxStepCelsius: number
-  /** So many readings in a row that contradict the last one, and agree with one another, are believed. */
+  /** Number of consecutive readings that must agree with each other to be believed against the last reading. */
   agreeing: number
-  /** A change by which a probe shows that it lives. */
+  /** A change of this size proves that a probe works. */
   moveCelsius: number
 }
 
@@ -60,14 +61,12 @@ export const newThermometer: Thermometer = {
   fault: undefined,
 }
 
-/** Moves that are remembered: enough to show that a room changes, and not once. */
+/** Stored moves: enough to prove that the room's temperature changes repeatedly. */
 const MOVES = 3
-/** Reports by which a probe's reliability is judged. */
+/** Number of reports that decide whether a probe is reliable. */
 const RECENT = 12
 
-/**
- * Takes in a report of the probe; `celsius` null: the probe gives no reading. `maxAgeMs`: a longer gap ends the run.
- */
+/** Applies a report of the probe; `celsius` null: the probe gives no reading. `maxAgeMs`: a longer gap ends the run. */
 export function takeReport(
   meter: Thermometer,
   report: { celsius: number | null; at: number },
@@ -80,7 +79,8 @@ export function takeReport(
     return { ...noteReport(meter, false, at), suspects: [], fault: 'implausible' }
   const reading = { celsius, at }
   const repeated = noteSame(meter, reading)
-  // The first reading of all has nothing to be compared with, but a probe that has reported nonsense is not believed.
+  // The very first reading has no predecessor to compare with. It is not believed if the probe reported
+  // implausible values before.
   const isFirst = meter.last === undefined && meter.fault === undefined
   if (isFirst || (meter.last !== undefined && isNear(meter.last, reading, rules)))
     return believe({ ...meter, ...repeated, suspects: [] }, reading, { limitCelsius, maxAgeMs }, rules)
@@ -89,7 +89,7 @@ export function takeReport(
     previous !== undefined && isNear(previous, reading, rules) ? [...meter.suspects, reading] : [reading]
   if (suspects.length < rules.agreeing)
     return { ...noteReport(meter, false, at), ...repeated, suspects, fault: 'implausible' }
-  // The temperature has jumped: a new run begins.
+  // The temperature has jumped: a new run starts.
   const fresh: Thermometer = { ...meter, ...repeated, suspects: [], run: undefined }
   return suspects.reduce((so, one) => believe(so, one, { limitCelsius, maxAgeMs }, rules), fresh)
 }
@@ -143,7 +143,7 @@ export function proofOf(
   return run.count >= coldReadings && last.at - run.since >= coldMs ? 'cold' : undefined
 }
 
-/** Whether the probe repeats one value for so long that a probe that lives would not. */
+/** Whether the probe repeats one value for longer than a working probe would. */
 const repeatsFor = ({ same }: Thermometer, now: number, { frozenMs, frozenReadings }: FrozenRules): boolean =>
   same !== undefined && now - same.since >= frozenMs && same.count >= frozenReadings
 
@@ -153,9 +153,9 @@ export interface FrozenRules {
 }
 
 /**
- * Whether the probe is frozen. It has repeated exactly one value for hours, although the room has changed: another fridge's
- * probe has moved several times (`others`), or a door of this fridge stood open (until `openedAt`). A steady value alone
- * proves nothing.
+ * Whether the probe is frozen. It has repeated exactly one value for hours, although the room changed.
+ * Evidence of the change: another fridge's probe has moved several times (`others`), or a door of this fridge
+ * stood open (until `openedAt`). A steady value without such evidence proves nothing.
  */
 export function isFrozen(
   meter: Thermometer,

@@ -3,8 +3,8 @@ import type { Context } from './context.ts'
 import { setAlarm } from './ledger.ts'
 
 /**
- * Alarms that depend on time: silent controllers, unreadable lines, doors that stay open. The actor judges them at each event
- * of the hub. Each function returns in how many milliseconds time alone changes its result.
+ * Alarms that depend on time: silent controllers, unreadable lines, doors that stay open. The actor checks
+ * them at each event. Each function returns the milliseconds until time alone changes its result.
  */
 export function watchHardware(context: Context): number | undefined {
   const waits = [watchControllers(context), watchLines(context), watchDoors(context)]
@@ -16,7 +16,10 @@ const earliest = (waits: readonly (number | undefined)[]): number | undefined =>
   return known.length > 0 ? Math.min(...known) : undefined
 }
 
-/** A controller that answers again is not reported; an alarm that is open ends when it has stayed for a while. */
+/**
+ * A silent controller's alarm is not raised if the controller answers again. An open alarm is cleared after
+ * the controller has stayed for `steadyMs`.
+ */
 function watchControllers(context: Context): number | undefined {
   const { layout, devices, runtime, settings } = context
   const now = runtime.clock.monotonic()
@@ -38,7 +41,7 @@ function watchControllers(context: Context): number | undefined {
 const reasonOf = ({ controllers }: Context, controller: string): string =>
   controllers.links().find((link) => link.controller === controller)?.reason ?? 'no answer on its line'
 
-/** The lines of locks and doors are a controller of their own. */
+/** The GPIO lines of locks and doors count as one controller. */
 function watchLines(context: Context): number | undefined {
   const { doors, runtime, settings } = context
   const subject = controllerSubject('gpio')

@@ -5,21 +5,21 @@ import type { Context } from './context.ts'
 import { shutFridges } from './fridges.ts'
 import { placeOf } from './layout.ts'
 
-/** Why nothing is dispensed from a row. */
+/** Why a row is blocked. */
 export interface Block {
   location: Location
-  /** What its motor's controller said last (serial SPEC §7). */
+  /** The last fault that the motor's controller reported (serial SPEC §7). */
   why: string
   /**
-   * How often in a row its dispenses have failed with nothing moved: it may be tried again for an order that is in hand.
-   * Undefined where the outcome of a dispense is unknown: then it may not.
+   * Consecutive dispenses that failed with nothing moved: the row may be retried for a running order.
+   * Undefined if the outcome of a dispense is unknown: then the row must not be retried.
    */
   failures: number | undefined
-  /** Of the last of these failures, the cloud's time. */
+  /** Cloud time of the last failure. */
   failedAt: number
 }
 
-/** The reason of a row that the hub's hardware does not have. */
+/** The reason for a row that the hub's hardware does not have. */
 const NO_ROW = 'no_such_row'
 
 export type BlockedRows = ReadonlyMap<string, Block>
@@ -28,8 +28,9 @@ export type BlockedRows = ReadonlyMap<string, Block>
 const lastResults = new WeakMap<Context['state'], { inputs: readonly unknown[]; blocks: BlockedRows }>()
 
 /**
- * The rows from which the hub sells nothing, by location: nobody knows the outcome of a dispense there (I1), or dispenses
- * failed and none has succeeded since. A count or a person ends both. The result is the same map as long as nothing changes.
+ * The rows from which the hub sells nothing, by location. A dispense there has an unknown outcome (I1), or
+ * dispenses failed and none has succeeded since. A count or a person ends both. The function returns the same
+ * map while nothing changes.
  */
 export function blockedRows(context: Pick<Context, 'state' | 'layout'>): BlockedRows {
   const { stock, rowFaults, operations } = context.state
@@ -43,7 +44,7 @@ export function blockedRows(context: Pick<Context, 'state' | 'layout'>): Blocked
 
 function findBlockedRows({ state, layout }: Pick<Context, 'state' | 'layout'>): BlockedRows {
   const blocks = new Map<string, Block>()
-  // The planogram may name rows that this hub's hardware does not have: nothing can come from there.
+  // The planogram may contain rows that this hub's hardware does not have. They cannot dispense.
   for (const { cabinet, shelf, row } of state.stock.facings.all()) {
     const location = { cabinet, shelf, row }
     if (layout.depthOf(location) > 0) continue
@@ -65,13 +66,13 @@ function findBlockedRows({ state, layout }: Pick<Context, 'state' | 'layout'>): 
   return blocks
 }
 
-/** The cabinets on which the doors of these fridges give. */
+/** The cabinets behind the doors of these fridges. */
 export function cabinetsOf({ layout }: Pick<Context, 'layout'>, fridges: readonly number[]): Set<number> {
   const behind = layout.fridgeDoors.filter(({ fridge }) => fridges.includes(fridge))
   return new Set(behind.flatMap((doors) => fridgeSides.map((side) => doors[side])))
 }
 
-/** The cabinets from which nothing is dispensed, and why: the fridge around them was too warm, or is disabled. */
+/** The cabinets from which nothing is dispensed, and why: their fridge was too warm, or is disabled. */
 export function closedCabinets(
   context: Pick<Context, 'layout' | 'state'>,
 ): ReadonlyMap<number, 'shutoff' | 'disabled'> {
@@ -83,7 +84,7 @@ export function closedCabinets(
   ])
 }
 
-/** A dispense of a row has failed, and provably moved nothing. */
+/** A dispense of a row failed, and provably moved nothing. */
 export function noteRowFailed({ state, cloud }: Context, operation: OperationRow, why: string): void {
   const location = placeOf(operation)
   if (!location) return
@@ -91,7 +92,7 @@ export function noteRowFailed({ state, cloud }: Context, operation: OperationRow
   state.rowFaults.put({ ...location, failures, why, failed_at: cloud.now() })
 }
 
-/** A unit has fallen from the row, or a person has looked at it. */
+/** A unit has fallen from the row, or a person has checked it. */
 export function clearRow({ state }: Pick<Context, 'state'>, location: Location): void {
   state.rowFaults.delete(location)
 }

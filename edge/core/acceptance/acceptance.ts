@@ -20,14 +20,15 @@ const no = (reason: LocalRefusal, why?: string): LocalOutcome => ({
 const done: LocalOutcome = { ok: true }
 
 /**
- * The guided acceptance of the hub. The journal has what was done, seen and decided; the hub may be restarted between any
- * two steps. Nothing moves but what the technician has asked for, one step at a time, while no orders are taken.
+ * The guided acceptance of the hub. The journal stores actions, observations and verdicts, so the hub may
+ * restart between any two steps. Parts move only when the technician asks for it, one step at a time, while
+ * the hub takes no orders.
  */
 export class Acceptance implements HubAcceptance {
   readonly #context: () => Context
-  /** A hub that was away does not take up again what moves. */
+  /** In memory only: after a restart the hub does not continue a step that moves parts. */
   #run: StepRun | undefined
-  /** Steps that follow by themselves, each after one that the hub saw as expected. */
+  /** Ids of the steps that start automatically, each after the hub saw the step before it succeed. */
   #following: string[] = []
   #revision = 0
 
@@ -50,7 +51,7 @@ export class Acceptance implements HubAcceptance {
     return this.#changed(beginProtocol(context, { name: normalName(name), parts, leftOut }, by))
   }
 
-  /** Begins a step, or several one after another. The protocol has the result of each when it is over. */
+  /** Starts a step, or several one after another. The protocol contains the result of each finished step. */
   beginSteps(ids: readonly string[], by?: LocalActor): LocalOutcome {
     const context = this.#context()
     const row = context.state.acceptances.open()
@@ -65,7 +66,7 @@ export class Acceptance implements HubAcceptance {
     return done
   }
 
-  /** Ends the step that is carried out, and the steps that would follow it. */
+  /** Ends the running step and cancels the steps that would follow it. */
   stop(): LocalOutcome {
     if (!this.#run) return no('not_found')
     this.#following = []
@@ -73,7 +74,10 @@ export class Acceptance implements HubAcceptance {
     return done
   }
 
-  /** The technician's verdict on the last attempt of each step. A pass that the hub did not see needs a remark. */
+  /**
+   * Stores the technician's verdict on the last attempt of each step. A pass that the hub did not observe
+   * needs a remark.
+   */
   decide(ids: readonly string[], verdict: 'passed' | 'failed', remark: string): LocalOutcome {
     const { state, handle } = this.#context()
     const row = state.acceptances.open()
@@ -93,7 +97,10 @@ export class Acceptance implements HubAcceptance {
     )
   }
 
-  /** Ends the acceptance: the report goes to the cloud with everything else, once, whenever the cloud is there. */
+  /**
+   * Ends the acceptance. The report is sent to the cloud once, through the ledger, as soon as the cloud is
+   * connected.
+   */
   end(by?: LocalActor): LocalOutcome {
     const row = this.#context().state.acceptances.open()
     if (!row) return no('not_found')
@@ -139,7 +146,7 @@ export class Acceptance implements HubAcceptance {
     this.#run?.look()
   }
 
-  /** The hub ends: the step that is carried out is not waited for. */
+  /** The hub shuts down: it does not wait for the running step. */
   leave(): void {
     this.#following = []
     this.#run?.leave()
@@ -152,7 +159,10 @@ export class Acceptance implements HubAcceptance {
     return done
   }
 
-  /** `pile`: the bin into which the row before dropped its unit, and how many units the steps have dropped there. */
+  /**
+   * `pile`: the bin into which the previous row dropped its unit, and the number of units that the steps
+   * dropped there.
+   */
   #start(step: AcceptanceStep, by: LocalActor | undefined, pile?: Pile): void {
     const context = this.#context()
     const run = new StepRun(context, step, {
@@ -171,7 +181,7 @@ export class Acceptance implements HubAcceptance {
     run.start()
   }
 
-  /** Begins the next step of a chain. A step that the hub did not see as expected ends the chain. */
+  /** Starts the next step of a chain. The chain ends if the hub did not see the expected result of the step before. */
   #followOn(agrees: boolean, by: LocalActor | undefined, pile: Pile | undefined): void {
     const context = this.#context()
     const id = this.#following.shift()
@@ -182,7 +192,7 @@ export class Acceptance implements HubAcceptance {
   }
 }
 
-/** Why nothing may move for an acceptance now. */
+/** Why no part may move for an acceptance now; null if parts may move. */
 function hindrance({ state }: Context): string | null {
   if (!state.facts.get('held').orders) return 'The hub takes orders: stop them first.'
   return state.orders.unfinished().length > 0 ? 'An order is under way: let it end first.' : null

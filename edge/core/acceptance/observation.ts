@@ -1,30 +1,30 @@
 import { binSubject, controllerSubject, doorSubject } from '../../../protocol/model/subject.ts'
 import type { Check } from './steps.ts'
 
-/** What sensors say, by what they are of: `bin 2 door` is `open`. */
+/** Sensor states by subject, for example `bin 2 door` → `open`. */
 export type Readings = ReadonlyMap<string, string>
 
-/** A reading that has changed while the hub watched. */
+/** A reading that changed while the hub watched. */
 export interface Seen {
   of: string
   is: string
 }
 
-/** What the hub saw of a step. */
+/** The hub's observations during a step. */
 export interface Observation {
-  /** When it began. */
+  /** Readings at the start of the step. */
   before: Readings
   seen: readonly Seen[]
   /**
-   * `carried_out`: what there was to do was done, or seen. `stopped`: the technician waited no longer. `too_late`: nothing more
-   * came in time. Others are words of a command's outcome.
+   * `carried_out`: the hub completed or saw all that the step needs. `stopped`: the technician ended the
+   * wait. `too_late`: the time ran out. The other values are outcomes of a command.
    */
   end: 'carried_out' | 'stopped' | 'too_late' | 'refused' | 'failed' | 'unknown'
-  /** Why it was not carried out: a command's reason, or what its controller said. */
+  /** Why the step was not carried out: a command's reason, or the controller's fault. */
   why: string | null
-  /** Of a fridge, where it was read. */
+  /** For a fridge: the temperature, if the probe was read. */
   celsius?: number | undefined
-  /** Of a row: the bin below it, and what the drop sensor saw. */
+  /** For a row: the bin below it, and the drops that the drop sensor counted. */
   bin?: number | undefined
   drops?: number | undefined
 }
@@ -37,14 +37,14 @@ export const readingOf = {
   controller: (id: string) => controllerSubject(id),
 }
 
-/** What has changed. Positions on the way are none: what counts is where it comes to rest. */
+/** Changed readings. A position on the way is not a change: only the final position counts. */
 export function changesOf(before: Readings, now: Readings): Seen[] {
   return [...now].flatMap(([of, is]) =>
     before.get(of) === is || is === 'moving' || is === 'unknown' ? [] : [{ of, is }],
   )
 }
 
-/** The readings of a step's own, in which its success must show, each with what must be seen in turn. */
+/** The step's own readings, which prove its success, each with the expected values in order. */
 function wanted(
   check: Check,
   { before, bin }: Pick<Observation, 'before' | 'bin'>,
@@ -70,28 +70,28 @@ function wanted(
     case 'lift':
       return [{ of: readingOf.lift(check.bin), turns: ['up', 'down'] }]
     case 'row':
-      // The sensor of a bin in which units lie already cannot show one more: the drop sensor alone sees it.
+      // The sensor of an occupied bin cannot show one more unit. Only the drop sensor sees it.
       return bin === undefined || before.get(readingOf.content(bin)) === 'something'
         ? []
         : [{ of: readingOf.content(bin), turns: ['something'] }]
   }
 }
 
-/** A door's reading is its sensor's and its lock's in one word: what its sensor says, where it has one. */
+/** A door's reading combines its sensor and its lock. If the door has a sensor, the sensor's value is used. */
 const plain = (check: Check, is: string): string =>
   check.of === 'door' && check.hasSensor && (is === 'locked' || is === 'unlocked') ? 'closed' : is
 
-/** What a reading has turned into, one after the other; that it says again what it said before is none. */
+/** The values that a reading changed to, in order. A repeated value is not a change. */
 function turnsOf(check: Check, of: string, { before, seen }: Pick<Observation, 'before' | 'seen'>): string[] {
   const said = [before.get(of) ?? '', ...seen.filter((one) => one.of === of).map(({ is }) => is)]
   return said.map((is) => plain(check, is)).filter((is, index, all) => index > 0 && is !== all[index - 1])
 }
 
-/** Whether all that the step's own sensors have to say has been said: nothing more is waited for. */
+/** Whether the step's own sensors have reported all expected changes, so that the wait can end. */
 export const isAllSeen = (check: Check, looked: Pick<Observation, 'before' | 'seen' | 'bin'>): boolean =>
   wanted(check, looked).every(({ of, turns }) => turnsOf(check, of, looked).length >= turns.length)
 
-/** What must be so before the hub begins; a sentence that says what is not. */
+/** The precondition that is not met before the step, as a sentence; undefined if all are met. */
 export function obstacle(check: Check, readings: Readings): string | undefined {
   const is = (of: string): string | undefined => readings.get(of)
   switch (check.of) {
@@ -121,7 +121,7 @@ export function obstacle(check: Check, readings: Readings): string | undefined {
   }
 }
 
-/** What has changed besides, of the same kind, that the step has not moved: a cable may be in another's place. */
+/** Other changes of the same kind that the step did not cause: two cables may be exchanged. */
 function strays(check: Check, observation: Observation): Seen[] {
   const { seen } = observation
   const own = new Set(wanted(check, observation).map(({ of }) => of))
@@ -145,7 +145,7 @@ function strays(check: Check, observation: Observation): Seen[] {
   return seen.filter(({ of }) => isAlike(of) && !own.has(of))
 }
 
-/** What an observation means: whether it is what the step expects, and otherwise what is not. */
+/** Compares an observation with the step's expectation. `because` lists the differences. */
 export function judge(check: Check, observation: Observation): { agrees: boolean; because: string[] } {
   const because = [...endWords(observation), ...ownFindings(check, observation)]
   for (const { of, is } of strays(check, observation))
@@ -200,7 +200,7 @@ function ownFindings(check: Check, observation: Observation): string[] {
 const lastOf = (of: string, { before, seen }: Observation): string | undefined =>
   seen.findLast((one) => one.of === of)?.is ?? before.get(of)
 
-/** What the hub saw, in a line that people read. */
+/** The observation as one readable line. */
 export function observedWords(check: Check, observation: Observation): string {
   const { before, seen, celsius, bin, drops } = observation
   const words: string[] = []

@@ -16,7 +16,7 @@ export function stepsNow({ hardware }: Context, row: AcceptanceRow): AcceptanceS
   return stepsOf(hardware).filter(({ id, part }) => (parts?.includes(part) ?? true) && !left_out.includes(id))
 }
 
-/** The steps of rows without a product. A hub whose planogram is empty has none: its rows are all to be tested. */
+/** The steps of rows without a product. Empty if the planogram is empty: then all rows must be tested. */
 export function unassignedRows({ hardware, state }: Context): string[] {
   const assigned = new Set(state.stock.facings.all().map((facing) => locationKey(facing)))
   if (assigned.size === 0) return []
@@ -28,7 +28,7 @@ export function unassignedRows({ hardware, state }: Context): string[] {
 const firmwareNow = ({ controllers }: Context): Firmware =>
   controllers.links().map(({ controller, firmware }) => ({ controller, firmware }))
 
-/** The protocol of an acceptance; without an id of the open one, or else of the last. */
+/** The protocol of an acceptance. Without an id: of the open acceptance, or else of the last one. */
 export function protocolOf(context: Context, id?: string): AcceptanceProtocol | null {
   const { acceptances } = context.state
   const row = id === undefined ? (acceptances.open() ?? acceptances.list()[0]) : acceptances.find(id)
@@ -64,7 +64,7 @@ export function protocolOf(context: Context, id?: string): AcceptanceProtocol | 
   }
 }
 
-/** The steps as they were when the acceptance ended: the hardware may be described otherwise by now. */
+/** The steps as they were when the acceptance ended. The hardware description may have changed since. */
 function stepsOfEnded(attempts: readonly AttemptRow[]): AcceptanceStepWords[] {
   const steps = new Map(attempts.map((attempt) => [attempt.step, attempt]))
   return [...steps.values()]
@@ -80,7 +80,7 @@ function stepsOfEnded(attempts: readonly AttemptRow[]): AcceptanceStepWords[] {
     }))
 }
 
-/** Begins the acceptance of these parts, null for the whole hub. False where the disk is full. */
+/** Begins the acceptance of these parts; null means the whole hub. Returns false if the disk is full. */
 export function beginProtocol(
   context: Context,
   { name, parts, leftOut }: { name: string; parts: readonly string[] | null; leftOut: readonly string[] },
@@ -100,7 +100,7 @@ export function beginProtocol(
   })
 }
 
-/** Writes down what was seen of a step. */
+/** Stores the observation of a step as an attempt. */
 export function addAttempt(context: Context, step: AcceptanceStep, observation: Observation): void {
   const { state, cloud, log, handle } = context
   const row = state.acceptances.open()
@@ -122,7 +122,7 @@ function placeOf(context: Context, row: AcceptanceRow, { id, part, title, expect
   return { step: id, position, part, title, expected }
 }
 
-/** Ends the acceptance: a step that was left out is written down as not done. False where the disk is full. */
+/** Ends the acceptance. Steps without an attempt are stored as not done. Returns false if the disk is full. */
 export function endProtocol(context: Context, row: AcceptanceRow, by?: LocalActor): boolean {
   const { state, cloud, handle } = context
   const firmware = firmwareNow(context)
@@ -145,7 +145,7 @@ export function endProtocol(context: Context, row: AcceptanceRow, by?: LocalActo
   })
 }
 
-/** Reports an acceptance that has ended, in the transaction under way. The cloud takes it once, by its id. */
+/** Reports an ended acceptance in the current transaction. The cloud deduplicates by `report_id`. */
 export function reportAcceptance({ state, hardware, ledger }: Context, id: string): void {
   const row = state.acceptances.find(id)
   if (!row || row.ended_at === null || row.result === null) return

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { readingOf, type Readings } from './observation.ts'
 
-/** All that sensors and lines say now. */
+/** The current values of all sensors and lines. */
 export function readingsOf(context: Context): Readings {
   const { layout, devices, doors, controllers, strangers } = context
   const content = (occupied: boolean | undefined): string =>

@@ -1,10 +1,10 @@
 import type { AcceptanceResult } from '../../../protocol/model/acceptance.ts'
 import type { AcceptanceRow, AttemptRow } from '../../journal/tables.ts'
 
-/** Of what was never done. */
+/** The observation text of a step that was never done. */
 export const NOT_DONE = 'Not done.'
 
-/** The attempts of each step, by its place among the steps; the last one counts. */
+/** The attempts of each step, in the order of the steps. The last attempt counts. */
 function bySteps(attempts: readonly AttemptRow[]): AttemptRow[][] {
   const steps = new Map<string, AttemptRow[]>()
   for (const attempt of attempts.toSorted((a, b) => a.position - b.position || a.number - b.number))
@@ -15,14 +15,14 @@ function bySteps(attempts: readonly AttemptRow[]): AttemptRow[][] {
 const verdictsOf = (attempts: readonly AttemptRow[]): AttemptRow['verdict'][] =>
   bySteps(attempts).map((each) => each.at(-1)!.verdict)
 
-/** `attempts`: one at least of each step. */
+/** `attempts`: at least one for each step. */
 export function resultOf(attempts: readonly AttemptRow[]): AcceptanceResult {
   const verdicts = verdictsOf(attempts)
   if (verdicts.includes('failed')) return 'failed'
   return verdicts.includes(null) ? 'incomplete' : 'passed'
 }
 
-/** What steps have in common: what is expected of all doors of bins stands once. */
+/** The kind of a step. Steps of one kind share a heading, so that a common expectation is printed once. */
 const kindOf = ({ step }: AttemptRow): string => step.split('/')[0]!
 
 const verdictWords = { passed: 'passed', failed: 'FAILED' } as const
@@ -34,7 +34,7 @@ function attemptLine({ observed, verdict, remark }: AttemptRow): string {
 
 export type Firmware = readonly { controller: string; firmware: string | null }[]
 
-/** The protocol as people read it anywhere: of each step what was expected, observed, decided and remarked. */
+/** The protocol as text: the expectation, observation, verdict and remark of each step. */
 export function reportText(
   { by, software, left_out }: Pick<AcceptanceRow, 'by' | 'software' | 'left_out'>,
   firmware: Firmware,
@@ -66,6 +66,6 @@ export function reportText(
   return text.length <= MOST_CHARS ? text : `${text.slice(0, MOST_CHARS - REST.length)}${REST}`
 }
 
-/** As much as the ledger's entry has room for (`hub-entries.ts`). */
+/** The maximum length in the ledger entry (`hub-entries.ts`). */
 const MOST_CHARS = 60_000
 const REST = '\n… The whole protocol is kept at the hub.'

@@ -13,7 +13,7 @@ import { changesOf, isAllSeen, obstacle, type Observation, type Readings, type S
 import { readingsOf } from './readings.ts'
 import type { AcceptanceStep } from './steps.ts'
 
-/** A bin into which rows have dropped units, and how many: the next row may drop its unit onto them. */
+/** A bin and the number of units that rows dropped into it. The next row may drop its unit onto them. */
 export interface Pile {
   bin: number
   units: number
@@ -23,13 +23,13 @@ export interface StepRunEvents {
   /** The person who asked for the step. */
   by?: LocalActor | undefined
   pile?: Pile | undefined
-  /** A sensor says something else than before. */
+  /** Called when a sensor's value changes. */
   onSeen(): void
-  /** Once: nothing is waited for any more. */
+  /** Called once, when the step has ended. */
   onEnd(observation: Observation, pile: Pile | undefined): void
 }
 
-/** One step that is being carried out, from its beginning until all is seen that belongs to it. It lives in memory alone. */
+/** One running step, from its start until the hub has seen all its results. It exists only in memory. */
 export class StepRun {
   readonly step: AcceptanceStep
   readonly #context: Context
@@ -38,7 +38,7 @@ export class StepRun {
   readonly #seen: Seen[] = []
   #last: Readings
   #isOver = false
-  /** What the hub has to do is done; what is seen until `acceptanceSettleMs` later belongs to it. */
+  /** The hub has finished its part. Changes within the next `acceptanceSettleMs` still belong to the step. */
   #isDone = false
   #bin: number | undefined
   #drops: number | undefined
@@ -53,7 +53,7 @@ export class StepRun {
     this.#last = this.#before
   }
 
-  /** What sensors have said since its beginning. */
+  /** Sensor changes since the start. */
   get seen(): readonly Seen[] {
     return this.#seen
   }
@@ -66,19 +66,19 @@ export class StepRun {
     else this.#carryOut()
   }
 
-  /** The technician waits no longer. What moves ends by itself. */
+  /** The technician ends the wait. Running motions end on their own. */
   stop(): void {
     this.#end('stopped', null)
   }
 
-  /** The hub ends: nobody is told what was seen. */
+  /** The hub shuts down: `onEnd` is not called. */
   leave(): void {
     this.#isOver = true
     this.#cancelTimeout?.()
     this.#cancelSettle?.()
   }
 
-  /** Looks at all sensors. Called after each event of the hub. */
+  /** Reads all sensors. Called after each event of the hub. */
   look(): void {
     if (this.#isOver) return
     const now = readingsOf(this.#context)
@@ -141,8 +141,8 @@ export class StepRun {
   }
 
   /**
-   * Locks the door that the step has unlocked. A bolt that is thrown beside an open door keeps it open; one that says so is
-   * locked by its own time.
+   * Locks the door that the step unlocked. A bolt thrown beside an open door would keep the door open. A door
+   * that reports open locks later, when its unlock time ends.
    */
   #lock(): void {
     const { check } = this.step
@@ -165,7 +165,10 @@ export class StepRun {
     operate(this.#context, body, onEnd, this.#events.by)
   }
 
-  /** The hub has done its part: what sensors have to say is waited for, and a moment longer for what they should not say. */
+  /**
+   * The hub has done its part. It waits for the expected readings, then `acceptanceSettleMs` longer for
+   * unexpected ones.
+   */
   #finished(): void {
     this.#isDone = true
     this.look()
@@ -191,7 +194,7 @@ export class StepRun {
   }
 }
 
-/** Whether one more unit may fall into the bin. */
+/** Whether one more unit fits into the bin. */
 const hasRoom = (context: Context, { bin: number, units }: Pile): boolean =>
   viewBins(context).some(
     (bin) =>
@@ -201,7 +204,7 @@ const hasRoom = (context: Context, { bin: number, units }: Pile): boolean =>
       isAvailable({ ...bin, enabled: true, occupied: false }),
   )
 
-/** Why a command was not carried out, for the protocol. */
+/** Texts for the protocol: why a command was not carried out. */
 const reasons: Readonly<Record<string, string>> = {
   offline: 'its controller is not connected',
   timeout: 'no result came from its controller',

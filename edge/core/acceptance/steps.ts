@@ -16,17 +16,17 @@ import {
   rowSubject,
 } from '../../../protocol/model/subject.ts'
 
-/** What the hub does in a step of an acceptance, and what it looks at. */
+/** The hub's action in an acceptance step, and the sensors that it checks. */
 export type Check =
   | { of: 'controller'; controller: string }
   | { of: 'door'; door: string; hasLock: boolean; hasSensor: boolean }
   | { of: 'temperature'; fridge: number; limitCelsius: number }
-  /** Whether the locks hold without power; the hub cannot see it. */
+  /** Whether the locks hold without power. The hub cannot see this. */
   | { of: 'locks' }
   | { of: 'open' | 'content' | 'close' | 'lift'; bin: number }
   | { of: 'row'; location: Location }
 
-/** One step of a hub's acceptance: what is done, and what must be seen for it to be passed. */
+/** One step of a hub's acceptance: the action, and the observations that are needed to pass. */
 export interface AcceptanceStep extends AcceptanceStepWords {
   check: Check
 }
@@ -34,8 +34,8 @@ export interface AcceptanceStep extends AcceptanceStepWords {
 const LOOK = 'Let the hub look'
 
 /**
- * The steps that a hub needs, in the order in which they can be done: what the later ones rest upon comes first. Controllers
- * speak for all that hangs on them, and rows need bins that take what falls.
+ * The steps that a hub needs, each after the steps that it depends on. Devices need their controller, and
+ * rows need working bins.
  */
 export function stepsOf(hardware: HardwareDescription): AcceptanceStep[] {
   const devices = hardware.controllers.flatMap((controller) => controller.devices)
@@ -80,7 +80,7 @@ function controllerStep({ id, devices }: HardwareDescription['controllers'][numb
   }
 }
 
-/** The hub locks by software, which may die with its board: locks must hold by themselves (I7). */
+/** The hub locks by software, which fails if its board fails. Therefore locks must hold without power (I7). */
 function lockSteps({ gpio }: HardwareDescription): AcceptanceStep[] {
   const locks = gpio.lines.filter(({ name }) => name.endsWith('_lock')).length
   if (locks === 0) return []
@@ -100,7 +100,7 @@ function lockSteps({ gpio }: HardwareDescription): AcceptanceStep[] {
 
 const capital = (text: string): string => text[0]!.toUpperCase() + text.slice(1)
 
-/** The door that people read of: `main door`, `fridge 1, left door`. */
+/** The door's display name: `main door`, `fridge 1, left door`. */
 export function doorName(door: string): string {
   const [, fridge, side] = /^fridge_(\d)_(\w+)$/.exec(door) ?? []
   return fridge === undefined ? `${door} door` : `fridge ${fridge}, ${side} door`

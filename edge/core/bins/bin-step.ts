@@ -6,11 +6,11 @@ import { wait, type BinAction, type Step, type Wait } from '../step.ts'
 export interface BinTimes {
   closeAfterEmptyMs: number
   emptyDebounceMs: number
-  /** Failures in a row after which the hub leaves a bin to people. */
+  /** Consecutive failures after which the hub leaves a bin to a technician. */
   binTries: number
 }
 
-/** What a bin does by itself while no order fills it: it closes behind its customer, goes down, and is free again. */
+/** Automatic motions of a bin that no order fills: it closes after the customer, lowers its lift, and becomes free. */
 export function binStep(bin: BinView, openWhenReady: boolean, times: BinTimes): Step | Wait {
   if (!bin.up || isBusy(bin)) return wait()
   switch (situation(bin)) {
@@ -28,7 +28,7 @@ export function binStep(bin: BinView, openWhenReady: boolean, times: BinTimes): 
   }
 }
 
-/** Hands are in and at it, and nobody's order waits in it: it moves when a person says so. */
+/** A technician works at the bin, and no order waits in it. It moves only by command. */
 const isLeftToPeople = (bin: BinView): boolean => bin.attended && situation(bin) !== 'waiting'
 
 type Situation = 'free' | 'filling' | 'waiting' | 'leftover'
@@ -54,7 +54,7 @@ function move(bin: BinView, action: BinAction): Step | Wait {
   return bin.restMs > 0 ? wait(bin.restMs) : { kind: 'move', bin: bin.number, action }
 }
 
-/** Opens for a customer who need not ask; again where the door stuck on its way. */
+/** Opens for a customer who need not ask. Opens again if the door stopped on its way. */
 function opened(bin: BinView): Step | Wait {
   const door = doorToClose(bin)
   if (door.kind === 'moving') return wait()
@@ -62,8 +62,9 @@ function opened(bin: BinView): Step | Wait {
 }
 
 /**
- * A free bin that stopped on its way is brought home, and one that failed is tried again, at growing intervals and not for
- * ever: a hub without hands would lose it. A door that stands open somebody has opened, unless the hub has, to try it.
+ * Brings a free bin home if it stopped on its way. A failed bin is retried at growing intervals, at most
+ * `binTries` times: a hub without staff would lose it otherwise. A door that stands open was opened by a
+ * person, unless the hub opened it as a trial.
  */
 function healed(bin: BinView, { binTries }: BinTimes): Step | Wait {
   if (bin.occupied !== false || bin.failures >= binTries) return wait()
@@ -77,7 +78,7 @@ function healed(bin: BinView, { binTries }: BinTimes): Step | Wait {
   return bin.lift === 'down' ? tried(bin, 'raise_lift') : move(bin, 'lower_lift')
 }
 
-/** Shows whether a part that failed moves again. */
+/** A trial motion shows whether a failed part moves again. */
 const tried = (bin: BinView, action: BinAction): Step | Wait =>
   isLeftToPeople(bin)
     ? wait()
@@ -93,7 +94,7 @@ function closeBehindCustomer(bin: BinView, { closeAfterEmptyMs }: BinTimes): Ste
   return leftMs > 0 ? wait(leftMs) : move(bin, 'close_door')
 }
 
-/** A bin whose order has ended: what fell into it must have been taken out through its door. */
+/** Releases the bin of an ended order. Units that fell into it must have been taken out through its door first. */
 function clear(bin: BinView, { emptyDebounceMs }: BinTimes): Step | Wait {
   if (bin.door !== 'closed' || bin.emptyForMs === undefined) return wait()
   if (bin.filled > 0 && !bin.opened) return wait()

@@ -3,54 +3,54 @@ import { isControllerUsable, type Context } from '../context.ts'
 import type { BinState, Door, Lift } from '../devices.ts'
 import type { BinAction } from '../step.ts'
 
-/** A delivery bin, as decisions see it: what its sensors say, what the journal remembers, what is under way. */
+/** A delivery bin as decisions see it: sensor values, journal state and running operations. */
 export interface BinView {
   number: number
   /** Units that fit at once. */
   capacity: number
   enabled: boolean
-  /** Its controller is connected, its memory reconciled with the journal, and the bin has said where it stands. */
+  /** Its controller is connected and reconciled with the journal, and the bin has reported its position. */
   up: boolean
   door: Door
   lift: Lift
-  /** Door and light barrier as they are reported: values that held; `unsettled` if there is none. */
+  /** Door and light barrier as reported to the cloud: debounced values; `unsettled` if there is none. */
   reported: { door: Door | 'unsettled'; occupied: boolean | 'unsettled' | undefined }
-  /** In how many milliseconds time alone changes `reported`. */
+  /** Milliseconds until `reported` changes by time alone. */
   settlesMs: number | undefined
-  /** For how long its switches have not said where door and lift stand; undefined while they do. */
+  /** Milliseconds since its switches last showed the position of door and lift; undefined while they show it. */
   unsureForMs: number | undefined
   occupied: boolean | undefined
-  /** For how long it has been empty without interruption; undefined while it is not known to be empty. */
+  /** Milliseconds of continuous emptiness; undefined if the bin is not known to be empty. */
   emptyForMs: number | undefined
-  /** An operation of its door or lift has not ended. */
+  /** A door or lift operation is open. */
   moving: boolean
-  /** A dispense into it has not ended. */
+  /** A dispense into the bin is open. */
   receiving: boolean
-  /** The order that holds it, and that order's phase. */
+  /** The order that holds the bin, and the phase of that order. */
   orderId: string | null
   phase: OrderPhase | undefined
-  /** Its door was open since that order was ready. */
+  /** Its door was open after that order became ready. */
   opened: boolean
   failures: number
   fault: string | null
-  /** The hub tries by itself whether it moves again. */
+  /** The hub is testing whether the failed part moves again. */
   onTrial: boolean
-  /** A technician accepts the hub, and no orders are taken: nothing moves by itself. */
+  /** A technician runs an acceptance, and no orders are taken. Nothing moves automatically. */
   attended: boolean
-  /** How long it must rest before it moves again by itself, after a failure. */
+  /** Milliseconds that the bin must rest after a failure before an automatic motion. */
   restMs: number
   /** Units of its order that were seen to fall into it. */
   filled: number
-  /** Those, the doubtful ones and the one that is falling. */
+  /** `filled`, plus unconfirmed units, plus the unit that is falling. */
   taken: number
 }
 
-/** Switches bounce: until they have said nothing for this long, what they said last still holds. */
+/** Switches bounce: while they are silent for less than this, their last value holds. */
 const UNSURE_AFTER_MS = 500
 
 /**
- * Where the bin's door stands, for a decision to close it. A door that stopped on its way says `unknown`; only closing it
- * again shows more.
+ * The door's position for a decision to close it. A door that stopped on its way reports `unknown`; only
+ * closing it again shows its position.
  */
 export function doorToClose(
   bin: BinView,
@@ -60,15 +60,15 @@ export function doorToClose(
   return ms > 0 ? { kind: 'unsure', ms } : { kind: 'open' }
 }
 
-/** Nothing may move it: it moves, or something falls into it. */
+/** No part of the bin may move: it is moving, or a unit falls into it. */
 export const isBusy = (bin: Pick<BinView, 'moving' | 'receiving'>): boolean => bin.moving || bin.receiving
 
-/** Failures in a row after which a bin is given up for the order in hand. */
+/** Consecutive failures after which the current order stops using a bin. */
 const FAULT_AFTER = 3
 
 export const isFaulty = (bin: Pick<BinView, 'failures'>): boolean => bin.failures >= FAULT_AFTER
 
-/** Whether a new order may have it: enabled, healthy, empty, closed, nobody's. */
+/** Whether a new order may use the bin: enabled, healthy, empty, closed and not held by an order. */
 export const isAvailable = (bin: BinView): boolean =>
   bin.orderId === null &&
   bin.enabled &&
@@ -78,7 +78,7 @@ export const isAvailable = (bin: BinView): boolean =>
   bin.door === 'closed' &&
   bin.occupied === false
 
-/** Whether units may fall into it: they must not fall past an open door, nor onto a raised lift. */
+/** Whether units may fall into the bin. Units must not fall past an open door or onto a raised lift. */
 export const isPrepared = (bin: BinView): boolean =>
   bin.up &&
   !bin.moving &&
@@ -87,27 +87,27 @@ export const isPrepared = (bin: BinView): boolean =>
   bin.lift === 'down' &&
   bin.taken < bin.capacity
 
-/** Whether it may serve orders at all, now or when it is free again. */
+/** Whether the bin may serve orders at all, now or when it is free again. */
 export const isServing = (bin: BinView): boolean => bin.enabled && !isFaulty(bin)
 
-/** Why a bin must not move now, by somebody's command. */
+/** Why a command must not move the bin now. */
 export type Hindrance = 'offline' | 'interlock'
 
 type Rule = (bin: BinView) => boolean
 
 const isFilling: Rule = (bin) => bin.phase === 'preparing'
 const isWaiting: Rule = (bin) => bin.phase === 'ready' || bin.phase === 'collecting'
-/** No lift moves while its door is open, or may be. */
+/** A lift does not move while its door is open or may be open. */
 const isDoorNotClosed: Rule = (bin) => bin.door !== 'closed'
 const isLiftMoving: Rule = (bin) => bin.lift === 'moving'
 
-/** What forbids each motion, beyond what forbids them all: an operation under way. */
+/** Rules that forbid each motion. An open operation forbids all motions. */
 const forbidden: Record<BinAction, readonly Rule[]> = {
-  // An open bin is none to dispense into: while an order is being filled in, its door stays closed.
+  // The hub does not dispense into an open bin: while an order is filled into it, the door stays closed.
   open_door: [isFilling, isLiftMoving],
   close_door: [isFilling, isLiftMoving],
   raise_lift: [isFilling, isDoorNotClosed],
-  // What waits for its customer is not taken down again.
+  // A bin that waits for its customer is not lowered again.
   lower_lift: [isFilling, isWaiting, isDoorNotClosed],
 }
 
@@ -126,12 +126,12 @@ function steadyOf({ steady }: BinState, now: number): Pick<BinView, 'reported' |
   }
 }
 
-/** The bins as decisions see them. */
+/** All bins as decisions see them. */
 export function viewBins(context: Context): BinView[] {
   const { state, layout, devices, runtime } = context
   const disabled = [...(state.facts.config()?.disabled_bins ?? []), ...state.facts.get('held').bins]
   const open = state.operations.open()
-  // One that was left without an end keeps nothing from the customers of orders that are taken again.
+  // An acceptance that was never ended must not affect customers after orders are taken again.
   const attended = state.facts.get('held').orders && state.acceptances.open() !== undefined
   const now = runtime.clock.monotonic()
   const since = (at: number | undefined) => (at === undefined ? undefined : now - at)

@@ -5,20 +5,23 @@ import type { Context, CycleCommand } from '../context.ts'
 import type { BinAction, Step } from '../step.ts'
 import { hindrance, viewBins } from './bin.ts'
 
-/** Lets a bin's door be opened and closed again and again, from now on. Returns why it must not. */
+/** Starts opening and closing a bin's door repeatedly. Returns the reason if it is refused. */
 export function beginCycles(context: Context, id: string, body: CycleCommand): CommandReason | undefined {
   const reason = hindranceOf(context, body, 'open_door')
   if (reason) return reason
-  // In memory alone: a hub that has been away does not take up again what moves a door (I2).
+  // In memory only: after a restart the hub does not continue to move a door (I2).
   context.cycling.set(id, body)
   return undefined
 }
 
-/** The next motion of a cycle command, before anything else: no order takes the bin between two. */
+/**
+ * The next motion of a cycle command. It comes before all other steps, so that no order takes the bin between
+ * two motions.
+ */
 export function cyclesStep(context: Context): Step | undefined {
   const { state, cycling } = context
   for (const [id, body] of cycling) {
-    // One that began in a transaction that was undone (a full disk) never began.
+    // A cycle from a rolled-back transaction (full disk) never started.
     if (state.commands.find(id)?.outcome !== null) {
       cycling.delete(id)
       continue
@@ -31,8 +34,8 @@ export function cyclesStep(context: Context): Step | undefined {
 }
 
 /**
- * How a cycle command ends after its last motion; nothing where another one follows. `motionEnd` says what became of a
- * motion, in a command's words.
+ * How a cycle command ends after its last motion; undefined if another motion follows. `motionEnd` returns
+ * the outcome of one motion.
  */
 export function cyclesEnd(
   context: Context,
@@ -49,7 +52,7 @@ export function cyclesEnd(
   const last = operations.at(-1)
   if (last && last.state !== 'done') {
     const end = motionEnd(last)
-    // Nothing moved by the last motion, but by those before it.
+    // The last motion moved nothing, but earlier motions did.
     return counted(end.outcome === 'refused' && operations.length > 1 ? { ...end, outcome: 'failed' } : end)
   }
   const { door } = context.devices.bin(body.bin)
@@ -64,7 +67,7 @@ const nextAction = (operations: readonly OperationRow[]): BinAction =>
 function hindranceOf(context: Context, body: CycleCommand, action: BinAction): CommandReason | undefined {
   const bin = viewBins(context).find((view) => view.number === body.bin)
   if (!bin) return 'not_found'
-  // A door that opens and closes by itself is nothing for a bin that somebody's order lies in.
+  // A door must not cycle on a bin that holds a customer's order.
   if (bin.up && bin.orderId !== null) return 'interlock'
   return hindrance(action, bin)
 }

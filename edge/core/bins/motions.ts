@@ -6,7 +6,7 @@ import { numberOf } from '../layout.ts'
 import { setAlarm, settleOperation } from '../ledger.ts'
 import type { BinAction } from '../step.ts'
 
-/** Where a motion ends when it succeeds. */
+/** The final position of each motion. */
 export const goals: Record<BinAction, { door: Door } | { lift: Lift }> = {
   open_door: { door: 'open' },
   close_door: { door: 'closed' },
@@ -18,8 +18,8 @@ const rowOf = ({ state }: Context, { device }: OperationRow) =>
   state.bins.all().find((row) => row.number === numberOf('bin', device))
 
 /**
- * The door or lift stands where it was sent, until its sensors say otherwise. A motion of an earlier connection is older than
- * what they have said on this one: somebody may have closed the door since.
+ * The door or lift is at its target until its sensors report otherwise. A motion of an earlier connection is
+ * older than the sensor values of this connection: a person may have closed the door since.
  */
 export function noteMotionSucceeded(context: Context, operation: OperationRow): void {
   const { state, devices } = context
@@ -32,18 +32,18 @@ export function noteMotionSucceeded(context: Context, operation: OperationRow): 
   if (!bin) return
   if (operation.action === 'close_door' || operation.action === 'lower_lift')
     state.bins.change(bin.number, { on_trial: false })
-  // One that stood there already shows nothing.
+  // A part that was already at its target proves nothing.
   if (!operation.moved || bin.fault === null || partOf(bin.fault) !== partOf(operation.action)) return
   state.bins.change(bin.number, { failures: 0, fault: null })
   setAlarm(context, 'bin_fault', deviceSubject(operation.device), false, '')
 }
 
-/** What a motion, or a fault of one, is of. */
+/** The part of a motion, or of a motion's fault. */
 export const partOf = (motion: string): 'door' | 'lift' => (motion.includes('door') ? 'door' : 'lift')
 
 /**
- * Counts the failure against the bin, which has a fault from then on until a motion of the same part succeeds. A door that
- * met a hand or a bag is not broken: it only rests, longer each time.
+ * Counts the failure against the bin. The bin then has a fault until a motion of the same part succeeds. A
+ * door that met a hand or a bag is not broken: it only rests, longer each time.
  */
 export function noteMotionFailed(context: Context, operation: OperationRow, why: string): void {
   const { state, devices, settings } = context
@@ -51,14 +51,15 @@ export function noteMotionFailed(context: Context, operation: OperationRow, why:
   const bin = rowOf(context, operation)
   if (!bin || why === 'obstructed') return
   const fault = `${operation.action}:${why}`
-  // A fault that stands is not hidden behind one of the other part, nor behind what the hub tries to end it.
+  // An existing fault is not replaced by a fault of the other part, or by a fault of the hub's repair
+  // attempt.
   const isFirst = bin.fault === null
   const isSame = isFirst || partOf(bin.fault!) === partOf(fault)
   if (isSame) state.bins.change(bin.number, { failures: bin.failures + 1, fault: bin.fault ?? fault })
   setAlarm(context, 'bin_fault', deviceSubject(operation.device), true, `${operation.action} ${why}`)
 }
 
-/** Settles motions of unknown outcome by where the door or lift stands, once its sensors say so. */
+/** Resolves motions of unknown outcome by the position of the door or lift, once its sensors report it. */
 export function settleMotionBySensor(context: Context, device: string): void {
   const { state, devices, cloud } = context
   const number = numberOf('bin', device)

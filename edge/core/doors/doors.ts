@@ -9,13 +9,13 @@ import { doorSubject } from '../../../protocol/model/subject.ts'
 import { cabinetDevice } from '../layout.ts'
 import { setAlarm } from '../ledger.ts'
 
-/** Commands on the doors whose locks are GPIO lines. */
+/** Commands for doors with GPIO locks. */
 export type DoorCommand = Extract<CommandBody, { name: 'open_fridge' | 'close_fridge' | 'open_main_door' }>
 
 /**
- * Begins a command on doors: its row is journaled in the transaction under way, the lock is driven after the commit and not
- * before (I1). Returns why there is nothing to drive. Whether it must not be driven now is judged after the commit: the
- * same transaction may have begun to dispense.
+ * Starts a door command. The row is journaled in the current transaction, and the lock is driven only after
+ * the commit (I1). Returns the reason if there is no lock to drive. Interlocks are checked after the commit,
+ * because the same transaction may have started a dispense.
  */
 export function beginDoorCommand(context: Context, id: string, body: DoorCommand): CommandReason | undefined {
   const doors = doorsOf(context, body)
@@ -48,7 +48,7 @@ function drive({ doors, settings }: Context, body: DoorCommand, door: string): b
   }
 }
 
-/** The doors that the command is about, of those that have a lock. */
+/** The doors that the command names and that have a lock. */
 function doorsOf({ doors }: Context, body: DoorCommand): string[] {
   const named =
     body.name === 'open_main_door'
@@ -63,7 +63,7 @@ function hindranceOf(context: Context, body: DoorCommand): CommandReason | undef
   const { state, layout, doors } = context
   switch (body.name) {
     case 'open_main_door':
-      // A customer who has ordered must be alone with the goods.
+      // A customer with an order must be the only person with access to the goods.
       return state.orders.unfinished().length > 0 ? 'interlock' : undefined
     case 'open_fridge': {
       const cabinet = layout.fridgeDoors.find(({ fridge }) => fridge === body.fridge)?.[body.side]
@@ -73,7 +73,7 @@ function hindranceOf(context: Context, body: DoorCommand): CommandReason | undef
       return isDispensing ? 'interlock' : undefined
     }
     case 'close_fridge': {
-      // A bolt that is thrown beside an open door keeps it open.
+      // A bolt that is thrown beside an open door keeps the door open.
       const isOpen = fridgeSides.some((side) => doors.mayBeOpen(fridgeDoor(body.fridge, side)))
       return isOpen ? 'interlock' : undefined
     }
@@ -84,8 +84,8 @@ const leastClosed = (statuses: readonly DoorStatus[]): DoorStatus =>
   (['open', 'unlocked', 'unknown'] as const).find((status) => statuses.includes(status)) ?? 'locked'
 
 /**
- * Takes in that a door was seen to open or close. What it was seen as last the journal knows: one that stood open before a
- * restart, or before its line could not be read for a while, has not been forced since.
+ * Handles a door that opened or closed. The journal stores the last position. A door that was open before a
+ * restart, or before its line was unreadable, was not forced since.
  */
 export function noteDoorMoved(
   context: Context,

@@ -7,8 +7,8 @@ import type { Context } from '../context.ts'
 import { applyNotSent } from './outcomes.ts'
 
 /**
- * The note that a controller keeps with a dispense, by which another store of this hub finds whose it was. The order's id is
- * in base64url there: a note has 40 characters (serial SPEC §1).
+ * The note that a controller stores with a dispense. Another store of this hub finds the order by it. The
+ * note contains the order id in base64url, because a note has at most 40 characters (serial SPEC §1).
  */
 export function refOf({ order_id, line_id, unit }: UnitKey): string {
   const order = Buffer.from(order_id.replaceAll('-', ''), 'hex').toString('base64url')
@@ -31,22 +31,22 @@ export function unitOfRef(ref: string): UnitKey | undefined {
 
 const MAX_REF = 40
 
-/** Whether a controller can keep the unit's note, and another store find by it whose it was. */
+/** Whether the unit's note fits into a controller and can be decoded by another store. */
 export function isNotable(unit: UnitKey): boolean {
   const ref = refOf(unit)
   return ref.length <= MAX_REF && unitOfRef(ref)?.line_id === unit.line_id
 }
 
-/** What an operation is to do, and for what. */
+/** The motion of an operation, and its purpose. */
 export interface Intent {
   device: string
   action: Action
-  /** Where a unit is dispensed from, the bin that it falls into, what it is where anything stands there, and whose. */
+  /** Source row, target bin, product if one is assigned, and the order's unit. */
   dispense?: { shelf: number; row: number; bin: number; productId: number | null; unit?: UnitKey }
   commandId?: string
 }
 
-/** Journals the intent, in the transaction under way; the command goes out after its commit and not before (I1). */
+/** Journals the intent in the current transaction. The command is sent only after the commit (I1). */
 export function intend(context: Context, { device, action, dispense, commandId }: Intent): void {
   const { state, runtime, settings, layout, devices, cloud, store } = context
   const id = uuidv7(runtime)
@@ -90,7 +90,7 @@ function send(context: Context, request: ActuationRequest): void {
   })
 }
 
-/** Asks what became of an operation, and sets when to ask again. */
+/** Queries the outcome of an operation, and sets the time of the next query. */
 export function ask(context: Context, operation: OperationRow): void {
   const { runtime, settings, askAt, store, controllers } = context
   if (operation.state === 'open')
@@ -98,7 +98,7 @@ export function ask(context: Context, operation: OperationRow): void {
   store.afterCommit(() => void controllers.query(operation.device, operation.id))
 }
 
-/** Asks for results that should have come by now. Returns how long until the next is due, where one will be. */
+/** Queries overdue results. Returns the milliseconds until the next query, if there will be one. */
 export function askOverdue(context: Context): number | undefined {
   const { state, devices, runtime, askAt } = context
   const now = runtime.clock.monotonic()

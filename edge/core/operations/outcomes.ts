@@ -11,7 +11,7 @@ import { bookDrop } from '../stock.ts'
 import { clearRow, noteRowFailed } from '../withheld.ts'
 import { judge, resolve } from './reconciliation.ts'
 
-/** Takes a controller's word on an operation into the books. Hearing it again changes nothing. */
+/** Applies a controller's report on an operation to the journal. A repeated report changes nothing. */
 export function applyOutcome(context: Context, operation: OperationRow, outcome: OperationOutcome): void {
   const { state, devices, cloud } = context
   const sameMemory =
@@ -51,7 +51,7 @@ export function applyOutcome(context: Context, operation: OperationRow, outcome:
 const whyOf = ({ state, why }: OperationOutcome): string | null =>
   why ?? (state === 'interrupted' || state === 'forgotten' ? state : null)
 
-/** A command was refused: nothing moved, and never will under this id. */
+/** A command was refused: nothing moved, and nothing will move under this id. */
 export function applyRefusal(context: Context, operation: OperationRow, why: Refusal): void {
   if (operation.state !== 'open') return
   endAsNothing(context, operation, why)
@@ -61,7 +61,7 @@ export function applyRefusal(context: Context, operation: OperationRow, why: Ref
   if (operation.action === 'dispense') noteRowFailed(context, operation, why)
 }
 
-/** Nothing was written to the line: the operation never was. */
+/** Nothing was written to the line, so the operation never started. */
 export function applyNotSent(context: Context, operation: OperationRow): void {
   if (operation.state === 'open') endAsNothing(context, operation, NEVER_SENT)
 }
@@ -77,7 +77,10 @@ function endAsNothing(context: Context, operation: OperationRow, why: string): v
 const rest = ({ devices, settings }: Context, { device }: OperationRow): void =>
   devices.rest(device, settings.retryMs, settings.maxRetryMs)
 
-/** Books the units that were seen to fall; one of them is its order's, where that still waits for it. */
+/**
+ * Books the units that were seen to fall. One of them is delivered to the operation's order, if the order
+ * still waits for it.
+ */
 function book(context: Context, operation: OperationRow, end: OperationEnd): void {
   const { state, devices } = context
   const units = end.drops - operation.drops
@@ -98,7 +101,7 @@ function book(context: Context, operation: OperationRow, end: OperationEnd): voi
   finishCommandOf(context, operation)
 }
 
-/** Whether a unit that fell still reaches the customer for whom it fell: its order has not been reported READY yet. */
+/** Whether a fallen unit still reaches its customer: its order has not been reported READY yet. */
 function isDelivering({ state }: Context, operation: OperationRow, unit: UnitRow): boolean {
   const phase = state.orders.find(unit.order_id)?.phase
   if (phase !== 'preparing' && phase !== 'recovering') return false
@@ -113,7 +116,10 @@ function endMotion(context: Context, operation: OperationRow, end: OperationEnd)
   finishCommandOf(context, operation)
 }
 
-/** Its outcome is unknown (I1): the hub never tries it again, and its facing gives nothing until it is settled. */
+/**
+ * The outcome is unknown (I1): the hub never retries the operation, and its facing dispenses nothing until
+ * the operation is resolved.
+ */
 function becomeUnknown(context: Context, operation: OperationRow, end: OperationEnd): void {
   const { state } = context
   state.operations.end(operation.id, { ...end, state: 'unknown' })
@@ -122,7 +128,10 @@ function becomeUnknown(context: Context, operation: OperationRow, end: Operation
   reportUnknown(context, { ...operation, why: end.why })
 }
 
-/** Stops waiting for what still runs for an order that ends: it is unknown until its controller reports. */
+/**
+ * Stops waiting for running operations of an order that ends. Their outcome is unknown until their controller
+ * reports.
+ */
 export function giveUpRunning(context: Context, orderId: string): void {
   for (const operation of context.state.operations.open())
     if (operation.order_id === orderId)

@@ -3,27 +3,34 @@ import type { OperationPhase } from '../../journal/tables.ts'
 import type { Action, OperationState } from '../../../protocol/serial/frames.ts'
 
 /**
- * Reconciliation of a controller's memory of operations with the journal (I1), as tables: state of the journal × what
- * the memory says → what to do. `outcomes.ts` and `recovery/controllers.ts` do it.
+ * Reconciliation of a controller's memory of operations with the journal (I1), as tables: journal state ×
+ * memory state → action. `outcomes.ts` and `recovery/controllers.ts` perform the actions.
  */
 
 /**
- * Whose a controller is, by its own word (serial SPEC §8). `own`: this store's, or with the memory that this store knows.
- * `former`: this hub's and this line's, taken over by another store. `nobodys`: it says nothing. `emptied`: it says nothing
- * either, and it is this line's own, which was heard to start again. `foreign`: another hub's, or another line's.
+ * The owner of a controller board, as the board reports it (serial SPEC §8).
+ *
+ * - `own`: this store, or a memory that this store knows.
+ * - `former`: this hub and line, but another store took it over.
+ * - `nobodys`: the board reports no owner.
+ * - `emptied`: no owner, but it is this line's own board: its restart was reported on the open line.
+ * - `foreign`: another hub or another line.
  */
 export type Board = 'own' | 'former' | 'nobodys' | 'emptied' | 'foreign'
 
-/** What the journal knows of a controller's memory: `new` where it has not met the controller yet. */
+/** The journal's state for a controller: `new` if it has never connected to this store. */
 export type Standing = 'new' | 'unreconciled' | 'reconciled'
 
-/** The newest operation in the memory: there is none, the journal has it, or the journal does not know it. */
+/** The newest operation in the memory: none, in the journal (`known`), or not in the journal (`foreign`). */
 export type NewestOperation = 'none' | 'known' | 'foreign'
 
 /**
- * `agree`: memory and journal share one history; ask for every outcome that is missing. `import`: take over what the
- * memory holds. `start_over`: this store is a copy of one that went on elsewhere; begin again from the cloud, then import.
- * `take_over`: it becomes this hub's, without its memory; what is open there is then unknown. `refuse`: it is not used.
+ * - `agree`: memory and journal share one history; query every missing outcome.
+ * - `import`: import the memory's operations.
+ * - `start_over`: this store is a copy of a store that continued elsewhere; restart from the cloud, then
+ *   import.
+ * - `take_over`: assign the board to this hub without its memory; open operations become unknown.
+ * - `refuse`: do not use the board.
  */
 export type Handshake = 'agree' | 'import' | 'start_over' | 'take_over' | 'refuse'
 
@@ -34,12 +41,12 @@ const all = <H extends Handshake>(handshake: H): Record<NewestOperation, H> => (
 })
 
 /**
- * What to do when a controller has come up. The memory of a board of this hub is the better witness where it holds what the
- * journal does not know. Another hub's tells this one nothing, and takes nothing from it.
+ * The action when a controller has connected. If the memory of this hub's board contains operations that the
+ * journal does not have, the memory is right. The hub exchanges nothing with another hub's board.
  */
 export const handshakes: Record<Board, Record<Standing, Record<NewestOperation, Handshake>>> = {
   own: {
-    // A store that was begun before it met the controller first, and is a copy of that.
+    // This store was created before the controller first connected, and is a copy from that time.
     new: { none: 'agree', known: 'agree', foreign: 'start_over' },
     unreconciled: { none: 'agree', known: 'agree', foreign: 'import' },
     reconciled: { none: 'agree', known: 'agree', foreign: 'start_over' },
@@ -47,35 +54,37 @@ export const handshakes: Record<Board, Record<Standing, Record<NewestOperation, 
   former: {
     new: { none: 'agree', known: 'agree', foreign: 'import' },
     unreconciled: { none: 'agree', known: 'agree', foreign: 'import' },
-    // This line has had a board of this store: that one comes from another installation that uses the same names.
+    // This line already has a board of this store. The board comes from another installation that uses the
+    // same names.
     reconciled: all('take_over'),
   },
-  // A line that has its own board and finds one of nobody may lead into another room, where a hub is being set up.
+  // The line has its own board, but a board without an owner answers. The line may lead into another room,
+  // where a hub is being set up.
   nobodys: { new: all('take_over'), unreconciled: all('refuse'), reconciled: all('refuse') },
   emptied: { new: all('take_over'), unreconciled: all('take_over'), reconciled: all('take_over') },
   foreign: { new: all('refuse'), unreconciled: all('refuse'), reconciled: all('refuse') },
 }
 
 /**
- * What a controller's word on an operation means. `nothing`: provably nothing moved. `unknown`: nobody can say whether a
- * unit fell, or the motion happened.
+ * The meaning of a controller's report on an operation. `nothing`: provably nothing moved. `unknown`: there
+ * is no evidence whether a unit fell or the motion happened.
  */
 export type Verdict = 'open' | 'done' | 'failed' | 'nothing' | 'unknown'
 
 type Judge = (outcome: Pick<OperationOutcome, 'moved' | 'drops'>, sameMemory: boolean) => Verdict
 
-/** A dispense is judged by what fell: its motion may have failed in any way, the unit that was seen to fall has left. */
+/** A dispense is judged by its drops. A unit that was seen to fall has left, even if the motion failed. */
 const dispense: Record<OperationState, Judge> = {
   running: () => 'open',
   done: ({ drops }) => (drops > 0 ? 'done' : 'unknown'),
   failed: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),
   interrupted: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),
   forgotten: ({ drops }) => (drops > 0 ? 'done' : 'unknown'),
-  // "Never held" proves something about the memory that held operations when this one was sent, and no other.
+  // `none` proves something only about the memory that stored operations when this operation was sent.
   none: (_, sameMemory) => (sameMemory ? 'nothing' : 'unknown'),
 }
 
-/** A door or lift stands where its sensors say, whatever became of the motion. */
+/** A door or lift is where its sensors report it, whatever the motion's outcome was. */
 const motion: Record<OperationState, Judge> = {
   running: () => 'open',
   done: () => 'done',
@@ -85,7 +94,7 @@ const motion: Record<OperationState, Judge> = {
   none: (_, sameMemory) => (sameMemory ? 'nothing' : 'unknown'),
 }
 
-/** Judges an outcome. `sameMemory`: the controller's memory is the one that it had when the intent was journaled. */
+/** Judges an outcome. `sameMemory`: the controller still has the memory that it had when the intent was journaled. */
 export function judge(
   action: Action,
   outcome: Pick<OperationOutcome, 'state' | 'moved' | 'drops'>,
@@ -95,15 +104,18 @@ export function judge(
 }
 
 /**
- * `ignore`: the journal knows as much, or has it from a person. `book`: units fell that the stock does not lack yet.
- * `end`: the motion has ended, and counts for its bin. `free`: nothing moved, it may be tried again. `doubt`: it becomes
- * unknown. `settle`: an unknown outcome has become known.
+ * - `ignore`: the journal has this outcome already, or a person resolved it.
+ * - `book`: units fell that the stock still contains.
+ * - `end`: the motion has ended, and counts for its bin.
+ * - `free`: nothing moved; the unit may be tried again.
+ * - `doubt`: the outcome becomes unknown.
+ * - `settle`: an unknown outcome has become known.
  */
 export type Resolution = 'ignore' | 'book' | 'end' | 'free' | 'doubt' | 'settle'
 
 type Resolutions = Record<OperationPhase, Partial<Record<Verdict, Resolution>>>
 
-/** A unit may be seen to fall late, whatever was believed by then; only a count or a person has the last word. */
+/** A unit may be seen to fall late, after any other verdict. Only a count or a person is final. */
 const dispenseResolutions: Resolutions = {
   open: { done: 'book', nothing: 'free', unknown: 'doubt' },
   unknown: { done: 'book', nothing: 'settle' },
@@ -122,6 +134,6 @@ const motionResolutions: Resolutions = {
   settled: {},
 }
 
-/** What the journal does with a verdict on an operation that it holds in this state. */
+/** The journal's action for a verdict on an operation in this state. */
 export const resolve = (action: Action, state: OperationPhase, verdict: Verdict): Resolution =>
   (action === 'dispense' ? dispenseResolutions : motionResolutions)[state][verdict] ?? 'ignore'

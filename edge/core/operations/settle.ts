@@ -6,21 +6,21 @@ import { settleOperation } from '../ledger.ts'
 import { bookDrop } from '../stock.ts'
 import { clearRow } from '../withheld.ts'
 
-/** A person has said whether an operation of unknown outcome happened, here or from afar. Within an event. */
+/** A person resolved an operation of unknown outcome, at the hub or in the cloud. Called within an event. */
 export function settleByWord(context: Context, operation: OperationRow, happened: boolean): void {
   const dropped = happened && operation.action === 'dispense'
   const drops = dropped ? 1 : operation.drops
   const end = { ...operation, state: 'settled', drops, ended_at: context.cloud.now() } as const
   settleOperation(context, operation, { end, by: 'person', happened })
-  // Its money has gone back, or will: it belongs to no order any more.
+  // The unit is refunded, now or later: it no longer belongs to an order.
   if (dropped) bookDrop(context, operation, 1, 0)
   const location = placeOf(operation)
   if (location) clearRow(context, location)
 }
 
 /**
- * The same by a command. One that is settled so already is as it should be; `too_late` where it was settled otherwise, or
- * nothing was unknown of it.
+ * Resolves by command. The same resolution again is a success. Returns `too_late` if the operation was
+ * resolved differently, or was never unknown.
  */
 export function settleByCommand(
   context: Context,

@@ -1,43 +1,49 @@
 import { locationKey, type Location } from '../../../protocol/model/location.ts'
 
-/** A facing of the product that is wanted. */
+/** A facing of the wanted product. */
 export interface FacingView {
   location: Location
   primary: boolean
   quantity: number
-  /** Nothing is dispensed from it: an outcome there is unknown, it has failed too often, or its fridge does not sell. */
+  /**
+   * The hub dispenses nothing from it: an outcome there is unknown, it failed too often, or its fridge does
+   * not sell.
+   */
   blocked: boolean
-  /** Its last dispenses have failed with nothing moved: it is not for sale, and only tried. */
+  /** Its last dispenses failed with nothing moved. It is not for sale, only retried. */
   failing: boolean
-  /** Of one that fails: how long until it is tried again though another row has the product. */
+  /** For a failing facing: milliseconds until it is retried although another row has the product. */
   trialMs: number
-  /** Its cabinet's controller is connected, its memory reconciled with the journal, and no fridge door before it is open. */
+  /**
+   * Its cabinet's controller is connected and reconciled with the journal, and no fridge door in front of it
+   * is open.
+   */
   up: boolean
-  /** Its cabinet dispenses something now: one at a time. */
+  /** Its cabinet is dispensing now: one unit at a time. */
   busy: boolean
-  /** How long its cabinet must rest after a refusal. */
+  /** Milliseconds that its cabinet must rest after a refusal. */
   restMs: number
 }
 
 /** An earlier operation for the same unit that provably moved nothing. */
 export interface Attempt {
   location: Location
-  /** `refused`: the controller would not begin now. `nothing`: it tried, and the motor never turned. */
+  /** `refused`: the controller would not start now. `nothing`: the controller tried, and the motor never turned. */
   kind: 'refused' | 'nothing'
 }
 
 export type FacingChoice =
   | { kind: 'dispense'; location: Location }
-  /** Nothing now: its cabinet is not connected, dispenses something else, or rests (for `ms`) after a refusal. */
+  /** Wait: its cabinet is not connected, dispenses another unit, or rests (for `ms`) after a refusal. */
   | { kind: 'wait'; for: 'connection' | 'cabinet' | 'rest'; ms: number | undefined }
-  /** No facing will give it. */
+  /** No facing can dispense it. */
   | { kind: 'short' }
 
 const MAX_REFUSALS = 5
 
 /**
- * Where one unit is to come from. Each facing is tried once; where the product has no other, the same one once more
- * (only what provably moved nothing is ever tried again).
+ * Chooses the facing for one unit. Each facing is tried once. If the product has no other facing, the same
+ * facing is tried a second time. Only an attempt that provably moved nothing is repeated.
  */
 export function chooseFacing(facings: readonly FacingView[], attempts: readonly Attempt[]): FacingChoice {
   const count = (facing: FacingView, kind: Attempt['kind']): number =>
@@ -67,8 +73,8 @@ export function chooseFacing(facings: readonly FacingView[], attempts: readonly 
 }
 
 /**
- * A row that fails is left alone where another one has the product; but now and then it is tried first, as the other one then
- * makes up for it: otherwise it would be lost until somebody comes.
+ * A failing row is skipped if another row has the product. From time to time it is tried first, while the
+ * other row can replace it. Otherwise it would be out of use until a technician comes.
  */
 function withTrials(facings: readonly FacingView[]): readonly FacingView[] {
   const sound = facings.filter(({ failing }) => !failing)

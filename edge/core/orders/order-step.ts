@@ -43,8 +43,8 @@ function orderStep(order: OrderView, world: OrderWorld): Step | Wait {
 }
 
 /**
- * Begins an order, refuses it as too late, or lets it wait. One that waits for bins lets nobody past it, or a large order
- * would starve; one that waits for a silent controller does.
+ * Starts an order, ends it as too late, or lets it wait. An order that waits for bins blocks later orders,
+ * because otherwise a large order would starve. An order that waits for a silent controller blocks none.
  */
 function queuedStep(order: OrderView, world: OrderWorld, queueBlocked: boolean): Step | Wait | 'no_bin' {
   const leftMs = order.startBy - world.now
@@ -61,7 +61,7 @@ function queuedStep(order: OrderView, world: OrderWorld, queueBlocked: boolean):
   return bins === undefined ? 'no_bin' : { kind: 'prepare', orderId: order.id, bins }
 }
 
-/** The bins that the order fits into: its reserved one first, those reserved for others last. */
+/** The bins for an order: its reserved bin first, bins reserved for other orders last. */
 export function chooseBins(order: OrderView, world: OrderWorld): number[] | undefined {
   const reserved = new Set(
     world.orders
@@ -85,7 +85,7 @@ export function chooseBins(order: OrderView, world: OrderWorld): number[] | unde
   return chosen.length === 0 || room < needed ? undefined : chosen.map((bin) => bin.number)
 }
 
-/** Waits until every controller has reported what it remembers of the order, or until nothing of it may begin any more. */
+/** Waits until every controller has reported its memory of the order, or until no part of it may start any more. */
 function recoveringStep(order: OrderView, world: OrderWorld): Step | Wait {
   const leftMs = order.startBy + world.times.prepareTimeoutMs - world.now
   const running = order.units.some((unit) => unit.state === 'running')

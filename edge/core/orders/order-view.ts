@@ -20,11 +20,14 @@ export interface UnitView {
   unit: number
   state: UnitState
   bin: number | null
-  /** Where the unit would be dispensed from now; waiting and doubtful units only. */
+  /** The facing that would dispense the unit now; only for waiting and doubtful units. */
   choice: FacingChoice | undefined
 }
 
-/** An unfinished order, as decisions see it. Times are the cloud's, as well as the hub knows it, and late rather than early. */
+/**
+ * An unfinished order, as decisions see it. Times are the hub's best knowledge of cloud time, late rather
+ * than early.
+ */
 export interface OrderView {
   id: string
   phase: OrderPhase
@@ -35,9 +38,9 @@ export interface OrderView {
   readyAt: number
   collectingAt: number
   units: readonly UnitView[]
-  /** How long a doubtful unit of it may still be seen to fall. */
+  /** Milliseconds in which an unconfirmed unit of the order may still be seen to fall. */
   settlingMs: number
-  /** Of a recovering order: every controller that may remember something of it has reported. */
+  /** For a recovering order: every controller that may have operations of it has reported. */
   accounted: boolean
 }
 
@@ -49,20 +52,20 @@ export interface OrderTimes {
   lateDropMs: number
 }
 
-/** What decisions about orders look at. `now` is the cloud's time, as well as the hub knows it. */
+/** All inputs of decisions about orders. `now`: the hub's best knowledge of cloud time. */
 export interface OrderWorld {
   now: number
-  /** False until the hub holds a snapshot of the cloud: nothing is begun before. */
+  /** False until the hub has a snapshot of the cloud; no order starts before. */
   live: boolean
-  /** For how long the hub still waits for controllers that it has not met since its start. */
+  /** Milliseconds that the hub still waits for controllers that have not connected since its start. */
   startUpGraceMs: number
-  /** In the order of their arrival; unfinished ones only. */
+  /** Unfinished orders in the order of arrival. */
   orders: readonly OrderView[]
   bins: readonly BinView[]
   times: OrderTimes
 }
 
-/** Everything that decisions about orders look at. */
+/** Collects all inputs of decisions about orders. */
 export function viewOrders(context: Context, bins: readonly BinView[], blocks: BlockedRows): OrderWorld {
   const { state, cloud, settings, layout } = context
   const config = state.facts.config()
@@ -95,17 +98,17 @@ export function viewOrders(context: Context, bins: readonly BinView[], blocks: B
 
 const choosing: ReadonlySet<OrderPhase> = new Set(['queued', 'preparing'])
 
-/** What all orders are seen by. */
+/** Data that all order views share. */
 interface Now {
   open: readonly OperationRow[]
   unknown: readonly OperationRow[]
   blocks: BlockedRows
   accounted: boolean
-  /** By product, as far as orders have asked: its facings, and the one for a unit that nothing was tried for yet. */
+  /** By product, filled on demand: its facings, and the choice for a unit without attempts. */
   products: Map<number, { facings: readonly FacingView[]; first: FacingChoice }>
 }
 
-/** Units are viewed when a decision asks for them: of orders that wait behind others none does. */
+/** Units are computed on demand: orders that wait behind others do not need theirs. */
 function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
   const { cloud } = context
   let units: readonly UnitView[] | undefined
@@ -176,7 +179,7 @@ function viewFacings(context: Context, productId: number, { open, unknown, block
   })
 }
 
-/** Not even an order in hand has the row tried again. */
+/** The row is not retried, even for a running order. */
 const isFinal = ({ settings }: Context, { failures }: Block): boolean =>
   failures === undefined || failures >= settings.rowTries
 
@@ -184,7 +187,7 @@ function trialMs({ settings, cloud }: Context, { failures = 1, failedAt }: Block
   return cloud.begun(failedAt) + settings.rowRetryMs * 2 ** (failures - 1) - cloud.now()
 }
 
-/** The cabinets before which a fridge's door is open, or could be opened now. */
+/** The cabinets behind a fridge door that is open or unlocked. */
 function cabinetsAjar({ layout, doors }: Context): Set<number> {
   const isAjar = (door: string): boolean => ['open', 'unlocked'].includes(doors.status(door))
   return new Set(
@@ -194,7 +197,7 @@ function cabinetsAjar({ layout, doors }: Context): Set<number> {
   )
 }
 
-/** How long the unit of a dispense of unknown outcome may still hang in this cabinet, and fall. */
+/** Milliseconds in which the unit of a dispense with unknown outcome may still hang in this cabinet, and fall. */
 function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: string): number {
   if (unknown.device !== device || unknown.action !== 'dispense' || unknown.ended_at === null) return 0
   return Math.min(settings.lateDropMs, cloud.begun(unknown.ended_at) + settings.lateDropMs - cloud.now())
@@ -202,7 +205,7 @@ function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: 
 
 const refused = new Set(['busy', 'interlock'])
 
-/** What was tried for a unit, and provably moved nothing. */
+/** The unit's attempts that provably moved nothing. */
 function attemptsOf({ state }: Context, unit: UnitRow): Attempt[] {
   return state.operations.ofUnit(unit).flatMap((operation) => {
     const location = placeOf(operation)

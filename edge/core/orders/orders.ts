@@ -11,14 +11,15 @@ import { intend, isNotable } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
 import type { Step } from '../step.ts'
 
-/** The life of an order: each function journals one change of it and reports it, in the transaction under way. */
+/** The life of an order: each function journals one change and reports it, in the current transaction. */
 
-/** No hub holds as many: each is a row in the transaction that takes an order. */
+/** More units than any hub holds: each unit is a row in the transaction that accepts an order. */
 const MAX_UNITS = 1000
 
 /**
- * Takes an order into the journal: from then on it is this hub's to finish. One that is known already is left alone. Throws
- * an `ApplyError` where it has too many units, or one that no command could be written for.
+ * Accepts an order into the journal; from then on this hub must finish it. A known order is not changed.
+ * Throws `ApplyError` if the order has too many units, names a line twice, or has a unit without a valid
+ * note.
  */
 export function acceptOrder(
   { state, cloud }: Context,
@@ -57,7 +58,7 @@ export function acceptOrder(
 export const isOwn = ({ outbox }: Context, order: QueuedOrder): boolean =>
   order.hub_epoch !== null && outbox.knownEpochs().includes(order.hub_epoch)
 
-/** Cancels an order that has not begun. Returns why not, where it cannot be cancelled. */
+/** Cancels an order that has not started. Returns the reason if it cannot be cancelled. */
 export function cancelOrder(context: Context, orderId: string): CommandReason | undefined {
   const order = context.state.orders.find(orderId)
   if (order?.phase === 'cancelled') return undefined
@@ -69,8 +70,8 @@ export function cancelOrder(context: Context, orderId: string): CommandReason | 
 }
 
 /**
- * Leaves on the shelf what of an order is no longer wanted, as far as it has not begun to be dispensed. The counts are
- * absolute: to hear them again changes nothing. False where the order is not known.
+ * Reduces an order: surplus units whose dispensing has not started stay on the shelf. Counts are absolute, so
+ * repeating the call changes nothing. Returns false if the order is unknown.
  */
 export function reduceOrder(
   { state: { orders } }: Context,
@@ -91,8 +92,8 @@ export function reduceOrder(
 }
 
 /**
- * The cloud has ended an order and refunds it. Units whose dispensing has not started stay on the shelf, and the bin does not
- * open by itself: nobody gets goods and money.
+ * The cloud has ended an order and refunds it. Units whose dispensing has not started stay on the shelf. The
+ * bin does not open automatically, so that no customer gets both goods and money.
  */
 export function withdrawOrder(context: Context, orderId: string): void {
   if (cancelOrder(context, orderId) !== 'too_late') return
@@ -101,15 +102,15 @@ export function withdrawOrder(context: Context, orderId: string): void {
   context.state.orders.change(orderId, { open_when_ready: false })
 }
 
-/** Begins to prepare an order in these bins. */
+/** Starts to prepare an order in these bins. */
 export function prepareOrder({ state, cloud, ledger }: Context, orderId: string, bins: number[]): void {
   state.orders.change(orderId, { phase: 'preparing', preparing_at: cloud.now(), bins })
-  // The hub's hardware may have changed since an earlier life named the bins.
+  // The hub's hardware may have changed since an earlier process named the bins.
   for (const bin of bins) if (state.bins.find(bin)) state.bins.hold(bin, orderId)
   ledger.report({ kind: 'order.preparing', order_id: orderId, bins })
 }
 
-/** Begins to dispense one unit. */
+/** Starts to dispense one unit. */
 export function dispenseUnit(context: Context, step: Extract<Step, { kind: 'dispense' }>): void {
   const { orderId, lineId, unit, location, bin } = step
   const { orders } = context.state
@@ -130,10 +131,10 @@ export function dispenseUnit(context: Context, step: Extract<Step, { kind: 'disp
   })
 }
 
-/** The order lies ready for its customer in these bins. */
+/** The order is ready for its customer in these bins. */
 export function readyOrder({ state, cloud, ledger }: Context, orderId: string, bins: number[]): void {
   state.orders.change(orderId, { phase: 'ready', ready_at: cloud.now(), bins })
-  // One that it does not lie in, and that still moved until now: nobody would ever open it for its customer.
+  // Releases a bin without units that was still moving until now: no customer would ever open it.
   for (const { number } of state.bins.ofOrder(orderId)) if (!bins.includes(number)) state.bins.release(number)
   ledger.report({ kind: 'order.ready', order_id: orderId, bins, lines: progressOf(state, orderId) })
 }
@@ -143,7 +144,7 @@ export function collectOrder({ state, cloud, ledger }: Context, orderId: string)
   ledger.report({ kind: 'order.collecting', order_id: orderId })
 }
 
-/** Ends an order. What still runs for it is given up as unknown, what waits is not dispensed any more. */
+/** Ends an order. Its running operations become unknown, and its waiting units are not dispensed. */
 export function endOrder(context: Context, orderId: string, phase: EndedPhase, reason: string | null): void {
   const { state, cloud, ledger } = context
   if (!state.orders.find(orderId)) return
@@ -166,7 +167,7 @@ export function endOrder(context: Context, orderId: string, phase: EndedPhase, r
   }
 }
 
-/** Where each line of an order stands, in absolute counts. */
+/** The progress of each line of an order, in absolute counts. */
 export function progressOf({ orders }: State, orderId: string): LineProgress[] {
   const lines = orders.find(orderId)?.lines ?? []
   return lines.map(({ line_id, units }) => {

@@ -17,7 +17,7 @@ export function prepareStep(order: OrderView, held: readonly BinView[], world: O
   return step.kind === 'wait' ? firstOf([step, wait(leftMs + 1)]) : step
 }
 
-/** Past its deadline the hub dispenses nothing more: it hands over what has dropped, and ends an order of which nothing has. */
+/** After the deadline the hub dispenses nothing more. It hands over dropped units, or ends an order without any. */
 function lateStep(
   order: OrderView,
   held: readonly BinView[],
@@ -27,7 +27,7 @@ function lateStep(
   const graceMs = times.prepareGraceMs - lateMs
   const waiting = order.units.find((unit) => unit.state === 'waiting')
   const isRunning = order.units.some((unit) => unit.state === 'running')
-  // What is falling just now, or was when the hub stopped, is waited for: its result decides over money.
+  // Waits for a unit that is falling, or was falling when the hub stopped: its result decides about a refund.
   const runningMs = Math.max(graceMs, startUpGraceMs)
   if (isRunning && runningMs > 0) return wait(runningMs + 1)
   if (order.settlingMs > 0) return wait(order.settlingMs)
@@ -37,7 +37,8 @@ function lateStep(
   if (waiting) return shortOf(order, waiting)
   const step = firstOf(finishing(order, held))
   if (step.kind !== 'wait') return step
-  // A lift that nobody can raise does not keep the order for ever: it is its customer's, with the door where it is.
+  // A lift that cannot be raised must not hold the order without end. The order becomes ready, with the door
+  // where it is.
   const raisingMs = graceMs + times.prepareGraceMs
   return raisingMs > 0 ? firstOf([step, wait(raisingMs + 1)]) : readyWith(order, filledOf(held))
 }
@@ -52,7 +53,7 @@ function* dispensing(order: OrderView, held: readonly BinView[], world: OrderWor
   if (space < waiting.length) {
     const further = world.bins.find(isAvailable)
     if (further) yield { kind: 'hold', orderId: order.id, bin: further.number }
-    // What lies in bins already is not kept waiting for a bin that may never come.
+    // Units that already lie in bins do not wait for a bin that may never become free.
     if (space === 0 && held.some((bin) => bin.taken > 0)) yield shortOf(order, waiting[0]!)
   }
   for (const bin of useful) yield lowered(bin)
@@ -78,12 +79,12 @@ const shortOf = (order: OrderView, unit: UnitView): Step => ({
   unit: unit.unit,
 })
 
-/** Brings a bin to where units may fall into it. */
+/** Brings a bin into the position in which units may fall into it. */
 function lowered(bin: BinView): Step | Wait {
   return bin.lift === 'down' && bin.door === 'closed' ? wait() : moved(bin, 'lower_lift')
 }
 
-/** Moves a bin's lift, with its door closed first: no lift motion with an open door. */
+/** Moves a bin's lift after closing its door: a lift does not move with an open door. */
 function moved(bin: BinView, action: 'raise_lift' | 'lower_lift'): Step | Wait {
   if (!bin.up || isBusy(bin)) return wait()
   const door = doorToClose(bin)
@@ -101,7 +102,10 @@ function moved(bin: BinView, action: 'raise_lift' | 'lower_lift'): Step | Wait {
 
 const rested = (bin: BinView, step: Step): Step | Wait => (bin.restMs > 0 ? wait(bin.restMs) : step)
 
-/** Every unit has found its end: lift what there is, or give up. With `times` there is time left to look elsewhere. */
+/**
+ * All units are final: lifts the filled bins, or ends the order. If `times` is given, missing units may be
+ * tried from another row.
+ */
 function* finishing(
   order: OrderView,
   held: readonly BinView[],
@@ -130,8 +134,8 @@ function* finishing(
 }
 
 /**
- * A unit of which nobody knows whether it fell, and that did not fall into its bin: that has been empty for longer than a
- * unit hangs. Its row stays blocked, and the dispense unknown.
+ * An unconfirmed unit that did not fall into its bin: the bin has been empty for longer than a unit can hang.
+ * Its row stays blocked, and the dispense stays unknown.
  */
 const isMissing = (unit: UnitView, held: readonly BinView[], lateDropMs: number): boolean =>
   unit.state === 'doubtful' &&
@@ -146,5 +150,5 @@ const readyWith = (order: OrderView, filled: readonly BinView[]): Step => ({
   bins: filled.map((bin) => bin.number),
 })
 
-/** A lift that will not go up does not keep its customer from the goods: the door opens all the same. */
+/** A lift that cannot go up must not keep the customer from the goods: the door opens anyway. */
 const isRaised = (bin: BinView): boolean => !isBusy(bin) && (bin.lift === 'up' || isFaulty(bin))

@@ -15,18 +15,18 @@ import {
 import { accountImported } from './orders.ts'
 import { isOfThisLine, meetStranger, own } from './strangers.ts'
 
-/** As many operations as a controller lists at most (serial SPEC §7). */
+/** The maximum number of operations that a controller lists (serial SPEC §7). */
 const LISTED = 256
 
 /**
- * A controller has come up: finds out whose it is, and reconciles its memory with the journal. If it is this hub's and its
- * newest operation is not in the journal, the journal is new, or a copy of an older one; then the controller's memory is
- * the better witness.
+ * A controller has connected: finds its owner, and reconciles its memory with the journal. If this hub's
+ * controller has a newest operation that is not in the journal, the journal is new or an old copy. Then the
+ * controller's memory is right.
  */
 export function meetController(context: Context, controller: string, identity: ControllerIdentity): void {
   const { state, devices, strangers } = context
   const { memoryId, lastOperation } = identity
-  // What it says of itself and of its devices now shows whether it still is.
+  // The board's identity and device reports now show whether it is still foreign.
   setAlarm(context, 'controller_foreign', controllerSubject(controller), false, '')
   const known = state.controllers.find(controller)
   const board = boardOf(context, controller, identity, known)
@@ -58,7 +58,7 @@ function boardOf(
   return isOwn ? 'own' : 'former'
 }
 
-/** A controller has served this hub, and this store knows nothing of it: there was another journal. */
+/** A controller has served this hub, but this store does not know it: another journal existed before. */
 function noteLost(context: Context): void {
   if (isAlarmRaised(context.state, 'journal_lost', HUB_SUBJECT)) return
   const detail = 'what was not reported to the cloud is known by the controllers alone'
@@ -66,7 +66,10 @@ function noteLost(context: Context): void {
   setAlarm(context, 'journal_lost', HUB_SUBJECT, true, detail)
 }
 
-/** Every controller has reported, and the cloud's snapshot is there: what was lost with a journal is made up for. */
+/**
+ * Clears the alarms of a lost or restored journal once every controller has reported and the cloud's snapshot
+ * is applied.
+ */
 export function endRecovery(context: Context): void {
   const { state, layout } = context
   const isWhole = layout.controllers.every((each) => state.controllers.find(each)?.reconciled)
@@ -75,7 +78,10 @@ export function endRecovery(context: Context): void {
     setAlarm(context, code, HUB_SUBJECT, false, '')
 }
 
-/** Another board, or a memory that was lost: what was open in the former one is asked in vain, and becomes unknown. */
+/**
+ * Another board, or a lost memory. Queries for operations of the former memory find nothing, so these
+ * operations become unknown.
+ */
 function noteReplaced(context: Context, controller: string, memoryId: string, known: ControllerRow): void {
   const before = known.memory_id
   context.log.warn({ controller, memoryId, before }, 'the controller was replaced, or has lost its memory')
@@ -95,12 +101,12 @@ function setReconciled({ state }: Context, id: string, memory_id: string, isReco
   state.controllers.put({ id, memory_id, reconciled: isReconciled, continuous })
 }
 
-/** Asks a controller for the outcome of everything of it that is not known (SPEC §5). */
+/** Queries a controller for the outcome of all its operations without a final outcome (SPEC §5). */
 function askAll(context: Context, controller: string): void {
   for (const operation of context.state.operations.questionsFor(controller)) ask(context, operation)
 }
 
-/** Asks every connected controller that is not reconciled for what it remembers. */
+/** Lists the operations of every connected controller that is not reconciled. */
 function listUnreconciled({ state, devices, layout, store, controllers }: Context): void {
   for (const each of layout.controllers)
     if (devices.isUp(each) && state.controllers.find(each)?.reconciled !== true)
@@ -108,9 +114,9 @@ function listUnreconciled({ state, devices, layout, store, controllers }: Contex
 }
 
 /**
- * This store is a copy of one that went on elsewhere: what it believes of stock and orders is out of date, and whatever
- * it has not reported belongs to another history. It begins again, as a new store does, with the cloud's snapshot and
- * what the controllers remember.
+ * This store is a copy of a store that continued elsewhere. Its stock and orders are outdated, and its
+ * unreported entries belong to another history. It starts again like a new store, from the cloud's snapshot
+ * and the controllers' memories.
  */
 function startOver(context: Context, controller: string): void {
   const { state, outbox, log, askAt, knownMemories, resetInbox } = context
@@ -124,13 +130,14 @@ function startOver(context: Context, controller: string): void {
   state.bins.releaseAll()
   state.stock.clear()
   state.operations.clear()
-  // Whoever waits is answered; the report goes with the rest of the ledger.
+  // Waiting callers get their replies; the reports are dropped with the rest of the ledger.
   abandonCommands(context)
   state.held.take()
   state.facts.set('live', false)
   askAt.clear()
   for (const known of state.controllers.all()) {
-    // A memory that the copy knew already, and that is still the same, holds all that happened since the copy was made.
+    // A memory that the copy already knew, and that is unchanged, contains all operations since the copy was
+    // made.
     const continuous = knownMemories.get(known.id) === known.memory_id
     state.controllers.put({ ...known, reconciled: false, continuous })
   }
@@ -141,7 +148,7 @@ function startOver(context: Context, controller: string): void {
   resetInbox()
 }
 
-/** Takes over what a controller remembers: its memory is reconciled then. */
+/** Imports a controller's operations; afterwards its memory is reconciled. */
 export function importListed(context: Context, controller: string, listed: readonly StoredOperation[]): void {
   const { state, devices } = context
   const known = state.controllers.find(controller)

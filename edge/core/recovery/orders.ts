@@ -13,14 +13,15 @@ import { giveUpRunning } from '../operations/outcomes.ts'
 import { acceptOrder, cancelOrder, endOrder, isOwn, prepareOrder, reduceOrder } from '../orders/orders.ts'
 import { applyCount, applyPlanogram, bookDrop, countedFacings } from '../stock.ts'
 
-/** Why an order failed, or an operation is unknown, that an earlier store of this hub may have carried out. */
+/** Reason of failed orders and unknown operations that an earlier store of this hub may have carried out. */
 const REPLACED = 'hub_replaced'
 
 export type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
 /**
- * Takes up the cloud's snapshot. A hub with a store of its own knows its stock and orders better, and takes only what the
- * cloud decides. A hub without takes everything, and corrects it by what its controllers remember.
+ * Applies the cloud's snapshot. A hub with its own store knows its stock and orders better, and takes only
+ * the cloud's decisions. A hub without a store takes everything, and corrects it by its controllers'
+ * memories.
  */
 export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: LeaveOut): void {
   const { state, ledger } = context
@@ -44,8 +45,9 @@ export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: Le
 }
 
 /**
- * Cancels orders that have not begun and that the cloud no longer names: it has ended them (its word was among the entries
- * that this snapshot stands for), or it was restored to a time before they were sold, and nobody could collect them.
+ * Cancels orders that have not started and that the snapshot does not contain. There are two causes:
+ * - The cloud has ended them; the snapshot replaces that entry.
+ * - The cloud was restored to a time before their sale, so no customer could collect them.
  */
 function withdrawUnnamed(context: Context, snapshot: Snapshot): void {
   const named = new Set(snapshot.orders.map(({ order }) => order.order_id))
@@ -60,8 +62,9 @@ function withdrawUnnamed(context: Context, snapshot: Snapshot): void {
 }
 
 /**
- * Counts whose own entries went with the former epoch of the cloud's stream; those that came already change nothing. One of a
- * row that has another product by now is out of date, and keeps nothing of the snapshot back.
+ * Applies counts whose own entries were lost with the former epoch of the cloud's stream. Counts that were
+ * applied before change nothing. A count of a row that now has another product is outdated, and must not
+ * block the snapshot.
  */
 function takeCounts(context: Context, { counts = [] }: Snapshot): void {
   for (const count of counts) if (countedFacings(context, count).length > 0) applyCount(context, count)
@@ -85,8 +88,8 @@ function takeStock({ state, cloud }: Context, snapshot: Snapshot): void {
 }
 
 /**
- * An order of the snapshot, with what was refunded of it since it was queued. One that cannot be taken keeps back neither the
- * others nor stock and configuration (I8).
+ * Takes an order of the snapshot, reduced by its refunds since it was queued. An order that cannot be taken
+ * must not block other orders, stock or configuration (I8).
  */
 function takeOrder(context: Context, entry: Snapshot['orders'][number], leaveOut: LeaveOut): void {
   const { order, lines } = entry
@@ -101,8 +104,8 @@ function takeOrder(context: Context, entry: Snapshot['orders'][number], leaveOut
 }
 
 /**
- * An order of the snapshot. It is new to this store only where it was queued for it and has not begun; any other may
- * have been worked on in an earlier life.
+ * Takes an order of the snapshot. It is new only if it was queued for this store and has not started. An
+ * earlier process may have worked on any other order.
  */
 function takeUpOrder(context: Context, { order, status, lines }: Snapshot['orders'][number]): void {
   const { state, cloud } = context
@@ -115,7 +118,7 @@ function takeUpOrder(context: Context, { order, status, lines }: Snapshot['order
   const dropped = new Map(lines.map((line) => [line.line_id, line.dropped]))
   acceptRecovering(context, order, { bins, dropped })
   if (status < OrderStatus.READY) return
-  // What is in its bins was reported: only the customer has yet to come.
+  // The contents of its bins were reported: only the customer has to come.
   completeUnits(context, order.order_id, 'short')
   const present = bins.filter((bin) => state.bins.find(bin) !== undefined)
   for (const bin of present) state.bins.hold(bin, order.order_id)
@@ -126,8 +129,9 @@ function takeUpOrder(context: Context, { order, status, lines }: Snapshot['order
 }
 
 /**
- * Takes an order that an earlier store of this hub may have worked on. What controllers remembered of it may be in the books
- * already: the cloud held it for done when this store was new, and was restored to a time before since.
+ * Accepts an order that an earlier store of this hub may have worked on. Its operations may already be
+ * imported: the cloud counted the order as finished when this store was new, and was then restored to an
+ * earlier time.
  */
 export function acceptRecovering(
   context: Context,
@@ -145,7 +149,7 @@ export function acceptRecovering(
     }
 }
 
-/** What became of a recovering order's unit, by the operation that was for it. */
+/** Sets a recovering order's unit by the outcome of its operation. */
 function claimUnit({ state: { orders } }: Context, unit: UnitRow, operation: OperationRow): void {
   const { state: phase, bin } = operation
   if (phase === 'done') orders.setUnit(unit, 'dropped', bin)
@@ -153,7 +157,7 @@ function claimUnit({ state: { orders } }: Context, unit: UnitRow, operation: Ope
   if (phase === 'open') orders.setUnit(unit, 'running', bin)
 }
 
-/** Brings what controllers remember, and the cloud's stock does not include yet, into the books. */
+/** Books the imported operations that the cloud's stock does not include yet. */
 export function accountImported(context: Context): void {
   for (const operation of context.state.operations.imported()) account(context, operation)
 }
@@ -165,7 +169,7 @@ function account(context: Context, imported: OperationRow): void {
   const place = placeOf(imported)
   const operation = state.operations.change(imported.id, {
     imported: false,
-    // What the cloud counts as settled is not asked for again.
+    // The cloud counts this operation as resolved, so a person is not asked again.
     state: imported.state === 'unknown' && isKnown ? 'settled' : imported.state,
     order_id: unit?.order_id ?? null,
     line_id: unit?.line_id ?? null,
@@ -192,7 +196,7 @@ function account(context: Context, imported: OperationRow): void {
   }
 }
 
-/** Tells the cloud how an operation ended: the store before this one may have reported it as unknown. */
+/** Reports an operation's outcome to the cloud: the previous store may have reported it as unknown. */
 function tellOutcome({ ledger }: Context, { id, state }: OperationRow): void {
   if (state !== 'done' && state !== 'nothing' && state !== 'failed') return
   ledger.report({
@@ -203,7 +207,7 @@ function tellOutcome({ ledger }: Context, { id, state }: OperationRow): void {
   })
 }
 
-/** The unit that an operation was for, where its order is one of those that this hub recovers. */
+/** The unit of an operation, if this hub recovers its order. */
 function recoveringUnit({ state }: Context, { ref, action }: OperationRow): UnitRow | undefined {
   const key = action === 'dispense' ? unitOfRef(ref ?? '') : undefined
   if (!key || state.orders.find(key.order_id)?.phase !== 'recovering') return undefined
@@ -213,8 +217,8 @@ function recoveringUnit({ state }: Context, { ref, action }: OperationRow): Unit
 }
 
 /**
- * Ends the search for what became of a recovering order: what is accounted for goes to the customer, of the rest nobody
- * knows, and its money goes back.
+ * Ends the recovery of an order. Units that are accounted for go to the customer. The others are unconfirmed,
+ * and are refunded.
  */
 export function recoverOrder(context: Context, orderId: string): void {
   const { state } = context
@@ -233,7 +237,10 @@ export function recoverOrder(context: Context, orderId: string): void {
   )
 }
 
-/** Counts the units as dropped that the cloud knows of and no operation in memory explains; `rest` are the others. */
+/**
+ * Marks units as dropped that the cloud knows and no operation in a memory explains. `rest`: the state of the
+ * others.
+ */
 function completeUnits({ state }: Context, orderId: string, rest: 'doubtful' | 'short'): void {
   const {
     bins: [firstBin],
@@ -251,9 +258,9 @@ function completeUnits({ state }: Context, orderId: string, rest: 'doubtful' | '
 }
 
 /**
- * Units of a recovered order that no memory accounts for. Where every memory reaches back far enough they provably never
- * fell. Where one does not, nobody knows whether an earlier life dispensed them, nor from which facing: an operation of
- * unknown outcome stands for that at each, until a count settles it (I1, I5).
+ * Units of a recovered order that no memory accounts for. If every memory reaches back far enough, they
+ * provably never fell. Otherwise an earlier process may have dispensed them, from an unknown facing. Each
+ * possible facing then gets an operation of unknown outcome, until a count resolves it (I1, I5).
  */
 function doubtUnits(context: Context, orderId: string): void {
   const { state } = context
@@ -290,7 +297,8 @@ function doubtFacing(context: Context, facing: FacingRow, unit: UnitRow): void {
     why: REPLACED,
     shelf: facing.shelf,
     row: facing.row,
-    // It stands for what may have been, at any of the facings: its order's lines report the unit itself.
+    // The operation represents a possible dispense at any of the facings. The order's lines report the unit
+    // itself.
     order_id: null,
     line_id: null,
     product_id: facing.product_id,

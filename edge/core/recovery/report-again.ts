@@ -5,9 +5,9 @@ import { reportUnknown } from '../ledger.ts'
 import { progressOf } from '../orders/orders.ts'
 
 /**
- * Behind the snapshot of a new epoch: says again what the hub has said of orders, operations and acceptances before. The cloud may have
- * been restored to an earlier time and have lost the reports, which the hub deleted once they were acknowledged. To one
- * that lost nothing this is no news.
+ * Repeats recent reports on orders, operations and acceptances after the snapshot of a new epoch. The cloud
+ * may have been restored to an earlier time and have lost reports that the hub deleted after their
+ * acknowledgement. A cloud that lost nothing ignores the repetitions.
  */
 export function reportAgain(context: Context): void {
   const { state, settings, cloud } = context

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import type { Stranger } from '../devices.ts'
 import { setAlarm } from '../ledger.ts'
 
-/** A board has come up that is not this hub's. `isForeign`: it does not become so by itself. */
+/** A board has connected that is not this hub's. `isForeign`: the hub does not take it over automatically. */
 export function meetStranger(
   context: Context,
   controller: string,
@@ -22,20 +22,23 @@ export function meetStranger(
   setAlarm(context, 'controller_foreign', controllerSubject(controller), true, detail)
 }
 
-/** Whether a board says that it is this hub's, and of this line. */
+/** Whether the board's owner is this hub and this line. */
 export const isOfThisLine = (
   { hardware }: Context,
   controller: string,
   { owner }: ControllerIdentity,
 ): boolean => owner?.hub === hardware.hubId && owner.ctl === controller
 
-/** A device has spoken on a stranger's line. When all that belong there have, and no other, nobody's board is taken over. */
+/**
+ * A device reported on the line of a foreign controller. A board without an owner is taken over once exactly
+ * the devices of this line have reported.
+ */
 export function hearStranger(context: Context, controller: string, stranger: Stranger, device: string): void {
   stranger.heard.add(device)
   if (!stranger.isForeign) takeOver(context, controller, stranger)
 }
 
-/** Takes a board over without what it remembers. False where other devices are on its line than should be. */
+/** Takes over a board without its memory. Returns false if the line does not have exactly the expected devices. */
 export function takeOver(context: Context, controller: string, { heard }: Stranger): boolean {
   const wanted = context.layout.devicesOf(controller)
   if (heard.size !== wanted.length || !wanted.every((device) => heard.has(device))) return false
@@ -44,7 +47,7 @@ export function takeOver(context: Context, controller: string, { heard }: Strang
   return true
 }
 
-/** Tells a controller that it is this hub's. */
+/** Stores this hub as the owner in a controller. */
 export function own(context: Context, controller: string, wipe: boolean): void {
   const { store, controllers, hardware, storeId } = context
   const owner = { hub: hardware.hubId, ctl: controller, store: storeId }
