@@ -259,7 +259,7 @@ export const hubCommands = {
         .boolean()
         .optional()
         .describe(
-          'True if the unit may fall onto units of earlier tests in `bin`. The caller has seen that there is room.',
+          'True if the unit may fall onto units of earlier tests in `bin`: the caller has seen that there is room. If it is left out: false.',
         ),
     },
     result: {
