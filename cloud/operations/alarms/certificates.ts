@@ -37,7 +37,7 @@ export function checkCertificates(context: CloudContext, known: readonly KnownCe
           details: { certificate: name, expires_at: timestamp(endsAt) },
         })
     const subjects = new Set(ending.map(({ name }) => certificateSubject(name)))
-    // After a start the broker's own is unknown until the broker is connected.
+    // After a start the broker's own certificate is unknown until the broker is connected.
     if (!known.some(({ name }) => name === BROKER_CERTIFICATE))
       subjects.add(certificateSubject(BROKER_CERTIFICATE))
     const open = await tx.q

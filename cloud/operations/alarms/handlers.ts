@@ -7,7 +7,7 @@ import type { ownerAlarmRoutes } from '../../../protocol/contract/owner-alarms.t
 import { sql } from 'kysely'
 import type { Queries } from '../../platform/store/database.ts'
 
-/** Alarms, as their owner reads and acknowledges them. */
+/** Lets owners read and acknowledge alarms. */
 export function alarmHandlers(context: CloudContext): Handlers<keyof typeof ownerAlarmRoutes> {
   const { db, runtime } = context
   return {

@@ -34,9 +34,9 @@ import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 
-/** What hubs report, and what the cloud finds out about them, as alarms. */
+/** Alarms about hubs, from the hubs' own reports and from the cloud's findings. */
 
-/** Takes up what a hub has raised and lowered, in its order. */
+/** Applies the alarms that a hub has raised and cleared, in its order. */
 export async function applyAlarmEntries(
   tx: Tx,
   context: CloudContext,
@@ -54,7 +54,7 @@ export async function applyAlarmEntries(
   }
 }
 
-/** What a hub reports about parts that it does not have is no alarm. */
+/** A hub's report about a part that it does not have raises no alarm. */
 function logUnknown(
   { log }: CloudContext,
   hubId: number,
@@ -68,7 +68,7 @@ function logUnknown(
     )
 }
 
-/** All that a hub has raised is in its snapshot: what is not was lowered, and the report is lost. */
+/** A hub's snapshot contains all of its open alarms. Any other alarm was cleared, and that report is lost. */
 export async function applySnapshotAlarms(
   tx: Tx,
   context: CloudContext,
@@ -101,7 +101,10 @@ export async function applySnapshotAlarms(
   }
 }
 
-/** Whether a subject is a part of the hub, by its layout in the cloud. Controllers are named by the hub alone. */
+/**
+ * Whether a subject is a part of the hub, by its layout in the cloud. Only the hub itself names its
+ * controllers.
+ */
 async function subjectsOf(
   tx: Tx,
   hubId: number,
@@ -129,7 +132,7 @@ async function subjectsOf(
 
 const NAMED_BY_HUB = /^(controller [a-z][a-z0-9-]{0,30}|(version|settings|certificate) [\w.+:-]{1,50})$/
 
-/** The hub is done with it at once, and a person is not. */
+/** The alarm is over for the hub at once, but stays open until a person acknowledges it. */
 const isForPeople = (kind: AlarmKindName): boolean => alarmKinds[kind].ends === 'when_acknowledged'
 
 const incidentOf = (
@@ -142,7 +145,7 @@ const incidentOf = (
   subject: subject === HUB_SUBJECT ? null : subject,
 })
 
-/** Brings alarms to the operations of a hub of which nobody knows whether they happened. */
+/** Raises or clears the alarms for a hub's unconfirmed operations. */
 export async function tellOfUnknownOperations(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
   const rows = await tx.q
     .selectFrom('unknown_operations')
@@ -166,7 +169,10 @@ export async function tellOfUnknownOperations(tx: Tx, context: CloudContext, hub
   await reconcileAlarms(tx, context, { hubId, kind: 'unknown_operation', among: 'operation ' }, standing)
 }
 
-/** Brings the alarm to the entries of a hub that could not be applied: once, however many there are. */
+/**
+ * Raises or clears the alarm for a hub's entries that could not be applied: one alarm for any number of
+ * entries.
+ */
 export function deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void {
   tx.beforeCommit(`dead letters of ${hubId}`, async () => {
     const newest = await tx.q
@@ -195,10 +201,13 @@ const LostReport = z.object({
   number: z.int().optional(),
 })
 
-/** So many of the newest dead letters of a hub are read: a hub that runs wild, or is stolen, makes them without end. */
+/**
+ * Number of the newest dead letters that are read per hub: a defective or stolen hub produces them without
+ * end.
+ */
 const LETTERS_READ = 1000
 
-/** Orders of which a hub reports and which the database does not have. */
+/** Orders that a hub reports and that the database does not have. */
 async function lostOrders(tx: Tx, hubId: number): Promise<LostOrder[]> {
   const letters = await tx.q
     .selectFrom('dead_letters')
@@ -228,10 +237,10 @@ async function lostOrders(tx: Tx, hubId: number): Promise<LostOrder[]> {
     }))
 }
 
-/** A hub has taken in what this database never sent, as far as it knows: it was restored. */
+/** A hub has received entries that this database does not know: the database was restored. */
 export const booksAreBehind = (tx: Tx, context: CloudContext): Promise<void> => noteRestored(tx, context, [])
 
-/** It ends when the other board has not come for a while: each time that it comes puts this off. */
+/** The alarm ends when the other board has stayed away for a while: each new connection postpones the end. */
 export async function identityConflict(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
   const incident: Incident = { hubId, kind: 'identity_conflict', subject: null }
   await raiseAlarm(tx, context, incident)
@@ -256,7 +265,7 @@ export async function storageIs(
 
 const storageAlarms = ['store_full', 'storage_failed', 'foreign_journal'] as const
 
-/** A hub has not been heard for long. */
+/** A hub has been silent for a long time. */
 export async function hubIsSilent(
   tx: Tx,
   context: CloudContext,
@@ -273,7 +282,7 @@ export async function hubIsSilent(
   })
 }
 
-/** Hubs are heard again, or for the first time. */
+/** Hubs report again, or for the first time. */
 export async function hubsAreHeard(tx: Tx, context: CloudContext, hubIds: readonly number[]): Promise<void> {
   const silent = await tx.q
     .selectFrom('alarms')

@@ -7,22 +7,22 @@ import type { Tx } from '../../platform/store/database.ts'
 import { done, Unavailable, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 
 export interface Mail {
-  /** The same where a mail is sent a second time. */
+  /** Equal if a mail is sent a second time. */
   id: string
   to: { name: string; address: string }
   subject: string
   text: string
 }
 
-/** Sends one mail; rejects where the mail server has not taken it. */
+/** Sends one mail; rejects if the mail server has not accepted it. */
 export type SendMail = (mail: Mail) => Promise<void>
 
-/** More alarms than these are told by the next mail. */
+/** The maximum number of alarms in one mail; the next mail contains the rest. */
 const MOST = 200
 
 /**
- * Tells contacts of alarms: at least once, whatever becomes of this process. What goes into a mail is decided before it is
- * sent, so that one that is sent twice is the same mail with the same `Message-ID`.
+ * Notifies contacts of alarms at least once, even if this process crashes. The content of a mail is fixed
+ * before it is sent. So a mail that is sent twice is the same mail with the same `Message-ID`.
  */
 export const mailWork = (context: CloudContext, send: SendMail | undefined): WorkKinds => ({
   [MAIL_WORK]: { look: ({ subject }) => mailTo(context, send, Number(subject)) },
@@ -64,7 +64,7 @@ async function mailTo(
   })
 }
 
-/** The mail that was on its way, or the next one. */
+/** The mail that was being sent, or the next one. */
 async function nextMail(
   tx: Tx,
   { runtime }: CloudContext,
@@ -114,11 +114,11 @@ async function nextMail(
 interface Item {
   alarm: Alarm
   isOver: boolean
-  /** Its name. */
+  /** The hub's name. */
   hub: string | undefined
 }
 
-/** What a contact reads. */
+/** The text that a contact reads. */
 export function written(items: readonly Item[]): Pick<Mail, 'subject' | 'text'> {
   const [first] = items
   const raised = items.filter(({ isOver }) => !isOver).length
@@ -156,7 +156,7 @@ export function smtpSender({ url, from, timeoutMs }: MailServer): SendMail {
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
-    // A mail is text of our own: nothing in it is read from elsewhere.
+    // The service writes every mail itself: no part of it is read from a file or URL.
     disableFileAccess: true,
     disableUrlAccess: true,
   })

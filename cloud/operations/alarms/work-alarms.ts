@@ -10,7 +10,10 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recurring, type WorkKinds, type WorkWitness } from '../../platform/work/runner.ts'
 
-/** Due work that fails again and again is an alarm of whoever it is for: of every owner where it is the service's own. */
+/**
+ * Raises an alarm if due work fails repeatedly, for the owner concerned; for every owner if it is the
+ * service's own work.
+ */
 export function workWitness(context: CloudContext): WorkWitness {
   const incidentsOf = async (tx: Tx, kind: string, subject: string): Promise<Incident[]> => {
     const about = {
@@ -42,8 +45,8 @@ export function workWitness(context: CloudContext): WorkWitness {
 const CHECK_MS = 5 * 60_000
 
 /**
- * Ends alarms of work that nobody will look at again as it was: somebody else has settled what it was about, or it was made
- * due anew.
+ * Clears alarms of work that will not run again in that form: its subject was resolved otherwise, or the work
+ * was scheduled again.
  */
 export const workAlarmWork = (context: CloudContext): WorkKinds => ({
   'alarm.work': recurring(context, CHECK_MS, () =>
@@ -83,7 +86,7 @@ const ofOrder: Find = async (tx, id) => {
   return order && { hubId: order.hub_id }
 }
 
-/** Of a row that names its order. */
+/** For a row that names its order. */
 const ofRow =
   (table: 'payments' | 'refunds' | 'notifications'): Find =>
   async (tx, id, kind) => {
@@ -95,7 +98,10 @@ const ofRow =
     return row && ofOrder(tx, String(row.order_id), kind)
   }
 
-/** Whom a piece of work concerns, by its kind or the first word of that. What one owner's receiver says is nobody else's. */
+/**
+ * The owner concerned by a piece of work, by its kind or the first part of it. Failures of one owner's
+ * receiver are not shown to other owners.
+ */
 const finders: Readonly<Record<string, Find>> = {
   hub: ofHub,
   'sales.rebuild': ofHub,

@@ -14,7 +14,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import { type BinRequest, type ControlServices, type FridgeRequest, ok, requireBin } from './control.ts'
 import { requireFridge } from '../hubs/require-fridge.ts'
 
-/** O §4.6: what is desired state. 200 where the hub has it in force, 202 where it will have. */
+/** O §4.6: commands that change the desired state. 200 if the hub has applied it, 202 if it will. */
 export function configurationHandlers({
   context,
 }: ControlServices): Handlers<
@@ -61,7 +61,7 @@ export function configurationHandlers({
         ...before,
         disabledFridges: withNumber(before.disabledFridges, fridge, !enabled),
       }),
-      // Whoever enables a fridge that was shut off has looked at what is in it.
+      // A person who enables a fridge after a shut-off has checked its contents.
       ...(enabled && { confirms: fridge }),
       isShown: (health) =>
         health.fridges.every(
@@ -98,7 +98,7 @@ export function configurationHandlers({
   }
 }
 
-/** What an operator wants of a hub: desired state, which reaches the hub when it can. */
+/** The operators' desired state of a hub, which reaches the hub when it is online. */
 export interface Configuration {
   acceptingOrders: boolean
   disabledBins: readonly number[]
@@ -120,18 +120,18 @@ interface ConfigurationRequest {
 
 interface Configured {
   after: Configuration
-  /** The hub has it in force; otherwise it will have when it returns. */
+  /** Whether the hub has applied it; if not, it will on its return. */
   applied: boolean
 }
 
-/** How long a hub's report of a change that it has applied is waited for, so that whoever reads next sees it. */
+/** The wait for a hub's report of an applied change, in milliseconds: the next reader then sees it. */
 const REPORT_MS = 1500
 
 const Numbers = z.array(z.int())
 
 /**
- * Changes the desired state of a hub and sends it, in one transaction; then waits for a hub that is there to have applied
- * it. Changes of one hub come one after the other: two toggles at once toggle twice.
+ * Changes the desired state of a hub and sends it, in one transaction. Then waits until an online hub has
+ * applied it. Changes of one hub are serialised: two simultaneous toggles toggle twice.
  */
 export async function configure(context: CloudContext, request: ConfigurationRequest): Promise<Configured> {
   const { db, runtime, settings } = context
@@ -204,7 +204,7 @@ async function change(
   return after
 }
 
-/** Whether the hub's ledger has yet to say that it sells from the fridge again. */
+/** Whether the hub's ledger does not yet record that it sells from the fridge again. */
 async function isShutOff(q: Queries, hubId: number, fridge: number): Promise<boolean> {
   const row = await q
     .selectFrom('hub_fridge_states')
@@ -226,6 +226,6 @@ const detailOf = ({ acceptingOrders, disabledBins, disabledFridges }: Configurat
   disabled_fridges: disabledFridges,
 })
 
-/** The list with a number in it or without, in order. */
+/** The list with or without a number, in order. */
 export const withNumber = (numbers: readonly number[], number: number, present: boolean): number[] =>
   [...numbers.filter((each) => each !== number), ...(present ? [number] : [])].toSorted((a, b) => a - b)

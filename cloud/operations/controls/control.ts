@@ -13,7 +13,7 @@ export interface ControlServices {
   commands: Commands
 }
 
-/** Sends a command, with as long a deadline as its motion needs. The audit log has it, whatever comes of it. */
+/** Sends a command, with a deadline that its motion needs. The audit log records it with any outcome. */
 export function sendAudited(
   { context, commands }: ControlServices,
   request: CommandRequest,
@@ -34,14 +34,19 @@ export interface FridgeRequest {
   credential: OwnerCredential
 }
 
-/** The hub as it was last heard, if it has such a bin. That the credential reaches it is known by now. */
+/**
+ * The hub's last reported state, if the hub has such a bin. The caller has already checked the credential.
+ */
 export async function requireBin(context: CloudContext, query: BinRequest['query']): Promise<HubState> {
   const state = await readState(context, query.hub)
   if (state.health ? binOf(state.health, query.bin) : await isBuilt(context, query)) return state
   throw new ApiError('bin_not_found')
 }
 
-/** Whether a hub that was never heard of has such a bin, as far as anybody has said. */
+/**
+ * Whether a hub that has not reported has such a bin, according to its layout; without a layout, any bin
+ * counts.
+ */
 async function isBuilt({ db }: CloudContext, { hub, bin }: BinRequest['query']): Promise<boolean> {
   const bins = await db.kysely.selectFrom('hub_bins').select('bin').where('hub_id', '=', hub).execute()
   return bins.length === 0 || bins.some((each) => each.bin === bin)
@@ -56,7 +61,7 @@ const readState = ({ db, runtime, settings }: CloudContext, hubId: number): Prom
 /** `details.reason` of `hardware_error`. */
 type HardwareReason = 'offline' | 'timeout' | 'nack' | 'fault' | 'interlock'
 
-/** What a hub's reason for not executing a command is to the caller. */
+/** The `details.reason` for a hub's refusal code. */
 const reasons: Record<string, HardwareReason> = {
   offline: 'offline',
   timeout: 'timeout',
@@ -102,17 +107,17 @@ export function hardwareError(outcome: Unexecuted, absent: ErrorCode = 'hardware
   }
 }
 
-/** How often a door had opened and closed before it failed. */
+/** Number of times that a door opened and closed before it failed. */
 const cyclesOf = (data: Record<string, unknown> | null) =>
   typeof data?.['cycles_completed'] === 'number' && { cycles_completed: data['cycles_completed'] }
 
-/** The same in one word. */
+/** `details.reason` for the same outcomes. */
 export function hardwareReason(outcome: Unexecuted): HardwareReason {
   if (outcome.kind === 'offline' || outcome.kind === 'timeout') return outcome.kind
   return reasons[outcome.reason] ?? 'fault'
 }
 
-/** O §4.6, standard response. 200: executed; 202: accepted, the hub goes on with it. */
+/** O §4.6, standard response. 200: executed; 202: accepted, the hub continues the execution. */
 export const ok = <Status extends 200 | 202, Data>(status_code: Status, response_data: Data) => ({
   status: 'ok' as const,
   result: { success: true, status_code, response_data },

@@ -192,14 +192,14 @@ function readResult(name: AnsweringCommand, data: Record<string, unknown>): Reco
 const reservedOrder = async (q: Queries, hubId: number, bin: number): Promise<number | null> =>
   (await readBinOrders(q, [hubId])).get(hubId)?.get(bin)?.reserved_for_order ?? null
 
-/** What the hub answered; it is its fault if that is no status. */
+/** Parses the hub's answer. An answer that is no bin status is a fault of the hub. */
 function live(data: Record<string, unknown>): BinHealth {
   const bin = BinHealth.safeParse(data)
   if (!bin.success) throw new ApiError('hardware_error', undefined, { reason: 'fault' })
   return bin.data
 }
 
-/** What people call an order of which a hub speaks; null where it is not known here. */
+/** The order number that people know, for an order that a hub reports; null if the order is unknown here. */
 async function orderNumber(q: Queries, hubId: number, uuid: string | null): Promise<number | null> {
   if (uuid === null) return null
   const order = await q
@@ -233,7 +233,7 @@ function binStatus(
   }
 }
 
-/** A bin of a hub that has never been heard. */
+/** A bin of a hub that has not reported yet. */
 function unheard(bin_number: number, enabled: boolean): BinState {
   return {
     bin_number,

@@ -12,7 +12,7 @@ const Results = z.object({
   ),
 })
 
-/** C §4.2: the customer at the hub has the bins of a ready order opened. */
+/** C §4.2: a customer at the hub opens the bins of a ready order. */
 export const deliveryHandlers = (services: ControlServices): Handlers<'consumer.orders.open_delivery'> => ({
   async 'consumer.orders.open_delivery'({ params, query, credential, requestName }) {
     const order = await readOwnOrder(services.context.db.kysely, {
@@ -36,7 +36,7 @@ export const deliveryHandlers = (services: ControlServices): Handlers<'consumer.
       case 'offline':
         throw new ApiError('hub_offline')
       case 'refused':
-        // The hub knows better: the order is not ready there, or has been collected.
+        // The hub's state takes precedence: there the order is not ready, or is already collected.
         if (outcome.reason === 'not_found' || outcome.reason === 'too_late')
           throw new ApiError('order_not_ready')
         if (outcome.reason === 'interlock') throw doorMoves()
@@ -53,13 +53,13 @@ export const deliveryHandlers = (services: ControlServices): Handlers<'consumer.
   },
 })
 
-/** A door that moves is no fault: the customer tries again when it stands. */
+/** A moving door is no fault: the customer tries again when it stops. */
 const doorMoves = (): ApiError =>
   new ApiError('order_state_conflict', "The bin's door is moving. Try again in a few seconds.", {
     reason: 'interlock',
   })
 
-/** The bins that the request names, or all of the order. */
+/** The bins that the request names, or all bins of the order. */
 function chooseBins(order: OrderRow, query: { bin_nums?: string | undefined; bin_num?: number | undefined }) {
   if (order.processing_status !== OrderStatus.READY && order.processing_status !== OrderStatus.COLLECTING)
     throw new ApiError('order_not_ready')

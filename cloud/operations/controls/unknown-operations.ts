@@ -12,10 +12,10 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { tellOfUnknownOperations } from '../alarms/hub-alarms.ts'
 import { type ControlServices, hardwareError, sendAudited } from './control.ts'
 
-/** How long the report of a hub that has settled an operation otherwise is waited for. */
+/** The wait for a hub's report that it has resolved an operation, in milliseconds. */
 const REPORT_MS = 1500
 
-/** Operations of which nobody knows whether they happened (I1), and a person's word on them. */
+/** Operations with an unknown outcome (I1), and their manual resolution. */
 export function operationHandlers(services: ControlServices): Handlers<keyof typeof ownerOperationRoutes> {
   const q = services.context.db.kysely
 
@@ -52,7 +52,10 @@ export function operationHandlers(services: ControlServices): Handlers<keyof typ
   }
 }
 
-/** A person's word, to the hub; the cloud's books alone have it where the hub knows the operation no more. */
+/**
+ * Sends a manual resolution to the hub. If the hub no longer has the operation, only the cloud's books store
+ * it.
+ */
 export async function settleFromAfar(
   services: ControlServices,
   { hub_id: hubId, operation_id: operationId }: Pick<OperationRow, 'hub_id' | 'operation_id'>,
@@ -66,10 +69,10 @@ export async function settleFromAfar(
   const isForgotten = outcome.kind === 'refused' && outcome.reason === 'not_found'
   if (outcome.kind === 'executed' || isForgotten)
     return db.transact(async (tx) => {
-      // The hub's ledger says the same, soon; whoever reads next must find it.
+      // The hub's ledger will soon contain the same; until then the next reader must find it here.
       await settleOperation(tx, hubId, { operationId, by: 'person', happened, at: runtime.clock.now() })
       if (!isForgotten) return
-      // Nothing that the hub reports ends this alarm.
+      // No report of the hub clears this alarm.
       await tellOfUnknownOperations(tx, context, hubId)
       await appendAudit(tx.q, runtime, {
         actor,
@@ -92,7 +95,7 @@ export async function settleFromAfar(
 
 type OperationRow = Selectable<Tables['unknown_operations']>
 
-/** Operations, those of the hubs that a credential reaches where one is given. */
+/** Lists operations. A credential limits them to the hubs that it reaches. */
 function rows(q: Queries, credential?: Pick<OwnerCredential, 'ownerId' | 'hubs'>) {
   let found = q.selectFrom('unknown_operations as o').selectAll('o')
   if (credential === undefined) return found
@@ -103,7 +106,7 @@ function rows(q: Queries, credential?: Pick<OwnerCredential, 'ownerId' | 'hubs'>
         .selectFrom('hubs')
         .select('hubs.id')
         .where('hubs.owner_id', '=', ownerId)
-        // Of a hub that was moved its new owner sees what is still unknown, and what happened since.
+        // The new owner of a moved hub sees its unresolved operations, and those since the move.
         .where((row) =>
           row.or([row('o.settled_at', 'is', null), row('hubs.owned_since', '<=', row.ref('o.started_at'))]),
         ),

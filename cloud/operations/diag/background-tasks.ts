@@ -11,7 +11,7 @@ import { background, isolated } from '../../platform/work/background.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import type { WorkRunner } from '../../platform/work/runner.ts'
 
-/** Which kinds of due work a documented task stands for (C §4.1). */
+/** The kinds of due work that a documented task comprises (C §4.1). */
 export const kindsOfTask: Record<TaskName, readonly string[]> = {
   bestsellers: ['bestsellers', 'bestsellers.hub'],
   'update-timed-out-orders': ['order.overdue'],
@@ -21,17 +21,20 @@ export const kindsOfTask: Record<TaskName, readonly string[]> = {
   'notify-about-unclaimed-orders': ['notice.unclaimed'],
 }
 
-/** How long a run is believed to be under way without a sign of life from its process. */
+/** The time after which a run counts as dead if its process sends no heartbeat, in milliseconds. */
 export const TASK_LEASE_MS = 60_000
 
 type TaskRun = Selectable<Tables['task_runs']>
 
 export interface BackgroundTasks {
-  /** Runs a task now, or returns the run that is under way. `ended` is its end, where it is this process's. */
+  /** Runs a task now, or returns the run in progress. `ended` resolves at its end if this process runs it. */
   trigger(task: TaskName): Promise<{ run: TaskRun; ended: Promise<TaskRun> }>
 }
 
-/** What a task does now: all that is due of its kinds, and what recurs at once. Returns the ids that it has changed. */
+/**
+ * Runs a task: all due work of its kinds, and its recurring work at once. Returns the ids that it has
+ * changed.
+ */
 export async function runKinds(
   { db, runtime }: CloudContext,
   runner: WorkRunner,
@@ -42,7 +45,7 @@ export async function runKinds(
   return runner.drain(kindsOfTask[task])
 }
 
-/** Documented tasks, run when somebody asks: each once at a time over all processes. */
+/** Documented tasks, run on request: each once at a time over all processes. */
 export function backgroundTasks(
   context: CloudContext,
   processId: string,
@@ -62,7 +65,7 @@ export function backgroundTasks(
       const ids = await run(task)
       return await finish({ state: 'SUCCESS', affected_ids: JSON.stringify(ids), error: null })
     } catch (error) {
-      // Its name goes to whoever asked for the run; what went wrong inside is the operator's to know.
+      // The caller gets only the error's name; internal details are for the operator.
       const name = error instanceof Error ? error.name : 'Error'
       await finish({ state: 'FAILURE', affected_ids: null, error: name })
       throw error
@@ -74,7 +77,7 @@ export function backgroundTasks(
   return {
     async trigger(task) {
       let taken = await begin(context, task, processId)
-      // The run that was under way ended just as this one asked to begin: there is none now.
+      // The run in progress ended just as this one asked to start: now there is none.
       while (!taken) taken = await begin(context, task, processId)
       const { run: begun, isMine } = taken
       return { run: begun, ended: isMine ? carryOut(task, begun) : Promise.resolve(begun) }
@@ -83,8 +86,8 @@ export function backgroundTasks(
 }
 
 /**
- * Begins a run, unless one is under way. One whose process has been silent for too long is over. Undefined where the one that was
- * under way has ended meanwhile.
+ * Starts a run, unless another one is in progress. A run is over if its process has been silent for too long.
+ * Undefined if the run in progress has just ended.
  */
 function begin(
   { db, runtime }: CloudContext,

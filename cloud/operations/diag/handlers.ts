@@ -38,7 +38,7 @@ export function diagHandlers(
     },
     async 'diag.logs.stream'({ query }) {
       const { path } = await logs.find(query.file)
-      // A proxy that gathers what it passes on would gather this for ever.
+      // A buffering proxy would buffer this endless stream.
       return reply(streamLines(path, clock), { headers: { ...headers, 'X-Accel-Buffering': 'no' } })
     },
     'diag.logs.monitor': () =>

@@ -6,7 +6,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { unavailable } from '../../platform/unavailable.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 
-/** How much of a file is read at the most. */
+/** The maximum that is read of a file. */
 const LIMIT_BYTES = 1024 * 1024
 const LIST_LIMIT = 1000
 
@@ -17,8 +17,8 @@ interface ListOptions {
 }
 
 /**
- * A folder of log files, and nothing beside it: a path is judged by where it really leads, links included. What leads out
- * is not found.
+ * A folder of log files. A path is checked by its real target, with links resolved. A target outside the
+ * folder is not found.
  */
 export interface LogFolder {
   list(options: ListOptions): Promise<LogEntry[]>
@@ -27,11 +27,11 @@ export interface LogFolder {
     file: string | undefined,
     lines: number,
   ): Promise<{ file: string; lines: string[]; truncated: boolean }>
-  /** The real path of a file, by default the one written last, and its name here. */
+  /** The real path of a file (by default the one written last), and its name here. */
   find(file: string | undefined): Promise<{ path: string; file: string }>
 }
 
-/** Names the folder in errors of the system, so that callers get 503. */
+/** Names the folder in errors of the system; callers get 503. */
 export function openLogFolder(folder: string): LogFolder {
   const logs = readLogFolder(folder)
   const named = (error: unknown): never => {
@@ -61,7 +61,7 @@ function readLogFolder(folder: string): LogFolder {
     if (!(await stat(real)).isDirectory()) throw new ApiError('not_found', 'No such log folder.')
     const root = await realpath(folder)
     const entries: LogEntry[] = []
-    // Links are left out: the real thing is listed where it is.
+    // Links are omitted: their target is listed in its own place.
     for (const entry of (await readdir(real, { withFileTypes: true })).slice(0, LIST_LIMIT)) {
       if (!entry.isFile() && !entry.isDirectory()) continue
       const found = await stat(join(real, entry.name)).catch(ifAbsent)
@@ -101,7 +101,7 @@ function readLogFolder(folder: string): LogFolder {
         const { bytesRead } = await handle.read(buffer, 0, buffer.length, from)
         const all = buffer.toString('utf8', 0, bytesRead).split('\n')
         if (all.at(-1) === '') all.pop()
-        // The first of them is half a line.
+        // The first line is incomplete.
         if (from > 0) all.shift()
         const lines = count === 0 ? all : all.slice(-count)
         return { file, lines, truncated: from > 0 || lines.length < all.length }
@@ -119,7 +119,7 @@ const comparisons: Record<ListOptions['order'], (a: LogEntry, b: LogEntry) => nu
   size: (a, b) => a.size - b.size,
 }
 
-/** Also of paths that no file system takes. */
+/** Includes paths that no file system accepts. */
 function isAbsence(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'ERR_INVALID_ARG_VALUE'].includes(
@@ -133,15 +133,15 @@ function ifAbsent(error: unknown): undefined {
 
 const LOOK_MS = 250
 const KEEP_ALIVE_MS = 15_000
-/** How much is read at once; a reader who is slow keeps no more than this waiting. */
+/** The size of one read; at most this much waits for a slow reader. */
 const CHUNK_BYTES = 64 * 1024
 /** A line that is longer is sent in pieces. */
 const MAX_LINE = CHUNK_BYTES
 
 /**
- * What is being written to a file, as server-sent events, a line each. It reads on only when its reader has taken what came
- * before, from where it was: however slow, a reader loses nothing of the file and holds nothing up. After a rotation it goes
- * on with the new file.
+ * Streams the lines written to a file as server-sent events, one line each. It reads on only after its reader
+ * has taken the previous lines. So a slow reader loses nothing of the file and delays nothing else. After a
+ * rotation it continues with the new file.
  */
 export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
@@ -163,7 +163,7 @@ export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Arr
     decoder = new TextDecoder()
   }
 
-  /** What has been written since; empty where nothing has. */
+  /** The text written since the last read; empty if there is none. */
   async function more(): Promise<string> {
     const buffer = Buffer.alloc(CHUNK_BYTES)
     const { bytesRead } = await handle!.read(buffer, 0, CHUNK_BYTES, offset)
@@ -177,7 +177,7 @@ export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Arr
     return ''
   }
 
-  /** The next lines, as events; waits for them. Undefined where the reader has gone meanwhile. */
+  /** Waits for the next lines and returns them as events. Undefined if the reader has gone. */
   async function next(): Promise<string | undefined> {
     while (!reader.isGone) {
       const lines = (rest + (await more())).split('\n')
@@ -206,7 +206,7 @@ export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Arr
 
   return new ReadableStream<Uint8Array>(
     {
-      // From the first event on, nothing that is written is missed.
+      // From the first event on, no written line is missed.
       async start(controller) {
         await reopen(true)
         controller.enqueue(encoder.encode(': ok\n\n'))
@@ -223,7 +223,7 @@ export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Arr
       },
       async cancel() {
         reader.isGone = true
-        // What is being read just now is closed when it has been.
+        // A read in progress closes the file when it ends.
         if (!reader.isServed) await close()
       },
     },

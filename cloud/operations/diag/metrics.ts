@@ -16,14 +16,14 @@ export interface Metrics {
 }
 
 export interface MetricsOptions {
-  /** On the connections of the background. */
+  /** Uses the background connections. */
   context: CloudContext
   broker: ProcessFacts['broker']
   refused: ProcessFacts['refused']
   commit: string
   /** The ends of this process's certificates. */
   certificates?: () => readonly { name: string; endsAt: number }[]
-  /** Folders whose free space is measured, by the names of their settings. */
+  /** Folders for the metric of free space, by the names of their settings. */
   folders?: Readonly<Record<string, string>>
   /** Connections to the broker that ended or failed since the start. */
   brokerLosses?: () => number
@@ -64,7 +64,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const books = bookGauges(registers)
   return {
     onServed({ method, route, status, seconds }) {
-      // A method that no route has may be any text.
+      // An unknown method may be any text.
       const known = METHODS.has(method) ? method : 'other'
       requests.inc({ method: known, route, status: String(status) })
       durations.observe({ route }, seconds)
@@ -84,7 +84,7 @@ const makersIn = (registers: Registry[]) => ({
     new Counter({ name, help, labelNames, registers }),
 })
 
-/** What this process measures without the database. */
+/** Metrics that this process measures without the database. */
 function processGauges(registers: Registry[], options: MetricsOptions): () => Promise<void> {
   const { context, broker, refused, certificates, folders = {}, brokerLosses } = options
   const { gauge, counter } = makersIn(registers)
@@ -155,12 +155,12 @@ const ACTIVE = Object.values(OrderStatus).filter((status) => status < OrderStatu
 
 type Row = { label: string; value: number | string; age?: number | string | null }
 
-/** What the database contains of all processes; each process reports the same. */
+/** Metrics of all processes, from the database; each process reports the same values. */
 function bookGauges(registers: Registry[]) {
   const { gauge } = makersIn(registers)
   return {
     up: gauge('larder_database_up', 'Whether the database answered this scrape.'),
-    /** Without a value while the database does not answer. */
+    /** Gauges without a value while the database does not answer. */
     single: {
       silence: gauge(
         'larder_hub_silence_seconds',
@@ -191,9 +191,9 @@ function bookGauges(registers: Registry[]) {
 type BookGauges = ReturnType<typeof bookGauges>
 
 /**
- * Reads the gauges of the database. Each query uses an index of open rows, so that it costs what is under way and not the whole
- * history. While the database does not answer, `larder_database_up` is 0 and the other gauges are left out: a scrape never waits
- * longer than one statement of the background may take.
+ * Reads the gauges of the database. Each query uses an index of open rows, so that its cost depends on
+ * current work and not on the whole history. While the database does not answer, `larder_database_up` is 0
+ * and the other gauges are left out. A scrape never waits longer than the background statement timeout.
  */
 async function readBooks(gauges: BookGauges, context: CloudContext): Promise<void> {
   const { up, single, labelled } = gauges
@@ -245,7 +245,7 @@ async function readOutboxes({ single }: BookGauges, context: CloudContext): Prom
 
 async function readDueWork({ labelled }: BookGauges, context: CloudContext): Promise<void> {
   const now = context.runtime.clock.now()
-  // A family of kinds has a member for each webhook.
+  // A family of kinds has one member per webhook.
   const family =
     context.db.kind === 'sqlite'
       ? sql`substr(kind, 1, instr(kind || '/', '/') - 1)`

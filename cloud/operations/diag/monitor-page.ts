@@ -30,7 +30,7 @@ pre { font: 12px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-w
 }
 `
 
-/** An event source cannot send a credential in a header, so the stream is read by hand. */
+/** An event source cannot send a credential in a header, so the script reads the stream itself. */
 const script = `
 const byId = (id) => document.getElementById(id)
 const lines = byId('lines'), state = byId('state'), file = byId('file'), filter = byId('filter'), key = byId('key')
@@ -176,7 +176,7 @@ if (key.value !== '') start()
 
 const hashSource = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** The page needs nothing but itself and this service. */
+/** The page needs only itself and this service. */
 export const monitorPolicy = [
   "default-src 'none'",
   `script-src ${hashSource(script)}`,
@@ -188,7 +188,7 @@ export const monitorPolicy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Follows a log file with the key that is typed in. The browser keeps the key as long as the tab is open. */
+/** Follows a log file with a key that the user enters. The browser stores the key while the tab is open. */
 export const monitorPage = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Larder: logs</title><link rel="icon" href="data:,"><style>${style}</style></head>

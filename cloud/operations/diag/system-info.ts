@@ -8,12 +8,12 @@ import type { CloudDatabase } from '../../platform/store/database.ts'
 import { SCHEMA_VERSION } from '../../platform/store/migrate.ts'
 import { WORKER_TIMEOUT_MS } from '../../platform/work/workers.ts'
 
-/** What a process knows of itself. */
+/** Facts that a process knows about itself. */
 export interface ProcessFacts {
   pid: number
-  /** Of the source, or `unknown`. */
+  /** The commit of the source, or `unknown`. */
   commit: string
-  /** Settings that anybody may see, by name. */
+  /** Settings that every caller may see, by name. */
   settings: Readonly<Record<string, string | number | boolean>>
   refused(): SystemInfo['refused']
   broker(): { connected: boolean; clients: number | null }
@@ -64,7 +64,7 @@ export async function systemInfo(
       size_bytes: await databaseSize(db),
       schema_version: SCHEMA_VERSION,
     },
-    // An external broker does not tell: the hubs that are connected are those that it serves for us.
+    // An external broker does not report its clients: connected hubs count instead.
     broker: { connected, clients: clients ?? Number(online) },
     hubs: { total: Number(total), online: Number(online) },
     refused: facts.refused(),
@@ -80,7 +80,7 @@ async function databaseSize({ kysely, kind }: CloudDatabase): Promise<number> {
   return Number((await size.execute(kysely)).rows[0]!.size)
 }
 
-/** The processes that live, oldest first, and what each does in the background. */
+/** The live processes, oldest first, with their background work. */
 export async function workerStatus({ db, runtime }: CloudContext, withTasks: boolean): Promise<WorkerStatus> {
   const now = runtime.clock.now()
   const rows = await db.kysely

@@ -8,7 +8,7 @@ import type { Handlers } from '../../platform/http/handler.ts'
 import { LAST_ACTIVE } from '../../commerce/orders/order-rows.ts'
 import { doorsOf, readFridges } from '../../commerce/catalogue/layout.ts'
 
-/** O §4.1: the main door, and the fridges'. */
+/** O §4.1: the main door and the fridge doors. */
 export function doorHandlers(
   services: ControlServices,
 ): Handlers<'owner.hubs.door_status' | 'owner.hubs.request_door_open' | 'owner.hubs.fridge_map'> {
@@ -48,7 +48,7 @@ export function doorHandlers(
       const outcome = await sendAudited(services, { hubId, body, actor, requestName })
       if (outcome.kind === 'executed')
         return { success: true, data: null, message: 'The main door is unlocked. It locks again by itself.' }
-      // An order has begun meanwhile: the hub has had the last word.
+      // An order has started in between; the hub decides.
       if (outcome.kind === 'refused' && outcome.reason === 'interlock')
         throw new ApiError('order_in_progress')
       throw hardwareError(outcome)
@@ -65,7 +65,7 @@ export function doorHandlers(
   }
 }
 
-/** Whether the hub has to do with any order. */
+/** Whether the hub has an unfinished order. */
 async function hasOrderInProgress({ db }: CloudContext, hubId: number): Promise<boolean> {
   const order = await db.kysely
     .selectFrom('orders')

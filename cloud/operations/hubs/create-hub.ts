@@ -18,7 +18,7 @@ const degrees = (max: number) =>
     .transform(Number)
     .pipe(z.number().min(-max).max(max))
 
-/** A hub begins open, with every bin and fridge in use. */
+/** A new hub is open, with every bin and fridge in use. */
 export const openHub = {
   hub_status: 'active',
   accepting_orders: 1,
@@ -27,7 +27,7 @@ export const openHub = {
   external_payments: 'off',
 } as const
 
-/** What an operator says of a hub that is not there yet. */
+/** An operator's input for a new hub. */
 export const NewHub = z.strictObject({
   name: text,
   street: text,
@@ -75,8 +75,8 @@ export async function createHub(
 }
 
 /**
- * Gives a hub a new MQTT password. With an overlap the present one stays valid for that time, and earlier ones until their own
- * times. Without one (0) all of them end at once.
+ * Gives a hub a new MQTT password. With an overlap the present one stays valid for that time, and earlier
+ * ones until their own times. Without an overlap (0) all of them end at once.
  */
 export async function renewPassword(
   tx: Tx,

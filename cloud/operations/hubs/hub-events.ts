@@ -19,7 +19,7 @@ import { type BuiltDevices, readBuilt, readHubState, reportHealth } from './hub-
 
 const Told = z.object({ enabled: z.boolean(), status: DeviceStatus })
 
-/** What is told of a hub's own state, beside whether it is online: by number what each bin and fridge is. */
+/** A hub's published state, apart from whether it is online: its bins and fridges by number. */
 const ToldState = z.object({
   /** Null before its first report. */
   acceptingOrders: z.boolean().nullable(),
@@ -30,7 +30,7 @@ const ToldState = z.object({
 })
 type ToldState = z.infer<typeof ToldState>
 
-/** What has been told of a hub that nobody was told of. */
+/** The published state of a hub without any publication. */
 const NOTHING: ToldState = { acceptingOrders: null, bins: {}, fridges: {}, storage: null }
 
 interface Change {
@@ -38,14 +38,14 @@ interface Change {
   data: object
 }
 
-/** The same of one hub, of which is read what it has said. */
+/** Publishes changes of one hub. */
 export const tellOfHub = (tx: Tx, context: CloudContext, hubId: number): Promise<void> =>
   tellOfHubs(tx, context, [{ hubId, health: null }])
 
 /**
- * Tells owners what differs from what was told last: at each report of their hubs, each change of what is wanted of one, and
- * when one has not been heard for long. Last in its transaction. Of an offline hub's devices nothing is told, as nothing is
- * known: `hub.offline` shows them all.
+ * Publishes to owners the differences from the last publication: at each report of a hub, at each change of
+ * its desired state, and after a long silence. Must come last in its transaction. The devices of an offline
+ * hub are unknown, so none is published: `hub.offline` covers them all.
  */
 export async function tellOfHubs(tx: Tx, context: CloudContext, heard: readonly HeardHub[]): Promise<void> {
   const healths = new Map(heard.map(({ hubId, health }) => [hubId, health]))
@@ -68,13 +68,13 @@ export async function tellOfHubs(tx: Tx, context: CloudContext, heard: readonly 
   await note(tx, context, await differences(tx.q, context, again))
 }
 
-/** Others that tell of a hub wait here, and then see what was told. */
+/** Concurrent publications of a hub wait here, and then read the published state. */
 async function lockTold(tx: Tx, hubIds: readonly number[]): Promise<void> {
   const ofThese = tx.q.selectFrom('hub_told').select('hub_id').where('hub_id', 'in', hubIds)
   await tx.forUpdate(ofThese.orderBy('hub_id')).execute()
 }
 
-/** Appends what is new of hubs to their owners' events, and what they were told by now. */
+/** Appends hubs' changes to their owners' events, and stores the published state. */
 async function note(tx: Tx, context: CloudContext, news: readonly Difference[]): Promise<void> {
   if (news.length === 0) return
   for (const { hub, changes } of news)
@@ -120,8 +120,8 @@ const NO_DEVICES: BuiltDevices = { bins: [], fridges: [] }
 const NO_ORDERS: OrdersByBin = new Map()
 
 /**
- * Whether a hub that has just said how it stands was told of as just that, as at nearly every heartbeat: found out by what was
- * told as it is written, without reading it.
+ * Whether a hub's report equals its published state, as at nearly every heartbeat. It compares the stored
+ * JSON text without parsing it.
  */
 function isAsTold(hub: HubRow, health: HubHealth | null): boolean {
   if (health === null || hub.online !== 1) return false
@@ -136,7 +136,7 @@ function isAsTold(hub: HubRow, health: HubHealth | null): boolean {
   return JSON.stringify(state) === hub.state
 }
 
-/** Of an offline hub's devices nothing is known. */
+/** The state of an offline hub's devices is unknown. */
 const devicesIn = ({ online, bins, fridges }: HubHealthReport): Record<'bins' | 'fridges', Devices> => ({
   bins: online ? bins.map((bin) => [bin.bin_number, bin] as const) : [],
   fridges: online ? fridges.map((fridge) => [fridge.fridge_number, fridge] as const) : [],
@@ -144,7 +144,7 @@ const devicesIn = ({ online, bins, fridges }: HubHealthReport): Record<'bins' | 
 
 type Difference = ReturnType<typeof compareHub>
 
-/** The hubs of which there is something to tell. */
+/** The hubs with changes to publish. */
 async function differences(
   q: Queries,
   { runtime, settings }: CloudContext,
@@ -154,7 +154,7 @@ async function differences(
   const hubIds = hubs.map(({ id }) => id)
   const states = await hubStates(q, hubIds, runtime.clock.now(), settings.onlineWithinMs)
   const silent = hubIds.filter((hubId) => states.get(hubId)!.health === null)
-  // A hub that has reported has named its devices: nothing more is asked for.
+  // A hub that has reported has named its devices: its layout is not needed.
   const built = silent.length > 0 ? await readBuilt(q, silent) : new Map<number, BuiltDevices>()
   const orders = await readBinOrders(q, hubIds)
   return hubs
@@ -164,7 +164,10 @@ async function differences(
     .filter(({ differs }) => differs)
 }
 
-/** What was told of a hub beside what holds now. What is known for the first time is remembered, and no change. */
+/**
+ * Compares a hub's published state with its current state. A value that becomes known for the first time is
+ * stored, and is not a change.
+ */
 function compareHub(hub: HubRow, now: HubState, built: BuiltDevices, orders: OrdersByBin) {
   const report = reportHealth(hub, now, built, orders)
   const { online } = now
@@ -175,7 +178,7 @@ function compareHub(hub: HubRow, now: HubState, built: BuiltDevices, orders: Ord
     acceptingOrders: intakeOf(hub, now) ?? told.acceptingOrders,
     bins: { ...told.bins, ...toldOf(bins) },
     fridges: { ...told.fridges, ...toldOf(fridges) },
-    // What a hub reported last holds until it reports again.
+    // A hub's last report holds until its next one.
     storage: now.health === null ? told.storage : (now.health.storage?.reason ?? null),
   }
   const isStorageNews = state.storage !== told.storage
@@ -199,7 +202,10 @@ const presence = (report: HubHealthReport): Change => ({
   data: report,
 })
 
-/** Whether orders are taken: the owner, the streams and, as far as it has said, the hub agree. Null while nobody knows the hub's word. */
+/**
+ * Whether a hub takes orders: the owner, the streams and the hub's own report (if any) agree. Null while the
+ * hub has not reported.
+ */
 const intakeOf = (
   hub: Pick<HubRow, 'accepting_orders' | 'stalled'>,
   { health }: Pick<HubState, 'health'>,
@@ -220,8 +226,9 @@ const changed = (told: Readonly<Record<string, Device>>, devices: Devices): Devi
   })
 
 /**
- * Checks whether a hub that is published as online has been heard since; the first check is due when it comes online. A hub
- * that is silent for long is an alarm. Silence counts only while this process listens (`platform/listening.ts`).
+ * Checks whether a hub that is published as online has sent anything since; the first check is due when it
+ * comes online. A long silence raises an alarm. Silence counts only while this process listens
+ * (`platform/listening.ts`).
  */
 export function hubWork(context: CloudContext): WorkKinds {
   const { db, runtime, settings } = context
@@ -255,12 +262,14 @@ export function hubWork(context: CloudContext): WorkKinds {
             .where('id', '=', hubId)
             .executeTakeFirst()
           if (!hub) return done
-          // Who hears the hub at this moment holds this row: what is read after it is how the hub stands then.
+          // A transaction that records a report of the hub holds this row: later reads return the hub's
+          // current state.
           await lockTold(tx, [hubId])
           const { online, hasLeft, lastHeardAt } = await readHubState(tx.q, context, hubId)
           const now = runtime.clock.now()
           const listenedMs = listening.forMs()
-          // Its heartbeats may have come while this process did not listen: it is not offline yet.
+          // Its heartbeats may have come while this process was not listening: it does not count as offline
+          // yet.
           const unheardMs = Math.min(settings.onlineWithinMs, settings.hubReturnMs) - listenedMs
           if (!online && !hasLeft && unheardMs > 0) return { next: now + wholeMs(unheardMs) }
           await tellOfHub(tx, context, hubId)
@@ -270,7 +279,7 @@ export function hubWork(context: CloudContext): WorkKinds {
             Math.min(settings.hubReturnMs, settings.hubSilentAlarmMs) - listenedMs,
           )
           if (leftMs > 0) return { next: now + wholeMs(leftMs) }
-          // A hub that was never heard is not silent: it has yet to be connected.
+          // A hub without any report is not silent: it has yet to be connected.
           if (lastHeardAt !== null) await hubIsSilent(tx, context, hub, lastHeardAt)
           return done
         }),

@@ -18,7 +18,7 @@ export const readHubState = (
   hubId: number,
 ): Promise<HubState> => hubState(q, hubId, runtime.clock.now(), settings.onlineWithinMs)
 
-/** Numbers of the bins and fridges that a hub is made of, whether it was ever heard of or not. */
+/** Numbers of the bins and fridges in a hub's layout, whether or not the hub has reported them. */
 export interface BuiltDevices {
   bins: readonly number[]
   fridges: readonly number[]
@@ -54,7 +54,7 @@ type Health = NonNullable<HubState['health']>
 type Bin = Pick<Health['bins'][number], 'bin_number' | 'enabled' | 'status'>
 type Fridge = Pick<Health['fridges'][number], 'fridge_number' | 'enabled' | 'status' | 'temperature'>
 
-/** What the hub has said of its devices, and of the others that it is made of: nothing was heard of these. */
+/** The devices that the hub has reported, and the unreported devices of its layout. */
 function devicesOf(
   { health }: Pick<HubState, 'health'>,
   built: BuiltDevices,
@@ -78,8 +78,8 @@ function devicesOf(
 }
 
 /**
- * O §2, hub health: what the hub last said of itself, as far as it can still hold. Of an offline hub the devices' statuses
- * are `offline`; which of them will be enabled is the cloud's to know.
+ * O §2, hub health: the hub's last report, as far as it can still hold. The devices of an offline hub have
+ * the status `offline`. The cloud itself decides which of them are enabled.
  */
 export function reportHealth(
   hub: HubRow,
@@ -114,8 +114,8 @@ export function reportHealth(
 }
 
 /**
- * A device as its owner wants it and its hub reports it. While the hub has yet to apply a disabling, the device is shown as
- * the hub will report it, so that no reader sees a state that neither of them ever meant.
+ * A device with its owner's setting and its hub's report. Until the hub has applied a disabling, the device
+ * is shown as the hub will report it. So no reader sees a combination that neither of them ever intended.
  */
 export function shownState(
   { enabled, status }: Pick<Bin, 'enabled' | 'status'>,

@@ -7,10 +7,10 @@ import type { CloudContext } from '../../platform/context.ts'
 import { type Handlers, reply } from '../../platform/http/handler.ts'
 import { requireFridge } from './require-fridge.ts'
 
-/** More than this is asked for piece by piece. */
+/** A longer period takes several requests. */
 const MAX_DAYS = 31
 
-/** How warm a hub's fridges were. */
+/** The temperatures of a hub's fridges over time. */
 export const temperatureHandlers = (context: CloudContext): Handlers<'owner.hubs.temperatures'> => ({
   async 'owner.hubs.temperatures'(request) {
     const { db, runtime } = context
@@ -41,7 +41,7 @@ export const temperatureHandlers = (context: CloudContext): Handlers<'owner.hubs
   },
 })
 
-/** Throws `fridge_not_found` for a fridge that the hub neither has nor had. */
+/** Throws `fridge_not_found` for a fridge that the hub does not have and never had. */
 async function requireKnown(context: CloudContext, which: { hub: number; fridge: number }): Promise<void> {
   const { hub, fridge } = which
   const recorded = await context.db.kysely
@@ -57,7 +57,7 @@ async function requireKnown(context: CloudContext, which: { hub: number; fridge:
 const badRange = (field: string, why: string, input: unknown): ApiError =>
   ApiError.invalid({ loc: ['query', field], msg: `Value error, ${why}`, type: 'value_error', input })
 
-/** Whether a caller would rather have a table than JSON. */
+/** Whether a caller prefers CSV to JSON. */
 function wantsCsv(accept: string | undefined): boolean {
   const kinds = (accept ?? '').split(',').map((kind) => kind.split(';')[0]!.trim().toLowerCase())
   const csv = kinds.indexOf('text/csv')

@@ -25,7 +25,7 @@ export function maintenanceHandlers(
 ): Handlers<keyof typeof ownerMaintenanceRoutes> {
   const q = context.db.kysely
 
-  /** Here no access to a hub is `unauthorized`, whether there is such a hub or not. */
+  /** Here a lack of access is `unauthorized`, whether or not the hub exists. */
   async function requireHub(
     credential: OwnerCredential,
     hubId: number,
@@ -74,7 +74,8 @@ export function maintenanceHandlers(
         row &&
         reachesHub(credential, row) &&
         (credential.ownerId !== null || row.owner_id === row.present_owner)
-      // Of the same owner, but at a hub that the key was not given; what is another's is not there at all.
+      // For a hub of the same owner outside the key's access: `unauthorized`. Reports of other owners are not
+      // found.
       if (row && !isSeen && row.owner_id === credential.ownerId) throw new ApiError('unauthorized')
       if (!isSeen) throw new ApiError('not_found', 'No such maintenance report.')
       return readReport(q, media, log_id)
@@ -101,7 +102,7 @@ interface NewReport {
   files: readonly FormFile[]
 }
 
-/** Files a report, and keeps its media, in one transaction. */
+/** Files a report and stores its media, in one transaction. */
 async function fileReport(
   context: CloudContext,
   media: Media,
@@ -157,10 +158,13 @@ async function fileReport(
   })
 }
 
-/** Without an offset it is UTC. */
+/** A time without an offset is UTC. */
 const instantOf = (text: string): number => Date.parse(/(Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`)
 
-/** Reports that a credential reads: those of its owner; without an owner those of each hub's present owner. */
+/**
+ * Reports that a credential may read: those of its owner; without an owner, those of each hub's present
+ * owner.
+ */
 function visibleReports(q: Queries, { hubs, ownerId }: OwnerCredential) {
   let found = q.selectFrom('maintenance_reports').innerJoin('hubs', 'hubs.id', 'maintenance_reports.hub_id')
   found =
@@ -189,7 +193,7 @@ async function listReports(
   return { logs: await viewReports(q, media, rows), total: Number(total) }
 }
 
-/** Reports as the interface shows them. */
+/** Reports in the format of the API. */
 async function viewReports(
   q: Queries,
   media: Media,
@@ -219,7 +223,7 @@ const viewReport = (row: ReportRow, media_assets: Asset[]): MaintenanceReport =>
   created_at: timestamp(row.created_at),
 })
 
-/** Files a report that was made at the hub itself; once, however often the hub tells of it. */
+/** Files a report that was made at the hub itself; once, even if the hub repeats it. */
 export async function applyMaintenanceEntry(
   tx: Tx,
   context: CloudContext,

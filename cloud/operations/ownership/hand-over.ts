@@ -10,8 +10,8 @@ import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { setDesired } from '../controls/configuration.ts'
 
 /**
- * A hub goes to another owner, or out of service. Its books stay where they are: orders, figures, events, alarms and reports
- * have the owner of their time.
+ * Moves a hub to another owner, or out of service. Its books stay: orders, figures, events, alarms and
+ * reports belong to the owner at that time.
  */
 
 interface LockedHub {
@@ -21,7 +21,9 @@ interface LockedHub {
   created_at: number
 }
 
-/** Checkouts lock the same row: none of them is under way after this, and none begins before the transaction ends. */
+/**
+ * Checkouts lock the same row: none is in progress after this, and none starts before the transaction ends.
+ */
 async function lockHub(tx: Tx, hubId: number): Promise<LockedHub> {
   const hub = await tx
     .forUpdate(
@@ -103,10 +105,10 @@ async function takeFromRoles(tx: Tx, hubId: number): Promise<string[]> {
 }
 
 /**
- * Takes a hub out of service for good: no sale, no alarm, no login. Its books stay readable. A second time nothing changes. With
- * unfinished orders it throws, unless `force`: then they end, and all of their money is refunded. A hub with unfinished
- * orders or undelivered entries keeps its login until its streams are drained (`draining.ts`): they carry the cancellations,
- * and the drops before these arrived.
+ * Takes a hub out of service permanently: no sale, no alarm, no login. Its books stay readable. A repetition
+ * changes nothing. With unfinished orders it throws, unless `force`: then the orders end, and all of their
+ * money is refunded. A hub with unfinished orders or undelivered entries keeps its login until its streams
+ * are drained (`draining.ts`). They carry the cancellations, and the hub's reports of earlier drops.
  */
 export async function retireHub(
   tx: Tx,
@@ -126,7 +128,8 @@ export async function retireHub(
     .set({ hub_status: 'retired', retired_at: retiredAt })
     .where('id', '=', hubId)
     .execute()
-  // Without this login the hub could prepare an order whose cancellation it has not received, and report nothing of it.
+  // Without this login the hub could prepare a cancelled order before it receives the cancellation, and could
+  // not report it.
   if (orders.length > 0 || (await hasUndelivered(tx, hubId)))
     await startDraining(tx, hubId, retiredAt + context.settings.hubDrainMs)
   await setDesired(tx, context, { hubId, change: (before) => ({ ...before, acceptingOrders: false }) })

@@ -2,7 +2,7 @@ import ssh2 from 'ssh2'
 import { FINGERPRINT, fingerprintOf } from '../../../protocol/management/ssh.ts'
 import type { Queries } from '../../platform/store/database.ts'
 
-/** Where a hub's management service is, and by which key it is known. An operator sets it; it is never learned. */
+/** Address and host key of a hub's management service. An operator sets them; they are never learned. */
 export interface ManagementAddress {
   host: string
   port: number
@@ -28,7 +28,7 @@ export async function writeAddress(q: Queries, hubId: number, address: Managemen
     .execute()
 }
 
-/** False where there was none. */
+/** Returns false if there was none. */
 export async function clearAddress(q: Queries, hubId: number): Promise<boolean> {
   const deleted = await q
     .deleteFrom('hub_management')
@@ -38,7 +38,10 @@ export async function clearAddress(q: Queries, hubId: number): Promise<boolean> 
   return deleted.length > 0
 }
 
-/** Reads a pin as operators have it: a fingerprint, or the public key itself; `undefined` for anything else. */
+/**
+ * Parses a pin in either form that operators have: a fingerprint, or the public key itself. `undefined` for
+ * anything else.
+ */
 export function parseHostKey(text: string): string | undefined {
   if (FINGERPRINT.test(text)) return text
   const key = ssh2.utils.parseKey(text.trim())

@@ -66,18 +66,22 @@ type BinChanged =
 type Failure = Extract<RemoteOutcome, { kind: 'failed' }>['failure'] | 'validation_error'
 
 /**
- * A command whose answer was lost is over by then, at the hub too: it has begun or been dropped when its connection was
- * found dead, and has its own time limits.
+ * After this time a command with a lost answer has ended, at the hub too. It was started, or was dropped when
+ * the hub found its connection dead, and it has its own time limits.
  */
 export const SETTLED_MS = 180_000
 
-/** How long a hub that was there is waited for after its restart, so that whoever reads next sees the change. */
+/**
+ * The wait for an online hub's report after its restart, in milliseconds: the next reader then sees the
+ * change.
+ */
 const REPORT_MS = 5000
 
 /**
- * Enables or disables a bin over SSH. Written down first; then the hub is asked; on its word the cloud's desired state
- * says the same, in one transaction with its entry to the hub and the audit record. Whatever dies in between, the hub is
- * asked later what it has stored (`changeWork`), and the two agree again.
+ * Enables or disables a bin over SSH. The change is recorded first; then the hub is asked. If the hub
+ * confirms, one transaction updates the desired state, appends the entry to the hub and writes the audit
+ * record. After a crash in between, the service later asks the hub for its stored state (`changeWork`), and
+ * both agree again.
  */
 export async function changeBin(
   { context, remote }: ManagementServices,
@@ -146,7 +150,7 @@ async function intend({ db, runtime, settings }: CloudContext, change: BinChange
   return id
 }
 
-/** What is known of a change: the hub has stored it, or never will, or nobody knows yet. */
+/** The outcome of a change: the hub has stored it, never will, or the outcome is unknown so far. */
 type Verdict = 'stored' | 'not-stored' | 'unknown'
 
 function verdictOf(outcome: RemoteOutcome): Verdict {
@@ -163,8 +167,8 @@ function readOutcome(outcome: RemoteOutcome): BinChanged {
 }
 
 /**
- * Brings a change to its end, once: of several that know, the first one's word counts. An unknown one stays open. `late`: a
- * change whose outcome was not learned at the time.
+ * Completes a change, once: of several callers that know the outcome, the first one counts. A change with an
+ * unknown outcome stays open. `late`: a change without a known outcome at the time.
  */
 async function settle(
   context: CloudContext,
@@ -177,7 +181,7 @@ async function settle(
   const { db, runtime } = context
   await db.transact(async (tx) => {
     if (late) {
-      // Whoever says otherwise locks the hub first, and may have done so while it was asked.
+      // A contrary change locks the hub first, and may have come while the hub was asked.
       await tx
         .forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', change.hubId))
         .executeTakeFirst()
@@ -229,14 +233,14 @@ const auditOf = ({ hubId, bin, enabled, actor }: BinChange, result: string, deta
 
 type ChangeRow = Selectable<Tables['management_changes']>
 
-/** A hub that cannot be asked is asked again after this. */
+/** The time until an unreachable hub is asked again, in milliseconds. */
 const ASK_AGAIN_MS = 60_000
-/** After so long nobody will know any more; what the cloud wants of the hub holds. */
+/** After this time the outcome stays unknown; the cloud's desired state applies. */
 const GIVE_UP_MS = 24 * 3_600_000
 
 /**
- * Settles a change whose outcome was never learned, because this service died or the connection did: the hub is asked what
- * it has stored, and the cloud's desired state follows.
+ * Resolves a change with an unknown outcome, because this service crashed or the connection broke. The
+ * service asks the hub for its stored state, and updates the cloud's desired state to match.
  */
 export const changeWork = (services: ManagementServices): WorkKinds => ({
   'ssh.change': {
@@ -272,7 +276,7 @@ async function recover({ context, remote }: ManagementServices, row: ChangeRow):
   return now - row.created_at > GIVE_UP_MS ? close(db.kysely, row, 'unknown') : { next: now + ASK_AGAIN_MS }
 }
 
-/** Somebody has said since what that bin is to be: then that holds. */
+/** A person has set that bin since then: the later setting applies. */
 async function isSuperseded(q: Queries, row: ChangeRow): Promise<boolean> {
   const later = await q
     .selectFrom('audit_log')

@@ -18,14 +18,20 @@ import type { ManagementAddress } from './addresses.ts'
 
 export type RemoteOutcome =
   | { kind: 'answered'; answer: ManagementAnswer }
-  /** `isSent`: it may have been carried out nevertheless. `error` is shown to whoever asked: nothing of the inside is in it. */
+  /**
+   * `isSent`: the command may have been executed nevertheless. The caller sees `error`, so it contains
+   * nothing internal.
+   */
   | { kind: 'failed'; failure: ExecFailure | 'command_failed'; error: string; isSent: boolean }
 
-/** Has a hub's management service carry out a command. */
+/** Executes a command at a hub's management service. */
 export type Remote = (address: ManagementAddress, command: ManagementCommand) => Promise<RemoteOutcome>
 
 interface RemoteOptions {
-  /** The cloud's private keys, read for each command, in the order in which they are tried. Throws where there is none. */
+  /**
+   * The cloud's private keys, read for each command, in the order in which they are tried. Throws if there is
+   * none.
+   */
   readKey: () => string | readonly string[]
   exec: (request: ExecRequest) => Promise<ExecOutcome>
   connectMs: number
@@ -40,7 +46,7 @@ export const createRemote =
     try {
       privateKey = readKey()
     } catch (error) {
-      // Where it is kept is the operator's business: whoever asked is told no more than that.
+      // Only the operator may learn where the key is stored; the caller gets a general error.
       log.error({ err: error }, 'the key for management services cannot be read')
       return {
         kind: 'failed',
@@ -70,17 +76,18 @@ function parseAnswer(text: string): ManagementAnswer | undefined {
   try {
     return ManagementAnswer.parse(JSON.parse(text))
   } catch {
-    // Not this service, or another version of it: its exit status and words are all there is.
+    // Another program, or another version of the service: its exit status and output are the only
+    // information.
     return undefined
   }
 }
 
-/** How a command could not be run to its end (`error_type`). */
+/** The reason why a command did not complete (`error_type`). */
 type ExecFailure = 'connection_error' | 'authentication_error' | 'timeout'
 
 type ExecOutcome =
   | { kind: 'exited'; code: number; stdout: string; stderr: string }
-  /** `isSent`: the command was sent, and may have been carried out. */
+  /** `isSent`: the command was sent, and may have been executed. */
   | { kind: 'failed'; failure: ExecFailure; error: string; isSent: boolean }
 
 export interface ExecRequest {
@@ -88,9 +95,9 @@ export interface ExecRequest {
   /** In OpenSSH's format; several are tried in turn. */
   privateKey: string | readonly string[]
   command: string
-  /** From the first packet to the login. */
+  /** From the first packet to the login, in milliseconds. */
   connectMs: number
-  /** From the login to the exit status. */
+  /** From the login to the exit status, in milliseconds. */
   commandMs: number
 }
 
@@ -111,10 +118,10 @@ const algorithms: ssh2.Algorithms = {
   ],
 }
 
-/** Without the message, which may name addresses. */
+/** Omits the message, which may contain addresses. */
 const reasonOf = ({ code, level }: { code?: string; level?: string }): string => code ?? level ?? 'unknown'
 
-/** Runs one command over SSH, at a host whose key is the pinned one or not at all. Never rejects. */
+/** Runs one command over SSH. It connects only to a host with the pinned key. Never rejects. */
 export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog): Promise<ExecOutcome> {
   const { address, connectMs, commandMs } = request
   const client = new ssh2.Client()
@@ -174,7 +181,7 @@ export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog
           isStranger = fingerprintOf(key) !== address.hostKey
           return !isStranger
         },
-        // Timed here, by the clock that was given.
+        // This function measures the time itself, with the given clock.
         readyTimeout: 0,
         algorithms,
       })
@@ -185,7 +192,7 @@ export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog
   })
 }
 
-/** Collects what comes; returns how to read it. */
+/** Collects a stream's output; returns a function that reads it. */
 function collect(stream: NodeJS.ReadableStream, tooLong: () => void): () => string {
   const chunks: Buffer[] = []
   let length = 0
@@ -204,7 +211,7 @@ interface ClientKey {
   publicKey: string
 }
 
-/** The cloud's key in the file at `path`; throws where it is missing or none. */
+/** Reads the cloud's key from the file at `path`; throws if the file is missing or contains no key. */
 export function readClientKey(path: string): ClientKey {
   const privateKey = readFileSync(path, 'utf8')
   const key = ssh2.utils.parseKey(privateKey)
@@ -214,7 +221,9 @@ export function readClientKey(path: string): ClientKey {
   return { privateKey, publicKey: `${key.type} ${wire} larder-cloud` }
 }
 
-/** Where the former key of a rotation is: management services that do not have the new one yet accept it. */
+/**
+ * The path of the former key during a rotation: management services that lack the new key still accept it.
+ */
 const formerPath = (path: string): string => `${path}.former`
 
 /** The keys that management services may accept: the present one and, during a rotation, the former one. */
@@ -223,7 +232,7 @@ export function readClientKeys(path: string): string[] {
   return [readClientKey(path).privateKey, ...former]
 }
 
-/** Makes a new key and keeps the former one beside it. Throws if an earlier rotation has not ended. */
+/** Makes a new key and stores the former one next to it. Throws if an earlier rotation has not ended. */
 export function rotateClientKey(path: string, say: Say): { key: ClientKey; former: ClientKey } {
   if (existsSync(formerPath(path)))
     throw new UsageError(`${formerPath(path)} exists: end the former rotation first (hubs end-key-rotation)`)
@@ -239,7 +248,7 @@ export function endRotation(path: string): boolean {
   return true
 }
 
-/** The same, made where there is none. */
+/** Reads the cloud's key; makes it if there is none. */
 export function keptClientKey(path: string, say: Say): ClientKey {
   if (readKept(path) === undefined) keepFirst(path, newKey('larder-cloud').privateKey, say)
   return readClientKey(path)
