@@ -7,9 +7,9 @@ import { resultOf, type Sender } from './sender.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/firebase.messaging'
 const TIMEOUT_MS = 10_000
-/** The longest that Google accepts. */
+/** The longest lifetime that Google accepts. */
 const TOKEN_SECONDS = 3600
-/** A token is replaced this long before it ends: time for the request, and for a clock that is ahead of ours. */
+/** A token is replaced this long before it ends: time for the request, and for a clock ahead of ours. */
 const RENEW_SECONDS = 300
 
 const ServiceAccount = z.object({
@@ -25,7 +25,7 @@ export const readServiceAccount = (path: string): ServiceAccount =>
 
 export interface FcmOptions {
   account: ServiceAccount
-  /** Where FCM is, without a slash at its end. */
+  /** FCM's origin, without a trailing slash. */
   url: string
   /** Seconds for which FCM keeps a message for a device that it cannot reach. */
   ttlSeconds: number
@@ -68,15 +68,18 @@ const Failure = z.object({
   }),
 })
 
-/** Whether a token is good no more. A 404 of a project, or of an address, that is not there says nothing of the device. */
+/**
+ * Whether a device's token is no longer valid. A 404 for a missing project or address does not concern the
+ * device.
+ */
 async function isUnregistered(response: Response): Promise<boolean> {
   const said = Failure.safeParse(await response.json().catch(() => null))
   return said.success && said.data.error.details.some(({ errorCode }) => errorCode === 'UNREGISTERED')
 }
 
 /**
- * Tokens that the service account signs itself (Google's AIP-4111): the API takes them as they are, so that no token
- * endpoint has to be asked. One token serves for most of its life.
+ * Tokens that the service account signs itself (Google's AIP-4111). The API accepts them directly, so no
+ * token endpoint is needed. One token is reused for most of its life.
  */
 function selfSignedTokens(account: ServiceAccount, clock: Clock): () => Promise<string> {
   let current: { token: string; endsAt: number } | undefined

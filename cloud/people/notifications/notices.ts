@@ -8,7 +8,7 @@ import { schedule } from '../../platform/work/queue.ts'
 import { done, Unavailable, type Outcome, type Work, type WorkKinds } from '../../platform/work/runner.ts'
 import type { Device, Message, Sender, SendResult } from './sender.ts'
 
-/** By which service a device is reached; `none` is for customers without any. */
+/** The push service per platform; `none` is for customers without a device. */
 export type Senders = Record<Device['platform'] | 'none', Sender>
 
 const MAX_ATTEMPTS = 6
@@ -22,7 +22,7 @@ export const noticeWork = (context: CloudContext, senders: Senders): WorkKinds =
   'notice.deliver': { look: (work) => deliver(context, senders, work) },
 })
 
-/** What a customer reads. */
+/** The text that a customer reads. */
 export function messageOf(kind: NoticeKind, hubName: string, money: string | null = null): Message {
   switch (kind) {
     case 'order_ready':
@@ -55,11 +55,11 @@ interface Notice {
   kind: NoticeKind
   userId: number
   orderId: number
-  /** Which one of several of its kind. */
+  /** Distinguishes several notices of one kind. */
   ref?: number
 }
 
-/** Where an order has come to, unless it has moved on since. */
+/** Sends a notice of an order's new status, unless the status has changed since. */
 function noticeMoved(context: CloudContext, orderId: number): Promise<Outcome> {
   return context.db.transact(async (tx) => {
     const order = await lockOrder(tx, orderId)
@@ -75,7 +75,7 @@ function kindOf({ processing_status, failure_reason }: OrderRow): NoticeKind | u
   return failure_reason === 'unclaimed' ? 'order_uncollected' : 'order_failed'
 }
 
-/** Money has gone back. */
+/** Sends a notice of a refund. */
 function noticeRefunded(context: CloudContext, refundId: number): Promise<Outcome> {
   return context.db.transact(async (tx) => {
     const refund = await tx.q
@@ -91,7 +91,7 @@ function noticeRefunded(context: CloudContext, refundId: number): Promise<Outcom
   })
 }
 
-/** A cart with something in it will expire soon. */
+/** Sends a notice before a non-empty cart expires. */
 function noticeExpiring(context: CloudContext, orderId: number): Promise<Outcome> {
   const { runtime, settings } = context
   return context.db.transact(async (tx) => {
@@ -104,13 +104,13 @@ function noticeExpiring(context: CloudContext, orderId: number): Promise<Outcome
       .select('id')
       .where('order_id', '=', orderId)
       .executeTakeFirst()
-    // Something may be put into it yet.
+    // The cart is empty, but may be filled yet.
     if (!item) return { next: order.touched_at + settings.idleOrderMs }
     return reported(tx, context, { kind: 'order_expiring', userId: order.user_id, orderId })
   })
 }
 
-/** An order has waited in its bins for long. */
+/** Sends a notice that an order has waited in its bins for long. */
 function noticeUnclaimed(context: CloudContext, orderId: number): Promise<Outcome> {
   return context.db.transact(async (tx) => {
     const order = await lockOrder(tx, orderId)
@@ -125,8 +125,8 @@ async function reported(tx: Tx, { runtime }: CloudContext, notice: Notice): Prom
 }
 
 /**
- * Puts a notice into the outbox, once for each device that its customer has now and wants to hear from; of an order and a
- * kind there is never a second one. False where there has been one already.
+ * Adds a notice to the outbox, once for each device of its customer that accepts it. An order gets each kind
+ * only once. Returns false if that notice exists already.
  */
 async function putNotice(tx: Tx, now: number, { kind, userId, orderId, ref = 0 }: Notice): Promise<boolean> {
   const { q } = tx
@@ -178,9 +178,10 @@ type NoticeRow = Selectable<Tables['notifications']>
 type NoticeKind = NoticeRow['kind']
 
 /**
- * Sends a notice, at least once: of one whose sender failed, or whose process died, nobody knows whether it came, and a
- * customer who is told twice is better off than one who is not told that the order waits. The lease of the work is the
- * only claim on a notice; a device shows a second copy in the place of the first (`tag`).
+ * Sends a notice at least once. After a sender's failure or a crash, it is unknown whether the notice
+ * arrived, and it is sent again. A duplicate is better than a customer who does not learn that the order
+ * waits. The lease of the work is the only claim on a notice; a device replaces the first copy by the second
+ * (`tag`).
  */
 async function deliver(
   context: CloudContext,
@@ -224,7 +225,10 @@ async function send(context: CloudContext, senders: Senders, notice: NoticeRow):
   return result === 'gone' && digest !== null ? forget(context, notice, digest) : result
 }
 
-/** Removes a device whose token is good no more; one that has come with another token meanwhile is sent to later. */
+/**
+ * Removes a device with an invalid token. If the device has sent another token in the meantime, that one is
+ * used later.
+ */
 async function forget(
   { db }: CloudContext,
   { push_config_id }: NoticeRow,
@@ -243,10 +247,13 @@ async function forget(
   return left ? 'later' : 'gone'
 }
 
-/** Names a notice to a device. The number alone is given out again by a database that was restored. */
+/**
+ * Identifies a notice on a device. A restored database assigns the same numbers again, so the creation time
+ * is included.
+ */
 const tagOf = ({ id, created_at }: NoticeRow): string => `${id}-${created_at}`
 
-/** What has become of a notice in the end. */
+/** Records the final result of a notice. */
 async function record(
   { db, runtime }: CloudContext,
   notice: NoticeRow,
@@ -263,16 +270,16 @@ async function record(
     .execute()
 }
 
-/** Whom a notice goes to. */
+/** The recipient of a notice. */
 interface Target {
   device: Device | null
-  /** Of the device's token. */
+  /** Digest of the device's token. */
   digest: string | null
   hubName: string
   money: string | null
 }
 
-/** Undefined where the device has been removed meanwhile. */
+/** Undefined if the device has been removed in the meantime. */
 async function targetOf({ db, sealer }: CloudContext, notice: NoticeRow): Promise<Target | undefined> {
   const order = await db.kysely
     .selectFrom('orders as o')

@@ -10,25 +10,25 @@ export interface Device {
 }
 
 /**
- * What the push service did with a message. `gone`: the device has unsubscribed and is to be deleted. `refused`: the service
- * will never accept it. `later`: the service did not accept it now; send it again. A `send` that throws means that nobody
- * knows: it is sent again as well.
+ * The push service's result for a message. `gone`: the device has unsubscribed and must be deleted.
+ * `refused`: the service will never accept it. `later`: the service did not accept it now; send it again. A
+ * `send` that throws has an unknown result, and is sent again as well.
  */
 export type SendResult = 'sent' | 'gone' | 'refused' | 'later'
 
 export interface About {
   orderId: number
   kind: string
-  /** The same for each copy of a notice: a device shows one of them. At most 32 characters of base64url. */
+  /** Equal for all copies of a notice: a device shows only one. At most 32 characters of base64url. */
   tag: string
 }
 
 export interface Sender {
-  /** `device` is null for a customer who has none. */
+  /** `device` is null for a customer without a device. */
   send(device: Device | null, message: Message, about: About): Promise<SendResult>
 }
 
-/** What an HTTP status of a push service means; it is the same for all of them. */
+/** The meaning of a push service's HTTP status, equal for all services. */
 export function resultOf(status: number): SendResult {
   if (status >= 200 && status < 300) return 'sent'
   if (status === 404 || status === 410) return 'gone'

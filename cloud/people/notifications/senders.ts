@@ -14,11 +14,11 @@ export interface SenderConfig {
   WEB_PUSH_ORIGINS: readonly string[]
 }
 
-/** A notice is about the next few minutes and useless after them. */
+/** A notice concerns the next few minutes and is useless afterwards. */
 const TTL_SECONDS = 600
 
 /**
- * Sends notices by the push services that are configured, otherwise to the log. Throws where the configuration is wrong.
+ * Sends notices by the configured push services, otherwise to the log. Throws if the configuration is wrong.
  */
 export function createSenders(config: SenderConfig, { log, clock }: { log: Log; clock: Clock }): Senders {
   const toLog = logSender(log)

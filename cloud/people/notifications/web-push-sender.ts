@@ -5,7 +5,10 @@ import { resultOf, type Sender } from './sender.ts'
 
 const TIMEOUT_MS = 10_000
 
-/** What a browser's `PushSubscription.toJSON()` says, with keys for which a message can be encrypted (RFC 8291 §3.1, §3.2). */
+/**
+ * The result of a browser's `PushSubscription.toJSON()`, with keys that can encrypt a message (RFC 8291 §3.1,
+ * §3.2).
+ */
 const Subscription = z.object({
   endpoint: z.url().max(2000),
   keys: z.object({
@@ -28,9 +31,12 @@ function isPoint(text: string): boolean {
 export interface WebPushOptions {
   publicKey: string
   privateKey: string
-  /** `mailto:` or `https:`: whom a push service may complain to. */
+  /** `mailto:` or `https:`: the contact for complaints of a push service. */
   subject: string
-  /** Where push services are: `https://host`, or `https://*.domain`. A browser chooses its own, so only these are called. */
+  /**
+   * Allowed push services: `https://host`, or `https://*.domain`. A browser chooses its own service, so only
+   * these are called.
+   */
   origins: readonly string[]
   ttlSeconds: number
 }

@@ -9,14 +9,14 @@ import { provenBy, takeProven, takingContacts } from './contacts.ts'
 
 type UserRow = Selectable<Tables['users']>
 
-/** What a caller says of itself; what its token verifies wins over it. */
+/** A caller's own details; claims that its token verifies take precedence. */
 export interface UserDetails {
   phone_number?: string | undefined
   email?: string | undefined
   first_name?: string | undefined
   last_name?: string | undefined
   default_hub_id?: number | undefined
-  /** The device that it calls from. */
+  /** The caller's device. */
   device_uuid?: string | undefined
 }
 
@@ -26,8 +26,8 @@ export interface Bootstrapped {
 }
 
 /**
- * The user of an identity, created where there is none. An identity that was a guest's and is not anonymous any more keeps
- * its user, and with it its orders. Throws `validation_error` without any contact, `hub_not_found`.
+ * Finds or creates the user of an identity. If a guest's identity is no longer anonymous, it keeps its user
+ * and its orders. Throws `validation_error` without any contact, `hub_not_found`.
  */
 export async function bootstrapUser(
   context: CloudContext,
@@ -87,8 +87,8 @@ export async function bootstrapGuest(
 }
 
 /**
- * The device may be another one than the last time, and a contact that the user had named may have been proved meanwhile;
- * nothing else of a user is the bootstrap's to change.
+ * Updates the device, which may have changed, and contacts that were verified since. The bootstrap changes
+ * nothing else of a user.
  */
 async function seenAgain(
   tx: Tx,
@@ -110,11 +110,14 @@ async function seenAgain(
   return { ...user, ...seen }
 }
 
-/** Locks the user: one that is being deleted has no identity by the time it is found, and nothing is written to it. */
+/**
+ * Locks the user. A user under deletion has already lost the identity when the lock is free, so nothing is
+ * written to it.
+ */
 const findUser = (tx: Tx, identity: string): Promise<UserRow | undefined> =>
   tx.forUpdate(tx.q.selectFrom('users').selectAll().where('identity', '=', identity)).executeTakeFirst()
 
-/** Two first requests at once make one user: the second waits for the first at the unique index, and finds its row. */
+/** Two simultaneous first requests make one user: the second waits at the unique index, and finds the row. */
 async function insertUser(
   tx: Tx,
   now: number,
@@ -136,7 +139,7 @@ async function insertUser(
     .executeTakeFirst()
   if (inserted) return { user: inserted, created: true }
   const other = await findUser(tx, identity)
-  // It may have been deleted in between.
+  // The user may have been deleted in between.
   return other ? { user: other, created: false } : insertUser(tx, now, caller, values)
 }
 

@@ -4,15 +4,15 @@ import { isUniqueViolation, type Queries, type Tx } from '../../platform/store/d
 import type { Flag } from '../../platform/store/table.ts'
 
 /**
- * How a person is reached. What a token has proved is verified and one user's; anything else is as the user says, answers
- * `exists` for nobody, and may be held by several.
+ * A person's contacts. A contact that a token has proved is verified and belongs to one user. Any other
+ * contact is the user's own statement: `exists` ignores it, and several users may have it.
  */
 export interface Contacts {
   email: string | null
   phone_number: string | null
 }
 
-/** One of the two. An e-mail address is in small letters. */
+/** Either contact. An e-mail address is in lower case. */
 export type Contact = { phone_number: string } | { email: string }
 
 /** The contacts that a token proves. */
@@ -22,8 +22,8 @@ export const provenBy = (claims: IdentityClaims): Contacts => ({
 })
 
 /**
- * Which of the contacts that a user holds are verified, by what its token proves. They are nobody else's from then on:
- * numbers and addresses are given to somebody else one day, so that the last proof counts.
+ * Returns which of a user's contacts are verified by its token. Other users lose that verification: numbers
+ * and addresses are reassigned over time, so the latest proof counts.
  */
 export async function takeProven(
   { q }: Tx,
@@ -51,7 +51,9 @@ export async function takeProven(
 
 const ATTEMPTS = 10
 
-/** A transaction that takes contacts. Another one that takes the same ones at this moment has them first. */
+/**
+ * Runs a transaction that takes contacts. If a simultaneous one takes the same contacts first, it runs again.
+ */
 export async function takingContacts<T>(
   { db }: Pick<CloudContext, 'db'>,
   work: (tx: Tx) => Promise<T>,

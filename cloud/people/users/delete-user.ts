@@ -15,9 +15,12 @@ import { forgetActor } from './forget-actor.ts'
 import { removeProfileImage } from './profile.ts'
 
 /**
- * Erases everything personal of a user and frees its identity. Throws `wallet_not_empty` of one whose wallet holds money, or
- * may yet get some, unless the user gives that up. The books stay: orders, payments and the wallet belong to
- * a user without a name then. Carts go first; what the card processor keeps of the user goes last. Throws `order_in_progress` where one is paid and has not ended.
+ * Erases a user's personal data and releases the identity. The books stay: orders, payments and the wallet
+ * then belong to a user without a name. Carts are deleted first, and the card processor's data of the user
+ * last.
+ *
+ * Throws `wallet_not_empty` if the wallet holds money or may yet receive some, unless the user forfeits it.
+ * Throws `order_in_progress` if a paid order has not ended.
  */
 export async function deleteUser(
   services: CommerceServices,
@@ -29,13 +32,13 @@ export async function deleteUser(
   if (!forfeit) await requireEmptyWallet(context.db.kysely, caller.userId)
   for (const { id } of await activeOrders(context.db.kysely, caller.userId)) {
     const discarded = await discardOrder(services, { orderId: id, userId: caller.userId })
-    // It was paid meanwhile.
+    // The order was paid in the meantime.
     if (discarded.kind !== 'deleted' && isInProgress(discarded.order.processing_status))
       throw inProgress([id])
   }
   context.checkpoint('user.before-erase')
   await context.db.transact(async (tx) => {
-    // This locks the user, too.
+    // This also locks the user.
     await removeProfileImage(tx, media, caller.userId)
     const left = await activeOrders(tx.q, caller.userId)
     if (left.length > 0) throw inProgress(left.map(({ id }) => id))
@@ -47,7 +50,7 @@ export async function deleteUser(
   await removeCustomers(services, caller.userId)
 }
 
-/** Oldest first. Throws `order_in_progress` where any of them is a hub's to end. */
+/** Oldest first. Throws `order_in_progress` if a hub must end any of them. */
 async function activeOrders(q: Queries, userId: number): Promise<{ id: number }[]> {
   const active = await q
     .selectFrom('orders')
@@ -62,7 +65,7 @@ async function activeOrders(q: Queries, userId: number): Promise<{ id: number }[
 }
 
 async function requireEmptyWallet(q: Queries, userId: number): Promise<void> {
-  // In this order: what is credited in between is seen twice, and never not at all.
+  // In this order: a credit in between is counted twice rather than missed.
   const pending_cents = await openDeposits(q, userId)
   const balance_cents = await readBalance(q, userId)
   if (balance_cents + pending_cents > 0)
@@ -84,7 +87,7 @@ async function erase(tx: Tx, context: CloudContext, { userId, actor }: UserCrede
     .execute()
   await tx.q.deleteFrom('push_configs').where('user_id', '=', userId).execute()
   if (user.identity !== null) await forgetActor(tx, user.identity, userId)
-  // Kept answers say who asked; and whoever bootstraps the identity anew must not be answered with them.
+  // Stored answers name the caller, and a later user of the same identity must not get them.
   await tx.q.deleteFrom('idempotency_keys').where('credential', '=', actor).execute()
   await tx.q
     .updateTable('users')

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 
-/** Columns that name who did something, as `Credential.actor`. A table with a new one belongs here. */
+/** Columns that name an actor, as `Credential.actor`. A new column of this kind must be added here. */
 const actorColumns = [
   ['audit_log', 'actor'],
   ['commands', 'actor'],
@@ -12,8 +12,9 @@ const actorColumns = [
 ] as const satisfies readonly (readonly [keyof Tables, string])[]
 
 /**
- * Replaces a person's identity by the number of the user wherever the books name it as an actor. The acts stay on
- * record. The rights that an operator has granted to the identity (`roles`) stay, too: the operator revokes them.
+ * Replaces a person's identity by the user's number in every actor column of the books. The actions stay on
+ * record. The rights that an operator has granted to the identity (`roles`) stay, too: the operator revokes
+ * them.
  */
 export async function forgetActor(tx: Tx, identity: string, userId: number): Promise<void> {
   const actor = `identity:${identity}`
@@ -25,7 +26,7 @@ export async function forgetActor(tx: Tx, identity: string, userId: number): Pro
     .limit(1)
     .executeTakeFirst()
   for (const [table, column] of actorColumns)
-    // The second condition is that of the tables' indexes of persons.
+    // The second condition matches the partial indexes of persons on these tables.
     await sql`
       update ${sql.table(table)} set ${sql.ref(column)} = ${number}
       where ${sql.ref(column)} = ${actor} and ${isPerson(column)}`.execute(tx.q)
@@ -36,7 +37,7 @@ export async function forgetActor(tx: Tx, identity: string, userId: number): Pro
     .where('request_key', 'is not', null)
     .execute()
   if (!acknowledged) return
-  // Alarms that a person has acknowledged were published with the name.
+  // Events of acknowledged alarms contain the name.
   const [from, to] = [actor, number].map((name) => `"acknowledged_by":${JSON.stringify(name)}`)
   await sql`
     update events set data = replace(data, ${from}, ${to})

@@ -63,7 +63,7 @@ export function userHandlers(
   }
 }
 
-/** Anybody can have as many anonymous identities as they like. */
+/** A person can have any number of anonymous identities. */
 async function isRegistered(q: Queries, identity: string): Promise<boolean> {
   const user = await q
     .selectFrom('users')
@@ -73,7 +73,7 @@ async function isRegistered(q: Queries, identity: string): Promise<boolean> {
   return user?.is_anonymous === 0
 }
 
-/** The end of an account. */
+/** Deletes an account. */
 export const accountHandlers = (
   services: CommerceServices,
   media: Media,

@@ -37,7 +37,7 @@ type ProfileRoutes =
   | 'consumer.profile.register_push'
   | 'consumer.profile.unregister_push'
 
-/** C §4.3: what a user says of itself, where it shops, and its devices. */
+/** C §4.3: a user's details, hubs and devices. */
 export function profileHandlers(context: CloudContext, media: Media): Handlers<ProfileRoutes> {
   const addressOf = (key: string): string => media.addressOf(key)
   const patch = async (caller: UserCredential, body: ProfilePatch) =>
@@ -97,7 +97,7 @@ const shownContacts = (row: UserRow) => ({
   phone_verified: row.phone_verified === 1,
 })
 
-/** Applies a merge patch in one statement: patches of other fields at the same time are all kept. */
+/** Applies a merge patch in one statement, so that simultaneous patches of other fields are preserved. */
 async function patchProfile(
   context: CloudContext,
   { userId, claims }: UserCredential,
@@ -127,13 +127,13 @@ async function patchProfile(
   })
 }
 
-/** A contact that is named again as it was stays what it was. */
+/** An unchanged contact keeps its verification. */
 const stillVerified = (contact: 'email' | 'phone', value: string | null) =>
   contact === 'email'
     ? sql<Flag>`case when email = ${value} then email_verified else 0 end`
     : sql<Flag>`case when phone_number = ${value} then phone_verified else 0 end`
 
-/** Null is the default: on. */
+/** Null means the default: on. */
 function switches(patch: ProfilePatch['notifications']) {
   if (patch === undefined) return {}
   const flag = (value: boolean | null | undefined) =>
@@ -181,7 +181,7 @@ export async function currentHub(q: Queries, user: UserRow): Promise<HubSummary 
   return summarizeHub(hub)
 }
 
-/** Sets one of a user's two hubs, or clears it. Throws `hub_not_found`. */
+/** Sets or clears a user's selected or default hub. Throws `hub_not_found`. */
 async function chooseHub(
   { db, runtime }: CloudContext,
   userId: number,
@@ -199,7 +199,7 @@ async function chooseHub(
   return viewChoice(q, user)
 }
 
-/** Clears the selection where it is this hub. Throws `hub_not_found`. */
+/** Clears the selection if it is this hub. Throws `hub_not_found`. */
 async function unselectHub({ db, runtime }: CloudContext, userId: number, hubId: number): Promise<void> {
   await requireHubExists(db.kysely, hubId)
   await db.kysely
@@ -216,7 +216,7 @@ const viewChoice = async (q: Queries, user: UserRow): Promise<HubChoice> => ({
   default_hub_id: user.default_hub_id,
 })
 
-/** Makes a stored file the user's image; the one before it goes. */
+/** Makes a stored file the user's image and removes the previous one. */
 async function setProfileImage(
   { db, runtime }: CloudContext,
   media: Media,
@@ -236,7 +236,7 @@ async function setProfileImage(
   return { profile_image_url: media.addressOf(file.key), mime_type: file.mime_type, size: file.size }
 }
 
-/** Without effect where there is none. */
+/** Does nothing if there is none. */
 function deleteProfileImage({ db, runtime }: CloudContext, media: Media, userId: number): Promise<void> {
   return db.transact(async (tx) => {
     if (await removeProfileImage(tx, media, userId))
@@ -248,7 +248,9 @@ function deleteProfileImage({ db, runtime }: CloudContext, media: Media, userId:
   })
 }
 
-/** Has the file removed after the commit; the reference to it is the caller's to change. Tells whether there was one. */
+/**
+ * Removes the file after the commit; the caller changes the reference to it. Returns whether there was one.
+ */
 export async function removeProfileImage(tx: Tx, media: Media, userId: number): Promise<boolean> {
   const user = await tx
     .forUpdate(tx.q.selectFrom('users').select('profile_image_key').where('id', '=', userId))

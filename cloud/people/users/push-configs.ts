@@ -16,8 +16,8 @@ export interface PushRegistration {
 }
 
 /**
- * Registers a device, or registers it anew. Whoever has a device's token has the device: from now on it is notified of
- * this user's orders and of nobody else's.
+ * Registers a device, also repeatedly. The holder of a device's token has the device: from now on it is
+ * notified only of this user's orders.
  */
 export async function registerPush(
   context: CloudContext,
@@ -28,7 +28,7 @@ export async function registerPush(
   try {
     return viewPushConfig(await attempt())
   } catch (error) {
-    // The same device was registered for another user at this moment: it is there to be taken now.
+    // The same device was registered for another user at this moment; a second attempt takes it over.
     if (!isUniqueViolation(error)) throw error
     return viewPushConfig(await attempt())
   }
@@ -42,7 +42,7 @@ async function register(
 ) {
   const now = runtime.clock.now()
   const { device_id, push_token, platform, app_version = null, locale } = registration
-  // One registration of a user after the other.
+  // Registrations of one user are serialised.
   await lockUser(tx, userId)
   const token_digest = createHash('sha256').update(`${platform} ${push_token}`).digest('hex')
   await tx.q
@@ -77,7 +77,7 @@ async function register(
   return row
 }
 
-/** True where there was such a device. */
+/** Returns true if there was such a device. */
 export async function unregisterPush(
   { db }: CloudContext,
   userId: number,

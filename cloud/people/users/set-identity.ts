@@ -9,9 +9,9 @@ import { provenBy, verifiedUserWith, type Contact } from './contacts.ts'
 import type { UserRow } from './profile.ts'
 
 /**
- * Stores another identity on the caller's user (C §4.3). The user is the caller's where its identity is, or where it has
- * none and the caller's token verifies the contact. Throws `invalid_token` and `token_expired` of the new identity's token,
- * `user_not_found`, `forbidden`.
+ * Stores another identity on the caller's user (C §4.3). The user is the caller's if the caller's identity
+ * matches. If the user has no identity, the caller's token must verify the contact. Throws `invalid_token`
+ * and `token_expired` for the new identity's token, `user_not_found`, `forbidden`.
  */
 export async function setIdentity(
   context: CloudContext,
@@ -45,7 +45,7 @@ export async function setIdentity(
   }
 }
 
-/** The user with a contact who is the caller. Throws `user_not_found`, `forbidden`. */
+/** Finds the user with a contact, if it is the caller. Throws `user_not_found`, `forbidden`. */
 async function ownUser(q: Queries, contact: Contact, caller: IdentityCredential): Promise<UserRow> {
   const { identity, claims } = caller
   const users = q.selectFrom('users').selectAll().orderBy('is_anonymous').orderBy('id')
@@ -57,7 +57,7 @@ async function ownUser(q: Queries, contact: Contact, caller: IdentityCredential)
   if (own) return own
   const unclaimed = await withContact.where('identity', 'is', null).executeTakeFirst()
   if (unclaimed && !claims.anonymous && isProven(contact, claims)) return unclaimed
-  // Who merely says that a contact is theirs is not named by it.
+  // An unverified contact does not identify a user.
   if (!unclaimed && !(await verifiedUserWith(q, contact))) throw new ApiError('user_not_found')
   throw new ApiError('forbidden', 'The caller is not the user that the contact names.')
 }
