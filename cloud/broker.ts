@@ -15,7 +15,7 @@ import { cloudRefusals } from './platform/refusals.ts'
 import { type CloudConfig, readNamed } from './platform/settings/config.ts'
 import { onPort } from './platform/settings/usage-error.ts'
 
-/** The broker: the embedded one, or connections to the external one that `MQTT_URL` names. */
+/** Opens the embedded broker, or the connections to the external broker in `MQTT_URL`. */
 export async function openBroker(config: CloudConfig, context: CloudContext) {
   const { db, runtime, log } = context
   const { clock } = runtime
@@ -23,7 +23,7 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
   const budgets = openBudgets(config.limits.rules)
   const pems = readPems(config)
   const known = new KnownCertificates({ ...pems, MQTT_KEY: undefined })
-  // With the embedded broker this is the only process: it need not wait for the one before it (SPEC §7).
+  // With the embedded broker this is the only process: it need not wait for a predecessor (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const embedded =
     config.MQTT_URL === undefined

@@ -4,11 +4,11 @@ import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
 import type { Tx } from './platform/store/database.ts'
 import type { Tables } from './platform/store/schema.ts'
 
-/** An instant that something waits for, or from which a time limit is counted. */
+/** A due time, or the start of a time limit. */
 interface Awaited {
   table: Extract<keyof Tables, string>
   column: string
-  /** Rows that are not over. */
+  /** Rows that are not finished. */
   where?: ReturnType<typeof sql>
 }
 
@@ -32,9 +32,10 @@ const awaited: readonly Awaited[] = [
 ]
 
 /**
- * A clock that was ahead has been put back by `byMs`. Whatever it has stamped lies in the future, and would be waited for
- * that much too long: leases of the dead, looks at due work, deadlines of orders. All that is not over moves back by as much, at
- * most to `now`. What was stamped before the clock went wrong may be looked at too early, as it was while the clock was ahead.
+ * Corrects stored times after a clock that was ahead was put back by `byMs`. Times that it stamped lie in the
+ * future and would delay everything that waits for them: leases of dead processes, due work, deadlines of
+ * orders. The times of all unfinished rows move back by `byMs`, at most to `now`. Times from before the fault
+ * may then come too early, as they did while the clock was ahead.
  */
 export async function putBack(tx: Tx, now: number, byMs: number): Promise<void> {
   for (const { table, column, where = sql`true` } of awaited)
@@ -46,7 +47,7 @@ export async function putBack(tx: Tx, now: number, byMs: number): Promise<void> 
 const movedBack = (column: string, now: number, byMs: number) =>
   sql`case when ${sql.ref(column)} - ${byMs} > ${now} then ${sql.ref(column)} - ${byMs} else ${now} end`
 
-/** The instant of its sale is also the day that an order counts for. */
+/** The time of sale also determines the day to which an order counts. */
 async function putSalesBack(tx: Tx, now: number, byMs: number): Promise<void> {
   const { rows } = await sql<{ id: number; hub_id: number }>`
     update orders set queued_at = ${movedBack('queued_at', now, byMs)}

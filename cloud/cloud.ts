@@ -81,7 +81,7 @@ import { walletHandlers } from './commerce/wallet/handlers.ts'
 export interface CloudOptions {
   context: CloudContext
   broker: Broker
-  /** Names this life of this process; see `GatewayOptions`. */
+  /** Identifies this run of the process; see `GatewayOptions`. */
   processId: string
   gatewaySettings?: Partial<GatewayLimits>
   processor: CardProcessor
@@ -89,15 +89,15 @@ export interface CloudOptions {
   verifyIdentity: VerifyIdentity
   /** Further checks of readiness, by name. */
   checks?: Checks
-  /** Shared with the embedded broker, where there is one. */
+  /** Shared with the embedded broker, if there is one. */
   refusals?: CloudRefusals
-  /** The same. */
+  /** Shared with the embedded broker, if there is one. */
   budgets?: Budgets
-  /** The embedded issuer's routes, where it is used. */
+  /** The embedded issuer's routes, if it is used. */
   demoHandlers?: Handlers<DemoRouteId>
-  /** As callers know the service, without a slash at its end. */
+  /** The public URL of the service, without a trailing slash. */
   baseUrl: string
-  /** Origins whose pages may call (`CORS_ORIGINS`). */
+  /** Origins of pages that may call the service (`CORS_ORIGINS`). */
   corsOrigins: readonly string[]
   /** Whether HSTS includes the subdomains of the host of `baseUrl`. */
   hstsSubdomains?: boolean
@@ -107,33 +107,33 @@ export interface CloudOptions {
   docs: PageAssets
   /** Whether `/docs` and `/openapi.json` are served; by default they are. */
   hasDocs?: boolean
-  /** Where files are kept, and the secret of their addresses. */
+  /** The file store, and the secret that signs its addresses. */
   mediaStore: MediaStore
-  /** Where uploaded files are cleaned; in the caller's own thread by default. */
+  /** Cleans uploaded files; in the caller's own thread by default. */
   mediaCleaning?: Cleaning
   mediaSecret: string | readonly string[]
   /** Reaches the hubs' management services. */
   remote: Remote
   /** Sends webhooks; stopped with the service. */
   poster: Poster
-  /** Sends alarms by mail; absent where there is no mail server. */
+  /** Sends alarms by mail; absent if there is no mail server. */
   sendMail?: SendMail | undefined
-  /** How customers' devices are reached. */
+  /** Sends notices to customers' devices. */
   senders: Senders
-  /** Due work of whoever else works with this database: the sandbox processor. */
+  /** Due work of other parts on this database: the sandbox processor. */
   otherWork?: WorkKinds
-  /** The certificates that this process uses; their ends are alarms and metrics. */
+  /** The certificates that this process uses; alarms and metrics report when they expire. */
   certificates?: () => readonly KnownCertificate[]
-  /** Folders whose free space is measured, by the names of their settings. */
+  /** Folders for the metric of free space, by the names of their settings. */
   folders?: Readonly<Record<string, string>>
-  /** What diagnostics tell of this process, its name among others, and where its log files are. */
+  /** Facts about this process for diagnostics, with its name and the folder of its log files. */
   facts: Omit<ProcessFacts, 'broker' | 'refused'> & {
     name: string
     logFolder: string
     brokerClients?: () => number
   }
   addressOf: (c: Context) => string
-  /** Whether it is measured for Prometheus. */
+  /** Whether metrics for Prometheus are collected. */
   hasMetrics?: boolean
   /** See `AppOptions`. */
   rates?: RateClasses | undefined
@@ -150,14 +150,14 @@ export class Cloud {
   readonly work: WorkRunner
   readonly #options: CloudOptions
   readonly #context: CloudContext
-  /** The same with the connections of the background. */
+  /** The context with the background connections. */
   readonly #background: CloudContext
   readonly #listening: ListeningWatch
   readonly #refusals: CloudRefusals
   readonly #media: Media
   readonly #feed: EventFeed
   readonly #orderFeed: OrderFeed
-  /** Several processes share a PostgreSQL, never a SQLite file. */
+  /** Several processes can share a PostgreSQL database, never a SQLite file. */
   readonly #sharedLimiter: SharedRateLimiter | undefined
   #worker: Worker | undefined
 
@@ -223,14 +223,14 @@ export class Cloud {
     this.#worker = startWorker(this.#background, { processId, ...facts }, putBack)
   }
 
-  /** Ends the answers that have no end: before the server waits for those under way. */
+  /** Ends endless answers, before the server waits for answers in progress. */
   endStreams(): Promise<void> {
     this.health.phase = 'stopping'
     this.#orderFeed.stop()
     return this.#feed.stop()
   }
 
-  /** Stops in good order; nothing of it may be used after. */
+  /** Stops the service in order; it cannot be used afterwards. */
   async stop(): Promise<void> {
     await this.endStreams()
     this.#sharedLimiter?.stop()
@@ -298,7 +298,7 @@ export class Cloud {
 
 const PURGE_MS = 3_600_000
 
-/** All kinds of due work. `services` are on the connections of the background. */
+/** All kinds of due work. `services` use the background connections. */
 function dueWork(
   services: CommerceServices,
   media: Media,

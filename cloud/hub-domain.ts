@@ -18,7 +18,10 @@ import { clearAlarm, raiseAlarm, type Incident } from './events/alarms/alarms.ts
 import type { CloudContext } from './platform/context.ts'
 import type { Tx } from './platform/store/database.ts'
 
-/** What hubs' entries mean to the domains above: the gateway is given it, and knows no order. */
+/**
+ * Connects hubs' entries to the domains above. The gateway receives these functions, and depends on no
+ * domain.
+ */
 export const hubDomain: HubDomain = {
   applyOrderEntry,
   applyStockEntries,
@@ -42,7 +45,10 @@ export const hubDomain: HubDomain = {
   hubSnapshot,
 }
 
-/** A stream between a hub and the cloud stands still, or advances again. Each part is an incident of its own. */
+/**
+ * A stream between a hub and the cloud has stalled, or advances again. Each part of a stream is an incident
+ * of its own.
+ */
 function streamStalled(
   tx: Tx,
   context: CloudContext,

@@ -57,7 +57,7 @@ function fail(...problems: string[]): never {
   process.exit(1)
 }
 
-/** Reads what an operator must repair: the error's own message names it. */
+/** Runs a function with errors that an operator can repair: the error's own message names the problem. */
 function attempt<T>(read: () => T): T {
   try {
     return read()
@@ -122,7 +122,7 @@ function programLog({ LOG_DIR, DATA_DIR, PORT, LOG_LEVEL: level }: CloudConfig, 
   return { log: quietly(log, clock), logFolder: folder }
 }
 
-/** What the service opens at its start and closes at its end. */
+/** Resources that the service opens at its start and closes at its end. */
 type Resources = Awaited<ReturnType<typeof openResources>>
 
 async function openResources(config: CloudConfig) {
@@ -200,7 +200,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
       }),
     }),
     senders: attempt(() => createSenders(config, { log, clock })),
-    // The sandbox sends its events from here, as there is no other place for it.
+    // The sandbox has no process of its own, so this process sends its events.
     ...(processor.name === 'sandbox' && {
       otherWork: sandboxWork({
         context: { ...context, db: db.for('background') },
@@ -228,7 +228,7 @@ async function main(): Promise<void> {
   const resources = await openResources(config)
   const { context, embedded, processor, baseUrl } = resources
   const { db, runtime, log } = context
-  // The address is known when the server listens; nothing is sent before.
+  // The address is known when the server listens; no event is sent earlier.
   let webhook = ''
   const cloud = new Cloud(cloudOptions(resources, () => webhook))
   const server = await listen(cloud.app, {
@@ -241,7 +241,7 @@ async function main(): Promise<void> {
   webhook = `http://${callableHost(config.HOST)}:${server.port}/webhooks/payments`
   const metrics = await listenForMetrics(cloud, config, runtime)
   cloud.start()
-  // The service runs now: a database that does not answer for a moment does not end it.
+  // The service runs now: a short database failure does not end it.
   await isolated(context, 'a search for hubs', () => warnWithoutHubs(db.kysely, log, config.databaseUrl))
   await logStarted(cloud, config, log, {
     port: server.port,
@@ -268,7 +268,7 @@ async function shutDown(
   metrics: HttpServer | undefined,
 ): Promise<void> {
   const { db, runtime } = context
-  // Load balancers see it, and send callers elsewhere, before a caller is refused.
+  // Load balancers see this phase, and redirect callers before any caller is refused.
   cloud.health.phase = 'stopping'
   server.drain()
   if (config.DRAIN_MS > 0) await sleep(runtime.clock, config.DRAIN_MS)
@@ -303,7 +303,10 @@ async function listenForMetrics(
 
 await main().catch(failInWords)
 
-/** Logs that the service runs. A broker or a database may follow in a moment; an issuer without keys is named. */
+/**
+ * Logs that the service runs. A broker or a database may connect a moment later; an issuer without keys is
+ * named.
+ */
 async function logStarted({ health }: Cloud, config: CloudConfig, log: Log, about: object): Promise<void> {
   if (!(await health.failing()).includes('identity')) return log.info(about, 'cloud is ready')
   const issuer = config.IDENTITY_ISSUER!

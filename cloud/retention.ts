@@ -9,17 +9,17 @@ import type { Tables } from './platform/store/schema.ts'
 import { done, type Outcome, type WorkKinds } from './platform/work/runner.ts'
 
 const PERIOD_MS = 3_600_000
-/** Between two batches of a table of which more is over. */
+/** The pause between two batches of a table that has more expired rows, in milliseconds. */
 const PAUSE_MS = 50
 
-/** What becomes useless with age. Orders, money, stock and the audit log are kept for ever. */
+/** Data that becomes useless with age. Orders, money, stock and the audit log are stored permanently. */
 interface Rule {
   table: Extract<keyof Tables, string>
   key: readonly [string, ...string[]]
   kept: (settings: CloudContext['settings']) => number
-  /** Which rows are older than an instant, and not needed otherwise. */
+  /** Selects the rows that are older than an instant and not needed otherwise. */
   isOver: (before: number) => RawBuilder<unknown>
-  /** What happens to the values of a column that were deleted, in the transaction that deletes them. */
+  /** Processes the deleted values of a column, in the transaction that deletes them. */
   onDeleted?: {
     column: string
     each: (tx: Tx, parts: RetentionParts, value: never) => void | Promise<void>
@@ -34,7 +34,7 @@ interface RetentionParts {
 const records = ({ recordsKeptMs }: CloudContext['settings']): number => recordsKeptMs
 const incidents = ({ incidentsKeptMs }: CloudContext['settings']): number => incidentsKeptMs
 
-/** The tables by which a user is kept: orders, money and what was sent about them. */
+/** Tables that require their user's row: orders, money and the messages about them. */
 const namedBy = [
   'orders',
   'payments',
@@ -63,7 +63,7 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`at < ${before}`,
   },
   {
-    // One whose outcome nobody has recorded has not finished.
+    // A command without a recorded outcome has not finished.
     table: 'commands',
     key: ['id'],
     kept: records,
@@ -77,14 +77,14 @@ const rules: readonly Rule[] = [
   },
   { table: 'sandbox_events', key: ['id'], kept: records, isOver: (before) => sql`delivered_at < ${before}` },
   {
-    // Announcements that no order has taken up.
+    // Announced redemptions that no order uses.
     table: 'deal_redemptions',
     key: ['id'],
     kept: records,
     isOver: (before) => sql`expires_at < ${before} and order_id is null and status <> 'completed'`,
   },
   {
-    // Those of an order that is under way say that its customer has been notified (`notices.ts`).
+    // Notices of an active order show that its customer has been notified (`notices.ts`).
     table: 'notifications',
     key: ['id'],
     kept: records,
@@ -106,7 +106,7 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`started_at < ${before} and state <> 'STARTED'`,
   },
   {
-    // A request that still holds its key renews it; one this old has died with its process.
+    // A request that still holds its key renews it; a key this old belongs to a dead process.
     table: 'idempotency_keys',
     key: ['credential', 'key'],
     kept: () => KEEP_MS,
@@ -129,7 +129,7 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`created_at < ${before} and is_current = 0`,
   },
   {
-    // Anybody can become a new guest at any time. What the books name is kept.
+    // A new guest can be created at any time. Guests that the books name are not deleted.
     table: 'users',
     key: ['id'],
     kept: ({ guestsKeptMs }) => guestsKeptMs,
@@ -147,7 +147,7 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** Deletes what has been kept for its time: a batch at each look, so that nobody has to wait for long. */
+/** Deletes expired rows, one batch per run, so that other transactions wait only briefly. */
 export const retentionWork = (context: CloudContext, media: Pick<Media, 'remove'>): WorkKinds => ({
   retention: {
     recurring: rules.map(({ table }) => table),

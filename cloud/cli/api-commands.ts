@@ -37,7 +37,7 @@ const apiSettings = inGroup('Service', {
 const credentials = ['url', 'api-key', 'token']
 
 type Place = 'params' | 'query' | 'body' | 'form' | 'file'
-/** One value of a call: a parameter of the path or the query, a field of the body or the form, a file. */
+/** One value of a call: a parameter of the path or the query, a field of the body or the form, or a file. */
 interface Field {
   place: Place
   name: string
@@ -268,7 +268,7 @@ function readCall(route: Route, options: Options): Call {
   }
 }
 
-/** The first reading of a text that a field accepts: as it is, as JSON, or as a list. */
+/** The first reading of a text that a field accepts: as text, as JSON, or as a list. */
 function valueOf({ schema, option }: Field, text: string): unknown {
   const written = text.startsWith('@') ? readText(option, text.slice(1)) : text
   const parts = text.split(',').map((part) => part.trim())
@@ -313,7 +313,7 @@ const Demo = z.object({
   diag: z.object({ api_key: z.string() }),
 })
 
-/** Where the call goes, and with which credential: options, then the environment, then the running demo. */
+/** The URL and the credential of a call: options, then the environment, then the running demo. */
 function accessOf({ auth }: Route, { options, environment, settings }: WithoutStore) {
   const read = readSettings(apiSettings, environment)
   if (!read.ok) throw new UsageError(read.problems.join('; '))

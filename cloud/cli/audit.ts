@@ -55,7 +55,7 @@ async function list({ q, options, terminal }: Invocation): Promise<unknown> {
     await printPages(q, filter, limit ?? Infinity, terminal.print)
     return undefined
   }
-  // One more than is shown tells whether there are more.
+  // One record above the limit shows that there are more.
   const found = await listAudit(q, { ...filter, limit: filter.limit + 1 })
   const shown = found.slice(-filter.limit)
   if (found.length > shown.length) terminal.warn?.(`Older records: --cursor ${shown[0]!.id}\n`)

@@ -70,7 +70,7 @@ interface SubcommandShape {
   positionals?: readonly string[]
   /** The subcommand checks itself whether positionals are missing. */
   hasOptionalPositionals?: true
-  /** Text of `--help`; absent: that of all subcommands. */
+  /** Text of `--help`. If absent, the help of all subcommands is printed. */
   help?: () => string
   /** The subcommand returns an array; each of its items is printed on a line of its own. */
   lines?: true
@@ -91,7 +91,7 @@ export type Subcommand = SubcommandShape &
 
 export interface CommandLine {
   usage: string
-  /** Settings that its help lists; absent: those of the database. */
+  /** Settings that its help lists. If absent, the database's settings are listed. */
   settings?: SettingsTable
   subcommands: Readonly<Record<string, Subcommand>>
 }
@@ -167,13 +167,14 @@ async function execute(subcommand: Subcommand, input: WithoutStore): Promise<unk
 }
 
 /**
- * Throws a sentence if the database cannot be opened or reached. A command that creates no database gets an empty one in memory
- * if there is none: an operator who forgot DATABASE_URL would leave a file that looks like the installation's.
+ * Throws a sentence if the database cannot be opened or reached. If there is no database, a command that
+ * creates none gets an empty one in memory. Otherwise an operator who forgot DATABASE_URL would leave a file
+ * that looks like the installation's.
  */
 async function openStore(url: string, use: 'creates' | undefined, warn: Terminal['warn']) {
   const file = /^sqlite:(?!:memory:)(.*)/.exec(url)?.[1]
   try {
-    // A command may take its time: nobody waits for it but the operator.
+    // A command may take its time: only its operator waits for it.
     const isAbsent = use !== 'creates' && file !== undefined && !existsSync(file)
     const db = isAbsent ? undefined : openDatabase({ url }).for('background')
     if (db && (use === 'creates' || !(await db.isEmpty()))) {
@@ -219,7 +220,7 @@ function parse(subcommand: Subcommand, args: string[]): Options {
     if (name in given && value !== '') throw new UsageError(`${shown} is given twice`)
     given[name] = value
   }
-  // A name of invisible characters is as empty as a blank one.
+  // A name that consists of invisible characters counts as empty.
   const filled = (shown: string, value: string | undefined): string => {
     if (value === undefined || normalName(value) === '') throw new UsageError(`${shown} needs a value`)
     return value
@@ -268,7 +269,7 @@ export const contextOf = (
   sealer: noSealer,
 })
 
-/** The actor of what operators do by commands. */
+/** The actor of operators' commands. */
 export const COMMAND_LINE = 'command line'
 
 /** Writes an operator's action to the audit log. */

@@ -74,7 +74,7 @@ async function forEach<T extends Done>(
   return done
 }
 
-/** The ids that the command names, or those of a hub. */
+/** The ids that the command names, or all ids of a hub. */
 async function chosen({ q, options }: Invocation): Promise<number[]> {
   if ((options['ids'] === undefined) === (options['hub'] === undefined))
     throw new UsageError('ids are needed, or --hub')

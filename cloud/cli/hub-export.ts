@@ -11,9 +11,9 @@ import type { Invocation } from './command-line.ts'
 /** The files of a new card or board of a hub, without secrets. */
 export interface ExportedHub {
   hub_id: number
-  /** As it was given to the cloud; null if it never was. */
+  /** The description that the cloud has stored; null if there is none. */
   hardware: HardwareDescription | null
-  /** Settings of the hub that the cloud keeps. */
+  /** Settings of the hub that the cloud stores. */
   settings: Readonly<Record<string, string>>
   desired_version: number
   mqtt_url: string

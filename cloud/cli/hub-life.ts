@@ -7,7 +7,7 @@ import { exportHub, writeExport } from './hub-export.ts'
 import { record, say } from './hub-management.ts'
 import { changeHub, lockInService, showHub } from './hub-record.ts'
 
-/** A hub's name, its owner, its end, and what a new card of it needs. */
+/** Renames, moves, retires and exports hubs. */
 export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   rename: {
     options: ['hub', 'name'],

@@ -11,7 +11,7 @@ import { lockInService } from './hub-record.ts'
 
 export const DEFAULT_PORT = '8083'
 
-/** Where the hubs' management services are (SSH), and by which host key each is known. */
+/** Addresses of the hubs' management services (SSH), and their host keys. */
 export const managementCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   'set-management': {
     options: ['hub', 'host', 'port', 'host-key'],
@@ -76,10 +76,10 @@ const keyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   },
 })
 
-/** For people: stdout is for the output. */
+/** Prints for people on stderr: stdout is for the output. */
 export const say = (sentence: string): void => void process.stderr.write(`${sentence}\n`)
 
-/** Records in the audit log what an operator did to a hub. */
+/** Records an operator's action on a hub in the audit log. */
 export const record = (
   q: Queries,
   runtime: Runtime,

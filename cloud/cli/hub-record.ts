@@ -17,7 +17,7 @@ import { externalPayments } from '../platform/store/tables/hubs.ts'
 
 /** A hub's record as operators read and change it: `hubs show`, `hubs set`. */
 
-/** A hub in the list: what the API reports of it, for operators. */
+/** A hub in the list, as the API reports it, for operators. */
 interface ListedHub {
   hub_id: number
   name: string
@@ -60,7 +60,9 @@ async function listedHub(
   }
 }
 
-/** A hub with its settings: the fields of the list and of `get_hub_info`, and what an operator needs beside them. */
+/**
+ * A hub with its settings: the fields of the list and of `get_hub_info`, and further fields for operators.
+ */
 export async function showHub(q: Queries, context: CloudContext, hubId: number) {
   const hub = await heardHubs(q).where('hubs.id', '=', hubId).executeTakeFirst()
   if (!hub) throw new Error(`no such hub: ${hubId}`)
@@ -98,7 +100,7 @@ export async function lockInService(tx: Tx, hubId: number): Promise<{ name: stri
   return hub
 }
 
-/** Stores a hub's hardware description, and what the cloud knows from it. */
+/** Stores a hub's hardware description, and the layout that the cloud derives from it. */
 export async function storeHardware(tx: Tx, hubId: number, hardware: HardwareDescription): Promise<void> {
   await writeLayout(tx, hubId, builtOf(hardware))
   await tx.q
@@ -163,7 +165,7 @@ export const changeOptions: Record<keyof HubChanges, string> = {
   maintenance: 'maintenance',
 }
 
-/** Changes a hub's record and sends the hub what concerns it, in the caller's transaction. */
+/** Changes a hub's record and sends the relevant changes to the hub, in the caller's transaction. */
 export async function changeHub(
   tx: Tx,
   context: CloudContext,

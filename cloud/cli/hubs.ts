@@ -160,7 +160,7 @@ async function create({ options, db, settings }: Invocation, runtime: Runtime): 
         password_file_line: mosquittoLine(`hub-${hubId}`, mqttPassword, runtime.random),
       }),
       shelves: layout?.shelves.length ?? 0,
-      // Its number is known only now.
+      // The hub's number is known only now.
       ...(hardware &&
         hardware.hubId !== hubId && {
           to_do: `${options['hardware']} says "hubId": ${hardware.hubId}; the hub needs it with "hubId": ${hubId}`,
@@ -223,7 +223,7 @@ function asValue<T>(read: () => T): T {
   }
 }
 
-/** Renews a hub's password, and reports what an external broker still accepts. */
+/** Renews a hub's password, and reports the old passwords that an external broker still accepts. */
 async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown> {
   const { q, db, options, settings } = invocation
   const hubId = await hubOf({ q, options })

@@ -5,7 +5,10 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { runCommandLine, suggestion, type CommandLine } from './command-line.ts'
 
-/** Commands of operators at the cloud's database, by their first word. Each loads only what it needs. */
+/**
+ * Operators' commands at the cloud's database, by their first word. Each loads only the modules that it
+ * needs.
+ */
 const administration: Readonly<Record<string, (runtime: Runtime) => Promise<CommandLine>>> = {
   alarms: async (runtime) => (await import('./alarms.ts')).alarmCommands(runtime),
   audit: async () => (await import('./audit.ts')).auditCommands,

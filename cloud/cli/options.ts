@@ -14,7 +14,7 @@ export function required(options: Options, name: string): string {
   return value
 }
 
-/** The name in an option, as every entrance stores it. */
+/** The name in an option, normalised as everywhere else. */
 export const nameOf = (options: Options, name: string): string =>
   conform(nameText(200), required(options, name), `--${name}`)
 
@@ -49,7 +49,7 @@ export function hubsOf(options: Options): HubSelection {
   return [...new Set(parts.map(Number))]
 }
 
-/** The id that an option names. `whose`: "a hub's". Whether it exists, the command finds out. */
+/** The id that an option names. `whose`: "a hub's". The command itself checks whether it exists. */
 export function idOf(options: Options, name: string, whose: string): number {
   const text = required(options, name)
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)

@@ -5,7 +5,7 @@ const MAX_CELL = 48
 
 type Style = Parameters<typeof styleText>[0]
 
-/** Words that a reader looks for, and their colour. */
+/** Status words and their colours. */
 const styles: readonly (readonly [RegExp, Style])[] = [
   [/^(critical|fault|failed|offline|retired|disabled|disconnected|unknown|revoked|FAILED|TIMED_OUT)$/, 'red'],
   [/^(warning|maintenance|paused|pending|degraded|inactive|open|requires_action|unpaid)$/, 'yellow'],
@@ -33,8 +33,9 @@ export const withHeadings = (help: string): string =>
   help.replaceAll(/^(Usage|Settings|Limits)\b.*|^[A-Z][^.\n]*:$/gm, (heading) => paint('bold', heading))
 
 /**
- * Output of a command for people: a list as a table, an object as a line for each field. A list that does not fit into
- * `columns` is printed as one object after the other. A page of a list is printed as its table and what follows it.
+ * Output of a command for people: a list as a table, an object as a line for each field. A list that does not
+ * fit into `columns` is printed as one object after the other. A page of a list is printed as its table, then
+ * its other fields.
  */
 export function tableOf(output: unknown, columns: number, hasColours = false): string {
   const page = pageOf(output)
@@ -63,7 +64,7 @@ export function tableOf(output: unknown, columns: number, hasColours = false): s
   return [line(names, () => 'bold'), ...cells.map((row) => line(row, styleOf))].join('')
 }
 
-/** The rows of one page of a list, as the API answers with them, and the fields beside them. */
+/** The rows of one page of a list in the API's answer, and the other fields of that answer. */
 function pageOf(output: unknown): { rows: unknown[]; rest: Record<string, unknown> } | undefined {
   if (typeof output !== 'object' || output === null || Array.isArray(output)) return undefined
   const lists = Object.entries(output).filter(([, value]) => Array.isArray(value))

@@ -197,7 +197,7 @@ async function trigger(invocation: Invocation, runtime: Runtime): Promise<unknow
   return { id, type, hub_id: about, data }
 }
 
-/** An order of an owner as it is now. */
+/** An owner's order in its current state. */
 async function realOrder(
   q: Queries,
   context: CloudContext,
@@ -224,12 +224,12 @@ async function listen(invocation: Invocation, runtime: Runtime): Promise<undefin
   const context = contextOf(invocation, runtime)
   const reader = { ownerId: (await findOwner(q, required(options, 'owner'))).id, hubs: '*' } as const
   const forward = options['forward']
-  // The operator named this address, here and now: it may be of this machine.
+  // The operator has just named this address, so a private address is allowed.
   const rules = { allowHttp: true, allowPrivate: true, timeoutMs: settings.limits.rules.webhookTimeoutMs }
   const poster = new HttpPoster({ clock: runtime.clock, ...rules })
   const secret = newSecret(context)
   const line = (value: object): void => print(`${JSON.stringify(value)}\n`)
-  // Addresses of files are signed by the service alone.
+  // Only the service signs addresses of files.
   const addressOf = (key: string): string => `store://${key}`
   signal.addEventListener('abort', () => poster.stop())
   await publish(context)

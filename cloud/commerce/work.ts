@@ -16,7 +16,7 @@ import { refunds } from './refunds/execute-refund.ts'
 import type { MoneyServices } from './services.ts'
 import { deposits } from './wallet/deposit.ts'
 
-/** All that commerce does later. */
+/** All due work of commerce. */
 export const commerceWork = (services: MoneyServices): WorkKinds => ({
   ...deadlineWork(services.context),
   ...overdueWork(services.context),

@@ -1,4 +1,6 @@
-/** What the demo's hubs sell: category, subcategory, then `name|price|cost|markdown` (cents, percent). */
+/**
+ * The products of the demo's hubs: category, subcategory, then `name|price|cost|markdown` (cents, percent).
+ */
 const assortment: readonly [string, string, string][] = [
   [
     'Drinks',

@@ -1,4 +1,4 @@
-/** Chance that is the same for the same seed (mulberry32): the demo's past is. */
+/** Random numbers that are equal for the same seed (mulberry32): the demo's past is reproducible. */
 export interface DemoChance {
   /** A number in [0, 1). */
   fraction(): number

@@ -22,7 +22,7 @@ interface DemoDeal {
   constraints?: Partial<Record<ConstraintType, string>>
 }
 
-/** Those that run ask for more than a single unit, so that most orders cost what their products do. */
+/** Current deals require more than a single unit, so that most orders cost the sum of their products. */
 const demoDeals: readonly DemoDeal[] = [
   {
     hub: 1,
@@ -116,7 +116,7 @@ const demoDeals: readonly DemoDeal[] = [
   },
 ]
 
-/** Inserts the deals of a hub; as the engine sees them. */
+/** Inserts the deals of a hub; returns them in the deal engine's format. */
 export async function insertDeals(tx: Tx, { hub, products }: SeededHub, now: number): Promise<Deal[]> {
   const categories = await tx.q.selectFrom('categories').selectAll().execute()
   const today = localDay(hub.timezone, now)

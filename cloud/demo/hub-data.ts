@@ -15,7 +15,9 @@ import { type DemoProduct, demoProducts } from './assortment.ts'
 import type { DemoChance } from './chance.ts'
 import type { ProductPictures } from './pictures.ts'
 
-/** The hardware that the demo's hubs have (`simulator/hardware/demo-hub.json`): room for every facing below. */
+/**
+ * The hardware of the demo's hubs (`simulator/hardware/demo-hub.json`): it has room for every facing below.
+ */
 const ROOM = { cabinets: 4, shelves: 5, rows: 6, depth: 10 }
 
 interface DemoHub {
@@ -30,9 +32,9 @@ interface DemoHub {
   latitude: number
   timezone: string
   taxMillipercent: number
-  /** How many products of the assortment it sells. */
+  /** Number of products of the assortment that it sells. */
   products: number
-  /** How many of them have a second facing. */
+  /** Number of these products that have a second facing. */
   doubled: number
   /** Who may claim orders for external payment; nobody if absent. */
   externalPayments?: ExternalPayments
@@ -215,13 +217,15 @@ async function insertFacings(tx: Tx, { hub, facings }: SeededHub, runtime: Runti
   )
 }
 
-/** A number that no real article has (GS1 keeps the prefix 2 for use inside a shop), with its check digit. */
+/**
+ * A number that no real article has (GS1 reserves the prefix 2 for use inside a shop), with its check digit.
+ */
 function upcOf(index: number): string {
   const digits = `2${String(40_000 + index * 7).padStart(10, '0')}`
   return `${digits}${upcCheckDigit(digits)}`
 }
 
-/** One facing each, cabinet by cabinet, then the second ones in what room is left. */
+/** Places one facing per product, cabinet by cabinet, then the second facings in the remaining room. */
 function arrange(products: readonly SeededProduct[], doubled: number, chance: DemoChance): SeededFacing[] {
   const places: Omit<SeededFacing, 'product_id' | 'units'>[] = []
   for (let cabinet = 1; cabinet <= ROOM.cabinets; cabinet += 1)
@@ -239,7 +243,10 @@ async function categoryIds(tx: Tx): Promise<Map<string, number>> {
   return new Map(rows.map(({ id, name }) => [name, id]))
 }
 
-/** Writes how a hub is built: as its hardware says, or with as many shelves and rows as the demo's planogram needs. */
+/**
+ * Writes a hub's layout: from its hardware description, or with the shelves and rows that the demo's
+ * planogram needs.
+ */
 export const insertLayout = (
   tx: Tx,
   hubId: number,
@@ -274,7 +281,7 @@ export async function insertMany(
     const source = recordset(tx.kind, columns, rows.slice(from, from + CHUNK))
     await sql`insert into ${sql.table(table)} (${list}) select ${list} from ${source}`.execute(tx.q)
   }
-  // SQLite counts on from the greatest id by itself.
+  // SQLite continues from the greatest id automatically.
   if (tx.kind === 'postgres' && typeof first['id'] === 'number')
     await sql`select setval(pg_get_serial_sequence(${table}, 'id'), (select max(id) from ${sql.table(table)}))`.execute(
       tx.q,

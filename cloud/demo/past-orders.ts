@@ -22,10 +22,10 @@ export interface PastOptions {
   chance: DemoChance
   now: number
   days: number
-  /** Orders on a common day; weekends have half as many, and business has grown. */
+  /** Orders on an average weekday. Weekends have half as many, and the number grows over time. */
   perDay: number
   users: readonly number[]
-  /** Those of the hub that had their time in the past. */
+  /** Deals of the hub that ended in the past. */
   deals: readonly Deal[]
   ids: { order: number; item: number }
 }
@@ -38,11 +38,14 @@ interface Books {
   operations: Row[]
   intents: Row[]
   redemptions: Row[]
-  /** By product. */
+  /** The names under which products were sold, by product id. */
   soldNames: ReadonlyMap<number, number>
 }
 
-/** Fills the past with completed orders, paid by card at the sandbox, so that they can be refunded like any other. */
+/**
+ * Fills the past with completed orders. They were paid by card at the sandbox, so they can be refunded like
+ * any other.
+ */
 export async function insertPastOrders(tx: Tx, options: PastOptions): Promise<void> {
   const { hub, products } = options.seeded
   const names = await soldNames(tx, hub.id, products)

@@ -8,11 +8,11 @@ import { type DemoProduct, demoProducts } from './assortment.ts'
 /** Pixels. */
 const SIDE = 96
 
-/** What the demo's products look like: those of a shelf alike. */
+/** Pictures of the demo's products: one per subcategory. */
 export interface ProductPictures {
-  /** What `image_url` of a product keeps. */
+  /** The value of a product's `image_url`. */
   imageOf(product: DemoProduct): string
-  /** In the transaction that refers to the pictures. */
+  /** Must run in the transaction that refers to the pictures. */
   keep(tx: Tx): Promise<void>
 }
 
@@ -33,7 +33,7 @@ export async function drawProducts(media: Media): Promise<ProductPictures> {
   }
 }
 
-/** A colour of the wheel (degrees) whose strongest part has a brightness of 0…255. */
+/** A colour of the wheel (degrees); its strongest part has a brightness of 0…255. */
 function colourOf(hue: number, brightness: number): Colour {
   const part = (angle: number): number => {
     const away = Math.abs(((hue - angle + 540) % 360) - 180)
@@ -79,13 +79,16 @@ interface ShadedPicture {
   to: Colour
 }
 
-/** Draws a picture into the media store; its key. It goes again unless a transaction keeps it. */
+/**
+ * Draws a picture into the media store and returns its key. It is deleted again unless a transaction keeps
+ * it.
+ */
 async function storePicture(
   media: Media,
   folder: MediaFolder,
   { width, height, from, to }: ShadedPicture,
 ): Promise<string> {
-  /** In steps. */
+  /** The gradient has discrete steps. */
   const colourAt = (x: number, y: number): Colour => {
     const share = Math.round(8 * (x / width + y / height)) / 16
     const mixed = from.map((value, index) => Math.round(value + (to[index]! - value) * share))

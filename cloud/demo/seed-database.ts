@@ -21,16 +21,16 @@ import {
 import { insertPastOrders } from './past-orders.ts'
 import { noPictures, type ProductPictures } from './pictures.ts'
 
-/** What the demo needs to know of its data; keys and passwords are shown here and nowhere else. */
+/** The data that the demo needs; keys and passwords are shown only here. */
 export interface DemoData {
   owner: { api_key: string }
   other_owner: { api_key: string; hub_id: number }
   diag: { api_key: string }
   hubs: { hub_id: number; name: string }[]
-  /** Of the simulated hub. */
+  /** The password of the simulated hub. */
   mqtt_password: string
   mqtt_passwords: Record<number, string>
-  /** What the simulated hub's shelves hold at the beginning. */
+  /** The initial contents of the simulated hub's shelves. */
   shelves: SeededFacing[]
 }
 
@@ -38,8 +38,8 @@ const SEED = 20_240_229
 const YEARS = 2
 
 /**
- * Fills an empty, migrated database with the demo's data, in one transaction. `hardware`: of which the hubs are built, where
- * that is known; their layout in the cloud is made from it.
+ * Fills an empty, migrated database with the demo's data, in one transaction. `hardware`: the hubs' hardware
+ * description, if known; their layout in the cloud is made from it.
  */
 export function seedDemo(
   db: CloudDatabase,

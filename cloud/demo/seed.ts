@@ -39,7 +39,7 @@ const table = {
 
 await main()
 
-/** Fills an empty database with the demo's data and prints, as JSON, the keys and passwords that came of it. */
+/** Fills an empty database with the demo's data and prints the resulting keys and passwords as JSON. */
 async function main(): Promise<void> {
   if (process.argv.includes('--help')) {
     process.stdout.write(
@@ -78,7 +78,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Where the cloud looks for its files by default. Addresses are its own business: nobody is told one here. */
+/** The cloud's default media folder. Only the cloud itself gives out addresses; the seed needs none. */
 function mediaIn(dataDir: string, context: CloudContext): Media {
   const { clock } = context.runtime
   return createMedia({

@@ -13,8 +13,9 @@ import { join } from 'node:path'
 import { clientTypes } from './client-types.ts'
 
 /**
- * Makes the client's package, ready for `npm pack`: `protocol/client` compiled, with the interface's types written out in
- * place of the table that they come from. Compiling it so proves that nothing else of ours is needed, in a browser's types.
+ * Makes the client's package, ready for `npm pack`: `protocol/client` compiled, with generated API types in
+ * place of the table of routes. Compiling it this way proves that it needs none of our other code, only a
+ * browser's types.
  */
 export function buildClient(root: string, out: string): void {
   const source = join(root, 'protocol/client')
@@ -27,9 +28,9 @@ export function buildClient(root: string, out: string): void {
     mkdirSync(out, { recursive: true })
     compile(root, work, out, { removeComments: true })
     compile(root, work, out, { declaration: true, emitDeclarationOnly: true })
-    // As short as it was written.
+    // The compiled declarations are longer than the generated text.
     writeFileSync(join(out, 'api.d.ts'), clientTypes())
-    // Nothing is left of types.
+    // These files contain only types, so their compiled form is empty.
     for (const name of ['api.js', 'types.js']) rmSync(join(out, name))
     for (const name of ['README.md', '../LICENSE'])
       copyFileSync(join(source, name), join(out, name.replace('../', '')))

@@ -5,8 +5,8 @@ import { routes } from '../../protocol/contract/routes.ts'
 import { named, nameOf, nameParts, schemaWriter, type JsonSchema } from '../platform/http/json-schema.ts'
 
 /**
- * The types of the interface, written out from its table of routes: what `protocol/client/api.ts` infers, for callers who have
- * neither the table nor the library of its schemas.
+ * The API's types, generated from its table of routes. They equal the types that `protocol/client/api.ts`
+ * infers, for callers who have neither the table nor its schema library.
  */
 export function clientTypes(): string {
   const writer = schemaWriter()
