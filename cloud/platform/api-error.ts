@@ -4,13 +4,13 @@ import type { ErrorCode } from '../../protocol/model/error-codes.ts'
 
 export type ErrorDetails = Readonly<Record<string, unknown>>
 
-/** An answer that is an error, by its code. Services throw it; `http/answer.ts` alone writes it out. */
+/** An error response. Services throw it; only `http/answer.ts` renders it. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetails | undefined
   /** Present for requests that failed validation. */
   readonly items: readonly ValidationItem[] | undefined
-  /** For the log alone: why a credential is refused. `why` is one of a few sentences, `found` the value from the caller. */
+  /** For the log only: `why` is one of a few fixed sentences, `found` is the refused value. */
   why: { why: string; found?: string } | undefined = undefined
 
   constructor(code: ErrorCode, message?: string, details?: ErrorDetails, items?: readonly ValidationItem[]) {
@@ -21,7 +21,7 @@ export class ApiError extends Error {
     this.items = items
   }
 
-  /** A request that failed validation: what is wrong with it. */
+  /** A request that failed validation, with its problems. */
   static invalid(...items: ValidationItem[]): ApiError {
     return new ApiError('validation_error', undefined, undefined, items)
   }
@@ -31,7 +31,7 @@ export class ApiError extends Error {
   }
 }
 
-/** What is wrong with a request, in a sentence: the first problem, and how many there are besides. */
+/** The first problem as a sentence, and the number of further problems. */
 export function sentenceOf(items: readonly ValidationItem[]): string | undefined {
   const [first, ...others] = items
   if (!first) return undefined
@@ -39,13 +39,13 @@ export function sentenceOf(items: readonly ValidationItem[]): string | undefined
   return others.length === 0 ? sentence : `${sentence} And ${others.length} more: see \`detail\`.`
 }
 
-/** What a message of our own begins with in `detail`, where FastAPI's callers know it. */
+/** FastAPI starts `detail` so. Its callers know the prefix; our own messages use it too. */
 const OURS = /^Value error, /
 
-/** Of a name that a stranger has made up, so much is repeated. */
+/** Maximum length of a caller's field name in a message. */
 const LONGEST_FIELD = 100
 
-/** `quantity`, `hub_id in the query`; of a list by its index: `items.0.product_id`. */
+/** For example `quantity` or `hub_id in the query`. An element of a list has its index: `items.0.product_id`. */
 function placeOf({ loc: [place, ...path] }: ValidationItem): string {
   const field = path.join('.').slice(0, LONGEST_FIELD)
   if (place === 'body') return field === '' ? 'The body' : field

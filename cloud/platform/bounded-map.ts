@@ -1,4 +1,4 @@
-/** What is kept to be quicker, and can be found again: it never holds more than `most`; what was set first goes first. */
+/** A cache of at most `most` entries. It evicts the oldest entry first. */
 export class BoundedMap<V> {
   readonly #most: number
   readonly #known = new Map<string, V>()

@@ -6,19 +6,19 @@ import type { Listening } from './listening.ts'
 import type { CloudSettings } from './settings/limits.ts'
 import type { CloudDatabase } from './store/database.ts'
 
-/** What every part of the cloud works with. */
+/** Dependencies of every part of the cloud. */
 export interface CloudContext {
   db: CloudDatabase
   runtime: Runtime
   log: Log
   checkpoint: Checkpoint
   settings: CloudSettings
-  /** Of what the database keeps for the service alone. */
+  /** Encrypts values that only the service may read from the database. */
   sealer: Sealer
-  /** For how long this process has listened to hubs; since its start, without interruption, if absent. */
+  /** How long this process has listened to hubs. Absent: since its start, without interruption. */
   listening?: Listening
-  /** Told of each error that ended a turn nobody waits for (`background.ts`); by default it is logged. */
+  /** Receives each error of a background run (`background.ts`). Default: the error is logged. */
   onFault?(error: unknown, during: string): void
-  /** The turns that nobody waits for, while they last: who closes the database waits for them first. */
+  /** Background runs in progress. The process waits for them before it closes the database. */
   underWay?: Set<Promise<void>>
 }

@@ -1,7 +1,7 @@
 /** A value of a table in CSV; null is an empty cell. */
 type Cell = string | number | boolean | null
 
-/** Spreadsheets read a text that begins so as a formula. */
+/** Spreadsheets read a text with this beginning as a formula. */
 const FORMULA = /^[=+\-@\t\r]/
 
 function cellText(cell: Cell): string {

@@ -1,16 +1,16 @@
 import { every, type Cancel, type Clock } from '../../protocol/model/runtime.ts'
 
 /**
- * For how long this process has listened to hubs. Silence of another party counts only while somebody listens: time in which
- * the process stood still (SIGSTOP, a paused virtual machine), or had no broker or no database, is not the hub's silence.
- * Every deadline that ends something because a hub has not reported reads this.
+ * How long this process has listened to hubs. A hub's silence counts only while the process listens. It does not listen
+ * while it is stopped (SIGSTOP, a paused virtual machine) or has no broker or no database. Every deadline that ends
+ * something because a hub has not reported reads this.
  */
 export interface Listening {
   /** Milliseconds without an interruption until now; 0 while the process does not listen. */
   forMs(): number
 }
 
-/** Of a process that has listened since now and is never interrupted. */
+/** A process that has listened since now and is never interrupted. */
 export function uninterrupted(clock: Clock): Listening {
   const since = clock.monotonic()
   return { forMs: () => clock.monotonic() - since }
@@ -18,7 +18,7 @@ export function uninterrupted(clock: Clock): Listening {
 
 export interface ListeningPorts {
   clock: Clock
-  /** Interruptions that are shorter do not count. Milliseconds. */
+  /** Milliseconds. Shorter interruptions do not count. */
   gapMs: number
   /** Whether the broker is connected and has delivered something within `gapMs`. */
   hearsBroker: () => boolean
@@ -26,7 +26,7 @@ export interface ListeningPorts {
   pingDatabase: () => Promise<unknown>
 }
 
-/** Looks for interruptions several times within `gapMs`, and whenever somebody asks. */
+/** Checks for interruptions several times within `gapMs`, and at each call of `forMs`. */
 export class ListeningWatch implements Listening {
   readonly #ports: ListeningPorts
   /** Monotonic; undefined while it does not listen. */
@@ -44,7 +44,6 @@ export class ListeningWatch implements Listening {
     this.#since = this.#lookedAt.monotonic
   }
 
-  /** Nothing interrupts it before. */
   start(): void {
     this.#isStarted = true
     this.#look()
@@ -72,7 +71,7 @@ export class ListeningWatch implements Listening {
     const now = readBoth(clock)
     this.#lookedAt = now
     const passedMs = now.monotonic - before.monotonic
-    // The monotonic clock of a paused machine may stand still, too; then the wall clock is ahead of it.
+    // The monotonic clock of a paused machine may stop, too. The wall clock is then ahead of it.
     const stoodStill = passedMs > gapMs || now.wall - before.wall - passedMs > gapMs
     const listens = hearsBroker() && now.monotonic - this.#databaseAt <= gapMs
     if (!listens) this.#since = undefined
@@ -86,7 +85,7 @@ export class ListeningWatch implements Listening {
     void this.#ports
       .pingDatabase()
       .then(() => void (this.#databaseAt = this.#ports.clock.monotonic()))
-      // That it does not answer is what this is about.
+      // The next check notices the missing answer.
       .catch(() => {})
       .finally(() => void (this.#isPinging = false))
   }

@@ -6,13 +6,13 @@ import { logOutput } from '../../protocol/model/log-output.ts'
 
 export interface LogFileOptions {
   part: string
-  /** Of the file, without its ending; a process of its own for each name. */
+  /** The file's name without its extension. Each process has its own name. */
   file: string
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   folder: string
 }
 
-/** Fields that are nobody's business, wherever one of them should turn up. */
+/** Secret and personal fields, which the log redacts at any depth. */
 const secretFields = [
   'authorization',
   'password',
@@ -28,12 +28,12 @@ const secretFields = [
   'key',
 ]
 
-/** A file of the log that failed is opened again after this. Milliseconds. */
+/** Milliseconds until a failed log file is opened again. */
 const RETRY_MS = 60_000
 
 /**
- * Structured lines on the standard output, and the same in files of a folder: a new one each day or at 10 MB, of which the
- * last twenty are kept.
+ * Writes structured lines to the standard output and to files of a folder. A new file starts each day or at 10 MB; the
+ * last twenty files are kept.
  */
 export function openLog({ part, file: name, level, folder }: LogFileOptions): Logger {
   makeFolder(files, folder)
@@ -62,7 +62,7 @@ interface FileStream {
   on(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** A full disk silences the file and not the service. The file is opened again when there may be room. */
+/** A full disk stops the log file, not the service. The file is opened again when there may be room. */
 export class LogFile {
   readonly #open: () => FileStream
   readonly #say: (text: string) => void
@@ -94,7 +94,7 @@ export class LogFile {
     this.#lost = 0
     const stream = this.#open()
     stream.on('error', (error) => {
-      // A stream that has failed reports each later line too.
+      // A failed stream also emits an error for each later line.
       if (stream !== this.#stream) return
       this.#stream = undefined
       this.#failedAt = this.#now()

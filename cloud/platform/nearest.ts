@@ -1,4 +1,4 @@
-/** Which word somebody who wrote another one probably meant; undefined where none is near. */
+/** The known word that the writer of `word` probably meant; undefined if none is near. */
 export function nearestOf(word: string, words: readonly string[]): string | undefined {
   const written = plainOf(word)
   if (written === '') return undefined
@@ -8,11 +8,11 @@ export function nearestOf(word: string, words: readonly string[]): string | unde
   return near.toSorted((a, b) => a.distance! - b.distance!)[0]?.each
 }
 
-/** Whether a word may stand for another: with a letter or two wrong, or cut short at an underscore (`hub` for `hub_id`). */
+/** Whether two words are near: few letters differ, or one is the other cut at an underscore (`hub` for `hub_id`). */
 export const isNear = (written: string, meant: string): boolean =>
   wordDistance(plainOf(written), plainOf(meant)) !== undefined
 
-/** `hubId`, `hub-id` and `hub_id` are one word. */
+/** `hubId`, `hub-id` and `hub_id` are the same word. */
 const plainOf = (word: string): string =>
   word
     .slice(0, LONGEST)
@@ -20,9 +20,9 @@ const plainOf = (word: string): string =>
     .toLowerCase()
     .replaceAll('-', '_')
 
-/** Longer words are compared by their beginnings: what strangers send is never much work. */
+/** Only the first letters of longer words are compared, which bounds the work that callers can cause. */
 const LONGEST = 40
-/** Of so many letters one may be wrong. */
+/** One error is allowed per this many letters. */
 const LETTERS_PER_ERROR = 4
 
 function wordDistance(written: string, meant: string): number | undefined {
@@ -34,7 +34,7 @@ function wordDistance(written: string, meant: string): number | undefined {
   return distance <= allowed ? distance : undefined
 }
 
-/** How many letters must be put in, left out or changed; two that have changed places count once (Damerau). */
+/** The number of letters to insert, delete or change; two swapped neighbours count once (Damerau). */
 function editDistance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)]
   for (let i = 1; i <= a.length; i++) {

@@ -2,8 +2,12 @@ import { Refusals } from '../../protocol/model/refusals.ts'
 import type { CloudContext } from './context.ts'
 
 /**
- * What the cloud refuses to strangers and to those who may not: credentials and rights over HTTP, sign-ins, topics and too long packets
- * at the embedded broker, messages of hubs that are not as they should be, and hubs whose identity another one has.
+ * Kinds of refusals of unauthenticated or unauthorized parties.
+ *
+ * - credentials and rights over HTTP, and sign-ins
+ * - topics and oversized packets at the embedded broker
+ * - malformed messages of hubs
+ * - hubs that use another hub's identity
  */
 const kinds = [
   'http_credential',

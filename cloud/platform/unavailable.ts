@@ -1,10 +1,10 @@
 /**
- * A part of the installation does not work now: a folder is full or read-only, a store refuses. Calls that need it are answered
- * 503. The log shows the sentence, which names the setting, and the cause in its own words.
+ * A part of the installation does not work: a folder is full or read-only, a store refuses. Calls that need it get 503.
+ * The log contains a sentence that names the setting, and the original error.
  */
 export class PartUnavailable extends Error {
   override readonly name = 'PartUnavailable'
-  /** The cause as its library or the system reports it. */
+  /** The cause in the words of its library or the system. */
   readonly reason: string
 
   constructor(sentence: string, cause: unknown) {
@@ -13,7 +13,7 @@ export class PartUnavailable extends Error {
   }
 }
 
-/** What errors of the system mean to an operator. */
+/** Explanations of system errors for operators. */
 const meanings: Readonly<Record<string, string>> = {
   ENOSPC: 'its disk has no space or no inode left',
   EDQUOT: 'its quota is used up',
@@ -26,7 +26,7 @@ const meanings: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of its path is no folder',
 }
 
-/** An error of a folder or a store in a sentence that names it. */
+/** An error of a folder or a store, with a sentence that names it. */
 export function unavailable(what: string, cause: unknown): PartUnavailable {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   return new PartUnavailable(`${what} cannot be used: ${meanings[code] ?? 'it answers with an error'}`, cause)

@@ -6,24 +6,24 @@ import type { Queries } from '../store/database.ts'
 import { isLike, prefixPattern } from '../store/like.ts'
 import { statement } from '../store/statement.ts'
 
-/** Something that somebody did to hardware, money or credentials. The log is append-only. */
+/** An action of a person or program on hardware, money or credentials. The log is append-only. */
 export interface AuditRecord {
-  /** Who did it: `OwnerCredential.actor` and the like. */
+  /** The caller, for example `OwnerCredential.actor`. */
   actor: string
   /** For example `controls.open_bin`, `orders.refund`, `keys.create`. */
   action: string
   hubId: number | null
-  /** What it was done to: `bin-2`, `order-17`. */
+  /** The target: `bin-2`, `order-17`. */
   object: string
   /** `executed`, `refused`, `failed`, `unknown`, … */
   result: string
   detail?: Readonly<Record<string, unknown>>
 }
 
-/** In one statement: SQLite takes 32,766 values, and a process that died may leave as many commands open as it likes. */
+/** Rows per statement. SQLite accepts 32,766 values, and a dead process may leave any number of commands open. */
 const ROWS_AT_ONCE = 1000
 
-/** Every act of a hub's hardware ends with one. */
+/** Compiled once, because every command to a hub's hardware ends with one. */
 const insertOne = statement((q, row: ReturnType<typeof rowOf>) =>
   q.insertInto('audit_log').values({
     at: row.at,
@@ -54,7 +54,6 @@ const rowOf = ({ actor, action, hubId, object, result, detail }: AuditRecord, at
   detail: JSON.stringify(detail ?? {}),
 })
 
-/** Appends several records in the given order. */
 export async function appendAudits(
   q: Queries,
   { clock }: Pick<Runtime, 'clock'>,
@@ -71,13 +70,13 @@ export async function appendAudits(
 
 export interface AuditFilter {
   hubId?: number | undefined
-  /** Records of this owner: of its orders, of its hubs in its time, of its keys, and of itself. */
+  /** Records of this owner: about its orders, its hubs while it owned them, its keys, and the owner itself. */
   ownerId?: number | undefined
   /** Inclusive; milliseconds since the Unix epoch. */
   since?: number | undefined
   /** Exclusive. */
   until?: number | undefined
-  /** A whole name, or the beginning of names up to a dot: `controls.`. */
+  /** An exact name, or a prefix of names up to a dot: `controls.`. */
   action?: string | undefined
   actor?: string | undefined
   object?: string | undefined
@@ -140,8 +139,8 @@ const orderOfRecord = sql`case
   then cast(substr(audit_log.object, 7) as bigint) end`
 
 /**
- * Whether a record is an owner's. One about an order is the order's owner's, whenever it was made. Of the others a hub that was
- * moved has records of each of its owners.
+ * Whether a record belongs to an owner. A record about an order belongs to the order's owner at any time. For other
+ * records, a hub that was moved has records of each of its owners.
  */
 const ofOwner = (ownerId: number) => sql<boolean>`coalesce(
   (select o.owner_id = ${ownerId} from orders as o where o.id = ${orderOfRecord}),

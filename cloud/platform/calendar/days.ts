@@ -24,7 +24,7 @@ export const addDays = (day: Day, count: number): Day =>
 /** Monday is 0. */
 export const weekdayOf = (day: Day): number => (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % DAYS_OF_WEEK
 
-/** The seven days of the week in which a day lies, from Monday. */
+/** The seven days of the week that contains a day, from Monday. */
 export function weekOf(day: Day): Day[] {
   const monday = addDays(day, -weekdayOf(day))
   return Array.from({ length: DAYS_OF_WEEK }, (_, index) => addDays(monday, index))

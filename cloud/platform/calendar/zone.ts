@@ -13,8 +13,8 @@ export function isZone(name: string): boolean {
 }
 
 /**
- * Formats of one kind by zone, each made once because making one is slow. A zone that this machine does not know is UTC: a
- * hub whose zone the operator misspelled must still sell.
+ * One cached formatter per zone, because creating one is slow. A zone that this machine does not know counts as UTC: a
+ * hub with a misspelled zone must still sell.
  */
 function zoneFormats(kind: Intl.DateTimeFormatOptions): (zone: string) => Intl.DateTimeFormat {
   const formats = new Map<string, Intl.DateTimeFormat>()
@@ -45,7 +45,7 @@ const clockFormat = zoneFormats({
   ...({ hour: '2-digit', minute: '2-digit', second: '2-digit' } as const),
 })
 
-/** What a zone's clock shows at an instant, as the instant at which UTC's shows the same. */
+/** The local time of a zone at an instant, as the instant at which UTC shows the same time. */
 function shownAt(zone: string, at: number): number {
   const parts = { year: 0, month: 0, day: 0, hour: 0, minute: 0, second: 0 }
   for (const { type, value } of clockFormat(zone).formatToParts(at))
@@ -62,18 +62,19 @@ export const timeOfDay = (zone: string, at: number): number =>
   shownAt(zone, at) - midnightOf(localDay(zone, at))
 
 /**
- * The first instant at which a zone's clock shows a day and a time (milliseconds since its midnight by that clock). Where it
- * is shown twice, the first one; where the clock jumps over it, the instant of the jump.
+ * The first instant at which a zone's clock shows a day and a time (milliseconds since its midnight by that clock). If
+ * the clock shows it twice: the first one. If the clock skips it: the instant of the jump.
  */
 export function instantOf(zone: string, day: Day, time = 0): number {
   const wanted = midnightOf(day) + time
-  // A day away the clock is as it was before a change, and as it is after one: no zone changes twice within two days.
+  // One day before and after, the clock has the offset before and after a change. No zone changes twice within two
+  // days.
   const [early, late] = [wanted - DAY_MS, wanted + DAY_MS].map((at) => wanted - (shownAt(zone, at) - at))
   const shown = [early!, late!].filter((at) => shownAt(zone, at) === wanted)
   return shown.length > 0 ? Math.min(...shown) : jumpOver(zone, wanted, late!, early!)
 }
 
-/** When the clock jumps over a time: between an instant before it and one after it. */
+/** Finds the instant of a clock jump between an instant before it and one after it. */
 function jumpOver(zone: string, wanted: number, before: number, after: number): number {
   while (after - before > 1) {
     const middle = Math.floor((before + after) / 2)
@@ -83,7 +84,7 @@ function jumpOver(zone: string, wanted: number, before: number, after: number): 
   return after
 }
 
-/** The instant at which a day begins in a zone: midnight, or the jump where the clock jumps over midnight (or the whole day). */
+/** The instant at which a day begins in a zone: midnight, or the jump if the clock skips midnight or the whole day. */
 export const startOfDay = (zone: string, day: Day): number => instantOf(zone, day)
 
 const timeFormat = zoneFormats({ hourCycle: 'h23', hour: '2-digit', minute: '2-digit' })

@@ -5,7 +5,7 @@ import { addressUnder } from '../public-url.ts'
 import type { Handlers } from '../http/handler.ts'
 import type { SigningKey } from './signing-key.ts'
 
-/** Twelve hours: a demo outlives a lunch. */
+/** Twelve hours, so that a token lasts for a whole day of demos. */
 const LIFETIME_SECONDS = 12 * 3600
 
 export interface EmbeddedIssuer {
@@ -14,13 +14,13 @@ export interface EmbeddedIssuer {
   handlers: Handlers<DemoRouteId>
 }
 
-/** Issues identity tokens to anybody who asks, for demos and tests. Production refuses to start with it. */
+/** Issues identity tokens to any caller, for demos and tests. Production refuses to start with it. */
 export function createEmbeddedIssuer(options: {
   issuer: string
   audience: string
   key: SigningKey
   runtime: Runtime
-  /** An owner's API key, for whoever tries things out. */
+  /** An owner's API key for people who try the demo. */
   apiKey?: string | undefined
 }): EmbeddedIssuer {
   const { issuer, audience, key, runtime, apiKey = null } = options

@@ -10,15 +10,15 @@ import { defaultLimits } from '../settings/limits.ts'
 /** OpenID Connect Discovery §3. All other fields are ignored, whatever their type. */
 const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url() })
 const FETCH_TIMEOUT_MS = 5000
-/** The keys are fetched at most this often in a row because of tokens that name unknown keys. */
+/** Maximum number of consecutive fetches because of unknown key ids. */
 const BURST = 3
-/** A key id that the issuer did not have causes no further fetch for this time. */
+/** After this time an unknown key id may cause another fetch. */
 const ABSENT_MS = 30_000
-/** How many such ids are remembered. */
+/** Maximum number of remembered unknown key ids. */
 const ABSENT_IDS = 1000
-/** The least time before another try after the issuer could not be reached. */
+/** Minimum time between fetches if the issuer is unreachable. */
 const RETRY_MS = 5000
-/** Maximum age of the keys: a withdrawn key stays valid no longer. */
+/** Maximum age of the keys. A withdrawn key stays valid no longer. */
 const MAX_AGE_MS = 600_000
 
 export interface RemoteKeysOptions {
@@ -32,24 +32,27 @@ export interface RemoteKeysOptions {
 }
 
 export interface RemoteKeys extends JWTVerifyGetKey {
-  /** Rejects as long as no key was ever fetched: nobody can log in then. Later outages reject nothing. */
+  /**
+   * Rejects until the keys were fetched once, because no user can log in before. It does not reject during later
+   * outages.
+   */
   check(): Promise<void>
 }
 
 /**
- * The keys of an OIDC issuer, fetched at the first token and cached. An unknown key id makes the function fetch them again, so
- * that a rotation needs no restart. Invented key ids share these fetches. While no further fetch is allowed, a token whose key
- * was not looked up yet gets `identity_unavailable`: the key may be new. Only a fetch without the key refuses the token. While
- * the issuer is out of reach the known keys stay valid.
+ * The keys of an OIDC issuer, fetched at the first token and cached. An unknown key id causes another fetch, so that a
+ * rotation needs no restart. The number of these fetches is limited, because callers can invent key ids. While no fetch
+ * is allowed, a token with an unchecked key id gets `identity_unavailable`: the key may be new. Only a fetch without
+ * the key refuses the token. While the issuer is unreachable the known keys stay valid.
  */
 export function remoteKeys(options: RemoteKeysOptions): RemoteKeys {
   const { issuer, refetchMs = defaultLimits.rules.identityRefetchMs, clock, log } = options
   let known: { keys: JWTVerifyGetKey; at: number } | undefined
   let failedAt = -Infinity
   let loading: Promise<JWTVerifyGetKey> | undefined
-  /** Fetches that unknown keys may still cause. */
+  /** Fetches that unknown key ids may still cause. */
   let fetches = { left: BURST, at: clock.monotonic() }
-  /** Key ids that the issuer did not have, and when. */
+  /** Key ids that the issuer did not have, with the time of the fetch. */
   const absent = new BoundedMap<number>(ABSENT_IDS)
 
   /** Fetches the keys. Coalesces concurrent calls into one fetch. */
@@ -73,7 +76,7 @@ export function remoteKeys(options: RemoteKeysOptions): RemoteKeys {
 
   const hasJustFailed = (): boolean => clock.monotonic() - failedAt < RETRY_MS
 
-  /** Takes a fetch from the allowance of unknown keys. */
+  /** Uses one of the fetches for unknown key ids. */
   function takeFetch(): boolean {
     const now = clock.monotonic()
     const left = Math.min(BURST, fetches.left + (now - fetches.at) / refetchMs)

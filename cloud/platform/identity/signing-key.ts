@@ -3,7 +3,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type Cry
 import { z } from 'zod'
 import { keepFirst, readKept, type Say } from '../settings/kept-file.ts'
 
-/** An ES256 key pair. Its id is its thumbprint, so that no other key has the same id. */
+/** An ES256 key pair. Its id is its thumbprint, so ids are unique. */
 export interface SigningKey {
   privateKey: CryptoKey
   publicJwk: JWK & { kid: string }
@@ -35,7 +35,7 @@ export async function signingKeyOf(jwk: JWK): Promise<SigningKey> {
   }
 }
 
-/** The key from a file in a folder; makes it if there is none. */
+/** Reads the key from a file in a folder; creates it if it is absent. */
 export async function keptSigningKey(folder: string, say: Say): Promise<SigningKey> {
   const path = join(folder, 'identity-key.json')
   const text = readKept(path) ?? keepFirst(path, JSON.stringify(await mintSigningKey()), say)

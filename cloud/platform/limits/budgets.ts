@@ -9,17 +9,17 @@ type SettingKey = {
 
 /** The declaration of a budget. Each number is a setting. */
 interface Declared {
-  /** The thing that is counted, as cloud/README prints it. */
+  /** The counted thing, as cloud/README prints it. */
   what: string
-  /** Absent: only the shares are bounded. */
+  /** Absent: only the shares are limited. */
   total?: SettingKey
   shares: Readonly<Partial<Record<Axis, SettingKey>>>
   atShare: BudgetLimits['atShare']
 }
 
 /**
- * Every budget that callers hold in a process. Declare each budget here: cloud/README prints this list. A test
- * shows for each entry that no network, user, key or tenant can use it up.
+ * Every budget that callers share in a process. Declare each budget here: cloud/README prints this list. A test shows
+ * for each entry that no network, user, key or tenant can exhaust it.
  */
 export const budgets = {
   heldBodies: {
@@ -85,7 +85,7 @@ export const budgets = {
 export type BudgetName = keyof typeof budgets
 export type Budgets = Readonly<Record<BudgetName, Budget>>
 
-/** The numbers of a declared budget, as an operator has set them. */
+/** The configured limits of a budget. */
 export function limitsOf(settings: CloudSettings, name: BudgetName): BudgetLimits {
   const { total, shares, atShare }: Declared = budgets[name]
   const numbers = Object.entries(shares).map(([axis, key]) => [axis, settings[key]])
@@ -96,13 +96,13 @@ export function limitsOf(settings: CloudSettings, name: BudgetName): BudgetLimit
   }
 }
 
-/** One budget of each kind; a process needs each exactly once. */
+/** One budget of each kind. A process needs each exactly once. */
 export const openBudgets = (settings: CloudSettings): Budgets =>
   Object.fromEntries(
     (Object.keys(budgets) as BudgetName[]).map((name) => [name, new Budget(limitsOf(settings, name))]),
   ) as unknown as Budgets
 
-/** Who a caller is to a budget. `actor` is the credential's (`key:PREFIX`, `identity:SUB`, `address:…`). */
+/** The holder of a caller's share. `actor` is the credential's (`key:PREFIX`, `identity:SUB`, `address:…`). */
 export function holderOf(
   network: string,
   { actor, ownerId }: { actor: string; ownerId?: number | null },

@@ -9,8 +9,8 @@ const words: Readonly<Record<Exclude<Full, 'total'>, string>> = {
 }
 
 /**
- * The answer to a caller for whom a budget has nothing left: 429 at the caller's own share, which `details.share_of` names, 503
- * at the total. `what` names the things in the message.
+ * The error of an exhausted budget: 429 if the caller's own share (`details.share_of`) is used up, 503 if the total is.
+ * `what` names the counted things in the message.
  */
 export const fullError = (full: Full, what: string): ApiError =>
   full === 'total'
@@ -25,7 +25,7 @@ export class Eviction {
   readonly #evicted = new Promise<never>((_resolve, reject) => (this.#reject = reject))
 
   constructor() {
-    // The eviction may come while there is no wait.
+    // The eviction may come while no caller waits.
     this.#evicted.catch(() => {})
   }
 

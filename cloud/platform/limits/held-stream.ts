@@ -2,8 +2,8 @@ import type { Budget, Holder } from '../../../protocol/model/budget.ts'
 import { fullError } from './full.ts'
 
 /**
- * Opens a stream that takes a part of a budget until it ends. Its source, its reader or the budget, to make room for another
- * caller, can end it. Throws `rate_limit_exceeded` or `service_unavailable` if there is no part left.
+ * Opens a stream that takes a part of a budget until it ends. Its source or its reader can end it, and so can the
+ * budget, to make room for another caller. Throws `rate_limit_exceeded` or `service_unavailable` if no part is left.
  */
 export async function heldStream<T>(
   budget: Budget,
@@ -46,7 +46,7 @@ export async function heldStream<T>(
           return reader.cancel(reason)
         },
       },
-      // Asks its source only when its own reader asks.
+      // Pulls from the source only when the reader pulls.
       { highWaterMark: 0 },
     )
     return { opened, body }

@@ -5,13 +5,13 @@ import { fullError } from './full.ts'
 const WINDOW_MS = 60_000
 
 /**
- * Processor time that callers have spent within a minute, as holds of a budget: what a caller has spent is given back a minute after
- * the work ended.
+ * Processor time that callers have used within a minute, held from a budget. Each hold is released a minute after its
+ * work ended.
  */
 export class SpentTime {
   readonly #budget: Budget
   readonly #clock: Clock
-  /** Of work that has ended, in the order of their ends. */
+  /** Holds of ended work, in the order of their ends. */
   readonly #ended: { hold: Hold; until: number }[] = []
 
   constructor(budget: Budget, clock: Clock) {
@@ -19,7 +19,7 @@ export class SpentTime {
     this.#clock = clock
   }
 
-  /** Begins work of a caller. Throws `rate_limit_exceeded` if the caller's share is used up. */
+  /** Starts work of a caller. Throws `rate_limit_exceeded` if the caller's share is used up. */
   begin(holder: Holder): Work {
     this.#giveBack()
     const { hold, full } = this.#budget.take(holder)

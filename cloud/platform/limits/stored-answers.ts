@@ -2,19 +2,19 @@ import type { Axis, Budget, Hold, Holder } from '../../../protocol/model/budget.
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { fullError } from './full.ts'
 
-/** Bytes of a row beside its answer: key, fingerprint, status, indexes. */
+/** Bytes of a row in addition to its answer: key, fingerprint, status, indexes. */
 const ROW_BYTES = 400
 const HOUR_MS = 3_600_000
 const HOURS_KEPT = 24
 
 /**
- * Counts the bytes that a caller stores with idempotency keys within 24 hours (`idempotency_keys`), in this process and since its
- * start. A caller who has used up a share gets 429 before the request is executed.
+ * Counts the bytes that a caller stores with idempotency keys within 24 hours (`idempotency_keys`), in this process and
+ * since its start. A caller that has used up its share gets 429 before the request is executed.
  */
 export class StoredAnswers {
   readonly #clock: Clock
   readonly #budget: Budget
-  /** By hour, then by caller: what was stored in an hour is given back as a whole. */
+  /** By hour, then by caller. All bytes of an hour are released together. */
   readonly #hours = new Map<number, Map<string, Hold>>()
 
   constructor(clock: Clock, budget: Budget) {
@@ -29,7 +29,7 @@ export class StoredAnswers {
       throw fullError(full, 'answers stored for idempotency keys; leave the key out, or try again later')
   }
 
-  /** Charges what was stored, which may use up the share. */
+  /** Counts the stored bytes, which may use up the share. */
   stored(holder: Holder, bytes: number): void {
     const { shares } = this.#budget.limits
     const left = (Object.entries(shares) as [Axis, number][]).flatMap(([axis, share]) => {

@@ -6,15 +6,15 @@ type Faults = Pick<CloudContext, 'log' | 'onFault'>
 type Turns = Faults & Pick<CloudContext, 'underWay'>
 
 /**
- * Runs work that nobody waits for: what a message or a timer set off. An error ends that turn and goes to the context's
- * `onFault`; whatever the turn had not committed did not happen, and its cause comes again (a resend, the next tick).
+ * Runs work that no caller waits for, started by a message or a timer. An error ends the run and goes to the context's
+ * `onFault`. Uncommitted changes are lost, and the cause repeats (a resend, the next tick).
  */
 export function background(context: Turns, during: string, work: () => Promise<unknown>): void {
   const turn = isolated(context, during, work).finally(() => context.underWay?.delete(turn))
   context.underWay?.add(turn)
 }
 
-/** Waits until no turn is under way. */
+/** Waits until no background run is in progress. */
 export async function settled({ underWay = new Set() }: Pick<CloudContext, 'underWay'>): Promise<void> {
   for (;;) {
     if (underWay.size === 0) return
@@ -22,7 +22,7 @@ export async function settled({ underWay = new Set() }: Pick<CloudContext, 'unde
   }
 }
 
-/** The same, waited for: one of several turns, of which each is to have its chance whatever becomes of the others. */
+/** Runs one of several independent pieces of work and waits for it. Its error does not stop the others. */
 export async function isolated(context: Faults, during: string, work: () => Promise<unknown>): Promise<void> {
   try {
     await work()
@@ -31,7 +31,7 @@ export async function isolated(context: Faults, during: string, work: () => Prom
   }
 }
 
-/** An error that ends nothing else: an operator is told of it. */
+/** Reports an error that stops nothing else. */
 export function reportFault(context: Faults, error: unknown, during: string): void {
   if (context.onFault) return context.onFault(error, during)
   const outage = outageInWords(error)
@@ -39,7 +39,7 @@ export function reportFault(context: Faults, error: unknown, during: string): vo
   else context.log.error({ err: error, during }, `failed: ${during}`)
 }
 
-/** Runs `work` every `periodMs` in the background; a turn that is still under way when the next is due is not doubled. */
+/** Runs `work` every `periodMs` in the background. Skips a run while the previous one is in progress. */
 export function everyInBackground(
   context: Turns & { runtime: Pick<CloudContext['runtime'], 'clock'> },
   periodMs: number,

@@ -7,28 +7,27 @@ import { recordset } from '../store/recordset.ts'
 import { statement } from '../store/statement.ts'
 
 /**
- * The rows of `due_work`: everything that the cloud does later is one of them (README, due work). A row is written in the
- * transaction that makes the work necessary, and says what to look at and when, never what to do: its handler looks at
- * the subject as it is by then.
+ * The rows of `due_work`: all deferred work of the cloud (README, due work). The transaction that makes work necessary
+ * writes the row. A row contains a subject and a time, not an action: the handler reads the subject's current state.
  */
 
 /** A row that a process has claimed, until its lease ends. */
 export interface Claimed {
   kind: string
   subject: string
-  /** This look included, looks since the last that did not fail. */
+  /** Consecutive failed runs, plus the current one. */
   attempts: number
   claim: string
 }
 
 type Subject = string | number
 
-/** In one statement: SQLite takes 32,766 values, PostgreSQL 65,535, and a fleet may have more hubs than that allows. */
+/** Subjects per statement. SQLite accepts 32,766 values, PostgreSQL 65,535, and a fleet may have more hubs. */
 const SUBJECTS_AT_ONCE = 1000
 
 /**
- * Makes one subject or several due at `dueAt` (milliseconds since the Unix epoch).
- * Work that is waiting already is moved there. One whose handler is at work is looked at once more after it.
+ * Makes one or several subjects due at `dueAt` (milliseconds since the Unix epoch). Waiting work moves to `dueAt`. If a
+ * subject's handler is running, the subject runs again afterwards.
  */
 export async function schedule(
   tx: Tx,
@@ -67,8 +66,8 @@ async function scheduleAll(tx: Tx, kind: string, all: readonly Subject[], dueAt:
 }
 
 /**
- * Makes one subject due at `dueAt`, unless it is waiting already, which stays as it is. One whose handler is at work is looked at
- * once more after it: that look may have seen already that nothing is left.
+ * Makes a subject due at `dueAt`; waiting work keeps its time. If the subject's handler is running, the subject runs
+ * again afterwards, because that run may already have found nothing to do.
  */
 export async function scheduleAlong(tx: Tx, kind: string, subject: Subject, dueAt: number): Promise<void> {
   await tx.q
@@ -84,7 +83,7 @@ export async function scheduleAlong(tx: Tx, kind: string, subject: Subject, dueA
   tx.workDue(dueAt)
 }
 
-/** Makes work due that is due again and again, unless it is in the queue already. */
+/** Queues recurring work unless it is already queued. */
 export async function ensureScheduled(
   q: Queries,
   kind: string,
@@ -98,7 +97,7 @@ export async function ensureScheduled(
     .execute()
 }
 
-/** There is nothing more to do. False where nothing was waiting. */
+/** Removes a subject from the queue. Returns false if it was not queued. */
 export async function unschedule(tx: Tx, kind: string, subject: Subject): Promise<boolean> {
   const dropped = await dropOne(tx.q, { kind, subject: String(subject) })
   return dropped.length > 0
@@ -111,8 +110,8 @@ const dropOne = statement((q, { kind, subject }: { kind: string; subject: string
 const unclaimed = { attempts: 0, leased_until: null, claim: null, last_error: null }
 
 /**
- * Claims what of a kind is due, longest due first. The lease moves `due_at` on: whatever becomes of this process, the
- * rows that it claimed stand in nobody's way, and are due again when the lease ends.
+ * Claims due work of a kind, longest due first. The lease moves `due_at`: if this process dies, its rows block no other
+ * process and are due again when the lease ends.
  */
 export function claim(
   { db, runtime }: CloudContext,
@@ -157,9 +156,9 @@ const claimRows = statement(
       .where('subject', 'in', textsIn(q, due.subjects)),
 )
 
-// What changes many rows at once does so in a transaction, for that is tried again where others lock them in another order.
+// Updates of many rows run in a transaction, because a transaction is retried after a deadlock.
 
-/** A sign of life of what was claimed together, of looks that take long and of those that wait for them; those that have ended are free. */
+/** Renews the lease of work that was claimed together, both running and waiting. Finished work is not renewed. */
 export async function renew(
   { db, runtime }: CloudContext,
   [first, ...others]: readonly Claimed[],
@@ -182,14 +181,14 @@ export async function renew(
   )
 }
 
-/** When to look again: null after a look that did not fail says that nothing more is to be done. */
+/** When the subject is due again. Null after a successful run: nothing is left to do. */
 interface Ending {
   dueAt: number | null
-  /** Of a look that failed. */
+  /** The error of a failed run. */
   error?: string
 }
 
-/** Ends a look. What was made due meanwhile stays due as it was made, and is free to be claimed. */
+/** Ends a run. If the subject was rescheduled during the run, the new time stays and the row can be claimed. */
 export async function release(
   { db }: CloudContext,
   { kind, subject, claim }: Claimed,
@@ -226,7 +225,7 @@ const dropClaimed = statement((q, { kind, subject, claim }: Pick<Claimed, 'kind'
     .returning('kind'),
 )
 
-/** Ends looks that did not fail at several subjects that were claimed together. As `release`. */
+/** Ends successful runs of several subjects that were claimed together. See `release`. */
 export async function releaseAll(
   { db }: CloudContext,
   { kind, claim }: Pick<Claimed, 'kind' | 'claim'>,
@@ -259,7 +258,7 @@ export async function releaseAll(
   })
 }
 
-/** Leaves claimed work that was not begun to whoever comes next: it is due at once, and no look has been made at it. */
+/** Releases claimed jobs that were not started: they are due at once, and the attempt does not count. */
 export async function giveBack(
   { db, runtime }: CloudContext,
   [first, ...others]: readonly Claimed[],
@@ -278,12 +277,12 @@ export async function giveBack(
       }))
       .where('claim', '=', claim)
       .execute()
-    // What was made due meanwhile is due as it was made.
+    // Subjects that were rescheduled after the claim keep their new time.
     await ofThese().set({ leased_until: null }).where('claim', 'is', null).execute()
   })
 }
 
-/** Kinds of which something is due. */
+/** Kinds with due work. */
 export async function dueKinds(q: Queries, now: number): Promise<string[]> {
   const rows = await kindsDue(q, { now })
   return rows.map(({ kind }) => kind)
@@ -293,7 +292,7 @@ const kindsDue = statement((q, { now }: { now: number }) =>
   q.selectFrom('due_work').select('kind').distinct().where('due_at', '<=', now),
 )
 
-/** When the next work is due, later than `now`. */
+/** The next due time after `now`. */
 export async function nextDueAt(q: Queries, now: number): Promise<number | undefined> {
   const [row] = await firstAfter(q, { now })
   return row?.due_at ?? undefined

@@ -14,44 +14,44 @@ import {
   type Claimed,
 } from './queue.ts'
 
-/** What a look is given. */
+/** The input of a handler. */
 export type Work = Pick<Claimed, 'kind' | 'subject' | 'attempts'>
 
 export interface Outcome {
-  /** When to look again (milliseconds since the Unix epoch); null: there is nothing more to do. */
+  /** When to run again (milliseconds since the Unix epoch). Null: nothing is left to do. */
   next: number | null
-  /** Ids of what this look has changed. */
+  /** Ids of the objects that this run changed. */
   affected?: readonly number[]
-  /** The look failed with this error. It is repeated after a back-off, and no later than `next`. */
+  /** The run failed with this error. It is repeated after a back-off, at the latest at `next`. */
   failure?: unknown
 }
 
-/** What is done with work of one kind. It stands beside what it works on; `cloud.ts` puts all kinds together. */
+/** The handler of one kind of work. It is declared beside its subject; `cloud.ts` collects all kinds. */
 export interface WorkKind {
   /**
-   * Looks at a subject and does what is due by now. It may run twice, also at once with itself (a lease that ended), and may
-   * be killed at any point: what it does it does under the subject's own lock. One that throws is looked at again after a
-   * back-off.
+   * Does the work of a subject that is due now. After an error it runs again with a back-off. It may run twice, even
+   * concurrently (an expired lease), and may be killed at any point. It must therefore lock its subject before each
+   * change.
    */
   look(work: Work): Promise<Outcome>
   /**
-   * Of all that are claimed together, those that it is too early to look at, and when to look at them: asked by one statement
-   * or two, where this is so of most.
+   * Returns the claimed subjects that are not due yet, with their due times. Declare it if most subjects are early: one
+   * or two statements then replace a run per subject.
    */
   early?(subjects: readonly string[]): Promise<ReadonlyMap<string, number>>
-  /** Subjects that are due again and again, and first when the service starts for the first time. */
+  /** Recurring subjects. They are due for the first time at the first start of the service. */
   recurring?: readonly string[]
-  /** After so many looks that failed it is left for a person. Without end where absent. */
+  /** After this many failed runs the work stops and waits for a person. Absent: no limit. */
   attempts?: number
-  /** Pauses after looks that failed. */
+  /** Pauses after failed runs. */
   backoff?: BackoffOptions
-  /** How many subjects are claimed and handled at once, where looks take long; as the settings say where absent. */
+  /** How many subjects are claimed and handled concurrently, for slow handlers. Absent: the value of the settings. */
   atOnce?: number
 }
 
 /**
- * Handlers by kind. A kind with a name behind a slash (`webhook/we_…`) is one of a family, with the handler of the word before
- * it: each goes its own way, so that none waits behind another of its family either.
+ * Handlers by kind. A kind with a slash (`webhook/we_…`) uses the handler of the name before the slash. Each such kind
+ * runs separately, so that none waits for another.
  */
 export type WorkKinds = Readonly<Record<string, WorkKind>>
 
@@ -59,7 +59,7 @@ const familyOf = (kind: string): string => kind.split('/')[0]!
 
 export const done: Outcome = { next: null }
 
-/** What is done once in a while, in one go, by whichever process finds it due. */
+/** Recurring work with a single subject, executed by whichever process finds it due. */
 export const recurring = (
   { runtime }: CloudContext,
   periodMs: number,
@@ -72,40 +72,40 @@ export const recurring = (
   },
 })
 
-/** Told of work that fails again and again, and of such work that does well again. */
+/** Observes work that fails repeatedly, and its recovery. */
 export interface WorkWitness {
   failing(work: Claimed, error: string): Promise<void>
   recovered(work: Claimed): Promise<void>
 }
 
-/** The outside world cannot be reached now: nothing that an operator need look into at once. */
+/** The outside world is unreachable now. No operator needs to act at once. */
 export class Unavailable extends Error {
   override readonly name: string = 'Unavailable'
 }
 
 const BACKOFF: BackoffOptions = { firstMs: 30_000, maxMs: 3_600_000 }
 
-/** What one go through what is due of a kind came to. */
+/** The result of one pass through the due work of a kind. */
 interface Pass {
   looks: number
   affected: number[]
 }
 
 /**
- * Runs due work: claims what is due by kind and calls its handler. Each kind goes its own way, so that none waits behind
- * another, and goes on as long as a full batch was due, so that no batch is a limit of what gets done.
+ * Runs due work: claims it by kind and calls its handler. Kinds run separately, so that none waits for another. A kind
+ * continues after a full batch, so that the batch size does not limit throughput.
  */
 export class WorkRunner {
   readonly #context: CloudContext
   readonly #kinds: WorkKinds
   readonly #witness: WorkWitness | undefined
-  /** What is under way, by kind. */
+  /** Passes in progress, by kind. */
   readonly #passes = new Map<string, Promise<Pass>>()
   #state: 'new' | 'started' | 'stopped' = 'new'
   #timer: { at: number; cancel: Cancel } | undefined
   #unlisten: Cancel = () => {}
   #looking: Promise<void> = Promise.resolve()
-  /** What recurs is in the queue. */
+  /** Whether recurring work is in the queue. */
   #hasRecurring = false
 
   constructor(context: CloudContext, kinds: WorkKinds, witness?: WorkWitness) {
@@ -114,14 +114,14 @@ export class WorkRunner {
     this.#witness = witness
   }
 
-  /** Looks at the queue from now on: when work is due, and at the latest every `workPollMs` (other processes add to it). */
+  /** Starts polling: when work is due, and at least every `workPollMs`, because other processes add work. */
   start(): void {
     this.#state = 'started'
     this.#unlisten = this.#context.db.onWorkDue((dueAt) => this.#arm(dueAt))
     this.#arm(this.#now())
   }
 
-  /** Claims and begins no more; resolves when what is under way has ended. */
+  /** Claims and starts nothing more. Resolves when the running work has ended. */
   async stop(): Promise<void> {
     this.#state = 'stopped'
     this.#unlisten()
@@ -130,14 +130,17 @@ export class WorkRunner {
     await Promise.allSettled(this.#passes.values())
   }
 
-  /** Makes due what recurs and is not waiting. */
+  /** Queues recurring work that is not queued. */
   async ensureRecurring(): Promise<void> {
     for (const [kind, { recurring = [] }] of Object.entries(this.#kinds))
       for (const subject of recurring)
         await ensureScheduled(this.#context.db.kysely, kind, subject, this.#now())
   }
 
-  /** Does now all that is due of some kinds, or of all, and what this makes due at once. Returns the ids of what has changed. */
+  /**
+   * Executes all due work of some kinds, or of all, including follow-up work that is due at once. Returns the changed
+   * ids.
+   */
   async drain(kinds: readonly string[] = Object.keys(this.#kinds)): Promise<number[]> {
     const affected: number[] = []
     let looks: number
@@ -145,7 +148,7 @@ export class WorkRunner {
       looks = 0
       const due = await dueKinds(this.#context.db.kysely, this.#now())
       for (const kind of kinds.flatMap((one) => due.filter((name) => familyOf(name) === one))) {
-        // One that is under way may have gone by what is due since.
+        // A running pass may have missed work that has become due since.
         await this.#passes.get(kind)
         const pass = await this.#pass(kind)
         looks += pass.looks
@@ -155,7 +158,7 @@ export class WorkRunner {
     return affected
   }
 
-  /** Looks at the queue at an instant, or after the longest pause, whichever comes first. */
+  /** Polls the queue at an instant, or after the longest pause, whichever comes first. */
   #arm(at: number): void {
     if (this.#state !== 'started') return
     const now = this.#now()
@@ -165,14 +168,14 @@ export class WorkRunner {
     const cancel = this.#context.runtime.clock.after(due - now, () => {
       this.#timer = undefined
       this.#looking = isolated(this.#context, 'due work', () => this.#look())
-      // Whatever becomes of this look, there is another one.
+      // The next poll is scheduled even if this one fails.
       this.#arm(Number.POSITIVE_INFINITY)
     })
     this.#timer = { at: due, cancel }
   }
 
   async #look(): Promise<void> {
-    // With the first look that reaches the database.
+    // The first poll that reaches the database queues recurring work.
     if (!this.#hasRecurring) await this.ensureRecurring()
     this.#hasRecurring = true
     const { kysely } = this.#context.db
@@ -180,13 +183,13 @@ export class WorkRunner {
     for (const kind of await dueKinds(kysely, now))
       if (this.#kindOf(kind) && this.#state === 'started')
         background(this.#context, `due work ${kind}`, async () => {
-          // What was made due while it was under way is looked for once more.
+          // Work that became due during the pass needs another poll.
           if ((await this.#pass(kind)).looks > 0) this.#arm(this.#now())
         })
     this.#arm((await nextDueAt(kysely, now)) ?? Number.POSITIVE_INFINITY)
   }
 
-  /** Handles what is due of a kind; joins a pass that is under way. */
+  /** Executes the due work of a kind. Joins a pass in progress. */
   #pass(kind: string): Promise<Pass> {
     const current = this.#passes.get(kind)
     if (current) return current
@@ -204,7 +207,7 @@ export class WorkRunner {
     do {
       claimed = await claim(this.#context, kind, { batch, leaseMs })
       pass.looks += claimed.length
-      // Those that wait for their turn too: the rest of a batch may take many times as long as a lease.
+      // Waiting jobs are renewed too: the rest of a batch may take much longer than a lease.
       const renewed = claimed
       const stopRenewing = every(this.#context.runtime.clock, leaseMs / 3, () =>
         background(this.#context, `leases of ${kind}`, () => renew(this.#context, renewed, leaseMs)),
@@ -212,7 +215,7 @@ export class WorkRunner {
       const early = await this.#putBack(claimed)
       const waiting = claimed.filter(({ subject }) => !early.has(subject)).values()
       const lane = async (): Promise<void> => {
-        // One that is told to stop begins nothing more: the rest of a batch may take many times as long as it is given.
+        // After `stop` no job starts: the rest of a batch may take much longer than the shutdown timeout.
         while (this.#state !== 'stopped') {
           const { done: isEmpty, value: work } = waiting.next()
           if (isEmpty) return
@@ -226,13 +229,13 @@ export class WorkRunner {
     return pass
   }
 
-  /** Returns the subjects that it is too early for, which are released. Where that cannot be found out each is looked at. */
+  /** Releases the subjects that are not due yet and returns them. If `early` fails, every subject runs. */
   async #putBack(claimed: readonly Claimed[]): Promise<ReadonlySet<string>> {
     const [first] = claimed
     const kind = first && this.#kindOf(first.kind)
     const released = new Set<string>()
     if (!first || !kind?.early) return released
-    // Somebody is to be told of those that do well again: they are looked at.
+    // Work that has failed repeatedly always runs, because its recovery must be reported.
     const asked = claimed.filter(({ attempts }) => attempts <= this.#context.settings.workAlarmAttempts)
     if (asked.length === 0) return released
     await isolated(this.#context, `${first.kind}, all at once`, async () => {
@@ -243,7 +246,7 @@ export class WorkRunner {
     return released
   }
 
-  /** One that fails does not keep the others from their turn. */
+  /** A failed job does not stop the other jobs. */
   async #handle(work: Claimed): Promise<readonly number[]> {
     const { kind, subject } = work
     let affected: readonly number[] = []
@@ -255,7 +258,7 @@ export class WorkRunner {
         if (outcome.failure !== undefined)
           return await this.#putOff(work, outcome.failure, outcome.next ?? Infinity)
         this.#context.checkpoint('work.handled')
-        // A look that asks for another one at once would keep its kind from ending.
+        // A job that is due again at once would keep the pass of its kind from ending.
         const dueAt = outcome.next === null ? null : Math.max(outcome.next, this.#now() + 1)
         await release(this.#context, work, { dueAt })
         if (work.attempts > this.#context.settings.workAlarmAttempts) await this.#witness?.recovered(work)

@@ -4,10 +4,10 @@ import type { CloudContext } from '../context.ts'
 import type { Queries, Tx } from '../store/database.ts'
 
 const HEARTBEAT_MS = 15_000
-/** A process that has been silent for so long is no more. */
+/** A process without a heartbeat for this time is dead. */
 export const WORKER_TIMEOUT_MS = 60_000
 
-/** A process of the service, as operators know it. */
+/** A process of the service, as operators see it. */
 export interface WorkerIdentity {
   processId: string
   name: string
@@ -18,10 +18,12 @@ export interface Worker {
   stop(): Promise<void>
 }
 
-/** Puts right what a clock that was ahead by `byMs` has stamped. */
+/** Corrects timestamps from a clock that was ahead by `byMs`. */
 export type PutBack = (tx: Tx, now: number, byMs: number) => Promise<void>
 
-/** Says again and again that this process lives, and takes its leave. Notices a clock that is put back, also between two lives. */
+/**
+ * Writes this process's heartbeat; deletes it on shutdown. Detects a clock that was set back, also between two starts.
+ */
 export function startWorker(
   context: CloudContext,
   { processId, name, pid }: WorkerIdentity,
@@ -37,7 +39,7 @@ export function startWorker(
       .deleteFrom('workers')
       .where('heartbeat_at', '<', heartbeat_at - WORKER_TIMEOUT_MS)
       .execute()
-    // One that had this id before (it is the same for each life of a lone process) is gone.
+    // An earlier process with this id has ended. A single process has the same id at each start.
     const life = { name, pid, started_at, heartbeat_at }
     await db.kysely
       .insertInto('workers')
@@ -57,7 +59,10 @@ export function startWorker(
   }
 }
 
-/** A sign of life from the future was given by a clock that was ahead: this process's own before it was put back, or another's. */
+/**
+ * A heartbeat from the future comes from a clock that was ahead: another process's, or this one's before it was set
+ * back.
+ */
 async function mindClock({ db, runtime, settings, log }: CloudContext, putBack: PutBack): Promise<void> {
   const aheadMs = async (q: Queries): Promise<number> => {
     const { latest } = await q
@@ -68,7 +73,7 @@ async function mindClock({ db, runtime, settings, log }: CloudContext, putBack: 
   }
   if ((await aheadMs(db.kysely)) <= settings.clockStepMs) return
   const byMs = await db.transact(async (tx) => {
-    // Of several processes one puts things right.
+    // Only one of several processes corrects the timestamps.
     await tx.forUpdate(tx.q.selectFrom('workers').select('process_id').orderBy('process_id')).execute()
     const ahead = await aheadMs(tx.q)
     if (ahead <= settings.clockStepMs) return 0
