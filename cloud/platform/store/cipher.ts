@@ -13,7 +13,7 @@ export function encrypt(key: Buffer, text: string, random: Random): string {
   return Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64')
 }
 
-/** Throws for what was not encrypted by this key. */
+/** Throws if the text was not encrypted with this key. */
 export function decrypt(key: Buffer, encrypted: string): string {
   const bytes = Buffer.from(encrypted, 'base64')
   const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, IV_BYTES))

@@ -12,7 +12,7 @@ import { openSqlite, type SqliteOptions } from './sqlite.ts'
 import { withConnection } from './transactions.ts'
 import { DatabaseUnavailable } from './outage.ts'
 
-/** Something that happens in this process, and who wants to know. */
+/** A signal within this process, and its listeners. */
 interface Signal<T> {
   emit: (value: T) => void
   /** Returns an undo. */
@@ -35,52 +35,55 @@ function createSignal<T>(): Signal<T> {
 /** Where a query may run: inside a transaction or outside. */
 export type Queries = Kysely<Tables>
 
-/** One transaction. Nothing of the outside world happens in it: effects wait for `afterCommit`. */
+/** One transaction. It has no effects on the outside world: effects wait for `afterCommit`. */
 export interface Tx extends Locks {
   q: Transaction<Tables>
   /**
-   * Runs at the end of the transaction, before it is committed: for what is derived from all that it has changed. Once for
-   * each name.
+   * Runs at the end of the transaction, before the commit, for data that is derived from all of its changes. Runs once
+   * per name.
    */
   beforeCommit(name: string, work: () => Promise<void>): void
-  /** Runs once the transaction is committed, in the order of registration; never where it was rolled back. */
+  /** Runs after the commit, in the order of registration. Does not run after a rollback. */
   afterCommit(effect: () => void): void
-  /** Tells this process's `onWake` listeners, after the commit, that the outbox of a hub has grown. */
+  /** After the commit, notifies this process's `onWake` listeners that a hub's outbox has grown. */
   wake(hubId: number): void
-  /** Tells this process's `onWorkDue` listeners, after the commit, when the work that was added is due. */
+  /** After the commit, notifies this process's `onWorkDue` listeners of the due time of new work. */
   workDue(dueAt: number): void
-  /** Tells this process's `onNews` listeners, after the commit, what has changed. */
+  /** After the commit, notifies this process's `onNews` listeners of a change. */
   tell(news: News): void
-  /** Undoes `work` alone, and drops its effects, where it throws; the error is thrown on. */
+  /** If `work` throws, undoes only its changes, drops its effects and throws the error again. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** A change that somebody in this process may be waiting to show. Other processes find it by looking. */
+/** A change that listeners in this process may want to show. Other processes find it by polling. */
 export type News = { kind: 'event' } | { kind: 'order'; orderId: number; hubId: number }
 
-/** Whom a statement is for. Each has connections of its own, so that none waits behind another's. */
+/** The purpose of a statement. Each use has its own connections, so that none waits for another's. */
 export type DatabaseUse = 'requests' | 'gateway' | 'background'
 
 export interface CloudDatabase {
-  /** For single statements; of requests on other connections than their transactions. */
+  /** For single statements. For requests, its connections differ from those of their transactions. */
   kysely: Kysely<Tables>
   kind: DatabaseKind
-  /** The same database on the connections of another use. It opens as that of requests. */
+  /** The same database on the connections of another use. It opens with those of requests. */
   for(use: DatabaseUse): CloudDatabase
-  /** Rejects unless the server answers and accepts writes. It has a connection of its own: busy pools do not count. */
+  /** Rejects unless the server answers and accepts writes. It has its own connection, so busy pools do not matter. */
   ping(): Promise<void>
-  /** How the connections of each use fare; none where there is but one. */
+  /** The state of each use's connections. Empty if there is only one connection. */
   connections(): Readonly<Record<string, PoolState>>
   migrate(): Promise<void>
-  /** Whether no build has made its tables here yet. */
+  /** Whether the database has no tables of any build yet. */
   isEmpty(): Promise<boolean>
   /** `work` may run more than once (see `isRetryable`): it must have no effect but its queries and `afterCommit`. */
   transact<T>(work: (tx: Tx) => Promise<T>): Promise<T>
-  /** Calls `listener` with a hub's id whenever a transaction of this process has added to its outbox. Returns an undo. */
+  /**
+   * Calls `listener` with a hub's id when a transaction of this process has added to that hub's outbox. Returns an
+   * undo.
+   */
   onWake(listener: (hubId: number) => void): () => void
-  /** Calls `listener` with its time whenever a transaction of this process has made work due. Returns an undo. */
+  /** Calls `listener` with the due time when a transaction of this process has made work due. Returns an undo. */
   onWorkDue(listener: (dueAt: number) => void): () => void
-  /** Calls `listener` whenever a transaction of this process has told of a change. Returns an undo. */
+  /** Calls `listener` when a transaction of this process has reported a change. Returns an undo. */
   onNews(listener: (news: News) => void): () => void
   close(): Promise<void>
 }
@@ -89,27 +92,29 @@ export interface DatabaseOptions extends SqliteOptions {
   /** `sqlite:PATH`, `sqlite::memory:` or `postgres://…` */
   url: string
   checkpoint?: Checkpoint
-  /** Told of connections that have ended. */
+  /** Receives ended connections. */
   log?: Log
-  /** How many connections there are for which use, and how long each waits. */
+  /** The number of connections per use, and their time limits. */
   pools?: DatabaseLimits
-  /** Puts something between the service and its database: a simulation, that makes it hang, refuse and break there. */
+  /** Wraps the dialect. A simulation uses it to make the database hang, refuse and break. */
   through?: (dialect: Dialect) => Dialect
 }
 
 const MAX_ATTEMPTS = 20
 
-/** Whether the server is there: nobody waits for it longer. */
+/** Limits of the ping: no caller waits longer for the server. */
 const PING: PoolLimits = { connections: 1, waitMs: 1000, lockMs: 1000, statementMs: 1000 }
-/** New sessions get other answers than old ones: a changed default of the database, a new password, no free connection. */
+/**
+ * Seconds. Only new sessions notice a changed default of the database, a new password, or a lack of free connections.
+ */
 const PING_LIFETIME_S = 2
-/** Fails with the code of a refused write, so that the connection is dropped and the next one looks for another server. */
+/** Fails with the code of a refused write, so that the connection is dropped and the next one tries another server. */
 const PING_STATEMENT = `do $$ begin
   if current_setting('transaction_read_only')::boolean then
     raise read_only_sql_transaction using message = 'the server accepts no writes';
   end if;
 end $$`
-/** The schema is made and changed however long it takes; of several processes the others wait. */
+/** A schema change has no time limit. The other processes wait for the one that works. */
 const MIGRATION: PoolLimits = { connections: 2, waitMs: 10_000, lockMs: 0, statementMs: 0 }
 
 /** Opens the cloud's database; the schema is brought up to date by `migrate`. */
@@ -178,7 +183,7 @@ export function openDatabase({
   return views.requests
 }
 
-/** What one use of the database works on. */
+/** The connections of one use. */
 interface Connections {
   statements: Queries
   transactions: Queries
@@ -193,7 +198,7 @@ interface Server extends Record<DatabaseUse, Connections> {
 
 type Through = NonNullable<DatabaseOptions['through']>
 
-/** SQLite has one that writes, whatever it is used for. */
+/** SQLite has a single writing connection for all uses. */
 function oneConnection(dialect: Dialect, through: Through): Server {
   const kysely = new Kysely<Tables>({ dialect: through(dialect) })
   const all: Connections = { statements: kysely, transactions: kysely }
@@ -208,7 +213,7 @@ function oneConnection(dialect: Dialect, through: Through): Server {
   }
 }
 
-/** Nothing is connected to before it is used. */
+/** Pools connect at their first use. */
 function openPools(url: string, log: Log, settings: DatabaseLimits, through: Through): Server {
   const servers = new PostgresServers(url)
   const open = (pool: PoolLimits, lifetimeS?: number) => {
@@ -277,7 +282,8 @@ function createTx(
       } catch (error) {
         effects.length = registered
         for (const name of last.keys()) if (!names.has(name)) last.delete(name)
-        // Where the whole transaction is undone already (a full disk, an ended connection), why is what must be heard.
+        // If the whole transaction is already undone (a full disk, an ended connection), the original error must reach
+        // the caller.
         await sql`rollback to savepoint part`.execute(q).catch(() => Promise.reject(error as Error))
         await sql`release savepoint part`.execute(q)
         throw error
@@ -287,8 +293,8 @@ function createTx(
 }
 
 /**
- * Whether the same transaction may succeed when run again: PostgreSQL's serialization failure and deadlock. Whoever
- * catches errors inside a transaction lets these pass.
+ * Whether the same transaction may succeed if it runs again: PostgreSQL's serialization failure and deadlock. Code that
+ * catches errors inside a transaction must rethrow these.
  */
 export function isRetryable(error: unknown): boolean {
   const code = errorCode(error)
@@ -304,18 +310,18 @@ export function isUniqueViolation(error: unknown): boolean {
 const errorCode = (error: unknown): unknown =>
   error instanceof Error && 'code' in error ? error.code : undefined
 
-/** Other clients of the pooler may hide the first tries. */
+/** The pooler's other clients may hide the sharing in the first tries. */
 const TRIES = 5
 
 const pidOf = async (session: Kysely<Tables>): Promise<number> =>
   (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(session)).rows[0]!.pid
 
 /**
- * Throws if a pooler stands between that gives the server's sessions to other clients between two transactions (PgBouncer with
- * `pool_mode = transaction`). Settings of a session, prepared statements and advisory locks would then belong to others.
+ * Throws if a connection pooler gives the server's sessions to other clients between transactions (PgBouncer with
+ * `pool_mode = transaction`). Session settings, prepared statements and advisory locks would then reach other clients.
  *
- * In session mode two connections never share a server process, and neither changes it. In transaction mode the second
- * connection gets the process that the first one has just given back, or the first one gets another process.
+ * In session mode, two connections never share a server process, and each keeps its process. In transaction mode, the
+ * second connection gets the process that the first one has just released, or the first one gets another process.
  */
 async function refuseSharedSessions(kysely: Kysely<Tables>): Promise<void> {
   const found = await areShared(kysely).catch((error: unknown) =>

@@ -3,7 +3,7 @@ import type { Queries } from './database.ts'
 import { made, placesOf } from './parameter.ts'
 import { columnTypes } from './recordset.ts'
 
-/** The values of a list, to stand behind `in`: whole numbers, or texts. Not behind `not in`: places that are left over are null. */
+/** The values of a list for `in`: integers, or texts. Do not use it with `not in`: unused places are null. */
 export const numbersIn = (q: Queries, list: readonly number[]): RawBuilder<number> => inList(q, list, 'int')
 export const textsIn = (q: Queries, list: readonly string[]): RawBuilder<string> => inList(q, list, 'text')
 

@@ -4,19 +4,19 @@ import type { Queries } from './database.ts'
 type Sql = Expression<unknown>
 
 /**
- * How a database writes JSON. An answer of many rows that is asked for all the time is written by the database itself:
- * rows that become objects only to become text take several times as long.
+ * JSON functions of a database. The database itself writes the frequent answers with many rows, because building
+ * objects in the service only to serialize them takes several times as long.
  */
 export interface JsonSql {
   object(fields: Readonly<Record<string, Sql>>): RawBuilder<string>
-  /** Of a query's rows, `[]` where there are none. */
+  /** The rows of a query as an array; `[]` if there are none. */
   arrayOf(item: Sql, order: Sql): RawBuilder<string>
   boolean(condition: Sql): RawBuilder<boolean>
   /** `timestamp` (`calendar/timestamps.ts`) of milliseconds since the Unix epoch. */
   timestamp(at: Sql): RawBuilder<string>
-  /** What a subquery wrote, within other JSON. SQLite 3.54 takes it for a text, unless it is said that it is JSON. */
+  /** The JSON of a subquery, nested in other JSON. SQLite 3.54 would otherwise treat it as text. */
   nested(query: Sql): RawBuilder<string>
-  /** JSON as text, to be sent as it is. */
+  /** JSON as text that is sent unchanged. */
   text(json: Sql): RawBuilder<string>
 }
 
@@ -45,7 +45,7 @@ const postgres: JsonSql = {
 export const jsonOf = (q: Queries): JsonSql =>
   q.getExecutor().adapter instanceof PostgresAdapter ? postgres : sqlite
 
-/** A value of type `Body` as the JSON that a database wrote. */
+/** A value of type `Body` in the JSON that a database wrote. */
 export class JsonText<Body> {
   readonly text: string
 

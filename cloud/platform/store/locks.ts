@@ -1,15 +1,18 @@
 import type { SelectQueryBuilder } from 'kysely'
 import type { DatabaseKind } from './table.ts'
 
-/** How a query of a transaction locks what it reads. SQLite has one writer at a time anyway. */
+/** Row locks of a transaction's queries. SQLite needs none: it has one writer at a time. */
 export interface Locks {
   kind: DatabaseKind
-  /** Locks the rows that a query reads until the end; of several tables those of one. */
+  /** Locks the selected rows until the end of the transaction; with several tables, the rows of one. */
   forUpdate<DB, TB extends keyof DB, O>(
     query: SelectQueryBuilder<DB, TB, O>,
     of?: TB & string,
   ): SelectQueryBuilder<DB, TB, O>
-  /** Keeps the rows that a query reads from being deleted until the end, as rows are about to refer to them; all else may go on. */
+  /**
+   * Protects the selected rows from deletion until the end of the transaction, because new rows will refer to them.
+   * Allows all other changes.
+   */
   forKeyShare<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O>
 }
 
@@ -17,7 +20,7 @@ const sqlite: Locks = { kind: 'sqlite', forUpdate: (query) => query, forKeyShare
 
 const postgres: Locks = {
   kind: 'postgres',
-  // Not FOR UPDATE: that would also stop other transactions from inserting rows that refer to the locked one.
+  // Not FOR UPDATE, which would also block inserts of rows that refer to the locked one.
   forUpdate: (query, of) => (of === undefined ? query.forNoKeyUpdate() : query.forNoKeyUpdate(of as never)),
   forKeyShare: (query) => query.forKeyShare(),
 }

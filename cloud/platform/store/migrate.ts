@@ -14,21 +14,21 @@ import {
 import { schemaStatements, tables, type Tables } from './schema.ts'
 import { indexStatement, type DatabaseKind, type Table } from './table.ts'
 
-/** One numbered step of a schema that has been released: what changes a database that an older version has made. */
+/** A numbered step of a released schema. It changes databases that an older version made. */
 export interface NumberedMigration {
   /** `0002-nicknames` */
   name: string
   statements: (kind: DatabaseKind) => readonly string[]
   /**
-   * Indexes of tables that may be large, as these declare them: on PostgreSQL they are made after the transaction, while others
-   * write on. One that a later version no longer declares is not made any more. An index that changes gets another name.
+   * Names of declared indexes on possibly large tables. PostgreSQL builds them after the transaction while others
+   * write. An index that a later version no longer declares is skipped. A changed index gets another name.
    */
   concurrently?: readonly string[]
 }
 
 type Declared = Readonly<Record<string, Table>>
 
-/** What a schema is made of. */
+/** The first migration and the numbered ones. */
 interface Versions {
   declared: Declared
   first: readonly string[]
@@ -36,11 +36,13 @@ interface Versions {
 }
 
 /**
- * The migrations after the first, which makes the tables as they are declared: a new database needs no other. A released
- * table is changed by changing its declaration and adding a migration here that changes the table in older databases. The
- * test of this file compares the two, so that they cannot differ. A migration that has been released is never changed.
- * Processes of the version before serve on meanwhile: a migration adds, and takes away only what no longer had a reader in it.
- * SQLite cannot leave `foreign_keys` within a transaction: a migration that makes a table anew defers them instead.
+ * The migrations after the first. The first one creates the tables as declared, so a new database needs only that one.
+ * To change a released table, change its declaration and add a migration here for older databases. The test of this
+ * file compares both results. Never change a released migration.
+ *
+ * Processes of the previous version continue to serve during a migration. A migration therefore only adds, and removes
+ * only what the previous version no longer reads. SQLite cannot turn `foreign_keys` off within a transaction: a
+ * migration that rebuilds a table defers them instead.
  */
 const numberedMigrations: readonly NumberedMigration[] = []
 
@@ -48,8 +50,8 @@ const FIRST = '0001-first'
 export const SCHEMA_VERSION = numberedMigrations.at(-1)?.name ?? FIRST
 
 /**
- * Brings the schema up to date, in one transaction: a process that is killed here leaves either the old schema or the new
- * one. Several processes may do so at once: one works, the others wait for it. Large indexes follow, outside of it.
+ * Updates the schema in one transaction: a process that is killed here leaves either the old or the new schema. If
+ * several processes migrate at once, one works and the others wait. Large indexes follow outside of the transaction.
  */
 export async function migrate(
   kysely: Kysely<Tables>,
@@ -66,20 +68,20 @@ export async function migrate(
     db: kysely,
     provider: { getMigrations: () => Promise.resolve(migrationsFor(kind, versions)) },
   })
-  // The usual case takes no lock: command lines come and go beside the service.
+  // The usual case takes no lock, because command lines often run beside the service.
   const known = await migrator.getMigrations()
   if (known.some(({ executedAt }) => executedAt !== undefined)) await compareSchema(kysely, kind, versions)
   if (known.some(({ executedAt }) => executedAt === undefined)) {
     const { error } = await migrator.migrateToLatest()
     if (error !== undefined)
       throw error instanceof Error ? error : new Error('migration failed', { cause: error })
-    // Another process, of another build, may have made the schema meanwhile.
+    // A process of another build may have changed the schema in between.
     await compareSchema(kysely, kind, versions)
   }
   if (kind === 'postgres' && late.length > 0) await makeIndexes(kysely, late)
 }
 
-/** What the declared schema of this build is, for a database of this kind. */
+/** The declared schema of this build, for one kind of database. */
 export const expectedSchema = (
   kind: DatabaseKind,
   { first, numbered }: Pick<Versions, 'first' | 'numbered'> = {
@@ -91,15 +93,15 @@ export const expectedSchema = (
   declared: digestOf(first),
 })
 
-/** Reads the names of the executed migrations, and what the last one stored. */
+/** Selects the names of the executed migrations, and the row that the last one stored. */
 export const migrationsQuery = `select name from ${DEFAULT_MIGRATION_TABLE} order by name`
 export const storedQuery = `select declared, tables, software from ${SCHEMA_TABLE}`
 
-/** Indexes that are made after the transaction of their migration. */
+/** Indexes that are built after the transaction of their migration. */
 export const lateIndexes = (numbered: readonly NumberedMigration[] = numberedMigrations): string[] =>
   numbered.flatMap(({ concurrently = [] }) => concurrently)
 
-/** Whether no build has made its tables in this database yet. */
+/** Whether the database has no tables of any build yet. */
 export const hasNoTables = (kysely: Kysely<Tables>, kind: DatabaseKind): Promise<boolean> =>
   lacksTable(kysely, kind, DEFAULT_MIGRATION_TABLE)
 
@@ -125,7 +127,7 @@ async function compareSchema(kysely: Kysely<Tables>, kind: DatabaseKind, version
   )
 }
 
-/** Stores what the declared schema is, and how the tables are now, in the transaction of a migration. */
+/** Stores digests of the declared schema and of the actual tables, in the transaction of a migration. */
 async function storeSchema(
   db: Kysely<unknown>,
   kind: DatabaseKind,
@@ -181,13 +183,13 @@ const indexesOf = (declared: Declared, names: readonly string[]): LateIndex[] =>
       .map((index) => ({ name: index.name, statement: (how) => indexStatement(table, index, how) })),
   )
 
-/** Of all processes that share the server's database, one makes indexes at a time. */
+/** Advisory lock: only one process per server database builds indexes at a time. */
 const INDEX_LOCK = 7_106_119_101_020
 
 /**
- * Makes the indexes that are not there yet. A process that comes while another one makes them goes on without: a statement that
- * waited for the lock would keep the index waiting, which waits for all statements that began before it. An interrupted
- * process leaves an index that the server calls invalid: it slows writers and serves no query, and is made anew.
+ * Builds missing indexes. If another process is building them, this one continues without them. It must not wait for
+ * the lock: the index build waits for all statements that started earlier, and so for the waiting one. An interrupted
+ * build leaves an invalid index, which slows writers and serves no query. It is built again.
  */
 async function makeIndexes(kysely: Kysely<Tables>, indexes: readonly LateIndex[]): Promise<void> {
   const missing = await missingOf(kysely, indexes)
@@ -203,7 +205,7 @@ async function makeIndexes(kysely: Kysely<Tables>, indexes: readonly LateIndex[]
         await sql.raw(statement('concurrently ')).execute(db)
       }
     } finally {
-      // It ends with its connection, too.
+      // The lock also ends with its connection.
       await sql`select pg_advisory_unlock(${INDEX_LOCK})`.execute(db).catch(() => {})
     }
   })

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Tx } from './database.ts'
 import type { Tables } from './schema.ts'
 
-/** The highest id that a table has issued, of rows that are deleted by now too. */
+/** The highest id that a table has issued, including deleted rows. */
 async function lastIssued(tx: Tx, table: keyof Tables): Promise<number> {
   const { rows } =
     tx.kind === 'sqlite'
@@ -17,8 +17,8 @@ async function lastIssued(tx: Tx, table: keyof Tables): Promise<number> {
 }
 
 /**
- * Makes a table issue ids above `id` from now on, if that is at most `maxStep` above the last one. Returns whether it moved.
- * Ids are never moved back.
+ * Makes a table issue ids above `id`, if `id` is at most `maxStep` above the last one. Returns whether it moved. Ids
+ * never move back.
  */
 export async function issueAbove(
   tx: Tx,

@@ -3,8 +3,8 @@ import type { Queries } from './database.ts'
 import { placeOf } from './outage.ts'
 
 /**
- * Warns of a database that has no hubs at all; returns whether it has none. Every database begins so, and one whose file was
- * lost, or that is not the one that was meant, looks the same: the service would go on without a word, and know nobody.
+ * Warns if a database has no hubs; returns whether it has none. A new database, a lost file and a wrong address look
+ * the same: without the warning the service would run silently and know no hub.
  */
 export async function warnWithoutHubs(q: Queries, log: Log, databaseUrl: string): Promise<boolean> {
   const hub = await q.selectFrom('hubs').select('id').limit(1).executeTakeFirst()

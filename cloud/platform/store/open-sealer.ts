@@ -11,9 +11,10 @@ const idOf = (secret: string): string =>
   Buffer.from(hkdfSync('sha256', secret, '', 'larder store id', 8)).toString('hex')
 
 /**
- * The sealer of a database. A random secret seals all values; the database stores that secret, encrypted once with each secret of
- * `STORE_SECRET`. A new secret in front of the former one is a rotation: no value needs to be sealed again, and processes with the
- * former setting go on. A start without the former secret ends it. Throws a `UsageError` if no given secret opens the database.
+ * The sealer of a database. A random inner secret seals all values. The database stores it once per secret of
+ * `STORE_SECRET`, encrypted with that secret. To rotate, put a new secret in front of the former one: no value is
+ * sealed again, and processes with the former setting continue. A start without the former secret ends the rotation.
+ * Throws a `UsageError` if no given secret opens the database.
  */
 export async function openSealer(
   db: CloudDatabase,
@@ -24,7 +25,7 @@ export async function openSealer(
     try {
       return createSealer(await db.transact((tx) => innerSecret(tx, secrets, random)), random)
     } catch (error) {
-      // Another process has opened the empty database first.
+      // Another process has initialized the empty database first.
       if (attempt === 3 || !isUniqueViolation(error)) throw error
     }
 }

@@ -4,8 +4,8 @@ import { SchemaRefused } from './schema-check.ts'
 import { readPostgresUrl, serverName } from '../settings/postgres-url.ts'
 
 /**
- * The database is out of reach, or refuses to serve. Every error of a connection becomes one, whatever its code: a list of
- * known codes is never complete. `code` is the code of the cause, if it has one.
+ * The database is unreachable or refuses to serve. Every connection error becomes one, whatever its code, because a
+ * list of known codes is never complete. `code` is the code of the cause, if it has one.
  */
 export class DatabaseUnavailable extends Error {
   override readonly name = 'DatabaseUnavailable'
@@ -18,29 +18,29 @@ export class DatabaseUnavailable extends Error {
 }
 
 /**
- * PostgreSQL's classes of states that are not the statement's fault: the connection, authorization, transactions that block
- * each other (after all attempts), resources, the operator, I/O.
+ * PostgreSQL's error classes that are not the statement's fault: connection, authorization, transactions that block
+ * each other (after all attempts), resources, operator intervention, I/O.
  */
 const POSTGRES_CLASSES = ['08', '28', '40', '53', '57', '58']
 /**
- * A read-only server, a lock timeout, an ended idle transaction, damaged files. A pooler in transaction mode loses prepared
- * statements (26000) or mixes them up (42P05).
+ * A read-only server, a lock timeout, an ended idle transaction, damaged files. A pooler in transaction mode loses
+ * prepared statements (26000) or mixes them up (42P05).
  */
 const POSTGRES_CODES = ['25006', '55P03', '25P03', '25P04', 'XX001', 'XX002', '26000', '42P05']
-/** A fatal error ends the connection; the statement is not its cause. */
+/** A fatal error ends the connection. The statement is not its cause. */
 const FATAL = ['FATAL', 'PANIC']
-/** The disk is full, cannot be read or written, another process holds the file too long, the file is damaged. */
+/** The disk is full or unreadable or read-only, another process holds the file too long, or the file is damaged. */
 const SQLITE = /^SQLITE_(FULL|IOERR|BUSY|CANTOPEN|READONLY|CORRUPT|NOTADB|PERM|NOLFS|PROTOCOL|NOMEM)/
 
-/** Any error of the system: connections, addresses, files, descriptors, memory. */
+/** Any system error: connections, addresses, files, descriptors, memory. */
 const SYSTEM = /^(E[A-Z0-9]+|EAI_[A-Z]+)$/
-/** Errors of `pg` that have no code. */
+/** Errors of `pg` without a code. */
 const ENDED =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying|timeout expired|Query read timeout)/
 
 const codeOf = (error: Error): string => ('code' in error && typeof error.code === 'string' ? error.code : '')
 
-/** Whether the database or another part is out of reach, or cannot store anything now: the call may succeed later. */
+/** Whether the database or another part is unreachable or cannot store anything now. The call may succeed later. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (error instanceof PartUnavailable || error instanceof DatabaseUnavailable) return true
@@ -51,12 +51,12 @@ export function isOutage(error: unknown): boolean {
   return code.length === 5 && POSTGRES_CLASSES.includes(code.slice(0, 2))
 }
 
-/** Whether a statement waited too long for a lock: another row may be free. */
+/** Whether a statement waited too long for a lock. Another row may be free. */
 export const isLockedOut = (error: unknown): boolean => error instanceof Error && codeOf(error) === '55P03'
 
 type Outage = 'full' | 'damaged' | 'locked' | 'silent' | 'readOnly' | 'blocked' | 'away'
 
-/** What each means to an operator. */
+/** The explanation of each outage for operators. */
 const sentences: Record<Outage, string> = {
   full: 'the disk of the database is full: calls that write are answered 503 until there is room',
   damaged: 'the database is damaged: stop the service and put a backup in its place',
@@ -79,7 +79,7 @@ function outageOf(error: Error): Outage {
   return 'away'
 }
 
-/** The sentence and the database's own message of an outage, for logs; undefined for faults of our own. */
+/** An outage's explanation and the database's own message, for logs. Undefined for internal errors. */
 export function outageInWords(error: unknown): { sentence: string; reason: string } | undefined {
   if (!isOutage(error) || !(error instanceof Error)) return undefined
   if (error instanceof PartUnavailable) return { sentence: error.message, reason: error.reason }
@@ -87,8 +87,8 @@ export function outageInWords(error: unknown): { sentence: string; reason: strin
 }
 
 /**
- * Why the database cannot be opened at the start, in a sentence for the operator; undefined for faults of our own. Whatever
- * the database itself answers at the start is the operator's: missing rights, a wrong password, another schema.
+ * Why the database cannot be opened at the start, as a sentence for the operator. Undefined for internal errors. Every
+ * error of the database itself at the start is the operator's to fix: missing rights, a wrong password, another schema.
  */
 export function storeProblem(error: unknown, databaseUrl: string): string | undefined {
   if (error instanceof UsageError) return error.message
@@ -100,14 +100,14 @@ export function storeProblem(error: unknown, databaseUrl: string): string | unde
     : `DATABASE_URL: ${where} cannot be used: ${reasonOf(error)}`
 }
 
-/** A database as operators know it: its file, or its servers, without user and password. */
+/** A database as operators know it: its file or its servers, without user and password. */
 export function placeOf(databaseUrl: string): string {
   if (databaseUrl.startsWith('sqlite:')) return databaseUrl.slice('sqlite:'.length)
   const read = readPostgresUrl(databaseUrl)
   return read.ok ? read.address.servers.map(serverName).join(', ') : 'the database'
 }
 
-/** The message of an error; of one that collects several, the message of each. */
+/** The message of an error. For an aggregate error, the message of each part. */
 export const reasonOf = (error: Error): string =>
   error instanceof AggregateError
     ? error.errors.map((each) => (each instanceof Error ? reasonOf(each) : String(each))).join('; ')

@@ -1,7 +1,7 @@
-/** Stands for a value that is given with each run of a statement (`statement.ts`). */
+/** Placeholder for a value that each run of a statement supplies (`statement.ts`). */
 export class Parameter {
   readonly name: string
-  /** Of a list: how many places a text has that is compiled for lists of its length; undefined where any number may come. */
+  /** For a list: the number of places in the text compiled for its length. Undefined: any length. */
   readonly places: number | undefined
   readonly #make: ((given: unknown) => unknown) | undefined
 
@@ -11,30 +11,30 @@ export class Parameter {
     this.#make = make
   }
 
-  /** The value of a run, of all that it is given. */
+  /** The parameter's value among all values of a run. */
   of(given: object): unknown {
     const value = given[this.name as keyof typeof given] as unknown
     return this.#make ? this.#make(value) : value
   }
 }
 
-/** What is made of a value: of each run's own where it is a stand-in. */
+/** Converts a value now, or at each run if it is a placeholder. */
 export const made = <T>(value: T, make: (given: T) => unknown): unknown =>
   value instanceof Parameter
     ? new Parameter(value.name, value.places, make as (given: unknown) => unknown)
     : make(value)
 
-/** Lists up to this long have texts of their own. */
+/** Lists up to this length have their own texts. */
 const SHORT = 8
 
 /**
- * How many places there are for a list of so many: the next power of two, undefined beyond `SHORT`. So a statement has a few
- * texts, and a server plans each once, for as many rows as there are: of a list of unknown length it expects many more, and
- * would rather read a table than use its index, or plan anew each time.
+ * The number of places for a list of this length: the next power of two, undefined beyond `SHORT`. A statement thus has
+ * few texts, and the server plans each once for a realistic number of rows. For a list of unknown length the server
+ * expects many more rows: it scans the table instead of using the index, or plans again at each run.
  */
 export const placesFor = (length: number): number | undefined =>
   length > SHORT ? undefined : 2 ** Math.ceil(Math.log2(Math.max(1, length)))
 
-/** The same of a list that is given, or that a stand-in is for. */
+/** The number of places of a given list, or of a list placeholder. */
 export const placesOf = (list: readonly unknown[] | Parameter): number | undefined =>
   list instanceof Parameter ? list.places : placesFor(list.length)

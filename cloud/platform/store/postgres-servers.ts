@@ -10,22 +10,25 @@ import {
   type PostgresServer,
 } from '../settings/postgres-url.ts'
 
-/** One way to a server: in clear or by TLS. */
+/** A way to reach a server: in plain text or with TLS. */
 export interface Way {
   server: PostgresServer
   isEncrypted: boolean
 }
 
 /**
- * The servers of a `DATABASE_URL`, shared by all pools of the process. New connections go to the server that accepted the last
- * one. If it fails or accepts no writes, the next server of the list has its turn. `sslmode` allow and prefer have two ways to
- * each server.
+ * The servers of a `DATABASE_URL`, shared by all pools of the process. New connections go to the server that accepted
+ * the last one. If it fails or accepts no writes, the next server of the list is tried. `sslmode` allow and prefer have
+ * two ways to each server.
  */
 export class PostgresServers {
   readonly #address: PostgresAddress
   readonly #ways: readonly Way[]
   #current = 0
-  /** Whether there is a connection pooler: the server reports another process id than the start of the connection did. */
+  /**
+   * Whether there is a connection pooler. The server then reports a process id other than the one at the connection's
+   * start.
+   */
   isPooled = false
 
   /** Throws a `UsageError` if the address is malformed. */
@@ -34,7 +37,7 @@ export class PostgresServers {
     this.#ways = this.#address.servers.flatMap((server) => waysTo(server, this.#address))
   }
 
-  /** How many ways a connection tries before it fails. */
+  /** The number of ways that a connection tries before it fails. */
   get count(): number {
     return this.#ways.length
   }
@@ -43,7 +46,7 @@ export class PostgresServers {
     return this.#ways[this.#current]!
   }
 
-  /** The next connection tries another way, unless another connection has changed the way already. */
+  /** The next connection tries another way, unless another connection has already switched. */
   failed(way: Way): void {
     if (way === this.current) this.#current = (this.#current + 1) % this.#ways.length
   }
@@ -55,7 +58,7 @@ export class PostgresServers {
     return new DatabaseUnavailable(`${name}: ${error.message}`, error)
   }
 
-  /** How `pg` connects to a server. Reads the files of certificates, so a renewed file needs no restart. */
+  /** The `pg` options for a server. Reads certificate files each time, so a renewed file needs no restart. */
   configOf({ server, isEncrypted }: Way): ClientConfig {
     const { user, password, database, applicationName, options, isDirectTls } = this.#address
     return {
@@ -81,8 +84,8 @@ function waysTo(server: PostgresServer, { sslMode }: PostgresAddress): Way[] {
 }
 
 /**
- * The TLS options of a mode. As in libpq, a root certificate has the chain verified in every mode, and only `verify-full`
- * compares the host. Without a root certificate `verify-full` trusts the authorities of Node.
+ * The TLS options of a mode. As in libpq, with a root certificate every mode verifies the chain, and only `verify-full`
+ * compares the host. Without one, `verify-full` trusts Node's authorities.
  */
 function tlsOf({ host }: PostgresServer, address: PostgresAddress): ConnectionOptions {
   const { sslMode, rootCertificate: root, certificate, key, keyPassphrase } = address
@@ -109,13 +112,13 @@ function fileOf(parameter: string, path: string): string {
 export interface SessionLimits {
   lockMs: number
   statementMs: number
-  /** How long a transaction may be idle. 0: without end. */
+  /** Maximum idle time of a transaction in milliseconds. 0: no limit. */
   idleMs: number
 }
 
 /**
- * Statements that set up a session, and report on it. The product relies on no default of the server, the database
- * or the role. These are statements, because PgBouncer refuses most startup parameters. Zero is no limit.
+ * Statements that set up a session and report its state. The product relies on no default of the server, the database
+ * or the role. They are statements because PgBouncer refuses most startup parameters. Zero is no limit.
  */
 export const sessionQuery = ({ lockMs, statementMs, idleMs }: SessionLimits): string =>
   [
@@ -147,7 +150,7 @@ export interface SessionFacts {
   searchPath: string
 }
 
-/** Why a session is of no use to the service; undefined if it is. */
+/** Why the service cannot use a session; undefined if it can. */
 export function refusedSession(facts: SessionFacts, server: PostgresServer): Error | undefined {
   const { isReadOnly, encoding, database, schema, searchPath } = facts
   if (encoding !== 'UTF8')

@@ -20,40 +20,43 @@ import {
 } from './postgres-servers.ts'
 import { Socket } from 'node:net'
 
-/** Connections to a server for one use of them, and how that use fares. */
+/** The connections of one use to a server, and their state. */
 export interface PostgresConnections {
   dialect: PostgresDialect
   state: () => PoolState
 }
 
 export interface PoolState {
-  /** The most connections that there may be. */
+  /** Maximum number of connections. */
   size: number
   /** Connections in use. */
   busy: number
   idle: number
-  /** Callers that wait for one. */
+  /** Callers that wait for a connection. */
   waiting: number
   /** Callers that got no connection in time, since the start. */
   refused: number
 }
 
-/** The error of `pg` if an answer does not come: whether the statement was run is unknown. */
+/** The error of `pg` if no answer arrives. Whether the statement was executed is unknown. */
 const SILENT = 'Query read timeout'
 /** The error of the pool if all connections are in use. */
 const NONE_FREE = 'timeout exceeded when trying to connect'
 /** The error of the pool if a server does not answer. */
 const NOT_MADE = 'Connection terminated due to connection timeout'
-/** The error of `pg` if a server has no TLS: of `sslmode=prefer` the way in clear is tried next. */
+/** The error of `pg` if a server has no TLS. With `sslmode=prefer` the plain way is tried next. */
 const NO_TLS = 'The server does not support SSL connections'
-/** The server cancels a statement at its limit. The client gives up this much later, when the server does not answer at all. */
+/**
+ * The server cancels a statement at its limit. The client fails it this much later if the server does not answer at
+ * all.
+ */
 const SILENCE_GRACE_MS = 1000
 const KEEP_ALIVE_MS = 10_000
 
 /**
- * PostgreSQL. Nothing waits without end: for a connection, for a lock, for a statement, or for a server that has fallen
- * silent. The driver is loaded with the first query: a command line on SQLite has no use for it. `lifetimeS`: how long a
- * connection is used.
+ * PostgreSQL connections. Every wait has a limit: for a connection, a lock, a statement, or a silent server. The driver
+ * is loaded at the first query, because a command line on SQLite does not need it. `lifetimeS`: lifetime of a
+ * connection.
  */
 export function openPostgres(
   servers: PostgresServers,
@@ -84,7 +87,7 @@ export function openPostgres(
   }
 }
 
-/** A connection of the pool, by each way to a server in turn; else why there is none. */
+/** Takes a connection of the pool; tries each way to a server in turn. Otherwise throws the reason. */
 async function connectTo(pool: Pool, servers: PostgresServers): Promise<PoolClient | Error> {
   const failures: DatabaseUnavailable[] = []
   for (let attempt = 0; attempt < servers.count; attempt += 1)
@@ -118,7 +121,7 @@ async function openPool(
 ): Promise<Pool> {
   const { default: pg } = await import('pg')
   const { INT8, NUMERIC } = pg.types.builtins
-  // Everything of ours is below 2^53, sums included, so that its 64-bit integers are plain numbers here.
+  // All our integers, including sums, are below 2^53. 64-bit integers are therefore read as numbers.
   const plainNumbers: CustomTypesConfig = {
     getTypeParser: (oid, format) =>
       oid === INT8 || oid === NUMERIC
@@ -126,13 +129,13 @@ async function openPool(
         : (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
   }
   /**
-   * A connection to the present server. It counts as connected once its session is set up and checked. It may break
-   * at any time: a restart, a failover, an administrator. The query under way gets the error, else the next query.
+   * A connection to the current server. It counts as connected after its session is set up and checked. It may break at
+   * any time: a restart, a failover, an administrator. The running query gets the error, or else the next query.
    */
   class Session extends pg.Client {
     hasEnded = false
     readonly #way: Way
-    /** Why it cannot be configured; the pool expects errors from `connect` only. */
+    /** Why it cannot be configured. The pool expects errors only from `connect`. */
     readonly #problem: DatabaseUnavailable | undefined
 
     constructor(config: PoolConfig) {
@@ -141,8 +144,8 @@ async function openPool(
       super({ ...config, ...its })
       this.#way = way
       this.#problem = problem
-      // From the start: the server may end a session in the packet that accepts it, and an event without a listener would
-      // end the process.
+      // Listens from the start: the server may end a session in the packet that accepts it. An error event without a
+      // listener would end the process.
       this.on('error', (err) => {
         this.hasEnded = true
         log.warn({ err }, 'a connection to the database has ended')
@@ -175,7 +178,7 @@ async function openPool(
     }
   }
 
-  // Statements that a transaction issues together leave together; the server runs them in their order.
+  // Sends a transaction's concurrent statements together. The server runs them in order.
   const pool = new pg.Pool({
     Client: Session as unknown as NonNullable<PoolConfig['Client']>,
     types: plainNumbers,
@@ -204,37 +207,37 @@ const boundsOf = ({ connections, waitMs, statementMs }: PoolLimits): PoolConfig 
   keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
 })
 
-/** Names of frequent statements: the server parses each of them once per connection. */
+/** Names of frequent statements. The server parses each of them once per connection. */
 const names = new Map<string, string>()
 
-/** Makes the server keep the statement for each connection that runs it. For few texts only. */
+/** Prepares the statement on each connection that runs it. Use it only for a small number of texts. */
 export function nameStatement(text: string): void {
   if (!names.has(text)) names.set(text, `s${names.size}`)
 }
 
-/** A read may leave together with `begin`: outside of a transaction it would change nothing. */
+/** A read may be sent together with `begin`: outside of a transaction it would change nothing. */
 const ONLY_READS = /^\s*select\b/i
 
-/** Codes after which a connection is dropped: its server accepts no writes, or a pooler gives its statements to others. */
+/** Codes after which a connection is dropped: its server accepts no writes, or a pooler mixes up its statements. */
 const USELESS = [READ_ONLY, '26000', '42P05']
 
 /**
- * A connection is dropped if an answer did not come: the next statement would get that answer. If one of several statements
- * fails, all later ones and the commit fail with the first error. After the rollback the transaction issues nothing more,
- * because the server would commit it on its own.
+ * Drops a connection if an answer did not arrive, because the next statement would get that answer. If one of several
+ * statements fails, all later ones and the commit fail with the first error. After the rollback the transaction sends
+ * nothing more, because the server would commit it separately.
  *
- * `begin` leaves together with the first reads. The first write waits until the server has begun, and so does every statement
- * after it.
+ * `begin` is sent together with the first reads. The first write, and every statement after it, waits until the server
+ * has begun the transaction.
  */
 function careful(client: PoolClient): PostgresPoolClient {
-  /** Why it is not used again. */
+  /** Why the connection is not used again. */
   let broken: Error | undefined
-  /** It is used for one transaction alone: migrations go on with it after theirs. */
+  /** Whether the connection serves only one transaction. Migrations continue to use theirs afterwards. */
   let isOfOne: boolean | undefined
   let isUndone = false
-  /** Why the server does nothing more of the transaction. */
+  /** Why the server executes nothing more of the transaction. */
   let cause: Error | undefined
-  /** Until the server has begun the transaction. */
+  /** Pending until the server has begun the transaction. */
   let beginning: Promise<void> | undefined
   let isHeld = false
 
@@ -262,7 +265,7 @@ function careful(client: PoolClient): PostgresPoolClient {
     try {
       const result = await client.query({ text, values: [...values], name: names.get(text) })
       if (broken) throw broken
-      // The server answers a commit of a failed transaction so, without an error.
+      // The server answers the commit of a failed transaction so, without an error.
       if (text === 'commit' && result.command === 'ROLLBACK') throw new Error('the transaction has failed')
       cause = undefined
       return result as PostgresQueryResult<unknown>
@@ -270,7 +273,8 @@ function careful(client: PoolClient): PostgresPoolClient {
       const failure = (client as PoolClient & { hasEnded: boolean }).hasEnded
         ? unavailable(error)
         : (error as Error & { code?: string })
-      // A transaction that is not rolled back would go on in the next use. After a refused write another server may accept it.
+      // A transaction without a rollback would continue in the next use. After a refused write another server may
+      // accept it.
       if (text === 'rollback' || failure.message === SILENT || USELESS.includes(failure.code ?? ''))
         broken = failure
       throw (cause ??= failure)
@@ -304,13 +308,13 @@ class PatientDialect extends PostgresDialect {
 type Written = (error?: Error | null) => void
 
 /**
- * A socket to a server that is told several things at once: what is written in one turn of the event loop leaves in one call of
- * the system, which costs more than a statement. Where the connection is encrypted each write leaves by itself.
+ * A socket that combines all writes of one turn of the event loop into one system call, which costs more than a
+ * statement. Encrypted connections send each write separately.
  */
 export class GatheringSocket extends Socket {
   #isGathering = false
 
-  /** Only now: when it connects, a socket takes back whatever was put in the place of `write`. */
+  /** Replaced only here, because a connecting socket resets its `write`. */
   override connect(...to: unknown[]): this {
     super.connect(...(to as Parameters<Socket['connect']>))
     this.write = this.#gather.bind(this)

@@ -2,13 +2,13 @@ import { sql, type RawBuilder } from 'kysely'
 import { made, placesOf } from './parameter.ts'
 import type { DatabaseKind } from './table.ts'
 
-/** PostgreSQL's types of what lists and rows hold. */
+/** PostgreSQL's types of the values in lists and rows. */
 export const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
 export type Cell = string | number | null
 
 /**
- * Many rows as a few parameters: the source `r` of a statement whose text stays the same however many rows there are, so
- * that a batch of thousands costs one prepared statement. In each database by what measured fastest there.
+ * Many rows as a few parameters: the source `r` of a statement. The text does not depend on the number of rows, so a
+ * batch of thousands needs one prepared statement. Each database uses the form that measured fastest.
  */
 export function recordset<C extends Record<string, keyof typeof columnTypes>>(
   kind: DatabaseKind,
@@ -19,7 +19,7 @@ export function recordset<C extends Record<string, keyof typeof columnTypes>>(
   if (kind === 'sqlite') {
     const json = made(rows, (given) => JSON.stringify(given.map((row) => names.map((name) => row[name]))))
     const list = names.map((name, index) => `value ->> ${index} as "${name}"`).join(', ')
-    // The limit, which is none, keeps SQLite from reading the JSON anew for each row that it is joined to.
+    // `limit -1` is no limit, but keeps SQLite from parsing the JSON again for each joined row.
     return sql`(select ${sql.raw(list)} from json_each(${json}) limit -1) as r`
   }
   const arrays = names.map(
@@ -29,7 +29,7 @@ export function recordset<C extends Record<string, keyof typeof columnTypes>>(
   const columnNames = sql.join(names.map((name) => sql.ref(name)))
   const source = sql`unnest(${sql.join(arrays)}) as r(${columnNames})`
   const places = placesOf(rows)
-  // The limit tells the server how many rows to expect.
+  // The limit informs the planner of the number of rows.
   return places === undefined
     ? source
     : sql`(select ${columnNames} from ${source} limit ${sql.lit(places)}) as r`

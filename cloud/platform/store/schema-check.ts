@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import type { DatabaseKind } from './table.ts'
 
 /**
- * Each start compares the schema of the database with the schema that this build declares. A table that was edited in place
- * passes a migration and fails later, at the first statement that needs the edit. The transaction of each migration
- * therefore stores a digest of the statements that the build declares, and a digest of each table from the catalogue.
+ * Each start compares the schema of the database with the schema that this build declares. A table that was edited in
+ * place passes a migration and fails later, at the first statement that needs the edit. Each migration therefore
+ * stores, in its transaction, a digest of the declared statements and a digest of each table from the catalogue.
  */
 
 /** The schema differs from the declared schema. Nothing has been changed. */
@@ -85,8 +85,9 @@ export function judgeSchema({ migrations, stored, facts }: FoundSchema, expected
 }
 
 /**
- * Reads the facts of all tables: columns `table`, `fact`. Triggers and views are the operator's own matter. On PostgreSQL the facts contain no expressions, because their text
- * differs between versions of the server. `late`: indexes that are made after a migration, and may be missing yet.
+ * Reads the facts of all tables: columns `table`, `fact`. It ignores triggers and views, which belong to the operator.
+ * On PostgreSQL the facts contain no expressions, because their text differs between server versions. `late`: indexes
+ * that are built after a migration and may still be missing.
  */
 export const factsQuery = (kind: DatabaseKind, late: readonly string[]): string =>
   kind === 'sqlite' ? sqliteFacts(late) : postgresFacts(late)

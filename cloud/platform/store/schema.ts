@@ -17,8 +17,11 @@ import { walletTables } from './tables/wallet.ts'
 import { workTables } from './tables/work.ts'
 
 /**
- * Every table, each after those that it refers to. Conventions: instants are milliseconds since the Unix epoch, money is
- * integer cents, flags are 0 or 1, JSON is text that its owner parses with a schema.
+ * Every table, each after the tables that it refers to. Conventions:
+ * - An instant is in milliseconds since the Unix epoch.
+ * - Money is in integer cents.
+ * - A flag is 0 or 1.
+ * - JSON is text that its owner parses with a schema.
  */
 export const tables = {
   ...hubTables,
@@ -40,10 +43,10 @@ export const tables = {
   ...workTables,
 }
 
-/** The tables as Kysely sees them; the same on SQLite and PostgreSQL. */
+/** The tables as Kysely types; the same on SQLite and PostgreSQL. */
 export type Tables = { [T in keyof typeof tables]: RowOf<(typeof tables)[T]> }
 
-/** The statements that make the whole schema. */
+/** The statements that create the whole schema. */
 export const schemaStatements = (
   kind: DatabaseKind,
   declared: Readonly<Record<string, Table>> = tables,

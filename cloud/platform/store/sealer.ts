@@ -4,18 +4,18 @@ import type { Random } from '../../../protocol/model/runtime.ts'
 import { keptRandom, type Say } from '../settings/kept-file.ts'
 import { decrypt, encrypt } from './cipher.ts'
 
-/** What the service has to read again and nobody else may: each purpose has a key of its own. */
+/** Purposes of secret values. Each purpose has its own key. */
 export type Purpose = 'client secret' | 'push token' | 'customer mark' | 'payer network'
 
 /**
- * Seals texts that the database keeps for the service alone. Whoever reads the database, or a backup of it, reads none of
- * them: the secret of the seal is not in there.
+ * Seals texts in the database that only the service may read. Neither the database nor a backup of it contains the
+ * sealing secret, so a person who reads either cannot open them.
  */
 export interface Sealer {
   seal(purpose: Purpose, text: string): string
-  /** Throws for what was sealed by another secret, or for another purpose. */
+  /** Throws if the text was sealed with another secret, or for another purpose. */
   open(purpose: Purpose, sealed: string): string
-  /** A keyed digest, hexadecimal: the same for the same text, and of no use to anybody without the secret. */
+  /** A keyed digest in hexadecimal. It is deterministic, and useless without the secret. */
   digest(purpose: Purpose, text: string): string
 }
 
@@ -43,13 +43,13 @@ export function createSealer(secret: string, random: Random): Sealer {
   }
 }
 
-/** Of a program that has no business with what is sealed: it need not know the secret. */
+/** For programs that handle no sealed values. They do not need the secret. */
 export const noSealer: Sealer = { seal: refuse, open: refuse, digest: refuse }
 
 function refuse(): never {
   throw new Error('this program neither seals nor opens secrets')
 }
 
-/** The secret of the seal from a file in a folder; makes it if there is none. */
+/** Reads the sealing secret from a file in a folder; creates it if it is absent. */
 export const keptStoreSecret = (folder: string, random: Random, say: Say): string =>
   keptRandom(join(folder, 'store-secret'), random, say)

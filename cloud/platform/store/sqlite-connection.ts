@@ -5,19 +5,19 @@ const CACHED_STATEMENTS = 500
 
 export type Read = (text: string, values: readonly unknown[]) => unknown[]
 
-/** What there is beside the connection. */
+/** Options in addition to the connection. */
 export interface Beside {
-  /** A connection that only reads, and sees what is committed. */
+  /** A read-only connection that sees only committed data. */
   reader: BetterSqlite3.Database | undefined
-  /** How many transactions are made durable by one commit at most. */
+  /** Maximum number of transactions per commit. */
   grouped: number
-  /** Runs `commit` once all who are ready to join have joined; where there is none, nobody is waited for. */
+  /** Runs `commit` after all ready transactions have joined. Absent: the commit does not wait. */
   soon?: ((commit: () => void) => void) | undefined
 }
 
-/** Somebody's use of the connection, from when it is his to when it is the next one's. */
+/** One user's exclusive use of the connection, from acquiring to releasing it. */
 class Turn implements DatabaseConnection {
-  /** Whether it has begun a transaction: one that opens a group, or one that has joined it; or has undone it. */
+  /** The turn's transaction: it opened a group, joined one, or was undone. */
   part: 'none' | 'opened' | 'joined' | 'undone' = 'none'
   isOver = false
   readonly #run: (turn: Turn, query: CompiledQuery) => Promise<QueryResult<unknown>>
@@ -36,10 +36,10 @@ class Turn implements DatabaseConnection {
   }
 }
 
-/** Transactions, and single statements that write, that have come to their end and are not durable yet. */
+/** Finished transactions and single writes that are not durable yet. */
 class Group {
   size = 0
-  /** Others may join until `soon` comes; then it is due. */
+  /** Whether others may still join. The commit is due when `soon` runs it. */
   isAwaited = false
   isDue = false
   readonly durable: Promise<void>
@@ -49,30 +49,30 @@ class Group {
     this.durable = new Promise((resolve, reject) => {
       this.end = (error) => (error === undefined ? resolve() : reject(error))
     })
-    // Those who wait are told; a group may be lost before its first member waits.
+    // Members that wait get the error. A group may be lost before its first member waits.
     this.durable.catch(() => {})
   }
 }
 
 /**
- * The one connection that writes: whoever needs it has it in turn. It takes the write lock at the beginning of a transaction:
- * one that read first could not wait for it (SQLITE_BUSY at once).
+ * The single writing connection. Its users take turns. A transaction takes the write lock at its beginning: after a
+ * read it could not wait for the lock (SQLITE_BUSY at once).
  *
- * Making a commit durable takes longer than most transactions. Those that come meanwhile join it: each is a savepoint of one
- * transaction of SQLite, which undoes alone what fails alone, and one commit makes all of them durable. None has come to its
- * end before that: nobody is told of what a power cut could undo, and nothing outside of a transaction reads it. If the commit
- * fails, all of them have failed.
+ * Making a commit durable takes longer than most transactions. Waiting transactions therefore join it: each is a
+ * savepoint of one SQLite transaction, and one commit makes all of them durable. A failing one is undone separately.
+ * None resolves before the commit, so no caller sees a change that a power cut could undo, and no query outside of a
+ * transaction reads it. If the commit fails, all of them fail.
  */
 export class SqliteConnection implements Driver {
   readonly #database: BetterSqlite3.Database
   readonly #beside: Beside
   readonly #statements: Statements
-  /** Runs a query that only reads, beside what is being written: it sees what is durable, and waits for nobody. */
+  /** Runs a read-only query concurrently with writes. It sees durable data and waits for no writer. */
   readonly read: Read | undefined
   readonly #waiting: (() => void)[] = []
   #isTaken = false
   #group: Group | undefined
-  /** The last error of a statement: why the whole transaction is undone, where it is. */
+  /** The last error of a statement: if the whole transaction is undone, this is the reason. */
   #cause: unknown
 
   constructor(database: BetterSqlite3.Database, beside: Beside) {
@@ -122,7 +122,7 @@ export class SqliteConnection implements Driver {
     const { part } = turn
     turn.part = 'undone'
     if (part === 'none') return
-    // On a full disk SQLite undoes the transaction by itself, with all that have joined it: the cause is what counts.
+    // On a full disk SQLite itself undoes the transaction with all joined ones. Report the cause.
     if (!this.#database.inTransaction) this.#lose(this.#cause)
     else if (part === 'opened') this.#execute('rollback')
     else {
@@ -131,7 +131,7 @@ export class SqliteConnection implements Driver {
     }
   }
 
-  /** What the turn has written is in the group; resolves once it is durable. */
+  /** Adds the turn's writes to the group. Resolves when they are durable. */
   #join(turn: Turn): Promise<void> {
     const group = (this.#group ??= new Group())
     group.size += 1
@@ -140,7 +140,7 @@ export class SqliteConnection implements Driver {
     return group.durable
   }
 
-  /** The connection is the next one's. Where nobody else is to join what is in the group, that is committed. */
+  /** Releases the connection. Commits the group if no other transaction is going to join. */
   #end(turn: Turn): void {
     turn.isOver = true
     const { grouped, soon } = this.#beside
@@ -152,7 +152,7 @@ export class SqliteConnection implements Driver {
         group.isAwaited = true
         soon(() => {
           group.isDue = true
-          // Somebody may be in the midst of a transaction: then it is committed at the end of that.
+          // If a transaction is in progress, the commit follows at its end.
           if (this.#group === group && !this.#isTaken) this.#commit()
         })
       }
@@ -178,12 +178,12 @@ export class SqliteConnection implements Driver {
       try {
         this.#undo()
       } catch {
-        // Nobody's turn depends on it: it is undone before the next one writes.
+        // No turn depends on the group. It is undone before the next write.
       }
     }
   }
 
-  /** Leaves open no transaction that nobody is in. */
+  /** Rolls back a transaction that no turn uses any more. */
   #undo(): void {
     if (this.#database.inTransaction) this.#execute('rollback')
   }
@@ -197,7 +197,7 @@ export class SqliteConnection implements Driver {
   async #run(turn: Turn, query: CompiledQuery): Promise<QueryResult<unknown>> {
     const { sql, parameters } = query
     if (turn.isOver) throw new Error('the connection is already the next one’s')
-    // What goes on beside what has failed would be committed by itself.
+    // A statement after the failure would be committed separately.
     if (turn.part === 'undone') throw new Error('the transaction is already undone')
     if (turn.part !== 'none') {
       if (!this.#database.inTransaction) throw this.#cause
@@ -205,7 +205,7 @@ export class SqliteConnection implements Driver {
     }
     if (this.read && query.query.kind === 'SelectQueryNode') return { rows: this.read(sql, parameters) }
     if (!isWrite(query) || !(this.#group || this.#beside.soon)) {
-      // It is alone, or may be anything, and is committed by itself.
+      // No group is open, or the statement may be of any kind. It is committed separately.
       this.#commit()
       this.#undo()
       return this.#attempt(this.#statements.of(sql), parameters)
@@ -240,7 +240,7 @@ export class SqliteConnection implements Driver {
 const isWrite = ({ query: { kind } }: CompiledQuery): boolean =>
   kind === 'InsertQueryNode' || kind === 'UpdateQueryNode' || kind === 'DeleteQueryNode'
 
-/** Prepared statements of one connection: the ones last used stay prepared. */
+/** Prepared statements of one connection, cached by last use. */
 class Statements {
   readonly #database: BetterSqlite3.Database
   readonly #prepared = new Map<string, BetterSqlite3.Statement>()

@@ -23,25 +23,27 @@ import { tables } from './schema.ts'
 import type { Table } from './table.ts'
 
 /**
- * After so many pages what is in the log is written to the database: by a commit, which waits for it. A payment changes some
- * sixty pages, many of them the same as the one before it: the longer the log, the less often these are written.
+ * Log size in pages at which a commit writes the log into the database, and waits for it. A payment changes about sixty
+ * pages, many of them the same as the previous payment's. A longer log therefore writes them less often.
  */
 const CHECKPOINT_PAGES = 4000
-/** How many transactions are made durable by one commit at most: the first of them waits for the last. */
+/** Maximum number of transactions per commit. The first of them waits for the last. */
 const GROUPED_COMMITS = 16
 
 export interface SqliteOptions {
-  /** An open database instead of the one that the address names. */
+  /** An open database that replaces the one of the address. */
   sqlite?: BetterSqlite3.Database | undefined
-  /** How many transactions one commit makes durable at most. */
+  /** Maximum number of transactions per commit. */
   grouped?: number
-  /** After so many pages of its log a commit writes them to the database. */
+  /** Log size in pages at which a commit writes the log into the database. */
   checkpointPages?: number
-  /** Whether this process serves many at once: then a commit waits, for one round of the event loop, for those who are ready. */
+  /**
+   * Whether this process serves many callers. A commit then waits one round of the event loop for ready transactions.
+   */
   isBusy?: boolean
 }
 
-/** SQLite: one connection, one transaction at a time, everything durable when it is committed. */
+/** SQLite: one connection, one transaction at a time, durable at commit. */
 export function openSqlite(
   url: string,
   {
@@ -52,7 +54,7 @@ export function openSqlite(
   }: SqliteOptions,
 ): SqliteDialect {
   const database = prepared ?? openFile(url.slice('sqlite:'.length))
-  // An instance that died in mid-transaction (a simulation hands its database on) leaves it to be undone.
+  // An instance that died during a transaction leaves it open (a simulation passes its database on).
   if (database.inTransaction) database.exec('rollback')
   database.pragma('busy_timeout = 5000')
   database.pragma('journal_mode = WAL')
@@ -63,7 +65,7 @@ export function openSqlite(
   return new FileDialect(database, { reader, grouped, soon: isBusy ? setImmediate : undefined })
 }
 
-/** Whoever comes first makes the folder: the service, or a command line before its first start. */
+/** The first user creates the folder: the service, or a command line before the service's first start. */
 function openFile(path: string): BetterSqlite3.Database {
   if (path !== ':memory:') {
     makeFolder(files, dirname(path))
@@ -73,8 +75,8 @@ function openFile(path: string): BetterSqlite3.Database {
 }
 
 /**
- * Throws `SchemaRefused` if another build made the file. `migrate` compares too, on a connection that may write: when it
- * closes, it moves the log into the file. A file that this build refuses must stay as it is.
+ * Throws `SchemaRefused` if another build made the file. `migrate` also compares, but on a writable connection: its
+ * closing moves the log into the file. A refused file must stay unchanged.
  */
 function refuseOtherSchema(path: string): void {
   const database = new Sqlite(path, { readonly: true })
@@ -95,7 +97,7 @@ function refuseOtherSchema(path: string): void {
   }
 }
 
-/** Where a database is a file, what only reads need not wait for the one connection that writes, nor for a queue to it. */
+/** If a database is a file, read-only queries need not wait for the single writing connection or its queue. */
 export class SqliteFileAdapter extends SqliteAdapter {
   readonly read: Read | undefined
 
@@ -104,7 +106,10 @@ export class SqliteFileAdapter extends SqliteAdapter {
     this.read = read
   }
 
-  /** Kysely says no, for the sake of migrations that turn `foreign_keys` off; then one that is killed leaves half a schema. */
+  /**
+   * Kysely returns false because some migrations turn `foreign_keys` off. Without a transaction, a killed migration
+   * would leave half a schema.
+   */
   override get supportsTransactionalDdl(): boolean {
     return true
   }
@@ -132,9 +137,9 @@ class FileDialect extends SqliteDialect {
 }
 
 /**
- * Columns of a few values by which indexes choose their rows. Where a statement compares one of them with a parameter, SQLite
- * looks at the parameter's value to choose an index, and so prepares the statement anew for each run: longer than most of ours
- * take to run. Compared with a value that stands in the text, it is prepared once.
+ * Columns with few values that the conditions of partial indexes use. If a statement compares such a column with a
+ * parameter, SQLite reads the value to choose an index, and prepares the statement again for each run. That takes
+ * longer than most of our statements run. With the value in the text, it is prepared once.
  */
 const chosenBy: ReadonlySet<string> = columnsOf(Object.values(tables))
 
@@ -149,7 +154,7 @@ function columnsOf(declared: readonly Table[]): Set<string> {
   return new Set(names.filter(isOfFew))
 }
 
-/** What such a column holds; anything else stays a parameter. */
+/** Whether a value can occur in such a column. Other values stay parameters. */
 const isWord = (value: unknown): boolean =>
   Number.isSafeInteger(value) || (typeof value === 'string' && /^[a-z_]{1,40}$/.test(value))
 

@@ -15,15 +15,15 @@ import { SqliteFileAdapter } from './sqlite.ts'
 import { connectionOf } from './transactions.ts'
 
 /**
- * A query that is built and compiled once for each kind of database, and then only run: for what every request or every
- * message needs, as building takes longer than running. `build` gets stand-ins for the values, which can stand wherever a
- * single value can, and as the rows of a `recordset` or the values `in` a list; it must not look at them. Columns are named
- * (`allOf`): PostgreSQL keeps the statement, and refuses it when its rows look different from before.
+ * A query that is built and compiled once per kind of database, because building takes longer than running. Use it for
+ * queries of every request or message. `build` gets placeholders for the values and must not read them. A placeholder
+ * can replace a single value, the rows of a `recordset` or the values of an `in` list. Name the columns (`allOf`):
+ * PostgreSQL keeps the statement, and refuses it if its rows have changed their shape.
  */
 export function statement<P extends object, Row>(
   build: (q: Queries, parameters: P, locks: Locks) => Compilable<Row> | RawBuilder<Row>,
 ): (q: Queries, parameters: P) => Promise<Row[]> {
-  /** By how many places there are for its lists. */
+  /** By the number of places of its lists. */
   const compiled = new WeakMap<DialectAdapter, Map<number | undefined, CompiledQuery<Row>>>()
 
   function compile(q: Queries, adapter: DialectAdapter, places: number | undefined): CompiledQuery<Row> {
@@ -66,7 +66,7 @@ const standIn = (places: number | undefined): ProxyHandler<object> => ({
   },
 })
 
-/** The places for the longest of the lists that a run is given. */
+/** The places for the longest list of a run. */
 function placesForAll(parameters: object): number | undefined {
   let longest = 0
   for (const value of Object.values(parameters))
@@ -78,7 +78,7 @@ function placesForAll(parameters: object): number | undefined {
 export const allOf = <T extends keyof Tables>(table: T): (keyof Tables[T] & string)[] =>
   Object.keys(tables[table].columns) as (keyof Tables[T] & string)[]
 
-/** Changes a row of a table by its id: compiled once for each set of columns, of which there are few. */
+/** Updates a row by its id. Compiled once per set of columns, of which there are few. */
 export function rowUpdate<T extends 'orders' | 'payments'>(
   table: T,
 ): (q: Queries, id: number, changes: Updateable<Tables[T]>) => Promise<void> {
