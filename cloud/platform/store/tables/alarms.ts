@@ -1,19 +1,19 @@
 import { alarmKindNames, severities } from '../../../../protocol/model/alarms.ts'
 import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
 
-/** What people are told, and who is told (`events/alarms`). */
+/** Alarms, and the contacts that are notified of them (`events/alarms`). */
 export const alarmTables = {
   alarms: defineTable({
-    /** The order in which incidents began. */
+    /** The order in which incidents started. */
     seq: id,
     /** `alm_<UUIDv7>` */
     id: text.unique.fixed,
     owner_id: int.references('owners').fixed,
     hub_id: int.references('hubs').nullable.fixed,
     kind: oneOf(alarmKindNames).fixed,
-    /** Which incident of its kind and hub: that of one row, one operation. One of each is open at a time. */
+    /** The incident within its kind and hub: one row, one operation. Only one of each is open at a time. */
     incident: text.fixed,
-    /** Hub or owner, kind, incident: what is unique among open ones. */
+    /** Hub or owner, kind, incident: unique among open alarms. */
     key: text.fixed,
     subject: text.nullable.fixed,
     severity: oneOf(severities),
@@ -21,11 +21,11 @@ export const alarmTables = {
     /** JSON object. */
     details: text,
     raised_at: instant.fixed,
-    /** How often its fact has come. */
+    /** How often the problem was detected. */
     count: int.check('>= 1'),
-    /** Since when its fact is gone, where it may come back; null while it holds. */
+    /** Since when the problem is gone but may return. Null while it lasts. */
     quiet_since: instant.nullable,
-    /** It came back after its end: now it ends when it has been quiet for long. */
+    /** The problem returned after it was resolved. The alarm now closes only after a long quiet time. */
     is_flapping: flag,
     cleared_at: instant.nullable,
     acknowledged_at: instant.nullable,
@@ -36,21 +36,21 @@ export const alarmTables = {
     .index('alarms_by_key', ['key', 'seq'])
     .index('alarms_by_hub', ['hub_id', 'kind'], 'cleared_at is null')
     .index('alarms_by_age', ['cleared_at'], 'cleared_at is not null'),
-  /** Who is told of an owner's alarms by mail. */
+  /** Mail addresses that are notified of an owner's alarms. */
   alarm_contacts: defineTable({
     id,
     owner_id: int.references('owners').fixed,
     email: text.fixed,
     name: text.nullable,
-    /** Of alarms as bad as this, and worse. */
+    /** Minimum severity. */
     severity: oneOf(severities),
     created_at: instant.fixed,
   }).unique('owner_id', 'email'),
-  /** What contacts have not been told yet. */
+  /** Notifications that contacts have not received yet. */
   alarm_mails: defineTable({
     contact_id: int.references('alarm_contacts', { onDelete: 'cascade' }).fixed,
     event_seq: int.references('events', { column: 'seq', onDelete: 'cascade' }).fixed,
-    /** The mail that tells of it, once it is on its way: one that is sent again is the same mail. */
+    /** The id of the mail that contains it, once the mail is being sent. A retry sends the same mail. */
     mail_id: text.nullable,
   })
     .primaryKey('contact_id', 'event_seq')

@@ -1,8 +1,8 @@
 import { defineTable, flag, instant, int, text } from '../table.ts'
 
-/** Sales, summed up while they happen (`analytics/sale.ts` says what counts). Money is cents without tax. */
+/** Summaries of sales, updated with each sale (`analytics/sale.ts` defines what counts). Money is cents without tax. */
 export const analyticsTables = {
-  /** What the summaries hold of a paid order: the next change of it is counted as the difference to this. */
+  /** The counted state of a paid order. A later change of the order is counted as the difference to this. */
   sales: defineTable({
     order_id: int.primaryKey.references('orders').fixed,
     hub_id: int.references('hubs').fixed,
@@ -11,13 +11,13 @@ export const analyticsTables = {
     sold_at: instant,
     /** `YYYY-MM-DD` in the hub's time zone. */
     day: text,
-    /** Of all its lines. */
+    /** Units of all lines. */
     units: int,
     revenue: int,
     /** JSON: `SaleLine[]`. */
     lines: text,
   }).index('sales_by_hub', ['hub_id', 'owner_id', 'sold_at', 'units', 'revenue']),
-  /** Sums over sales. Of products (`product_id` above 0) there are months and the whole, of hubs (0) days too. */
+  /** Sums over sales. Products (`product_id` above 0) have months and `all`; hubs (0) also have days. */
   sales_totals: defineTable({
     hub_id: int.references('hubs').fixed,
     /** A hub that was moved has figures of each of its owners. */
@@ -30,20 +30,20 @@ export const analyticsTables = {
     units: int,
     revenue: int,
     cost: int,
-    /** Different customers; of a hub's months and of its whole. */
+    /** Distinct customers. Set for a hub's months and `all`. */
     customers: int,
   }).primaryKey('hub_id', 'owner_id', 'period', 'product_id'),
-  /** Sums over the sales of whole hours, of hubs alone: for a part of a day. */
+  /** Sums over the sales of whole hours, only for hubs. They serve parts of a day. */
   sales_hours: defineTable({
     hub_id: int.references('hubs').fixed,
     owner_id: int.references('owners').fixed,
-    /** When the hour begins, by the clock of UTC: no zone's clock changes it. */
+    /** Start of the hour in UTC, which has no clock changes. */
     hour: instant.fixed,
     orders: int,
     units: int,
     revenue: int,
   }).primaryKey('hub_id', 'owner_id', 'hour'),
-  /** Who bought in a month, or ever, and how often: for telling a new customer from a known one. */
+  /** How often each customer bought in a month or ever. It distinguishes new customers from returning ones. */
   sales_customers: defineTable({
     hub_id: int.references('hubs').fixed,
     owner_id: int.references('owners').fixed,
@@ -52,13 +52,16 @@ export const analyticsTables = {
     user_id: int.fixed,
     orders: int,
   }).primaryKey('hub_id', 'owner_id', 'period', 'user_id'),
-  /** In what a hub's summaries are kept: every sale is counted by it until they are made anew, whatever the hub's zone has become. */
+  /**
+   * The calendar of a hub's summaries. It counts every sale until the summaries are rebuilt, even if the hub's zone
+   * changes.
+   */
   sales_calendars: defineTable({
     hub_id: int.primaryKey.references('hubs').fixed,
     timezone: text,
-    /** All of its past is in them. */
+    /** Whether the summaries cover the hub's whole past. */
     is_whole: flag,
-    /** Counts the times that the summaries were made anew; whoever began the last one may call it done. */
+    /** Counts rebuilds of the summaries. Only the latest rebuild may mark them as complete. */
     run: int,
   }),
 }

@@ -1,8 +1,8 @@
 import { defineTable, flag, id, instant, int, oneOf, orderedText, text } from '../table.ts'
 
 /**
- * Catalogue and stock. What hubs report has no foreign keys: a hub's truth is stored even where the cloud's own rows have
- * moved on. For the same reason a quantity may be anything, while what the cloud itself reserves may not.
+ * Catalogue and stock. Rows that hubs report have no foreign keys: they are stored even if the cloud's own rows have
+ * changed. For the same reason a quantity may have any value, while the cloud's own reservations may not.
  */
 export const catalogueTables = {
   categories: defineTable({ id, name: text, parent_id: int.references('categories').nullable }),
@@ -10,14 +10,14 @@ export const catalogueTables = {
     id,
     hub_id: int.references('hubs').fixed,
     name: text,
-    /** `searchText(name)`: what a search looks in, and the order that products are listed in. */
+    /** `searchText(name)`: searched, and the sort order of product lists. */
     search_name: orderedText,
     upc: text,
     description: text.nullable,
     category_id: int.references('categories'),
     subcategory_id: int.references('categories').nullable,
     original_price: int.check('> 0'),
-    /** The product's own markdown, 0–99: `discounted_price` is what is left, rounded half up. */
+    /** The product's own markdown, 0–99. `discounted_price` is the remaining price, rounded half up. */
     markdown_percent: int.check('between 0 and 99'),
     purchase_price: int.check('>= 0'),
     image_url: text,
@@ -27,11 +27,13 @@ export const catalogueTables = {
     shelf: int,
     row: int,
     /**
-     * On the shelf, as the hub's ledger last said (I5); where a count is on its way to the hub, the count and what has moved
-     * since. Written by `shelf-stock.ts` alone.
+     * Units on the shelf in the hub's latest ledger (I5). While a count is on its way to the hub: the count plus later
+     * movements. Written only by `shelf-stock.ts`.
      */
     quantity: int,
-    /** For orders in PENDING_PAYMENT to PREPARING and not yet dropped. Never above `quantity` when it is reserved. */
+    /**
+     * Units for orders in PENDING_PAYMENT to PREPARING that are not dispensed yet. At most `quantity` when reserved.
+     */
     reserved: int.check('>= 0'),
   })
     .unique('hub_id', 'upc')
@@ -47,7 +49,7 @@ export const catalogueTables = {
     product_id: int.references('products'),
     is_primary: flag,
     quantity: int,
-    /** When the hub last took a count of it in. */
+    /** When the hub last applied a count of it. */
     counted_at: instant.nullable,
   })
     .primaryKey('hub_id', 'cabinet', 'shelf', 'row')
@@ -63,26 +65,29 @@ export const catalogueTables = {
     row: int.fixed,
     kind: oneOf(['dropped', 'counted', 'restocked', 'snapshot']).fixed,
     delta: int.fixed,
-    /** Operation, count or restock id: unique per hub, so that a hub with a new store doubles nothing. */
+    /** Operation, count or restock id. Unique per hub, so that a hub with a new store causes no duplicates. */
     cause_id: text.fixed,
     order_id: int.nullable.fixed,
     item_id: int.nullable.fixed,
-    /** Of a drop for an order's line: its units that reached the customer's bin as the hub told then; others were more than was asked for. */
+    /**
+     * For a dispense of an order's line: its units that reached the customer's bin, as first reported. Further units
+     * were not ordered.
+     */
     delivered: int.nullable.fixed,
     at: instant.fixed,
   }).unique('hub_id', 'kind', 'cause_id', 'cabinet', 'shelf', 'row'),
-  /** Counts that people typed. The newest of a product, or of a row, is pending until the hub reports that it has it. */
+  /** Counts that people entered. The newest count of a product or row is pending until the hub confirms it. */
   stock_counts: defineTable({
     count_id: text.primaryKey.fixed,
     hub_id: int.references('hubs').fixed,
     product_id: int.references('products').fixed,
-    /** The row that was counted; without one the product, wherever it stands. */
+    /** The counted row. Null: the whole product, in all rows. */
     cabinet: int.nullable.fixed,
     shelf: int.nullable.fixed,
     row: int.nullable.fixed,
     quantity: int.check('>= 0').fixed,
     counted_at: instant.fixed,
-    /** The newest row of `stock_ledger` when it was typed: what was reported after it is looked for behind that. */
+    /** The newest row of `stock_ledger` at entry. Later reports follow it. */
     ledger_from: int.fixed,
     settled_at: instant.nullable,
   })
@@ -93,29 +98,31 @@ export const catalogueTables = {
       ['hub_id', 'cabinet', 'shelf', 'row'],
       'settled_at is null and cabinet is not null',
     ),
-  /** Operations whose outcome the hub could not learn (I1). */
+  /** Operations with an outcome that the hub could not determine (I1). */
   unknown_operations: defineTable({
     hub_id: int.fixed,
     operation_id: text.fixed,
     device: text.fixed,
     action: text.fixed,
     reason: text.fixed,
-    /** Of a dispense: the row. */
+    /** The row of a dispense. */
     cabinet: int.nullable.fixed,
     shelf: int.nullable.fixed,
     row: int.nullable.fixed,
     order_id: int.nullable.fixed,
     item_id: int.nullable.fixed,
     product_id: int.nullable.fixed,
-    /** When it was intended, and when its outcome was given up. */
+    /** When the operation was intended, and when the hub stopped trying to determine its outcome. */
     started_at: instant.fixed,
     at: instant.fixed,
     settled_at: instant.nullable,
-    /** `hub`: the hub knows by what, and the cloud has lost the report. */
+    /** `hub`: the hub knows how it was settled, but the cloud lost the report. */
     settled_by: oneOf(['sensor', 'count', 'person', 'hub']).nullable,
-    /** Null as long as it is unknown, and where it was settled `hub`. */
+    /** Whether it happened. Null while unknown, and if settled by `hub`. */
     happened: flag.nullable,
-    /** The hub has a new store since, which does not know of it: that it does not name it settles nothing. */
+    /**
+     * The hub has a new store that does not contain the operation. Its absence from a report therefore settles nothing.
+     */
     is_forgotten: flag.default(0),
   })
     .primaryKey('hub_id', 'operation_id')

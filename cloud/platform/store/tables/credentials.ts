@@ -1,18 +1,18 @@
 import { defineTable, id, instant, int, text } from '../table.ts'
 
-/** Who may call, how often, and what was done by whom. */
+/** Callers, their limits, and the audit log. */
 export const credentialTables = {
   api_keys: defineTable({
     prefix: text.primaryKey.fixed,
     digest: text.unique.fixed,
     name: text.fixed,
     owner_id: int.references('owners').fixed,
-    /** JSON array of scopes; never changes after issue. */
+    /** JSON array of scopes; constant after issue. */
     scopes: text.fixed,
     /** JSON array of hub ids, or "*". */
     hubs: text.fixed,
     created_at: instant.fixed,
-    /** Set earlier when the key is rotated, never later. */
+    /** A rotation moves it earlier, never later. */
     expires_at: instant.nullable,
     revoked_at: instant.nullable,
     last_used_at: instant.nullable,
@@ -27,28 +27,28 @@ export const credentialTables = {
   /** The secret that seals values, encrypted once with each secret of `STORE_SECRET` (`store/open-sealer.ts`). */
   store_seals: defineTable({
     number: int.primaryKey.fixed,
-    /** Derived from the secret that encrypts. */
+    /** Derived from the encrypting secret. */
     key_id: text.unique.fixed,
     sealed: text.fixed,
   }),
   idempotency_keys: defineTable({
     credential: text.fixed,
-    /** A digest: the key itself opens the body. */
+    /** A digest, because the key itself opens the body. */
     key: text.fixed,
     fingerprint: text.fixed,
-    /** Null while the first request is under way. */
+    /** Null while the first request is running. */
     status: int.nullable,
     headers: text.nullable,
-    /** Sealed: what it says is the caller's alone. */
+    /** Sealed, because only the caller may read it. */
     body: text.nullable,
     locked_until: instant,
     created_at: instant.fixed,
   })
     .primaryKey('credential', 'key')
     .index('idempotency_keys_by_age', ['created_at']),
-  /** Calls in a minute, where several processes share a limit. What a crash loses of it nobody misses. */
+  /** Calls per minute, if several processes share a limit. Losing rows in a crash is harmless. */
   rate_limits: defineTable({
-    /** A digest: a caller may be a person. */
+    /** A digest, because a caller may be a person. */
     caller: text,
     route: text,
     minute: int,
@@ -67,6 +67,6 @@ export const credentialTables = {
     detail: text.fixed,
   })
     .index('audit_log_by_hub', ['hub_id', 'id'])
-    // Persons whose account is deleted are replaced by a number (`people/users/forget-actor.ts`).
+    // A number replaces each person with a deleted account (`people/users/forget-actor.ts`).
     .index('audit_log_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
 }

@@ -3,8 +3,8 @@ import { constraintTypes, rewardTypes, triggerTypes } from '../../../../protocol
 import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
 
 /**
- * Deals (O §2) and what came of them. A redemption is a matter of the books: it refers to its order and user
- * by their numbers, and stays when they or the deal go.
+ * Deals (O §2) and their redemptions. A redemption belongs to the books: it contains the numbers of its order and user,
+ * and remains after the deletion of either or of the deal.
  */
 export const dealTables = {
   deals: defineTable({
@@ -17,14 +17,14 @@ export const dealTables = {
     image_key: text.nullable,
     priority: int,
     is_active: flag,
-    /** What a cart must hold for it to take anything off: `product 12`, `category 3`, or the empty text. */
+    /** The cart's requirement for a discount: `product 12`, `category 3`, or the empty text. */
     need: text.fixed,
-    /** Days of the hub, inclusive; null is open. */
+    /** Days in the hub's zone, inclusive. Null: unlimited. */
     start_day: text.nullable,
     end_day: text.nullable,
     created_at: instant.fixed,
     updated_at: instant,
-    /** Kept for the sake of its redemptions; nobody else gets to see it. */
+    /** The row remains for its redemptions. No caller sees it. */
     deleted_at: instant.nullable,
   })
     .check('start_day is null or end_day is null or start_day <= end_day')
@@ -55,18 +55,18 @@ export const dealTables = {
   deal_redemptions: defineTable({
     id,
     deal_id: int.references('deals').fixed,
-    /** Null while it is no more than an integrator's announcement. */
+    /** Null while it is only an integrator's announcement. */
     order_id: int.nullable,
-    /** Of an announcement that is one again: the cart whose payment did not come about. It goes with that cart. */
+    /** If an order without a payment became an announcement again: its cart. Deleted with that cart. */
     cart_id: int.nullable,
     user_id: int.nullable,
-    /** Null once its user is deleted: `customer_marks` still leads to that user. */
+    /** Null after the deletion of its user. `customer_marks` still leads to that user. */
     device_uuid: text.nullable,
     discount_amount: int.check('> 0'),
-    /** pending and completed ones bind the deal's limits. */
+    /** `pending` and `completed` redemptions count against the deal's limits. */
     status: oneOf(RedemptionStatus.options),
     redeemed_at: instant,
-    /** Of an announcement: until when it binds while no order has taken it up. */
+    /** For an announcement: when it stops counting if no order uses it. */
     expires_at: instant.nullable.fixed,
   })
     .check('order_id is not null or expires_at is not null')

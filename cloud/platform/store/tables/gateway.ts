@@ -3,27 +3,27 @@ import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table
 /** Hubs over MQTT. */
 export const gatewayTables = {
   /**
-   * A heartbeat changes the four columns before `health`, and `health` seldom. PostgreSQL logs only the part between the first
-   * and the last changed byte of a row, so `health`, most of the row, stands last.
+   * A heartbeat changes the four columns before `health`; `health` changes rarely. PostgreSQL logs only the part
+   * between the first and the last changed byte of a row, so `health`, the largest part, is last.
    */
   hub_sessions: defineTable({
     hub_id: int.primaryKey.references('hubs'),
     session: text,
-    /** The life of the hub's service and its monotonic clock, as the latest hello said them: an earlier one comes too late. */
+    /** Run of the hub's service and its monotonic clock, from the latest hello. An earlier hello is too late. */
     instance: text.nullable,
     hello_monotonic: real.nullable,
     software: text,
-    /** What stands still between the hub and the cloud, by part, with reason and time (`gateway/stalls.ts`); null if nothing does. */
+    /** Stalled parts between the hub and the cloud, with reason and time (`gateway/stalls.ts`). Null if none is. */
     stalled: text.nullable,
-    /** The cloud process that speaks for the cloud to this hub, until the lease ends. */
+    /** The cloud process that serves this hub until the lease ends. */
     process_id: text,
     is_connected: flag,
-    /** The hub's service has stopped in good order, and no later session has said hello. */
+    /** The hub's service has stopped cleanly, and no later session has sent a hello. */
     has_left: flag.default(0),
     lease_until: instant,
     last_heard_at: instant,
     health_at: instant.nullable,
-    /** Time of `health` on the hub's own monotonic clock: an older report does not replace it. */
+    /** Time of `health` on the hub's monotonic clock. An older report does not replace it. */
     health_monotonic: real.nullable,
     /** `HubHealth`, or null before the first heartbeat. */
     health: text.nullable,
@@ -62,7 +62,7 @@ export const gatewayTables = {
     epoch: text.fixed,
     seq: int.fixed,
     body: text.fixed,
-    /** Of the last try. */
+    /** The error of the last attempt. */
     error: text,
     at: instant.fixed,
   })
@@ -71,10 +71,10 @@ export const gatewayTables = {
   commands: defineTable({
     id: text.primaryKey.fixed,
     hub_id: int.references('hubs').fixed,
-    /** In which it was sent last. */
+    /** The session of the last transmission. */
     session: text,
     body: text.fixed,
-    /** What it is about, as the audit log calls it. */
+    /** The target, as in the audit log. */
     object: text.fixed,
     state: oneOf(['sent', 'executed', 'refused', 'failed', 'unknown']),
     reason: text.nullable,
@@ -96,11 +96,11 @@ export const gatewayTables = {
   })
     .primaryKey('hub_id', 'epoch', 'seq')
     .index('telemetry_by_age', ['at']),
-  /** How warm fridges were, over five minutes each. */
+  /** Temperatures of fridges, one row per five minutes. */
   temperatures: defineTable({
     hub_id: int.fixed,
     fridge: int.fixed,
-    /** When the five minutes began. */
+    /** Start of the five minutes. */
     at: instant.fixed,
     min: real,
     max: real,

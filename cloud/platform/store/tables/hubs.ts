@@ -6,13 +6,13 @@ import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table
 export const externalPayments = ['off', 'customers', 'everyone'] as const
 export type ExternalPayments = (typeof externalPayments)[number]
 
-/** Hubs, whose they are, and how they are built. */
+/** Hubs, their owners and their hardware. */
 export const hubTables = {
   owners: defineTable({ id, name: text, created_at: instant.fixed.default(0) }),
   hubs: defineTable({
     id,
     owner_id: int.references('owners'),
-    /** When its present owner got it; 0 of the first owner. */
+    /** When the present owner received it. 0 for the first owner. */
     owned_since: instant.default(0),
     name: text,
     street_address_1: text,
@@ -24,35 +24,41 @@ export const hubTables = {
     latitude: real,
     timezone: text,
     hub_status: oneOf(HubStatus.options),
-    /** When it was retired: it has no sale and no alarm, no login after `draining_until`, and keeps its books. */
+    /**
+     * When it was retired. A retired hub has no sales and no alarms, and no login after `draining_until`. Its books
+     * remain.
+     */
     retired_at: instant.nullable,
-    /** A retired hub signs in until then, so that its streams are delivered; null if they are, or if it is not retired. */
+    /**
+     * Until then a retired hub may sign in, so that its streams are delivered. Null if they are, or if it is not
+     * retired.
+     */
     draining_until: instant.nullable,
     mqtt_password_digest: text,
-    /** Former passwords that an overlap keeps valid (`FormerPassword`), as JSON; null without one. */
+    /** Former passwords that are still valid during an overlap (`FormerPassword`), as JSON; null without one. */
     former_passwords: text.nullable,
     /** Desired state, sent to the hub as `config`. */
     accepting_orders: flag,
     disabled_bins: text,
     disabled_fridges: text,
-    /** When people last confirmed each fridge, as the hub's configuration has it: JSON; null where nobody has. */
+    /** JSON: when people last confirmed each fridge, as in the hub's configuration. Null if none is confirmed. */
     confirmed_fridges: text.nullable,
     /** Who may claim an order for an integrator's payment: nobody, users with an account, or guests too. */
     external_payments: oneOf(externalPayments).default('off'),
     /** Sales tax in thousandths of a percent: 8.875 % is 8875. */
     tax_millipercent: int.check('>= 0'),
     /**
-     * Another one with every change of what products the hub has and how they are found: their names, categories, whether they are
-     * active. By chance: a database that was put back gives no number out a second time.
+     * Changes with the hub's products and with the data that finds them: names, categories, whether they are active. It
+     * is random, so that a restored database never reuses a value.
      */
     catalogue_version: int.default(0),
-    /** The hardware description that the operator gave, as JSON: it can be exported if a card is lost. */
+    /** JSON: the operator's hardware description. It can be exported if a card is lost. */
     hardware: text.nullable,
     /** Counts the changes of its hardware description. */
     desired_version: int.default(1),
     created_at: instant.fixed,
   }).index('hubs_by_owner', ['owner_id']),
-  /** Owners that a hub had before, and when: they keep the books of that time. */
+  /** A hub's former owners with their times. They keep the books of that time. */
   former_owners: defineTable({
     hub_id: int.references('hubs').fixed,
     owner_id: int.references('owners').fixed,
@@ -62,16 +68,16 @@ export const hubTables = {
   })
     .primaryKey('hub_id', 'until')
     .index('former_owners_by_owner', ['owner_id']),
-  /** Layout (O §2): what shelves a hub's cabinets have, and how many rows these. The cloud owns it. */
+  /** Layout (O §2): the shelves of a hub's cabinets and their rows. The cloud owns it. */
   hub_shelves: defineTable({
     hub_id: int.references('hubs'),
     cabinet: int.check('between 1 and 4'),
     shelf: int.check('>= 1'),
     total_rows: int.check('>= 1'),
-    /** How many units each of its rows holds. */
+    /** Capacity of each row in units. */
     depth: int.check('>= 1'),
   }).primaryKey('hub_id', 'cabinet', 'shelf'),
-  /** The fridges of a hub, and the cabinets that their doors give on. */
+  /** The fridges of a hub, and the cabinets behind their doors. */
   hub_fridges: defineTable({
     hub_id: int.references('hubs'),
     fridge: int.check('>= 1'),
@@ -80,8 +86,8 @@ export const hubTables = {
     right_cabinet: int,
   }).primaryKey('hub_id', 'fridge'),
   /**
-   * Places from which nothing is sold, and why; shelf and row 0: the whole cabinet. Written by `catalogue/withheld.ts` alone:
-   * the owner's with `hubs.disabled_fridges`, the hub's as its ledger says.
+   * Places that are blocked from sale, with the reason. Shelf and row 0: the whole cabinet. Only
+   * `catalogue/withheld.ts` writes it: the owner's blocks from `hubs.disabled_fridges`, the hub's from its ledger.
    */
   withheld: defineTable({
     hub_id: int.references('hubs'),
@@ -92,26 +98,26 @@ export const hubTables = {
     reason: text,
     since: instant,
   }).primaryKey('hub_id', 'cabinet', 'shelf', 'row', 'source'),
-  /** How a hub's bins stand, as its ledger last said. */
+  /** The state of a hub's bins in its latest ledger. */
   hub_bins: defineTable({
     hub_id: int.references('hubs'),
     bin: int,
-    /** Units that fit into it at once. */
+    /** Capacity in units. */
     capacity: int,
     state: oneOf(binUses),
-    /** The order that holds it, or whose goods were left in it. */
+    /** The order that occupies it, or left its goods in it. */
     order_uuid: text.nullable,
     fault: text.nullable,
     since: instant,
   }).primaryKey('hub_id', 'bin'),
-  /** How a hub's fridges stand, likewise. */
+  /** The state of a hub's fridges in its latest ledger. */
   hub_fridge_states: defineTable({
     hub_id: int.references('hubs'),
     fridge: int,
     state: oneOf(fridgeStates),
     since: instant,
   }).primaryKey('hub_id', 'fridge'),
-  /** Where a hub's management service is, and the key by which it is known. */
+  /** The address of a hub's management service, and its host key. */
   hub_management: defineTable({
     hub_id: int.primaryKey.references('hubs').fixed,
     host: text,
@@ -119,7 +125,9 @@ export const hubTables = {
     /** `SHA256:…` */
     host_key: text,
   }),
-  /** Bins enabled and disabled over SSH: written before the hub is asked, so that no outcome is lost. */
+  /**
+   * Bins that are enabled and disabled over SSH. Inserted before the request to the hub, so that no outcome is lost.
+   */
   management_changes: defineTable({
     id: text.primaryKey.fixed,
     hub_id: int.references('hubs').fixed,

@@ -1,11 +1,11 @@
 import { defineTable, id, instant, int, oneOf, text } from '../table.ts'
 
-/** Files, and what is made of them. */
+/** Stored files, and the objects that use them. */
 export const mediaTables = {
-  /** A row is there before its file is, and until after it has gone. */
+  /** A row exists before its file, and until after the file's removal. */
   media: defineTable({
     key: text.primaryKey.fixed,
-    /** pending: being stored; kept: something refers to it; removed: about to go. */
+    /** pending: being stored. kept: an object refers to it. removed: being deleted. */
     state: oneOf(['pending', 'kept', 'removed']),
     mime_type: text.fixed,
     /** Bytes; 0 until it is stored. */
@@ -14,12 +14,12 @@ export const mediaTables = {
     sha256: text,
     created_at: instant.fixed,
   }).index('media_not_kept', ['state', 'created_at'], "state <> 'kept'"),
-  /** The last id given to an object with files. */
+  /** The last id of an object with files. */
   media_folders: defineTable({ folder: text.primaryKey.fixed, last: int }),
   maintenance_reports: defineTable({
     id: int.primaryKey.fixed,
     hub_id: int.references('hubs').fixed,
-    /** The hub's owner when it was filed. */
+    /** The hub's owner at submission. */
     owner_id: int.references('owners').fixed,
     name: text.fixed,
     service_type: text.fixed,
@@ -30,10 +30,10 @@ export const mediaTables = {
     /** JSON: names. */
     components_serviced: text.fixed,
     submitted_by: text.fixed,
-    /** When its author says that it was submitted. */
+    /** The author's submission time. */
     submitted_at: instant.fixed,
     created_at: instant.fixed,
-    /** Of one that was made at the hub itself: the hub's own id of it, by which it is kept once. */
+    /** For a report that was made at the hub: the hub's own id, which prevents duplicates. */
     hub_report_id: text.nullable.fixed,
   })
     .index('maintenance_reports_by_hub', ['hub_id', 'owner_id', 'id'])

@@ -1,6 +1,6 @@
 import { defineTable, flag, instant, int, oneOf, text } from '../table.ts'
 
-/** Conversations with the card processor (`commerce/money`): one row for each request to it. */
+/** Conversations with the card processor (`commerce/money`), one row per request. */
 export const moneyTables = {
   money_operations: defineTable({
     kind: oneOf(['payment', 'deposit', 'refund', 'method', 'customer']).fixed,
@@ -19,17 +19,17 @@ export const moneyTables = {
     ]),
     /** `ended`: the service wants the operation cancelled or undone. */
     goal: oneOf(['done', 'ended']).default('done'),
-    /** The processor was asked and gave no answer. */
+    /** The request to the processor got no answer. */
     in_doubt: flag.default(0),
     /** The processor's id of the operation. Null until it is known. */
     processor_ref: text.nullable,
-    /** With it a customer completes the operation. Sealed. */
+    /** A customer completes the operation with it. Sealed. */
     client_secret: text.nullable,
     /** The issuer's decline code. */
     reason: text.nullable,
-    /** The service cancels an unfinished operation then. Null: it never does. */
+    /** When the service cancels an unfinished operation. Null: never. */
     give_up_at: instant.nullable,
-    /** Since then nothing waits for the operation, and the processor still has not given a final answer. */
+    /** Since when nothing waits for the operation, although the processor has given no final answer. */
     given_up_at: instant.nullable,
     /** Names the operation to the processor, together with its kind and subject (`keyOf`). */
     started_at: instant.fixed,

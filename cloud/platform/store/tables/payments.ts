@@ -1,56 +1,59 @@
 import { PaymentMethodType } from '../../../../protocol/contract/consumer-payments.ts'
 import { defineTable, flag, id, instant, int, oneOf, text, listOf } from '../table.ts'
 
-/** Statuses of a payment that has not ended. */
+/** Statuses of an unfinished payment. */
 export const PAYMENT_UNDER_WAY = ['pending', 'requires_action', 'authorized'] as const
 const isLive = `is_late = 0 and status in ${listOf([...PAYMENT_UNDER_WAY, 'completed'])}`
 
-/** Payments and refunds of orders. What the processor says of them is in `money_operations`. */
+/** Payments and refunds of orders. The processor's state is in `money_operations`. */
 export const paymentTables = {
   payments: defineTable({
     id,
     order_id: int.references('orders').fixed,
     /**
-     * The order as it was frozen for this payment, and its hub: the processor's metadata names both, so that a payment which
-     * the books have lost is recognised. Null of payments that no processor was asked for.
+     * The order as frozen for this payment, and its hub. The processor's metadata contains both, so that a payment that
+     * the books have lost is recognised. Null if no processor is involved.
      */
     order_uuid: text.nullable.fixed,
     hub_id: int.references('hubs').nullable.fixed,
     user_id: int.references('users').fixed,
     /** none: a total of zero. */
     processor: oneOf(['sandbox', 'stripe', 'external', 'wallet', 'none']).fixed,
-    /** An id or a token of the processor's; `external`, `wallet`. */
+    /** The processor's id or token; `external`, `wallet`. */
     method: text.fixed,
     type: oneOf(PaymentMethodType.options).default('card'),
-    /** The customer at the processor whose saved method it is, or to whom it will be saved. */
+    /** The processor's customer that owns the saved method, or will own it. */
     customer_ref: text.nullable,
-    /** Once it has paid, the method is saved. */
+    /** The method is saved after it has paid. */
     saves_method: flag.default(0),
     amount: int.check('>= 0').fixed,
     status: oneOf([...PAYMENT_UNDER_WAY, 'completed', 'failed', 'canceled']),
     confirmed_by_key: text.nullable,
-    /** Since when its order's stock and bins are held, by this payment or by those that it replaces. */
+    /** Since when this payment, or the payments that it replaces, hold the order's stock and bins. */
     held_since: instant.nullable.fixed,
-    /** The order could not take the money any more: it goes back. */
+    /** The order could not accept the money any more. It is refunded. */
     is_late: flag,
     created_at: instant.fixed,
     updated_at: instant,
   })
     .index('payments_by_order', ['order_id'])
     .index('payments_under_way', ['status', 'updated_at'], `status in ${listOf(PAYMENT_UNDER_WAY)}`)
-    // An order is paid once (I3): whatever else arrives is late and goes back.
+    // An order is paid once (I3). Any further payment is late and is refunded.
     .uniqueIndex('payments_one_live', ['order_id'], isLive),
   refunds: defineTable({
     id,
     order_id: int.references('orders').fixed,
     payment_id: int.references('payments').fixed,
-    /** The line it is for, or null for an amount of the whole order. */
+    /** The refunded line. Null: an amount of the whole order. */
     item_id: int.references('order_items').nullable.fixed,
     quantity: int.check('>= 0').fixed,
     /** Includes the share's tax. */
     amount: int.check('>= 0').fixed,
     tax: int.check('>= 0 and tax <= amount').fixed,
-    /** `processor`: made at the processor. `dispute`: its cardholder's bank took the money back; `failed` once it returned it. */
+    /**
+     * `processor`: made at the processor. `dispute`: the cardholder's bank took the money back; `failed` after its
+     * return.
+     */
     reason: oneOf([
       'customer',
       'short',
@@ -63,11 +66,11 @@ export const paymentTables = {
     ]).fixed,
     status: oneOf(['pending', 'succeeded', 'failed']),
     failure_reason: text.nullable,
-    /** Who asked for it; `service` where it followed from what happened. */
+    /** Who requested it; `service` if it followed from an event. */
     actor: text.default('service'),
-    /** Names the request that asked for it, so that the same request asks for it once. */
+    /** Identifies the request, so that a repeated request causes one refund. */
     request_key: text.nullable,
-    /** How many refunds of the same money it refused before this one. */
+    /** How many refunds of the same money the processor refused before this one. */
     refusals: int.default(0),
     created_at: instant.fixed,
     updated_at: instant,
@@ -75,18 +78,20 @@ export const paymentTables = {
     .index('refunds_by_order', ['order_id'])
     .index('refunds_by_payment', ['payment_id'])
     .index('refunds_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
-  /** How far the books have been compared with what a processor has given back. */
+  /** Progress of the comparison of the books with the processor's refunds. */
   processor_checks: defineTable({
     processor: text.fixed,
     kind: oneOf(['payment', 'refund', 'dispute']).fixed,
-    /** All that was made before is compared. */
+    /** Everything before this time is compared. */
     checked_until: instant,
-    /** When the comparison that is under way began; null between two of them. */
+    /** Start of the running comparison. Null between two comparisons. */
     begun_at: instant.nullable,
-    /** Where it goes on: the last of the page before. */
+    /** Where the comparison continues: the last entry of the previous page. */
     after: text.nullable,
   }).primaryKey('processor', 'kind'),
-  /** Payments of this installation that the processor has and the books do not: a restored database has lost them. */
+  /**
+   * Payments of this installation that the processor has and the books lack, because a restored database has lost them.
+   */
   orphaned_payments: defineTable({
     /** The processor's id. */
     ref: text.primaryKey.fixed,
@@ -94,26 +99,28 @@ export const paymentTables = {
     kind: oneOf(['order', 'deposit']).fixed,
     /** Cents. */
     amount: int.fixed,
-    /** As the processor's metadata names them; the order's number may be another order's by now. */
+    /** From the processor's metadata. The order's number may belong to another order by now. */
     order_id: int.nullable.fixed,
     order_uuid: text.nullable.fixed,
     hub_id: int.nullable.fixed,
     /** When the processor made it. */
     paid_at: instant.fixed,
-    /** `open`: somebody, or the service, has to give the money back. */
+    /** `open`: a person or the service has to refund the money. */
     state: oneOf(['open', 'refunded', 'void', 'settled']),
     found_at: instant.fixed,
     updated_at: instant,
   }).index('orphaned_payments_open', ['found_at'], "state = 'open'"),
-  /** How far each refund and dispute that the service did not ask for has come: its events arrive in any order. */
+  /**
+   * Progress of each refund and dispute that the service did not request. The processor's events arrive in any order.
+   */
   processor_moves: defineTable({
     /** The processor's id. */
     ref: text.primaryKey.fixed,
-    /** 0: under way. 1: the money is gone. 2: it is back, or never left. It only grows. */
+    /** 0: pending. 1: the money is gone. 2: it is back, or never left. It only grows. */
     stage: int.check('between 0 and 2'),
     updated_at: instant,
   }),
-  /** Events of the card processor, each applied in the transaction that inserts it here (I3). */
+  /** Events of the card processor. The transaction that inserts an event here also applies it (I3). */
   processor_events: defineTable({
     id: text.primaryKey.fixed,
     type: text.fixed,

@@ -5,12 +5,12 @@ import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
 export const peopleTables = {
   users: defineTable({
     id,
-    /** The identity provider's `sub`; null of a user that was deleted. */
+    /** The identity provider's `sub`; null after the user's deletion. */
     identity: text.unique.nullable,
     is_anonymous: flag,
     /**
-     * In small letters. A contact that no token has proved may be several users': nobody can keep another one from using
-     * an address by naming it first. A verified one is one user's.
+     * In lower case. Several users may have the same contact if no token has verified it: naming an address first must
+     * not block its owner. A verified contact belongs to one user.
      */
     email: text.nullable,
     email_verified: flag.default(0),
@@ -26,12 +26,12 @@ export const peopleTables = {
     date_of_birth: text.nullable,
     /** BCP 47. */
     locale: text.nullable,
-    /** The device that the user was last bootstrapped from. */
+    /** The device that last bootstrapped the user. */
     device_uuid: text.nullable,
     notify_push: flag.default(1),
     notify_email: flag.default(1),
     notify_sms: flag.default(1),
-    /** When everything personal was erased. The row stays: the books refer to it. */
+    /** When all personal data was erased. The row stays, because the books refer to it. */
     deleted_at: instant.nullable,
     created_at: instant.fixed,
     updated_at: instant,
@@ -42,8 +42,8 @@ export const peopleTables = {
     .uniqueIndex('users_by_verified_email', ['email'], 'email_verified = 1')
     .uniqueIndex('users_by_verified_phone_number', ['phone_number'], 'phone_verified = 1'),
   /**
-   * By what a customer is recognised: keyed digests of identities, verified contacts and devices that users have had. They
-   * outlive the account, so that limits of deals count the person and not the row.
+   * Keyed digests that recognise a customer: identities, verified contacts and devices of users. They outlive the
+   * account, so that the limits of deals count the person, not the row.
    */
   customer_marks: defineTable({
     mark: text.fixed,
@@ -57,9 +57,9 @@ export const peopleTables = {
     user_id: int.references('users', { onDelete: 'cascade' }).fixed,
     device_id: text.fixed,
     platform: oneOf(PushPlatform.options),
-    /** A secret of the device's, sealed: never shown again. */
+    /** A secret of the device. Sealed, and never shown again. */
     push_token: text,
-    /** SHA-256 of platform and token: one device is one user's at a time. */
+    /** SHA-256 of platform and token. A device belongs to one user at a time. */
     token_digest: text.unique,
     app_version: text.nullable,
     locale: text.nullable,

@@ -3,14 +3,14 @@ import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
 
 const isKnown = `(${['type', 'brand', 'last4', 'exp_month', 'exp_year'].map((name) => `${name} is not null`).join(' and ')})`
 
-/** Who users are at card processors, and what they have saved there. */
+/** Customers at card processors, and their saved methods. */
 export const processorTables = {
-  /** One user at one processor; made with the first method that is saved. */
+  /** A user at a processor, created with the first saved method. */
   processor_customers: defineTable({
     id,
     user_id: int.references('users').fixed,
     processor: text.fixed,
-    /** The processor's id, once known. */
+    /** The processor's id. Null until known. */
     ref: text.nullable,
     created_at: instant.fixed,
   }).unique('user_id', 'processor'),
@@ -19,11 +19,11 @@ export const processorTables = {
     customer_id: int.references('processor_customers', { onDelete: 'cascade' }).fixed,
     user_id: int.references('users').fixed,
     processor: text.fixed,
-    /** The processor's id of the method; until that is known, possibly a token for it. */
+    /** The processor's id of the method. Until that is known, it may be a token. */
     ref: text,
-    /** `removing`: its customer has removed it, and it is to be detached at the processor. */
+    /** `removing`: the customer has removed it, and it is being detached at the processor. */
     state: oneOf(['saving', 'saved', 'removing']),
-    /** Null until the processor has said it. */
+    /** Null until the processor has reported it. */
     type: oneOf(PaymentMethodType.options).nullable,
     brand: text.nullable,
     last4: text.nullable,
@@ -35,20 +35,20 @@ export const processorTables = {
     .unique('customer_id', 'ref')
     .check(`state <> 'saved' or ${isKnown}`)
     .index('payment_methods_by_user', ['user_id', 'id'])
-    // Of one that is being saved it is a wish.
+    // While a method is being saved, `is_default` is only a request.
     .uniqueIndex('payment_methods_one_default', ['customer_id'], "is_default = 1 and state = 'saved'"),
-  /** What tells this installation's objects at a processor from those of others that share the account. */
+  /** Distinguishes this installation's objects at a processor from those of others that share the account. */
   installation: defineTable({ id: int.primaryKey.check('= 1').fixed, name: text.fixed }),
 }
 
-/** The sandbox processor's own books: another party's, written in transactions of its own. */
+/** The sandbox processor's own books. They represent another party, so they have separate transactions. */
 export const sandboxTables = {
   sandbox_intents: defineTable({
     id: text.primaryKey.fixed,
     idempotency_key: text.unique.fixed,
     amount: int.check('> 0').fixed,
     refunded: int.check('>= 0 and refunded <= amount'),
-    /** Null: left to its customer. */
+    /** Null: the customer chooses. */
     method: text.nullable.fixed,
     status: text,
     decline_code: text.nullable,
@@ -86,13 +86,13 @@ export const sandboxTables = {
     is_removed: flag,
     created_at: instant.fixed,
   }),
-  /** Cards that have been saved, each time as a method of its own. */
+  /** Saved cards. Each time a card is saved creates another method. */
   sandbox_methods: defineTable({
     id: text.primaryKey.fixed,
     idempotency_key: text.unique.fixed,
-    /** Null once it is removed: it can neither pay nor be saved again. */
+    /** Null after its removal. It can then neither pay nor be saved again. */
     customer_id: text.references('sandbox_customers').nullable,
-    /** The name of the card that it is. */
+    /** The name of its card. */
     card: text.fixed,
     type: oneOf(PaymentMethodType.options).fixed,
     created_at: instant.fixed,

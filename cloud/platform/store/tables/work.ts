@@ -1,26 +1,26 @@
 import { defineTable, id, instant, int, oneOf, text } from '../table.ts'
 
-/** What runs in the background, in which process, and what it tells customers. */
+/** Background work with its processes, and notifications to customers. */
 export const workTables = {
-  /** The one queue of all that the cloud does later (`platform/work/queue.ts`). */
+  /** The queue of all deferred work of the cloud (`platform/work/queue.ts`). */
   due_work: defineTable({
     kind: text.fixed,
-    /** What is to be looked at: the id of a row of the kind's own. Unique within the kind. */
+    /** The id of a row of the kind's own table. Unique within the kind. */
     subject: text.fixed,
-    /** When it is looked at next. Null: its attempts are exhausted, and a person has to look. */
+    /** When it runs next. Null: its attempts are exhausted, and a person has to act. */
     due_at: instant.nullable,
-    /** Looks that have failed since the last that did not. */
+    /** Consecutive failed runs. */
     attempts: int,
-    /** Until then the process that claimed it is at work on it. */
+    /** Until then the process with the claim is working on it. */
     leased_until: instant.nullable,
-    /** Names that process's claim. Null: it has been made due anew since. */
+    /** The claim of that process. Null: it was rescheduled since. */
     claim: text.nullable,
     last_error: text.nullable,
   })
     .primaryKey('kind', 'subject')
     .index('due_work_by_time', ['due_at'], 'due_at is not null')
     .index('due_work_by_kind', ['kind', 'due_at'], 'due_at is not null'),
-  /** Runs of the documented background tasks, as somebody asked for them. */
+  /** Runs of the documented background tasks, as callers requested them. */
   task_runs: defineTable({
     id: text.primaryKey.fixed,
     task: text.fixed,
@@ -29,12 +29,12 @@ export const workTables = {
     /** JSON array of ids. */
     affected_ids: text.nullable,
     error: text.nullable,
-    /** Its process is believed to live until then. */
+    /** Its process is assumed to be alive until then. */
     leased_until: instant,
     started_at: instant.fixed,
     finished_at: instant.nullable,
   })
-    // Each is under way once, over all processes.
+    // Each task has at most one run in progress, over all processes.
     .uniqueIndex('task_runs_one_started', ['task'], "state = 'STARTED'")
     .index('task_runs_by_age', ['started_at']),
   workers: defineTable({
@@ -44,7 +44,9 @@ export const workTables = {
     started_at: instant,
     heartbeat_at: instant,
   }),
-  /** Notices to customers, one for each device; a customer without any has one without. An order that is deleted takes its notices along. */
+  /**
+   * Notifications to customers, one per device. A customer without a device has one without. Deleted with their order.
+   */
   notifications: defineTable({
     id,
     user_id: int.references('users').fixed,
@@ -58,7 +60,7 @@ export const workTables = {
       'order_timed_out',
       'order_refunded',
     ]).fixed,
-    /** Which one of several of a kind: `refunds.id`, or 0. */
+    /** Distinguishes several of a kind: `refunds.id`, or 0. */
     ref: int.fixed,
     /** `push_configs.id`, or 0. */
     push_config_id: int.fixed,
