@@ -9,23 +9,23 @@ import { addRateHeaders, type Allowance } from './rate-limit.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
-/** What is called: a route at one of its paths, or what no route serves. */
+/** The target of a call: a route at one of its paths, or none. */
 export interface Place {
   /** As documented (`/api/v1/owners/hubs`); `none` where no route serves it. */
   route: string
-  /** Of every answer here; of those that say something else each time, the names. */
+  /** Headers of every answer here. Headers with changing values are listed by name. */
   headers: Headers
-  /** What an answer tells of the allowance from which its request took nothing; nothing where there is no limit. */
+  /** The allowance to report if the request took nothing from it. Undefined if there is no limit. */
   untouched: () => Allowance | undefined
 }
 
-/** A request on its way to its answer. */
+/** A request in progress. */
 export class Call {
   readonly c: Context
   readonly place: Place
   readonly requestId: string
   readonly address: string
-  /** What it has taken. */
+  /** The allowance that the request took from. */
   allowance: Allowance | undefined = undefined
 
   constructor(c: Context, place: Place, { requestId, address }: Pick<Call, 'requestId' | 'address'>) {
@@ -40,8 +40,8 @@ export class Call {
   }
 
   /**
-   * All headers of its answer. A copy of an object that has their names already, and no `Headers`: filling one, or an object
-   * that grows name by name, takes longer than most handlers.
+   * All headers of its answer. It copies an object that already has their names and does not use `Headers`: filling a
+   * `Headers`, or an object that grows name by name, takes longer than most handlers.
    */
   headersWith(own: Headers): Record<string, string> {
     const headers: Record<string, string> = { ...this.place.headers }
@@ -53,14 +53,14 @@ export class Call {
   }
 }
 
-/** An answer before it is sent. One with a text as its body can be stored and replayed. */
+/** An answer before it is sent. It can be stored and replayed if its body is text. */
 export interface Answer<Body = string | ReadableStream | null> {
   status: number
   headers: Headers
   body: Body
 }
 
-/** What a handler returned, as its route sends it. `check`: throws where it is not what the contract says. */
+/** The answer of a handler's result. `check`: throws if the result violates the contract. */
 export function answerOf(route: Route, { body, status, headers }: Reply<unknown>, check: boolean): Answer {
   const other = typeof body === 'string' ? route.alsoProduces : undefined
   if (check && other === undefined) route.response.parse(body instanceof JsonText ? body.read() : body)
@@ -83,12 +83,12 @@ function bodyOf(route: Route, body: unknown): Answer['body'] {
   return isText ? (body as string) : JSON.stringify(body)
 }
 
-/** When a caller may try again what cannot be done now. */
+/** `Retry-After` of a temporary failure. */
 const RETRY_AFTER_SECONDS = 5
 
 /**
- * The one renderer of errors. Whatever is not an `ApiError` is our own fault, or the database's which is away; its answer
- * reveals nothing of it.
+ * The only renderer of errors. An error that is not an `ApiError` is internal, or the database is unavailable. Its
+ * answer reveals no details.
  */
 export function errorAnswer(thrown: unknown, requestId: string): Answer<string> {
   const error =
@@ -106,7 +106,7 @@ export function errorAnswer(thrown: unknown, requestId: string): Answer<string> 
     headers: {
       'Content-Type': 'application/json; charset=utf-8',
       ...(status === 401 && { 'WWW-Authenticate': 'Bearer realm="larder", APIKey' }),
-      // A limit of calls a minute has a `Retry-After` of its own.
+      // The per-minute limit of calls sets its own `Retry-After`.
       ...((status === 503 || details?.['share_of'] !== undefined) && {
         'Retry-After': String(RETRY_AFTER_SECONDS),
       }),

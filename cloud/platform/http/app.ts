@@ -27,10 +27,10 @@ import { bodyReader } from './read-body.ts'
 import { crossOrigin, ownPageCheck, securityHeaders } from './web.ts'
 import { isNear } from '../nearest.ts'
 
-/** A request that was answered. */
+/** An answered request. */
 export interface Served {
   method: string
-  /** As documented (`/api/v1/owners/hubs`), never the path that was called; `none` where no route serves it. */
+  /** As documented (`/api/v1/owners/hubs`), never the actual path; `none` if no route matches. */
   route: string
   status: number
   seconds: number
@@ -40,26 +40,26 @@ export interface AppOptions extends Omit<
   EndpointParts,
   'readBody' | 'readHub' | 'rates' | 'budgets' | 'storedAnswers' | 'mediaTime'
 > {
-  /** The budgets of the process; its own where absent. */
+  /** The budgets of the process. Absent: new ones. */
   budgets?: Budgets
-  /** Names in `Host` by which routes that trust their caller may be called, besides addresses and localhost. */
+  /** Names in `Host` that may call routes which trust their caller, in addition to addresses and localhost. */
   allowedHosts?: readonly string[]
-  /** Requests a minute; those of the contract where absent. */
+  /** Requests a minute. Absent: those of the contract. */
   rates?: RateClasses | undefined
-  /** Told of credentials that are refused; its own where absent. */
+  /** Receives refused credentials. Absent: a new counter. */
   refusals?: CloudRefusals
   /** The demo's routes are served if they have handlers. */
   handlers: Handlers<ServiceRouteId> & Partial<Handlers<DemoRouteId>>
-  /** Where a request comes from: the address of the socket, or what a trusted proxy says. */
+  /** The client's address: the socket's, or the one from a trusted proxy. */
   addressOf(c: Context): string
-  /** Callers reach it by https alone: their browsers are told to try nothing else. */
+  /** Callers use only https. The answers instruct browsers to use nothing else. */
   isSecure: boolean
-  /** Whether the subdomains of the host do too. */
+  /** Whether this includes the host's subdomains. */
   hstsSubdomains?: boolean
-  /** Asked by load balancers. */
+  /** For load balancers. */
   health: Health
   onServed?(served: Served): void
-  /** Origins whose pages may call; `*` is any. */
+  /** Origins with pages that may call; `*` is any. */
   corsOrigins: readonly string[]
 }
 
@@ -67,10 +67,10 @@ const HSTS_SECONDS = 365 * 86_400
 
 export type App = Hono
 
-/** Answers a call; what it throws is refused. */
+/** Answers a call. An error that it throws becomes an error answer. */
 type Serve = (call: Call) => Response | Promise<Response>
 
-/** The whole HTTP interface, from the table of routes. Tests call `request` on it; `main.ts` listens with it. */
+/** The whole HTTP interface, built from the table of routes. Tests call `request` on it; `main.ts` listens with it. */
 export function createApp(options: AppOptions): App {
   const { runtime, settings } = options.context
   const { budgets = openBudgets(settings) } = options
@@ -133,28 +133,31 @@ function fromOwnPage({ allowedHosts = [], corsOrigins }: AppOptions, serve: Serv
   }
 }
 
-/** The rates of the contract, with those that an operator has set. */
+/** The rates of the contract, overridden by the operator's settings. */
 const ratesBy = ({ guestsPerMinute: requests }: CloudSettings): RateClasses => ({
   ...rateClasses,
   guest: { ...rateClasses.guest, requests },
 })
 
-/** What its answers have in common. */
+/** The common parts of a route's answers. */
 interface Mounted {
   route: string
   headers: Headers
-  /** Of the allowance that answers tell of. */
+  /** The limit of the allowance that answers report. */
   limit: number | undefined
 }
 
-/** No route serves the request, so that it has no limit of its own: shows that of open pages, and takes nothing from it. */
+/**
+ * For requests without a route: they have no limit. Their answers show the limit of open pages and take nothing from
+ * it.
+ */
 const unserved = (rates: RateClasses, headers: Headers): Mounted => ({
   route: 'none',
   headers,
   limit: rates.open.requests,
 })
 
-/** What goes around every answer: its id, its headers, its line in the log, and what is said where something goes wrong. */
+/** Wraps every answer: its id, its headers, its log line and its error handling. */
 class Frame {
   readonly #options: AppOptions
   readonly #refusals: CloudRefusals
@@ -208,7 +211,7 @@ class Frame {
     const { route } = place
     this.#options.onServed?.({ method, route, status, seconds: ms / 1000 })
     const { log, settings } = this.#options.context
-    // Without the query: signed addresses and what people search for are nobody's who reads the log.
+    // The log omits the query, because signed addresses and search texts are confidential.
     const line = { requestId, method, path, route, status, ms: Math.round(ms), address }
     if (settings.accessLog) log.info(line, 'request')
     else log.debug(line, 'request')
@@ -223,7 +226,7 @@ class Frame {
   }
 
   #noteRefusal(call: Call, { status, code, why }: ApiError): void {
-    // To come without any credential is no attempt.
+    // A call without any credential is no attempt to break in.
     if ((status !== 401 && status !== 403) || code === 'authentication_required') return
     const kind = status === 401 ? 'http_credential' : 'http_right'
     const key = prefixOf(call.header('X-API-Key') ?? '')
@@ -250,7 +253,7 @@ function servedBy(handlers: Partial<Handlers<RouteId>>): ServedRoute[] {
   })
 }
 
-/** Them by the paths at which they are served. */
+/** The same routes by their paths. */
 function pathsOf(handlers: Partial<Handlers<RouteId>>): Map<string, ServedRoute[]> {
   const found = new Map<string, ServedRoute[]>()
   for (const served of servedBy(handlers))
@@ -262,18 +265,18 @@ function pathsOf(handlers: Partial<Handlers<RouteId>>): Map<string, ServedRoute[
   return found
 }
 
-/** A path that is served, as the document spells it. */
+/** A served path, as documented. */
 interface Known {
   template: string
-  /** What it has after `/api/v1`. */
+  /** Its steps after `/api/v1`. */
   core: readonly string[]
   methods: string[]
 }
 
-/** Longer paths are nobody's slip. */
+/** Longer paths are no typing errors. */
 const MOST_STEPS = 12
 
-/** Says which endpoint a path that is none probably stands for: `GET, POST /api/v1/owners/webhooks`. */
+/** Names the endpoint that an unknown path probably meant: `GET, POST /api/v1/owners/webhooks`. */
 function pathExplainer(routes: Iterable<Route>): (path: string) => string | undefined {
   const known = new Map<string, Known>()
   for (const route of routes)
@@ -289,7 +292,7 @@ function pathExplainer(routes: Iterable<Route>): (path: string) => string | unde
   }
 }
 
-/** The steps of a path without its prefix, or what somebody took for it: `/v1/…`, `/api/…`. */
+/** The steps of a path without its prefix, or without a wrong prefix: `/v1/…`, `/api/…`. */
 const coreOf = (path: string): string[] =>
   path
     .split('/')
@@ -298,7 +301,7 @@ const coreOf = (path: string): string[] =>
 
 const isParameter = (step: string): boolean => step.startsWith('{')
 
-/** The path with the fewest other words, and of those the one with the fewest parameters. */
+/** The path with the fewest differing words; among equals, the one with the fewest parameters. */
 function nearest(known: readonly Known[], steps: readonly string[]): Known | undefined {
   const near = known.flatMap((each) => {
     const { core } = each
@@ -306,7 +309,7 @@ function nearest(known: readonly Known[], steps: readonly string[]): Known | und
     if (!core.every((step, index) => isParameter(step) || isNear(steps[index]!, step))) return []
     const same = core.filter((step, index) => step === steps[index]).length
     const parameters = core.filter(isParameter).length
-    // What has nothing of a known path but its number of steps is near to none.
+    // A path that shares only its number of steps is not near.
     return same + parameters === 0 && core.length > 1
       ? []
       : [{ each, rank: (core.length - same - parameters) * MOST_STEPS + parameters }]
@@ -314,7 +317,7 @@ function nearest(known: readonly Known[], steps: readonly string[]): Known | und
   return near.filter(({ each }) => !each.core.every(isParameter)).toSorted((a, b) => a.rank - b.rank)[0]?.each
 }
 
-/** The one path that ends with the word: `/owners/hubs/open_bin` is looked for in the wrong place. */
+/** The only path that ends with the word. `/owners/hubs/open_bin` has the right word in the wrong place. */
 function byLastWord(known: readonly Known[], steps: readonly string[]): Known | undefined {
   const word = steps.at(-1)!
   const ending = known.filter(({ core }) => core.at(-1) === word && core.length > 1)

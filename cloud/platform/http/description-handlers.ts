@@ -6,8 +6,8 @@ import { reply, type Handlers } from './handler.ts'
 import { SERVICE_NAME, SERVICE_VERSION, type OpenApiDocument } from './openapi.ts'
 
 /**
- * What the service says of itself: its name and its OpenAPI document, which is made when it is first asked for: a start does
- * not wait for it.
+ * The service's name and its OpenAPI document. The document is built at its first request, so that it does not delay
+ * the start.
  */
 export function descriptionHandlers(
   clock: Clock,

@@ -49,30 +49,30 @@ export interface EndpointParts {
   context: CloudContext
   readBody: ReadBody
   resolveCredential: ResolveCredential
-  /** Whose a hub is. */
+  /** The hub with its owner. */
   readHub: (id: number) => Promise<OwnedHub | undefined>
   limiter: RateLimiter
   rates: RateClasses
   media: Media
-  /** Processor time that callers have spent on pictures and videos. */
+  /** Processor time of callers' pictures and videos. */
   mediaTime: SpentTime
   budgets: Budgets
-  /** What idempotency keys store. */
+  /** Bytes stored for idempotency keys. */
   storedAnswers: StoredAnswers
-  /** Refuses answers that are not as the contract says; for tests, which are there to find them. */
+  /** Refuses answers that violate the contract; for tests. */
   checkResponses: boolean
 }
 
-/** A handler of any route: the table of handlers has its type checked already. */
+/** A handler of any route. The table of handlers has already checked its type. */
 export type AnyHandler = (input: HandlerInput<Route>) => Promise<unknown>
 
 interface Endpoint extends EndpointParts {
   id: RouteId
   route: Route
   handler: AnyHandler
-  /** The allowances that a call takes from, the one first that its answer tells of. */
+  /** The allowances that a call takes from. Its answer reports the first. */
   limits: readonly Rate[]
-  /** Whether a hub or a user stands behind a request. */
+  /** Whether a request needs a lookup of a hub or a user. */
   looksUp: boolean
 }
 
@@ -81,13 +81,13 @@ const limitsOf = (route: Route, rates: RateClasses): Endpoint['limits'] =>
     .map((rate) => rates[rate])
     .filter(({ requests }) => requests !== Infinity)
 
-/** Of every answer of a route, whatever comes of its request. */
+/** Headers of every answer of a route, whatever the result. */
 export const headersOfRoute = (route: Route): Headers => ({
   ...(!isShared(route) && { 'Cache-Control': 'no-store' }),
   ...deprecationOf(route),
 })
 
-/** The limit that answers of a route tell of. */
+/** The limit that answers of a route report. */
 export const limitOfRoute = (route: Route, rates: RateClasses): number | undefined =>
   limitsOf(route, rates)[0]?.requests
 
@@ -99,12 +99,12 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
 }
 
 /**
- * The steps of a request, in the order of the contract (§3): credential → scope → rate limit → validation → hub access →
- * existence; the last is the handler's.
+ * The steps of a request, in the order of the contract (§3): credential → scope → rate limit → validation → hub access
+ * → existence. The handler does the last one.
  */
 async function serve(self: Endpoint, call: Call): Promise<Response> {
   const { route } = self
-  // What is there already is not waited for: each waiting takes longer than most of these steps.
+  // Avoids `await` for values that are already there: each one takes longer than most of these steps.
   const resolved = self.resolveCredential(route.auth, new Credentials(call))
   const authenticated = resolved instanceof Promise ? await resolved : resolved
   requireScope(self, call, authenticated)
@@ -133,7 +133,7 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
   }
 }
 
-/** A file has one address: other spellings of it (`/./`, `%2F`, `//`) are refused, as a signature is of the one address. */
+/** A file has one address. Other spellings (`/./`, `%2F`, `//`) are refused, because a signature covers one address. */
 function requirePlainPath({ errors }: Route, { c }: Call): void {
   const isSigned = errors?.includes('forbidden') === true
   const { incoming } = (c.env ?? {}) as Partial<HttpBindings>
@@ -143,11 +143,11 @@ function requirePlainPath({ errors }: Route, { c }: Call): void {
     throw new ApiError(isSigned ? 'forbidden' : 'not_found')
 }
 
-/** Whether all callers are answered alike. No cache keeps any other answer (RFC 9111 §3). */
+/** Whether all callers get the same answer. No cache stores any other answer (RFC 9111 §3). */
 const isShared = ({ auth, rate }: Route): boolean =>
   (auth.kind === 'none' || auth.kind === 'optional-identity') && rate !== 'lookup'
 
-/** Looked at only as far as the route's kind of credential wants. */
+/** Reads only the headers that the route's kind of credential needs. */
 class Credentials implements Presented {
   readonly #call: Call
 
@@ -199,12 +199,12 @@ function takeAllowance(self: Endpoint, call: Call, authenticated: Authenticated)
   }
 }
 
-/** Whose allowance a request takes from. */
+/** The owner of the allowance that a request takes from. */
 const spenderOf = ({ by }: Rate, { address }: Call, { credential }: Authenticated): string =>
   by === 'address' || credential.kind === 'none' ? actorAt(networkOf(address)) : credential.actor
 
 const NO_QUERY = new URLSearchParams()
-/** `search` of a whole address, without taking all of it apart. */
+/** The `search` of a full address, without parsing all of it. */
 function queryOf(url: string): string {
   const hash = url.indexOf('#')
   const end = hash < 0 ? url.length : hash
@@ -212,7 +212,10 @@ function queryOf(url: string): string {
   return begin < 0 || begin > end ? '' : url.slice(begin, end)
 }
 
-/** Path, query and body as the route's schemas read them; or the answer of a route that reports what is wrong with a 200. */
+/**
+ * Parses path, query and body with the route's schemas. Some routes answer 200 with the problems; then returns that
+ * answer.
+ */
 function parse(route: Route, { c }: Call, { json: body }: ReceivedBody): ParsedParts | Reply<unknown> {
   const text = queryOf(c.req.url)
   const query = text === '' ? NO_QUERY : readQuery(text)
@@ -231,7 +234,7 @@ const userBehind = statement((q, { identity }: { identity: string }) =>
   q.selectFrom('users').select('id').where('identity', '=', identity),
 )
 
-/** Checks access to the hub that the request names, and finds the user behind an identity. */
+/** Checks access to the hub of the request, and finds the user of an identity. */
 async function authorize(
   { route, context, readHub }: Endpoint,
   credential: Authenticated['credential'],
@@ -270,10 +273,10 @@ function watched(
       const { credential, missing } = await self.resolveCredential(route.auth, new Credentials(call))
       if (missing !== null) return false
       const now = self.looksUp ? await authorize(self, credential, parsed) : credential
-      // With other hubs the reader opens another stream.
+      // For a different set of hubs the reader opens another stream.
       return JSON.stringify(now) === opened
     } catch (error) {
-      // While the database or the issuer is unavailable nobody knows better.
+      // While the database or the issuer is unavailable the stream continues.
       return !(error instanceof ApiError) || error.status >= 500
     }
   }
@@ -290,7 +293,7 @@ interface Checked {
   form: ReceivedForm | undefined
 }
 
-/** What the handler of a route gets: whatever route it is, its table has typed the parts. */
+/** The input of a handler. The table of handlers types its parts per route. */
 class Input {
   readonly params: undefined
   readonly query: undefined
@@ -323,7 +326,7 @@ class Input {
     return this.#call.header(name)
   }
 
-  /** Few look at it, and to take an address apart takes longer than many a handler. */
+  /** Parsed on access: few handlers need it, and parsing takes longer than many handlers. */
   get url(): URL {
     return new URL(this.#call.c.req.url)
   }
@@ -336,7 +339,7 @@ async function run(self: Endpoint, input: HandlerInput<Route>): Promise<Answer> 
 const answerTo = ({ route, checkResponses }: Endpoint, output: unknown): Answer =>
   answerOf(route, output instanceof Reply ? output : new Reply(output, {}), checkResponses)
 
-/** Runs a request. An event stream takes a part of the budget of streams as long as it is open. */
+/** Runs a request. An event stream holds a part of the budget of streams while it is open. */
 async function runHeld(self: Endpoint, input: HandlerInput<Route>, holder: Holder): Promise<Answer> {
   if (self.route.produces !== 'text/event-stream') return run(self, input)
   const { opened, body } = await heldStream(
@@ -365,7 +368,7 @@ function keyedRequest(
   }
 }
 
-/** Runs a request with an idempotency key, or repeats the answer that an earlier one with this key was given. */
+/** Runs a request with an idempotency key, or repeats the answer of an earlier request with this key. */
 function runOnce(self: Endpoint, input: Input, keyed: KeyedRequest, holder: Holder): Promise<Answer> {
   const make = async (memento?: Memento): Promise<Made> => {
     try {

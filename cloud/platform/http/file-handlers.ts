@@ -7,7 +7,7 @@ import type { Media } from '../media/media.ts'
 import type { MediaSigner } from '../media/addresses.ts'
 import { isMediaKey, type ByteRange } from '../media/store.ts'
 
-/** Serves files of the media store to anybody who has a signed address. */
+/** Serves files of the media store to any caller with a signed address. */
 export function fileHandlers(
   { runtime }: CloudContext,
   media: Media,
@@ -30,7 +30,7 @@ export function fileHandlers(
         ETag: etag,
         'Accept-Ranges': 'bytes',
         'Cache-Control': `private, max-age=${lasts}, immutable`,
-        // Browsers run nothing in it, and put it in no frame.
+        // Browsers must execute nothing in it and must not frame it.
         'Content-Security-Policy': "default-src 'none'; sandbox; frame-ancestors 'none'",
         'Content-Disposition': `inline; filename="${key.slice(key.lastIndexOf('/') + 1)}"`,
         'Cross-Origin-Resource-Policy': 'cross-origin',
@@ -61,7 +61,7 @@ export function fileHandlers(
   }
 }
 
-/** The headers of a request that name the copy it has and the part it wants. */
+/** The request headers that name the caller's copy and the wanted part. */
 export interface Conditions {
   range: string | undefined
   ifRange: string | undefined
@@ -75,8 +75,8 @@ export type Selection =
   | { kind: 'unsatisfiable' }
 
 /**
- * The part of a file of `size` bytes that answers a request (RFC 9110 §13, §14). A request for several ranges, or for
- * something that is not a range, gets the whole file.
+ * The part of a file of `size` bytes for a request (RFC 9110 §13, §14). A request for several ranges, or with an
+ * invalid range, gets the whole file.
  */
 export function selectBytes(
   { range, ifRange, ifNoneMatch }: Conditions,

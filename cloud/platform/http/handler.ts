@@ -11,11 +11,11 @@ import type {
 } from '../credentials/credential.ts'
 import type { JsonText } from '../store/json.ts'
 
-/** A form whose files are stored; they are removed unless the handler's transaction keeps them (`Media.keep`). */
+/** A form with stored files. They are removed unless the handler's transaction keeps them (`Media.keep`). */
 export interface ParsedForm<Fields> {
   fields: Fields
   files: readonly FormFile[]
-  /** The id of the object that a `numbered` form makes: always the same one within a request. */
+  /** The id of the object that a `numbered` form creates. It is constant within a request. */
   number(): Promise<number>
 }
 
@@ -36,8 +36,8 @@ interface CredentialByKind {
 }
 
 /**
- * A request that has passed the checks of credential, scope, rate limit, validation and hub access. A `user_id` in the path
- * is the credential's user.
+ * A request that has passed the checks of credential, scope, rate limit, validation and hub access. A `user_id` in the
+ * path is the credential's user.
  */
 export interface HandlerInput<R extends Route> {
   params: Parsed<R, 'params'>
@@ -49,13 +49,16 @@ export interface HandlerInput<R extends Route> {
   /** The caller's network, as limits count it (`networkOf`). */
   network: string
   idempotencyKey: string | undefined
-  /** With a key: names the request, so that what it has done in the world it does not do again when it is repeated. */
+  /** With a key: identifies the request. A repetition uses it to avoid repeating effects on the outside world. */
   requestName: string | undefined
-  /** With a key that was used before: what the handler's first answer left (`ReplyOptions.memento`). It changes nothing then. */
+  /**
+   * With a repeated key: the memento of the handler's first answer (`ReplyOptions.memento`). The handler must change
+   * nothing.
+   */
   memento: Memento | undefined
-  /** The body's bytes as text; empty where the route reads none. */
+  /** The body as text. Empty if the route reads none. */
   rawBody: string
-  /** A getter and a method of a class, as is the next: no rest of it and no copy has them. */
+  /** This and the next member belong to a class: rest patterns and copies of the object omit them. */
   readonly url: URL
   header(name: string): string | undefined
 }
@@ -79,13 +82,13 @@ export interface ReplyOptions {
   status?: number
   headers?: Readonly<Record<string, string>>
   /**
-   * Stored for an idempotency key in place of the body, if a repetition can read the answer again: a few ids. The handler then
-   * gets it as `HandlerInput.memento`.
+   * Stored for an idempotency key instead of the body, if a repetition can read the answer again: a few ids. The
+   * handler then gets it as `HandlerInput.memento`.
    */
   memento?: Memento
 }
 
-/** A small value of JSON. */
+/** A small JSON value. */
 export type Memento = Readonly<Record<string, unknown>>
 
 export const reply = <Body>(body: Body, options: ReplyOptions): Reply<Body> => new Reply(body, options)

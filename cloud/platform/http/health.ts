@@ -1,15 +1,15 @@
 import type { Clock } from '../../../protocol/model/runtime.ts'
 
-/** Whether the process is starting, at work or about to end. */
+/** Whether the process is starting, ready or stopping. */
 export type Phase = 'starting' | 'ready' | 'stopping'
 
-/** What must answer before a load balancer sends anybody here; each rejects, or is false, where it does not. */
+/** Dependencies that must work before a load balancer sends calls here. A failing check rejects or returns false. */
 export type Checks = Readonly<Record<string, () => boolean | Promise<unknown>>>
 
-/** A check that takes longer has failed. */
+/** Timeout of a check in milliseconds. */
 const CHECK_MS = 1000
 
-/** Says of what use this process is to callers. */
+/** Reports whether this process can serve callers. */
 export class Health {
   phase: Phase = 'starting'
   readonly #clock: Clock
@@ -20,7 +20,7 @@ export class Health {
     this.#checks = checks
   }
 
-  /** What keeps it from being of use now: its phase, or checks that fail. */
+  /** Why it cannot serve now: its phase, or failing checks. */
   async failing(): Promise<string[]> {
     if (this.phase !== 'ready') return [this.phase]
     const names = Object.entries(this.#checks).map(async ([name, check]) =>
@@ -48,11 +48,11 @@ export class Health {
 
 const uncached = { 'Cache-Control': 'no-store' }
 
-/** `GET /healthz`: it runs, so that there is no use in starting it anew. `headers` are those of every answer. */
+/** `GET /healthz`: the process runs, so a restart would not help. `headers` are those of every answer. */
 export const healthz = (headers: Readonly<Record<string, string>> = {}): Response =>
   Response.json({ status: 'ok' }, { headers: { ...headers, ...uncached } })
 
-/** `GET /readyz`: 200 where callers are of use here, else 503 with the reasons. */
+/** `GET /readyz`: 200 if this process can serve callers, else 503 with the reasons. */
 export async function readyz(
   health: Health,
   headers: Readonly<Record<string, string>> = {},

@@ -10,35 +10,35 @@ import type { Memento } from './handler.ts'
 import type { Random } from '../../../protocol/model/runtime.ts'
 import { decrypt, encrypt } from '../store/cipher.ts'
 
-/** How long a key names its request. Retention deletes it then (`retention.ts`). */
+/** How long a key identifies its request. Retention deletes it afterwards (`retention.ts`). */
 export const KEEP_MS = 24 * 3_600_000
 /**
- * A request holds its key for so long before it must renew it, which it does however long it takes. One that did not renew
- * it has died with its process; a repetition takes its place.
+ * A request locks its key for this time and renews the lock while it runs. Without a renewal its process has died, and
+ * a repetition replaces it.
  */
 const LOCK_MS = 60_000
 const RENEW_MS = LOCK_MS / 4
 
 type Parts = Pick<CloudContext, 'db' | 'runtime' | 'log'>
 
-/** Keys of different callers have nothing to do with each other. */
+/** Keys of different callers are independent. */
 export interface KeyedRequest extends KeyedCaller {
   fingerprint: string
 }
 
 const StoredHeaders = z.record(z.string(), z.string())
 
-/** What makes two requests the same one: method, path with query, and body. */
+/** Identifies equal requests by method, path with query, and body. */
 export const fingerprintOf = (method: string, pathAndQuery: string, body: string): string =>
   createHash('sha256').update(`${method} ${pathAndQuery}\n${body}`).digest('hex')
 
-/** Names a request: the same for each repetition under its key, in whatever process and whatever database has been put back. */
+/** Identifies a request: constant for all repetitions with its key, in any process and after a database restore. */
 export const nameOf = ({ caller, key, fingerprint }: KeyedRequest): string =>
   createHash('sha256')
     .update(JSON.stringify([caller, key, fingerprint]))
     .digest('hex')
 
-/** An answer, and what is stored in place of its body if that can be read again. */
+/** An answer, and its memento if the answer can be read again. */
 export interface Made {
   answer: Answer<string>
   memento?: Memento | undefined
@@ -47,16 +47,18 @@ export interface Made {
 export interface KeyedWork {
   /** Executes the request. */
   run: () => Promise<Made>
-  /** Makes the answer again from what `run` left in its place. */
+  /** Creates the answer again from the memento of `run`. */
   replay: (memento: Memento) => Promise<Answer<string>>
-  /** Called before `run`, and with the bytes that were stored after it. The first throws if there is no room. */
+  /**
+   * `begin` is called before `run` and throws if there is no room. `stored` is called with the number of stored bytes.
+   */
   room?: { begin(): void; stored(bytes: number): void }
 }
 
 /**
- * Runs the first request with a key and stores its answer, or its memento; later ones get that answer, marked
- * `Idempotent-Replayed`. Answers of 500 and above are not stored, and neither is anything of work that throws: the
- * request may then be made again with the same key. Throws `idempotency_key_in_use` and `idempotency_key_reused`.
+ * Runs the first request with a key and stores its answer, or its memento. Later ones get that answer with the header
+ * `Idempotent-Replayed`. Answers of 500 and above and thrown errors are not stored: the request may be repeated with
+ * the same key. Throws `idempotency_key_in_use` and `idempotency_key_reused`.
  */
 export async function idempotently(
   parts: Parts,
@@ -65,7 +67,7 @@ export async function idempotently(
 ): Promise<Answer<string>> {
   const { clock } = parts.runtime
   const q = parts.db.kysely
-  // Until when this request may hold its key: several where nobody knows whether a renewal was written.
+  // Possible lock times of this request. There are several if the result of a renewal is unknown.
   const held = [clock.now() + LOCK_MS]
   const earlier = await claim(parts, request, held[0]!)
   if (earlier) {
@@ -82,7 +84,7 @@ export async function idempotently(
       .set({ locked_until: until })
       .where(isOf(request))
       .where('status', 'is', null)
-      // Otherwise another request has taken the key meanwhile.
+      // Otherwise another request has taken the key.
       .where('locked_until', 'in', before)
       .executeTakeFirst()
     if (numUpdatedRows === 1n) held.splice(0, before.length)
@@ -98,7 +100,7 @@ export async function idempotently(
       const { answer, memento } = made
       const text = memento === undefined ? answer.body : JSON.stringify(memento)
       const body = seal(request, text, parts.runtime.random)
-      // Without headers it is a memento.
+      // A row without headers contains a memento.
       const headers = memento === undefined ? JSON.stringify(answer.headers) : null
       await q
         .updateTable('idempotency_keys')
@@ -110,14 +112,14 @@ export async function idempotently(
       await q
         .deleteFrom('idempotency_keys')
         .where(isOf(request))
-        // Who has taken the key meanwhile is at work, or has left an answer under it.
+        // A request that has taken the key since is running, or has stored an answer.
         .where('status', 'is', null)
         .where('locked_until', 'in', held)
         .execute()
   }
 }
 
-/** Takes the key for this request, or returns the answer that an earlier one has left under it. */
+/** Takes the key for this request, or returns the stored answer of an earlier one. */
 function claim(
   { db, runtime }: Parts,
   request: KeyedRequest,
@@ -169,9 +171,9 @@ const isOf = (request: KeyedRequest) => (eb: ExpressionBuilder<Tables, 'idempote
   eb.and({ credential: request.caller, key: digestOfKey(request) })
 
 /**
- * Answers that are kept for repetitions hold what only their caller may see (client secrets, contacts). The caller's own
- * `Idempotency-Key` opens them, and of that the database has a digest alone: whoever reads the database reads no answers, as
- * far as keys cannot be guessed.
+ * Stored answers contain data that only their caller may see (client secrets, contacts). The caller's `Idempotency-Key`
+ * decrypts them, and the database has only a digest of it. A reader of the database cannot read answers, unless the
+ * keys can be guessed.
  */
 interface KeyedCaller {
   /** `Credential.actor`. */
@@ -179,7 +181,7 @@ interface KeyedCaller {
   key: string
 }
 
-/** By which the database knows a key. */
+/** The digest that identifies a key in the database. */
 const digestOfKey = ({ caller, key }: KeyedCaller): string =>
   createHash('sha256').update(`${caller}\n${key}`).digest('hex')
 
@@ -189,5 +191,5 @@ const secretOf = ({ caller, key }: KeyedCaller): Buffer =>
 const seal = (keyed: KeyedCaller, text: string, random: Random): string =>
   encrypt(secretOf(keyed), text, random)
 
-/** Throws for what was not sealed for this caller and key. */
+/** Throws if the text was not sealed for this caller and key. */
 const unseal = (keyed: KeyedCaller, sealed: string): string => decrypt(secretOf(keyed), sealed)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 export type JsonSchema = Record<string, unknown>
 
-/** Turns zod schemas into JSON schemas. A schema with a name goes into `components` once; the others refer to it there. */
+/** Converts zod schemas to JSON schemas. A named schema is written to `components` once, and others refer to it. */
 export interface SchemaWriter {
   write(schema: z.ZodType): JsonSchema
   /** A schema of a request: its text excludes NUL. */
@@ -14,7 +14,7 @@ export interface SchemaWriter {
 export const nameOf = (id: string): string =>
   id.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-/** Makes a component of an object without a name; of a list, of its items. Returns the reference. */
+/** Makes a component of an unnamed object, or of a list's items. Returns the reference. */
 export function named(
   name: string,
   schema: JsonSchema,
@@ -33,13 +33,13 @@ const referTo = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${n
 
 /**
  * Makes a component of every object and enumeration inside the components, named by its place: `Order.deals[]` →
- * `OrderDealsItem`. Gives each property its sentence, with its default.
+ * `OrderDealsItem`. Gives each property its description, with its default.
  */
 export function nameParts(components: Record<string, JsonSchema>): void {
   const pending = Object.keys(components)
   for (let name = pending.shift(); name !== undefined; name = pending.shift()) {
     const schema = components[name]!
-    // The alternatives of one object that differ in what they require are no types of their own.
+    // Alternatives of one object that differ only in their required fields are no separate types.
     const { oneOf, ...rest } = schema
     const whole = partsOf(rest, name, (partName, part) => {
       components[partName] ??= part
@@ -53,7 +53,7 @@ export function nameParts(components: Record<string, JsonSchema>): void {
 
 type Register = (name: string, part: JsonSchema) => JsonSchema
 
-/** The schema with references in place of the objects and enumerations inside it. */
+/** The schema, with references instead of the objects and enumerations inside it. */
 function partsOf(schema: JsonSchema, name: string, register: Register): JsonSchema {
   const part = (value: unknown, partName: string): unknown => {
     if (typeof value !== 'object' || value === null) return value
@@ -85,7 +85,10 @@ function partsOf(schema: JsonSchema, name: string, register: Register): JsonSche
   return result
 }
 
-/** Gives each property of an object, at any depth, the sentence of its own schema or of the component that it refers to. */
+/**
+ * Gives each property of an object, at any depth, the description of its own schema or of the component that it refers
+ * to.
+ */
 function describeProperties(schema: JsonSchema, components: Readonly<Record<string, JsonSchema>>): void {
   for (const value of Object.values((schema['properties'] as Record<string, JsonSchema> | undefined) ?? {})) {
     const description = sentenceOf(value, components)
@@ -96,7 +99,7 @@ function describeProperties(schema: JsonSchema, components: Readonly<Record<stri
       describeProperties(choice, components)
 }
 
-/** The description of a field: its own, else that of the component which it refers to, and its default. */
+/** The description of a field, or of the component that it refers to, with its default. */
 export function sentenceOf(
   schema: JsonSchema,
   components: Readonly<Record<string, JsonSchema>>,
@@ -124,7 +127,7 @@ function ownSentence(
 
 export function schemaWriter(): SchemaWriter {
   const components: Record<string, JsonSchema> = {}
-  /** Names of components that callers send. A component that answers contain, too, is described as callers send it. */
+  /** Names of components that callers send. If answers contain such a component too, it is described as in requests. */
   const sent = new Set<string>()
   const write = (schema: z.ZodType, isSent: boolean): JsonSchema => {
     // As sent by a client: a field with a default may be absent.
@@ -144,7 +147,9 @@ export function schemaWriter(): SchemaWriter {
   }
 }
 
-/** Text holds no NUL (`validate.ts`): neither free text, nor what a pattern allows by what it leaves out. */
+/**
+ * Text must not contain NUL (`validate.ts`). This applies to free text and to negated character classes of patterns.
+ */
 const NUL = '\\u0000'
 
 function withText(value: unknown): unknown {
@@ -165,8 +170,8 @@ function withText(value: unknown): unknown {
 const valueKeys = new Set(['enum', 'const', 'default', 'examples', 'required'])
 
 /**
- * Leaves out what tells a reader nothing (a double's bounds, a format's regular expression), and says in a way that all tools
- * read what numbers of an enumeration and tuples are.
+ * Removes details that do not help a reader (a double's bounds, a format's regular expression). Writes numeric
+ * enumerations and tuples in a form that all tools understand.
  */
 function plain(json: z.core.JSONSchema.BaseSchema): void {
   if (json.minimum === Number.MIN_SAFE_INTEGER) {
@@ -178,7 +183,7 @@ function plain(json: z.core.JSONSchema.BaseSchema): void {
     if (json.enum !== undefined || json.const !== undefined) json.type = 'integer'
   if (json.anyOf) delete json.enum
   if (json.type === undefined && json.enum) {
-    // Numbers or words: generators make one type of each.
+    // Numbers or words: generators create one type of each.
     const words = json.enum.filter((value) => typeof value === 'string')
     const numbers = json.enum.filter((value) => typeof value === 'number')
     json.anyOf = [
@@ -188,7 +193,7 @@ function plain(json: z.core.JSONSchema.BaseSchema): void {
     delete json.enum
   }
   if (json.oneOf && json.properties) {
-    // Alternatives that only say what they require have no fields that a generator could make a type of.
+    // Alternatives that contain only `required` have no fields that a generator could make a type of.
     const { properties, required = [], additionalProperties, oneOf } = json
     const choices = oneOf.map((each) => each.required ?? [])
     for (const key of ['type', 'properties', 'required', 'additionalProperties'] as const) delete json[key]
@@ -208,7 +213,7 @@ function plain(json: z.core.JSONSchema.BaseSchema): void {
   json.minItems = json.maxItems = prefixItems.length
   const kinds = new Set(prefixItems.map((item) => JSON.stringify(item)))
   if (kinds.size > 1) {
-    // For readers who do not know the places one by one.
+    // For readers that do not support positional item schemas.
     json.items = { anyOf: [...kinds].map((kind) => JSON.parse(kind) as z.core.JSONSchema.BaseSchema) }
     return
   }
@@ -228,7 +233,7 @@ function pointToComponents(value: unknown): unknown {
   )
 }
 
-/** Values of fields by their names, used wherever the schema allows them. */
+/** Example values by field name, used if the schema allows them. */
 const byName: Readonly<Record<string, unknown>> = {
   upc: '012345678905',
   productUPC: '012345678905',
@@ -282,8 +287,8 @@ const byFormat: Readonly<Record<string, string>> = {
 }
 
 /**
- * An example of what a schema describes, for a route that gives none: it has every field, with values that suit the schema
- * and, where that allows it, the field's name.
+ * An example of a schema, for a route without its own. It has every field, with values that match the schema and, if
+ * possible, the field's name.
  */
 export function exampleOf(
   schema: JsonSchema,

@@ -14,9 +14,11 @@ import type { Clock, Runtime } from '../../../protocol/model/runtime.ts'
 
 export interface HttpServer {
   port: number
-  /** Serves on, and ends each connection after its next answer, so that callers open their next one elsewhere. */
+  /**
+   * Continues to serve, and ends each connection after its next answer, so that callers reconnect to another process.
+   */
   drain(): void
-  /** Takes no new requests, waits `graceMs` for those under way, then cuts them off. */
+  /** Accepts no new requests, waits `graceMs` for running ones, then aborts them. */
   close(graceMs: number): Promise<void>
 }
 
@@ -25,11 +27,11 @@ export interface ListenOptions {
   port: number
   runtime: Runtime
   bounds: ServerBounds
-  /** Proxies whose entry in `X-Forwarded-For` is believed (`TRUSTED_PROXIES`). */
+  /** Number of trusted proxies that append to `X-Forwarded-For` (`TRUSTED_PROXIES`). */
   trustedProxies?: number
 }
 
-/** Rejects where the port is in use. */
+/** Rejects if the port is in use. */
 export async function listen(
   app: Pick<Hono, 'fetch'>,
   { host, port, runtime, bounds, trustedProxies = 0 }: ListenOptions,
@@ -54,8 +56,8 @@ export async function listen(
 }
 
 /**
- * Reads where a request comes from: from `X-Forwarded-For` as far as `trustedProxies` wrote it, else from the socket. Without
- * trusted proxies, `onUntrusted` gets the socket's address of each request that carries the header.
+ * Reads the client's address from the part of `X-Forwarded-For` that trusted proxies wrote, else from the socket.
+ * Without trusted proxies, calls `onUntrusted` with the socket's address for each request that has the header.
  */
 export const addressReader =
   (trustedProxies: number, onUntrusted: (address: string) => void = () => {}) =>
@@ -66,12 +68,12 @@ export const addressReader =
     return forwardedAddress(header, trustedProxies) ?? socket
   }
 
-/** An operator is reminded this often. */
+/** Interval of the reminder to the operator. */
 const REMIND_MS = 3_600_000
 
 /**
- * Warns if a proxy on this machine forwards calls while `TRUSTED_PROXIES` is 0: all callers then share one network, and one of
- * them uses up the limits of all. The first request is logged at once, later ones hourly with their count.
+ * Warns if a proxy on this machine forwards calls while `TRUSTED_PROXIES` is 0: all callers then share one network, and
+ * one caller can use up everyone's limits. The first request is logged at once, later ones hourly with their count.
  */
 export function untrustedProxyWarning(clock: Clock, log: Pick<Log, 'warn'>): (address: string) => void {
   let count = 0

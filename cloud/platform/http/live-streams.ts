@@ -2,21 +2,21 @@ import { every, type Cancel } from '../../../protocol/model/runtime.ts'
 import type { CloudContext } from '../context.ts'
 import { reply, type Reply } from './handler.ts'
 
-/** What a reader follows. */
+/** The source of a reader's stream. */
 export interface Source {
-  /** What there is to tell since the last call, as server-sent events; empty where nothing is. */
+  /** The news since the last call, as server-sent events; empty if there is none. */
   poll(): Promise<string>
-  /** Nothing more will come. */
+  /** True if no more news will follow. */
   isOver?(): boolean
 }
 
-/** A comment, so that proxies keep the connection and readers see that it lives. */
+/** Interval of a comment that keeps proxies from closing the connection and shows readers that it is open. */
 const KEEP_ALIVE_MS = 15_000
 
 interface Reader<Topic> {
   topic: Topic
   openedAt: number
-  /** When it was given something to read that it has not come back from; null while it waits. */
+  /** Since when the reader has not taken the sent data; null while it waits for news. */
   busySince: number | null
   hasNews: boolean
   isLate: boolean
@@ -25,9 +25,9 @@ interface Reader<Topic> {
 }
 
 /**
- * Server-sent events for many readers at once. A reader is asked what there is to tell only when it has taken what came
- * before, so that nothing is kept for it however slow it is; one that takes nothing for long is cut off and can come back with
- * the id of the last event that it has. After a while each is ended, so that its credential is looked at again.
+ * Server-sent events for many readers. A source is polled only after its reader has taken the previous data, so that a
+ * slow reader needs no buffer. A reader that takes nothing for long is disconnected; it can resume with the id of its
+ * last event. Each stream ends after a while, so that its credential is checked again.
  */
 export class LiveStreams<Topic> {
   readonly #context: CloudContext
@@ -43,7 +43,7 @@ export class LiveStreams<Topic> {
     this.#cancel = every(this.#context.runtime.clock, KEEP_ALIVE_MS, () => this.#tick())
   }
 
-  /** Ends every stream, and those that are opened after. */
+  /** Ends all streams, including those that are opened later. */
   end(): void {
     this.#hasEnded = true
     this.#cancel()
@@ -54,12 +54,12 @@ export class LiveStreams<Topic> {
     return this.#readers.size === 0
   }
 
-  /** What readers follow; each once for each reader. */
+  /** Followed topics, each once per reader. */
   topics(): Topic[] {
     return [...this.#readers].map(({ topic }) => topic)
   }
 
-  /** There may be something to tell the readers of some topics. */
+  /** Polls the sources of some topics, because there may be news. */
   wake(concerns: (topic: Topic) => boolean): void {
     for (const reader of this.#readers)
       if (concerns(reader.topic)) {
@@ -94,7 +94,7 @@ export class LiveStreams<Topic> {
         pull: async (controller) => {
           reader.busySince = null
           const text = await this.#next(reader, source).catch((error: unknown) => {
-            // Its stream ends with this, and nobody cancels a stream that has ended.
+            // The stream closes next, and a closed stream is never cancelled.
             leave()
             throw error
           })
@@ -109,19 +109,19 @@ export class LiveStreams<Topic> {
           reader.wake()
         },
       },
-      // Asked for the next only when its reader asks.
+      // Pulls only when its reader pulls.
       { highWaterMark: 0 },
     )
     return reply(body, { headers: { 'X-Accel-Buffering': 'no' } })
   }
 
-  /** What a reader is told next; waits for it. Undefined where nothing more comes. */
+  /** Waits for the next data of a reader. Undefined if no more follows. */
   async #next(reader: Reader<Topic>, source: Source): Promise<string | undefined> {
     while (!this.#hasEnded && this.#readers.has(reader)) {
       if (reader.hasNews) {
         reader.hasNews = false
         const text = await source.poll()
-        // There may be more than was told at once.
+        // There may be further news.
         if (text !== '') {
           reader.hasNews = true
           return text
@@ -132,7 +132,7 @@ export class LiveStreams<Topic> {
         reader.isLate = false
         return ': still here\n\n'
       }
-      // All may have ended, or this one, while its source was asked.
+      // All streams, or this one, may have ended during the poll.
       const isFollowed = !this.#hasEnded && this.#readers.has(reader)
       if (isFollowed && !reader.hasNews) await new Promise<void>((resolve) => (reader.wake = resolve))
     }

@@ -26,7 +26,7 @@ import { IdempotencyKey } from './validate.ts'
 export const SERVICE_NAME = 'Larder'
 export const SERVICE_VERSION = VERSION
 
-/** One operation as the document and its page show it. The fields beginning with `x-` are ours. */
+/** An operation in the document and on its page. Fields with the prefix `x-` are ours. */
 export interface Operation {
   operationId: string
   tags: string[]
@@ -50,7 +50,7 @@ export interface Operation {
   'x-required-scope'?: string
   'x-requests-per-minute'?: number
   'x-error-codes': string[]
-  /** The same endpoint as another one, at its second path. */
+  /** The same endpoint at its second path. */
   'x-same-as'?: string
 }
 
@@ -82,7 +82,7 @@ ${Object.entries(testCards)
   .map(([card, does]) => `    - \`${card}\` ${does}`)
   .join('\n')}`
 
-/** The OpenAPI document of the routes that are served. Paths are spelled as documented. */
+/** The OpenAPI document of the served routes. Paths are spelled as documented. */
 export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId, Route>>): OpenApiDocument {
   const writer = schemaWriter()
   const paths: OpenApiDocument['paths'] = {}
@@ -183,7 +183,7 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
 
 const exampleIn = (example: unknown): { example?: unknown } => (example === undefined ? {} : { example })
 
-/** The limit of calls, and what it counts. */
+/** The rate limit, and the calls that it counts. */
 function limitOf(route: Route): string {
   const { requests, by } = rateClasses[ratesOf(route)[0]]
   if (requests === Infinity) return 'Calls are not limited.'
@@ -293,7 +293,7 @@ function errorResponses(route: Route): Operation['responses'] {
   )
 }
 
-/** A multipart form in the OpenAPI document: its files are binary strings, its JSON fields objects. */
+/** A multipart form in the OpenAPI document. Its files are binary strings, its JSON fields objects. */
 function formBody(id: string, route: Route, form: Form, writer: SchemaWriter) {
   const fields = writer.request(form.fields)
   const files = Object.entries(form.files)
@@ -325,7 +325,7 @@ function formBody(id: string, route: Route, form: Form, writer: SchemaWriter) {
   }
 }
 
-/** An example of a form has its files, too. */
+/** An example of a form, with its files. */
 const withFiles = (form: Form, example: unknown): unknown =>
   example === undefined
     ? undefined

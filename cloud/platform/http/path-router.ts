@@ -1,28 +1,28 @@
 import type { Result, Router } from 'hono/router'
 
-/** A step on the way to the paths that begin with it. */
+/** A node of the path tree. */
 interface Step<T> {
   words: Map<string, Step<T>>
-  /** Any word. */
+  /** Matches any word. */
   parameter?: Step<T>
-  /** All that is left, slashes included. */
+  /** Matches the rest of the path, slashes included. */
   rest?: Place<T>
   place: Place<T>
 }
 
-/** What stands at a path, by method; `ALL` for those that have nothing of their own. */
+/** The handlers of a path by method. `ALL` serves the other methods. */
 type Place<T> = Map<string, { handler: T; parameters: readonly string[] }>
 
 const newStep = <T>(): Step<T> => ({ words: new Map(), place: new Map() })
 
 /**
- * Finds the one handler that serves a path. A word comes before a parameter that would take it: what stands at
- * `/deals/apply-reward` is never asked for as `/deals/{deal_id}`, also with a method that it does not have. Hono's own routers
- * list every handler that a path could mean, and the fast ones have no answer where a word and a parameter stand at one place.
+ * Finds the single handler of a path. A word has precedence over a parameter: `/deals/apply-reward` never matches
+ * `/deals/{deal_id}`, even with a method that it does not have. Hono's own routers list every matching handler, and its
+ * fast ones cannot handle a word and a parameter at the same place.
  */
 export class PathRouter<T> implements Router<T> {
   readonly name = 'PathRouter'
-  /** Paths without a parameter, whole. */
+  /** Complete paths without a parameter. */
   readonly #plain = new Map<string, Map<string, Result<T>>>()
   readonly #first = newStep<T>()
 
@@ -62,7 +62,7 @@ export class PathRouter<T> implements Router<T> {
   }
 }
 
-/** Where the parts from `index` on lead; `values` are those that parameters took on the way. */
+/** Matches the parts from `index` on. `values` are the parameter values so far. */
 function find<T>(
   { words, parameter, rest, place }: Step<T>,
   parts: readonly string[],

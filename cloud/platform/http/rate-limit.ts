@@ -7,11 +7,11 @@ import { background } from '../work/background.ts'
 
 export const WINDOW_MS = 60_000
 
-/** Counts calls in fixed windows of a minute, in memory: no request waits for it. */
+/** Counts calls in fixed windows of a minute, in memory, so that no request waits. */
 export interface RateLimiter {
   /**
-   * Takes one call from the allowance of `caller` on `route`. Returns the number of calls in this window, this one included;
-   * null where none is left, and then nothing is taken.
+   * Takes one call from the allowance of `caller` on `route`. Returns the number of calls in this window, including
+   * this one. Returns null and takes nothing if none is left.
    */
   take(caller: string, route: string, limit: number): number | null
   /** The number of calls in this window. */
@@ -22,14 +22,14 @@ export const windowOf = (clock: Clock): number => windowAt(clock.now())
 const windowAt = (now: number): number => Math.floor(now / WINDOW_MS)
 
 interface Count {
-  /** As the database knows the caller: a digest, as a caller may be a person. */
+  /** The caller in the database: a digest, because a caller may be a person. */
   name: string
   route: string
-  /** Calls that this process has let through. */
+  /** Calls that this process has admitted. */
   own: number
-  /** Those among them that the database knows of. */
+  /** The part of them that the database contains. */
   settled: number
-  /** Calls that other processes have let through, as far as the database has told. */
+  /** Calls that other processes have admitted, as far as the database has reported them. */
   others: number
 }
 
@@ -64,14 +64,17 @@ class Counts implements RateLimiter {
     return own + others
   }
 
-  /** The window of now; what was counted in another is forgotten. */
+  /** The current window. Counts of other windows are dropped. */
   get window(): number {
     const now = windowOf(this.#clock)
     if (now !== this.#window) this.#counts.clear()
     return (this.#window = now)
   }
 
-  /** Those of a window that the database does not know to the last call, in one order for all processes: they lock rows in it. */
+  /**
+   * Counts of a window that the database does not fully contain. All processes sort them equally, because they lock
+   * rows.
+   */
   unsettled(window: number): Count[] {
     if (window !== this.window) return []
     const all = [...this.#counts.values()].flatMap((callers) => [...callers.values()])
@@ -93,10 +96,10 @@ const nameOf = (caller: string): string => digestOf(caller).slice(0, 32)
 const keyOf = ({ name, route }: Pick<Count, 'name' | 'route'>): string => `${route} ${name}`
 
 /**
- * For processes that share a database. Each counts in memory and adds its counts up in the database soon after, where it
- * learns of the others': a caller is never refused within the limit, and beyond it gets at most what the other processes
- * have let through within `rateSettleMs` and the time of one statement. While the database is away, each process keeps to the
- * limit by itself.
+ * For processes that share a database. Each counts in memory, soon adds its counts to the database, and reads those of
+ * the others. A caller is never refused within the limit. Beyond it, a caller gets at most the calls that the other
+ * processes admit within `rateSettleMs` and the time of one statement. While the database is unavailable, each process
+ * applies the limit separately.
  */
 export class SharedRateLimiter implements RateLimiter {
   readonly #context: CloudContext
@@ -138,7 +141,7 @@ export class SharedRateLimiter implements RateLimiter {
     })
   }
 
-  /** Tells the database of this process's calls, and learns of the others'. */
+  /** Adds this process's calls to the database, and reads those of the others. */
   async settle(): Promise<void> {
     const { window } = this.#counts
     const told = this.#counts
@@ -152,7 +155,7 @@ export class SharedRateLimiter implements RateLimiter {
     const values = told.map(
       ({ count: { name, route }, by }) => sql`(${name}, ${route}, ${sql.lit(window)}, ${sql.lit(by)})`,
     )
-    // Each minute has its own sum: a process whose clock is ahead, or was, counts beside the others, not in their place.
+    // Each minute has its own sum: a process with a wrong clock adds to the others' counts and does not replace them.
     const { rows } = await sql<{ caller: string; route: string; count: number }>`
       insert into rate_limits as current (caller, route, minute, count)
       values ${sql.join(values)}
@@ -168,7 +171,7 @@ export class SharedRateLimiter implements RateLimiter {
   }
 }
 
-/** How many counts are told at once: statements have at most 65,535 parameters. */
+/** Counts per statement. Statements have at most 65,535 parameters. */
 const BATCH = 1000
 
 /** Deletes the counts of past windows. */
@@ -176,11 +179,11 @@ export async function purgeRateLimits({ kysely }: CloudDatabase, clock: Clock): 
   await kysely.deleteFrom('rate_limits').where('minute', '<', windowOf(clock)).execute()
 }
 
-/** What a caller has used of its allowance in this minute; null where none was left. */
+/** A caller's use of its allowance in this minute; null if none was left. */
 export interface Allowance {
   limit: number
   used: number | null
-  /** When it is whole again. */
+  /** Seconds until it is full again. */
   resetSeconds: number
 }
 
@@ -189,7 +192,7 @@ export function allowanceNow(clock: Clock, limit: number, used: number | null): 
   return { limit, used, resetSeconds: Math.ceil((WINDOW_MS - (now - windowAt(now) * WINDOW_MS)) / 1000) }
 }
 
-/** Adds the headers of every answer that name its limit: the IETF draft's and the customary ones. */
+/** Adds the headers that name the limit to an answer: those of the IETF draft and the customary ones. */
 export function addRateHeaders(
   headers: Record<string, string>,
   { limit, used, resetSeconds }: Allowance,

@@ -15,22 +15,24 @@ export type BodyLimits = Pick<CloudSettings, 'bodyIdleMs' | 'bodyTimeoutMs'>
 export interface BodyOptions {
   /** On owner paths malformed JSON has its own code. */
   isOwner: boolean
-  /** Whose share of the budget the body takes. */
+  /** The holder of the budget's share that the body uses. */
   holder: Holder
-  /** The most bytes of this body; 1 MiB by default. */
+  /** Maximum bytes of this body; default 1 MiB. */
   limitBytes?: number
 }
 
 /**
- * Reads a request's body as text. Throws `payload_too_large`, `request_timeout`, `rate_limit_exceeded` if the caller's share of
- * the budget is used up, `service_unavailable` if the whole budget is, and for bytes that are not UTF-8 the error of malformed
- * JSON.
+ * Reads a request's body as text. Throws:
+ * - `payload_too_large` and `request_timeout`
+ * - `rate_limit_exceeded` if the caller's share of the budget is used up
+ * - `service_unavailable` if the whole budget is used up
+ * - the error of malformed JSON if the bytes are not UTF-8
  */
 export type ReadBody = (request: Request, options: BodyOptions) => Promise<string>
 
 /**
- * Reads bodies. Each must arrive steadily and in time. A body takes the bytes that have arrived, never those that its header
- * announces, from `budget`, in which each caller has a share: callers who send slowly hold no memory of others.
+ * Reads bodies. Each must arrive steadily and in time. A body takes its received bytes, not its announced length, from
+ * `budget`. Each caller has a share, so slow senders use no memory of others.
  */
 export function bodyReader(clock: Clock, limits: BodyLimits, budget: Budget): ReadBody {
   return async (request, { isOwner, holder, limitBytes = LIMIT_BYTES }) => {
@@ -56,7 +58,7 @@ export function bodyReader(clock: Clock, limits: BodyLimits, budget: Budget): Re
       }
     } catch (error) {
       reader.cancel().catch(() => {})
-      // A sender who has gone hears no answer.
+      // A disconnected sender gets no answer.
       throw error instanceof ApiError ? error : new ApiError('request_timeout')
     } finally {
       hold!.release()
@@ -64,7 +66,10 @@ export function bodyReader(clock: Clock, limits: BodyLimits, budget: Budget): Re
   }
 }
 
-/** Whether a request has a body, judged by its headers: to look at the body of a request from a socket would begin to read it. */
+/**
+ * Whether a request has a body, according to its headers. Accessing the body of a socket's request would start reading
+ * it.
+ */
 export function hasBody(c: Context): boolean {
   const { incoming } = (c.env ?? {}) as Partial<HttpBindings>
   if (incoming === undefined) return c.req.raw.body !== null
@@ -80,7 +85,7 @@ function inTime<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T> {
 
 function textOf(bytes: Buffer, isOwner: boolean): string {
   try {
-    // As it was sent, whatever stands at its beginning: signatures are over the bytes.
+    // Keeps a byte order mark, because signatures cover the bytes.
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
     throw malformed(isOwner, 'the body is not UTF-8', [])
@@ -99,7 +104,7 @@ export function parseJson(
   return { present: true, value: decodeJson(text, isOwner) }
 }
 
-/** Decodes the JSON of a body, or of the field of a form that `field` names. */
+/** Decodes the JSON of a body, or of the form field `field`. */
 export function decodeJson(text: string, isOwner: boolean, field: readonly string[] = []): unknown {
   const problem = structureProblem(text)
   if (problem !== undefined) throw ApiError.invalid({ loc: ['body', ...field], ...valueError(problem) })
@@ -122,9 +127,9 @@ function malformed(isOwner: boolean, error: string, field: readonly string[]): A
   })
 }
 
-/** How deep lists and objects may stand within each other. No body of the contract needs more than 5. */
+/** Maximum nesting of lists and objects. The contract's bodies need at most 5. */
 const MOST_DEPTH = 64
-/** Fields and elements of a body, all together. The longest list of the contract has 10,000. */
+/** Maximum number of fields and elements of a body. The longest list of the contract has 10,000. */
 const MOST_VALUES = 12_000
 
 const QUOTE = 0x22
@@ -133,8 +138,8 @@ const BACKSLASH = 0x5c
 const [LIST, LIST_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
- * What is wrong with the structure of JSON; undefined if it is bounded. To parse 1 MiB of names, or of brackets, takes 100 to
- * 200 ms; to count them takes 2.
+ * The problem in the structure of JSON; undefined if it is within limits. Parsing 1 MiB of names or brackets takes 100
+ * to 200 ms; counting them takes 2 ms.
  */
 export function structureProblem(text: string): string | undefined {
   let depth = 0
@@ -153,7 +158,7 @@ export function structureProblem(text: string): string | undefined {
   return undefined
 }
 
-/** The place of the quote that ends the string at `start`. */
+/** The index of the closing quote of the string at `start`. */
 function endOfString(text: string, start: number): number {
   let at = start + 1
   while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1

@@ -24,15 +24,15 @@ import { LIST_NAME } from './validate.ts'
 import { extra, missing, notUtf8, tooMany } from './validation-items.ts'
 import type { CloudSettings } from '../settings/limits.ts'
 
-/** A form as it came: its text, and its files, which are in the media store by now. */
+/** A received form: its text, and its files, which are already in the media store. */
 export interface ReceivedForm {
   texts: URLSearchParams
   files: FormFile[]
-  /** The id of a `numbered` form's object (`Form.numbered`), taken when it is first asked for. */
+  /** The id of a `numbered` form's object (`Form.numbered`), assigned at the first call. */
   number(): Promise<number>
-  /** What is wrong with its files. */
+  /** Problems of its files. */
   items: ValidationItem[]
-  /** The same for forms with the same text and files, whatever stands between their parts. */
+  /** Equal for forms with the same text and files, whatever their boundaries. */
   fingerprint: string
 }
 
@@ -40,18 +40,18 @@ export interface FormRequest {
   form: Form
   contentType: string | undefined
   contentLength: number
-  /** Null where the request has none. */
+  /** Null if the request has none. */
   body: Readable | null
 }
 
-/** Names, headers and boundaries of the parts, beside their content. */
+/** Bytes of part names, headers and boundaries, in addition to the content. */
 const FRAME_BYTES = 256 * KIB
 const MAX_PARTS = 100
 const MAX_NAME_LENGTH = 255
 
 /**
- * A request that carries a form. Its bytes come from the socket's own stream, where there is one: only to look at
- * `Request.body` would read all of it into memory.
+ * A request with a form. Its bytes come from the socket's stream if there is one, because accessing `Request.body`
+ * would read all of it into memory.
  */
 export function formRequestOf(form: Form, c: Context): FormRequest {
   const contentLength = Number(c.req.header('Content-Length') ?? 0)
@@ -64,9 +64,9 @@ const bodyOf = ({ body }: Request): Readable | null => body && Readable.fromWeb(
 
 export interface FormLimits extends UploadPace {
   clock: Clock
-  /** An image with more pixels is refused too: whoever shows it needs memory for each. */
+  /** Images with more pixels are also refused, because a viewer needs memory for each pixel. */
   cleaning: CleaningLimits
-  /** Called with the processor time that files take, in milliseconds. What it throws refuses the form. */
+  /** Called with the processor time of the files, in milliseconds. If it throws, the form is refused. */
   spent: (ms: number) => void
 }
 
@@ -75,16 +75,16 @@ interface Reading extends FormLimits {
   media: Media
   form: Form
   received: ReceivedForm
-  /** Of the files as they were sent, in their order. */
+  /** Digests of the files as sent, in order. */
   digests: string[]
-  /** Files so far, by field, and their bytes together. */
+  /** Number of files so far per field, and their total bytes. */
   fileCounts: Record<string, number>
   fileBytes: number
 }
 
 /**
- * Reads a multipart form. Its files go to the media store as they come; of a form that is refused, or never ends, none
- * stays there. Throws `unsupported_media_type`, `payload_too_large` or `validation_error`.
+ * Reads a multipart form. Its files are stored as they arrive. If the form is refused or incomplete, none remains.
+ * Throws `unsupported_media_type`, `payload_too_large` or `validation_error`.
  */
 export async function readForm(
   media: Media,
@@ -117,7 +117,7 @@ export async function readForm(
   return received
 }
 
-/** Feeds the parser until the body ends, something is wrong with it, or its sender falls silent. */
+/** Feeds the parser until the body ends or fails, or its sender stops sending. */
 async function readParts(reading: Reading, body: Readable, contentType = ''): Promise<void> {
   const parser = openParser(reading.form, contentType)
   const files: BusboyFileStream[] = []
@@ -127,17 +127,17 @@ async function readParts(reading: Reading, body: Readable, contentType = ''): Pr
     parser.on('partsLimit', () => reject(malformed('too many parts')))
     parser.on('field', (name, value, _nameCut, valueCut) => {
       if (valueCut) reject(new ApiError('payload_too_large'))
-      // So the parser reads what is not UTF-8.
+      // The parser replaces invalid UTF-8 with U+FFFD.
       else if (value.includes('\uFFFD')) reading.received.items.push({ loc: ['body', name], ...notUtf8 })
       else if (Object.hasOwn(reading.form.fields.shape, name)) reading.received.texts.append(name, value)
     })
     parser.on('file', (sentName, content, fileName) => {
-      // Whoever reads the content gets its error; without a listener it would end the process.
+      // The reader of the content gets its error. Without a listener it would end the process.
       content.on('error', () => {})
       const name = plainFieldOf(sentName)
       const field = Object.hasOwn(reading.form.files, name) ? reading.form.files[name] : undefined
       if (!field) {
-        // A browser sends an unnamed part for a field in which nothing was chosen.
+        // A browser sends an unnamed part for an empty file field.
         if (fileName) reading.received.items.push({ loc: ['body', sentName], ...extra })
         return void content.resume()
       }
@@ -146,7 +146,7 @@ async function readParts(reading: Reading, body: Readable, contentType = ''): Pr
       stored.catch(reject)
     })
   })
-  // Nobody may be waiting for it at the moment when it fails.
+  // No caller may be waiting for it when it fails.
   failure.catch(() => {})
   const finished = new Promise<void>((resolve) => parser.once('finish', resolve))
 
@@ -170,12 +170,12 @@ async function readParts(reading: Reading, body: Readable, contentType = ''): Pr
     await stored.catch(() => {})
     throw error
   } finally {
-    // The rest of the request stays unread; the answer is sent while the connection still takes one.
+    // The rest of the request stays unread. The answer is sent while the connection still accepts one.
     if (!body.destroyed) await chunks.return?.()
   }
 }
 
-/** The field that is meant: clients send the files of a list as `media[]` or `media[0]`. */
+/** The intended field. Clients send the files of a list as `media[]` or `media[0]`. */
 const plainFieldOf = (name: string): string => name.replace(LIST_NAME, '')
 
 function openParser(form: Form, contentType: string) {
@@ -184,7 +184,7 @@ function openParser(form: Form, contentType: string) {
   try {
     return new Busboy({
       headers: { 'content-type': contentType },
-      // By its name alone: generated clients send JSON as a file, and scripts send files without a name.
+      // Only the name decides: generated clients send JSON as a file, and scripts send files without a file name.
       isPartAFile: (name, _type, fileName) =>
         name !== undefined &&
         !Object.hasOwn(form.fields.shape, name) &&
@@ -192,7 +192,7 @@ function openParser(form: Form, contentType: string) {
       limits: { fieldSize: FORM_TEXT_BYTES, parts: MAX_PARTS, headerPairs: 20, headerSize: 8 * KIB },
     })
   } catch {
-    // It has no boundary.
+    // The content type has no boundary.
     throw wrong()
   }
 }
@@ -222,14 +222,14 @@ interface FilePart {
 }
 
 /**
- * Stores one file of a form. Throws `unsupported_media_type` for content that the field does not take, `payload_too_large`,
- * and `validation_error` for a file too many.
+ * Stores a file of a form. Throws `unsupported_media_type` if the field does not accept its content,
+ * `payload_too_large`, and `validation_error` for too many files.
  */
 async function storeFile(reading: Reading, { name, field, fileName, content }: FilePart): Promise<void> {
   const { form, fileCounts, received } = reading
   const chunks = content[Symbol.asyncIterator]() as AsyncIterator<Buffer>
   const head = await readHead(chunks)
-  // A browser sends such a part for a field in which nothing was chosen.
+  // A browser sends such a part for an empty file field.
   if (head.length === 0 && !fileName) return
 
   const { maxFiles = 1 } = field
@@ -303,7 +303,7 @@ async function next(chunks: AsyncIterator<Buffer>): Promise<Buffer | undefined> 
   return done ? undefined : value
 }
 
-/** The beginning of a file, as much as is needed to judge its type. */
+/** The first bytes of a file, as many as determine its type. */
 async function readHead(chunks: AsyncIterator<Buffer>): Promise<Buffer> {
   const parts: Buffer[] = []
   for (let length = 0; length < HEAD_BYTES;) {
@@ -315,7 +315,7 @@ async function readHead(chunks: AsyncIterator<Buffer>): Promise<Buffer> {
   return Buffer.concat(parts)
 }
 
-/** A file's name as its sender gave it, without folders and control characters. */
+/** A file's name from its sender, without folders and control characters. */
 const plainName = (name = ''): string =>
   name
     .replaceAll(/^.*[\\/]/g, '')
@@ -325,9 +325,9 @@ const plainName = (name = ''): string =>
 type UploadPace = Pick<CloudSettings, 'uploadPatienceMs' | 'uploadBytesPerSecond'>
 
 /**
- * The time for which an upload still waits for its sender. Waiting uses it up, and each byte that arrives adds to it, up to
- * `uploadPatienceMs`. The upload ends if its sender is silent for that time, or sends fewer than `uploadBytesPerSecond` for
- * long. Time in which the service itself is busy does not count.
+ * The time that an upload still waits for its sender. Waiting reduces it, and each received byte increases it, up to
+ * `uploadPatienceMs`. The upload ends if its sender is silent for that time, or sends fewer than `uploadBytesPerSecond`
+ * for long. Time in which the service itself is busy does not count.
  */
 export class Patience {
   readonly #clock: Clock

@@ -16,7 +16,7 @@ import { hasBody, parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
 import { signatureTime } from './signature-time.ts'
 
-/** The parts that receive the bodies of a route. */
+/** Dependencies for receiving the bodies of a route. */
 interface Receiving {
   route: Route
   context: CloudContext
@@ -26,28 +26,28 @@ interface Receiving {
   mediaTime: SpentTime
 }
 
-/** A request's body, before anything in it is checked. */
+/** A request's body before validation. */
 export interface ReceivedBody {
   text: string
   json: { present: boolean; value: unknown }
 }
 
-/** Whether a body is read: the route takes one, or must refuse the fields of one that it does not take. */
+/** Whether to read the body: the route accepts one, or must refuse the fields of an unexpected one. */
 export const readsBody = (route: Route, { c }: Call): boolean =>
   route.body !== undefined || route.rawBody === true || (refusesFields(route) && hasBody(c))
 
-/** Bodies without any field: some clients send one with every POST. */
+/** Bodies without fields. Some clients send one with every POST. */
 const EMPTY_BODIES = new Set(['', '{}', '[]', 'null', '""'])
 
 export const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: undefined } }
 
-/** Refuses a body that is compressed or otherwise encoded: nothing here decodes it. */
+/** Refuses a compressed or otherwise encoded body, because the service decodes none. */
 function requireIdentity(call: Call): void {
   if (!isPlainBody(call.header('Content-Encoding')))
     throw new ApiError('unsupported_media_type', 'The body must be sent without a Content-Encoding.')
 }
 
-/** The largest body of a call that a signature alone admits. */
+/** Maximum body of a call that is authorized only by a signature. */
 const SIGNED_BYTES = 64 * 1024
 
 export async function receiveBody(
@@ -68,7 +68,7 @@ export async function receiveBody(
   return { text, json: route.bodyOptional && !json.present ? { present: true, value: {} } : json }
 }
 
-/** Refuses a signed call before its body is read, as far as the header shows: without a signature, or with an old one. */
+/** Refuses a call with a missing or old signature before reading its body. */
 export function requireSignature({ route: { signedBy }, context }: Receiving, call: Call): void {
   if (!signedBy) return
   const header = signedBy.map((name) => call.header(name)).find((value) => value !== undefined)
@@ -90,8 +90,8 @@ const cleaningLimits = (settings: CloudSettings): CleaningLimits => ({
 })
 
 /**
- * Reads a form. As long as it arrives it takes a part of the budget of uploads; the processor time of its files counts against its
- * caller for a minute.
+ * Reads a form. It holds a part of the budget of uploads while it arrives. The processor time of its files counts
+ * against its caller for a minute.
  */
 export async function receiveForm(
   { context, media, budgets, mediaTime }: Receiving,

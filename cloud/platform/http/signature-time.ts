@@ -5,7 +5,7 @@ export const signatureParts = (header: string | undefined): [name: string, value
     return [name, value]
   })
 
-/** The time that a signature header names, in seconds since the Unix epoch; undefined if it is too far from now, or absent. */
+/** The time of a signature header in seconds since the Unix epoch. Undefined if it is absent or too far from now. */
 export function signatureTime(
   header: string | undefined,
   { nowMs, toleranceMs }: { nowMs: number; toleranceMs: number },

@@ -8,7 +8,7 @@ import { nearestOf } from '../nearest.ts'
 import { decodeJson } from './read-body.ts'
 import { extra, itemsOf, missing, notUtf8, valueError, type Place } from './validation-items.ts'
 
-/** A request's parts as they came: strings, and the JSON body parsed. */
+/** The raw parts of a request: strings, and the parsed JSON body. */
 export interface RawParts {
   params: Readonly<Record<string, string>>
   query: URLSearchParams
@@ -48,12 +48,12 @@ export function validate(route: Route, raw: RawParts): ParsedParts {
   return parsed
 }
 
-/** Names that an owner path ignores where it does not know them: clients add them to every address. */
+/** Unknown names that an owner path ignores, because clients add them to every address. */
 const IGNORED_NAMES = new Set(['hub_id', 'hub'])
 
 /**
- * Refuses unknown names in the query of an owner path, and parameters with two different values. An ignored filter would return
- * rows that the caller did not ask for. Other paths ignore both (contract §1, unknown names).
+ * Refuses unknown names in the query of an owner path, and parameters with two different values. An ignored filter
+ * would return rows that the caller did not ask for. Other paths ignore both (contract §1, unknown names).
  */
 function strayNames({ interface: part, query }: Route, sent: URLSearchParams): ValidationItem[] {
   if (part !== 'owner' || sent.size === 0) return []
@@ -67,7 +67,7 @@ function strayNames({ interface: part, query }: Route, sent: URLSearchParams): V
   })
 }
 
-/** Refuses each field of the body if the route takes no body: the field would have no effect. */
+/** Refuses each field of the body if the route takes no body, because the field would have no effect. */
 function strayFields(value: unknown): ValidationItem[] {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   if (!isObject) return [{ loc: ['body'], ...valueError('this endpoint takes no body') }]
@@ -76,7 +76,7 @@ function strayFields(value: unknown): ValidationItem[] {
     .map((name) => ({ loc: ['body', name], ...extra }))
 }
 
-/** A list as axios, jQuery and PHP send it: `name[]=a&name[]=b`, `name[0]=a`. */
+/** A list parameter of axios, jQuery and PHP: `name[]=a&name[]=b`, `name[0]=a`. */
 export const LIST_NAME = /\[\d*\]$/
 
 /** Reads a query. `name[]=a&name[]=b` is a repeated `name`. */
@@ -90,7 +90,7 @@ export function readQuery(search: string): URLSearchParams {
 
 const REPLACEMENT = /%EF%BF%BD/gi
 
-/** Refuses a query whose percent-encoded bytes are not UTF-8: they are read as U+FFFD, which was not sent. */
+/** Refuses a query with percent-encoded bytes that are not UTF-8. They would be read as U+FFFD, which was not sent. */
 export function requireUtf8(search: string): void {
   if (!search.includes('%')) return
   const isReplaced =
@@ -98,7 +98,7 @@ export function requireUtf8(search: string): void {
   if (isReplaced) throw ApiError.invalid({ loc: ['query'], ...notUtf8 })
 }
 
-/** Validates the text of a form. Throws one error that lists its problems and those of the form's files. */
+/** Validates the text of a form. Throws one error with its problems and those of the form's files. */
 export function validateForm(
   route: Route,
   form: Form,
@@ -118,7 +118,7 @@ export function validateForm(
 /** The text of an `Idempotency-Key`. */
 export const IdempotencyKey = z.string().min(1).max(255)
 
-/** Reads the header `Idempotency-Key`. Throws `validation_error` for a text that cannot be a key. */
+/** Reads the header `Idempotency-Key`. Throws `validation_error` for an invalid key. */
 export function idempotencyKeyOf(header: string | undefined): string | undefined {
   if (header === undefined) return undefined
   const result = IdempotencyKey.safeParse(header)
@@ -127,7 +127,7 @@ export function idempotencyKeyOf(header: string | undefined): string | undefined
   throw ApiError.invalid(...issues.flatMap((issue) => itemsOf('header', issue)))
 }
 
-/** Refuses a request in which something is wrong, with the document's own code where it names one. */
+/** Refuses an invalid request, with the document's own code if it names one. */
 function refuse(route: Route, items: readonly ValidationItem[], sent: SentNames): never {
   const codeOf = ({ loc, type }: ValidationItem): ErrorCode | undefined => {
     const inList = loc.findIndex((part) => typeof part === 'number')
@@ -138,14 +138,14 @@ function refuse(route: Route, items: readonly ValidationItem[], sent: SentNames)
   const named = items.find((item) => codeOf(item) !== undefined)
   const code = (named && codeOf(named)) ?? 'validation_error'
   const meant = meantBy(route, named ?? items[0]!, sent)
-  // A code of its own says the rule in its own sentence, of which the upper bound is no part.
+  // A specific code states its rule in its own message, which does not cover the upper bound.
   const own =
     named === undefined
       ? undefined
       : named.type === 'less_than_equal'
         ? sentenceOf([named])
         : errorCodes[code].message
-  // Only a 422 lists what is wrong.
+  // Only a 422 lists the problems.
   throw new ApiError(
     code,
     [own ?? sentenceOf(items), meant].filter(Boolean).join(' '),
@@ -154,13 +154,13 @@ function refuse(route: Route, items: readonly ValidationItem[], sent: SentNames)
   )
 }
 
-/** The names that were sent. A message about an unknown name needs them. */
+/** The sent names, for messages about unknown names. */
 interface SentNames {
   query: readonly string[]
   body: readonly string[]
 }
 
-/** Explains an unknown name, or a missing one, by the name that the sender probably meant. */
+/** Explains an unknown or missing name by the name that the sender probably meant. */
 function meantBy(route: Route, { loc, type }: ValidationItem, sent: SentNames): string | undefined {
   const [place, ...path] = loc
   const name = path.at(-1)
@@ -187,7 +187,7 @@ function meantBy(route: Route, { loc, type }: ValidationItem, sent: SentNames): 
 const schemaOf = (route: Route, place: 'query' | 'body'): z.ZodObject | undefined =>
   place === 'query' ? route.query : (route.body ?? route.form?.fields)
 
-/** The names of the fields of the object at a path within a schema; none where there is no object. */
+/** The field names of the object at a path within a schema. Empty if there is no object. */
 function namesAt(schema: z.core.$ZodType | undefined, path: ValidationItem['loc']): string[] {
   if (schema === undefined) return []
   const { def } = schema as z.ZodType
@@ -200,10 +200,10 @@ function namesAt(schema: z.core.$ZodType | undefined, path: ValidationItem['loc'
   return def.type === 'array' ? namesAt((def as z.core.$ZodArrayDef).element, rest) : []
 }
 
-/** So much of a stranger's name is repeated. */
+/** Maximum length of a caller's name in a message. */
 const ECHO_NAME = 40
 
-/** An error reports at most this many problems, so that no answer is much larger than its request. */
+/** Maximum number of problems in an error, so that no answer is much larger than its request. */
 const MOST_ITEMS = 100
 
 function check(
@@ -222,10 +222,10 @@ function check(
   return result.data
 }
 
-/** Half of a pair of UTF-16, which no encoding can carry: it would be stored as another character. */
+/** Half of a UTF-16 surrogate pair. No encoding can carry it: it would be stored as another character. */
 const LONE_SURROGATE = /\p{Surrogate}/u
 
-/** Finds text that cannot be stored as it is. PostgreSQL does not store NUL characters. */
+/** Finds text that cannot be stored unchanged. PostgreSQL does not store NUL characters. */
 function noTextIn(value: unknown, loc: ValidationItem['loc']): ValidationItem[] {
   if (typeof value === 'string') {
     if (value.includes('\0')) return [{ loc, ...valueError('a NUL character is not text') }]
@@ -238,7 +238,7 @@ function noTextIn(value: unknown, loc: ValidationItem['loc']): ValidationItem[] 
 
 type Texts = (name: string, isList: boolean) => string | readonly string[] | undefined
 
-/** A list is every value of a repeated parameter, or absent; anything else is its last value. */
+/** A list gets every value of a repeated parameter, or is absent. Any other field gets the last value. */
 const textsOf =
   (given: URLSearchParams): Texts =>
   (name, isList) => {
@@ -247,8 +247,8 @@ const textsOf =
   }
 
 /**
- * Reads strings as the types of their fields. An integer is a string of digits and nothing else, a boolean one
- * of FastAPI's words; any other text is left as it is, for the schema to refuse.
+ * Converts strings to the types of their fields. An integer consists only of digits, a boolean is one of FastAPI's
+ * words. Any other text stays unchanged, and the schema refuses it.
  */
 function coerce(schema: z.ZodObject, textOf: Texts): Record<string, unknown> {
   const values: Record<string, unknown> = {}
@@ -267,7 +267,7 @@ interface Field {
 
 const known = new WeakMap<z.ZodObject, readonly Field[]>()
 
-/** The fields of a schema; looked up once, as schemas are few and requests are many. */
+/** The fields of a schema, cached because schemas are few and requests are many. */
 function fieldsOf(schema: z.ZodObject): readonly Field[] {
   const before = known.get(schema)
   if (before) return before
@@ -286,7 +286,7 @@ const booleans: ReadonlyMap<string, boolean> = new Map([
   ...['false', '0', 'off', 'no'].map((word) => [word, false] as const),
 ])
 
-/** The types of values that a field takes, by zod's names; of a list, `array` and those of its elements. */
+/** The accepted types of a field, by zod's names. A list has `array` and the types of its elements. */
 function typesOf(field: z.core.$ZodType): ReadonlySet<string> {
   const { def } = field as z.ZodType
   if ('innerType' in def) return typesOf(def.innerType as z.core.$ZodType)

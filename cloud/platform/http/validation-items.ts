@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 
-/** The part of a request in which a value was sent. */
+/** The part of a request that contained a value. */
 export type Place = 'query' | 'path' | 'body' | 'header'
 type Issue = z.core.$ZodIssue
 type Description = Pick<ValidationItem, 'msg' | 'type' | 'ctx'>
@@ -45,7 +45,7 @@ const integer: Description = {
   type: 'int_parsing',
   msg: 'Input should be a valid integer: a whole number, written in digits',
 }
-/** By zod's word for what it expected. Every number of these interfaces is an integer. */
+/** By zod's name of the expected type. Every number of these interfaces is an integer. */
 const wrongType: Partial<Record<string, Description>> = {
   number: integer,
   int: integer,
@@ -54,7 +54,10 @@ const wrongType: Partial<Record<string, Description>> = {
   array: { type: 'list_type', msg: 'Input should be a valid list' },
 }
 
-/** The rules of zod's own formats, whose messages name the format or print its pattern. Other schemas bring their own words. */
+/**
+ * The rules of zod's formats, because their own messages name the format or print its pattern. Other schemas have their
+ * own messages.
+ */
 const formatRules: Partial<Record<string, string>> = {
   date: 'must be a date, YYYY-MM-DD',
   datetime: 'must be a time, YYYY-MM-DDThh:mm:ss, with Z or an offset such as +02:00',
@@ -112,7 +115,7 @@ const bound = (type: Description['type'], name: string, limit: number, msg: stri
 
 const ECHO_LIMIT = 200
 
-/** Shows what was sent, where that is short and plain. */
+/** Includes the sent value if it is short and simple. */
 function echo(input: unknown): { input?: unknown } {
   if (typeof input === 'number' || typeof input === 'boolean' || input === null) return { input }
   return typeof input === 'string' && input.length <= ECHO_LIMIT ? { input } : {}

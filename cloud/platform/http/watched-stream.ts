@@ -3,13 +3,13 @@ import { every, type Clock } from '../../../protocol/model/runtime.ts'
 export interface Watch {
   clock: Clock
   everyMs: number
-  /** Whether the reader may still read. */
+  /** Whether the reader still has permission. */
   isAllowed: () => Promise<boolean>
 }
 
 /**
- * Passes a stream on while its reader may read it. The check runs every `everyMs`; after the first refusal the stream ends. A
- * chunk is requested only when the reader requests one.
+ * Forwards a stream while its reader has permission. The check runs every `everyMs`; the stream ends after the first
+ * refusal. A chunk is pulled only when the reader pulls one.
  */
 export function watchedStream(
   source: ReadableStream<Uint8Array>,

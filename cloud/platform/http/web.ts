@@ -9,18 +9,18 @@ import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
 import { BoundedMap } from '../bounded-map.ts'
 import type { Answer, Call, Headers } from './answer.ts'
 
-/** What browsers and caches are told: who may read an answer, what is kept, what is sent smaller. */
+/** Headers for browsers and caches: who may read an answer, how it is cached, and how it is compressed. */
 
-/** Of every answer; those that are pages say more of themselves. */
+/** Headers of every answer. Pages add more. */
 export const securityHeaders = {
-  // What a caller has stored is taken for the type that it is said to have, and for nothing else.
+  // Browsers must not guess another type for a stored file than its declared type.
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Referrer-Policy': 'no-referrer',
 } as const
 
-/** Headers that a page of another origin may send. */
+/** Request headers that a page of another origin may send. */
 const SENT = [
   'Authorization',
   'X-API-Key',
@@ -29,7 +29,7 @@ const SENT = [
   'If-None-Match',
   'Last-Event-ID',
 ]
-/** Headers of answers that it may read. */
+/** Response headers that it may read. */
 const READ = [
   'X-Request-Id',
   'RateLimit',
@@ -44,12 +44,12 @@ const READ = [
   'X-Incomplete',
   'Allow',
 ]
-/** How long a browser remembers that it may. */
+/** How long a browser caches this permission. */
 const PREFLIGHT_SECONDS = 600
 
 /**
- * Lets pages of these origins call. Credentials go in headers that a page sets itself, never in cookies: that a browser holds
- * them opens nothing to a stranger's page.
+ * Allows calls from pages of these origins. A page sets its credentials in headers, never in cookies. A foreign page
+ * therefore cannot use credentials that the browser has.
  */
 export function crossOrigin(
   origins: readonly string[],
@@ -71,7 +71,7 @@ export function crossOrigin(
   }
 }
 
-/** Checks `Host` and `Origin` of a call against the names of this service, and the origins that may call it. */
+/** Checks `Host` and `Origin` of a call against the names of this service and the allowed origins. */
 export function ownPageCheck(
   names: readonly string[],
   origins: readonly string[],
@@ -86,16 +86,16 @@ export function ownPageCheck(
   }
 }
 
-/** An answer with the mark by which its caller asks whether it has changed; without its body where it has not (RFC 9110 §13). */
+/** Adds an ETag to an answer. Omits the body if the caller's copy is current (RFC 9110 §13). */
 export function validated(route: Route, answer: Answer, call: Call): Answer {
   if (route.validated === undefined || answer.status !== 200 || typeof answer.body !== 'string') return answer
   const etag = answer.headers['ETag'] ?? etagOf(answer.body)
   const headers = {
     ...answer.headers,
     ETag: etag,
-    // Kept, and asked about before each use: stock and prices are never shown as they were.
+    // Caches revalidate before each use, so that stock and prices are never outdated.
     'Cache-Control': `${route.validated}, no-cache`,
-    // Of a 304 it is told as of the answer that it stands for.
+    // A 304 carries the `Vary` of the 200 that it replaces.
     Vary: route.validated === 'private' ? `X-API-Key, Authorization, ${CODING}` : CODING,
   }
   const ifNoneMatch = call.header('If-None-Match')
@@ -104,10 +104,10 @@ export function validated(route: Route, answer: Answer, call: Call): Answer {
   return { status: 304, headers: kept, body: '' }
 }
 
-/** Weak: the same answer is sent as it is and compressed. */
+/** Weak, because the same answer is sent plain and compressed. */
 export const etagOf = (text: string): string => `W/"${hash('sha256', text, 'base64url').slice(0, 22)}"`
 
-/** Whether an `If-None-Match` names the tag. */
+/** Whether an `If-None-Match` contains the tag. */
 export const matchesTag = (header: string, etag: string): boolean =>
   header
     .split(',')
@@ -116,13 +116,13 @@ export const matchesTag = (header: string, etag: string): boolean =>
 
 const plainTag = (tag: string): string => tag.replace(/^W\//, '')
 
-/** An answer that is sent compressed or not differs by it. */
+/** An answer that is sent plain or compressed varies by this header. */
 const CODING = 'Accept-Encoding'
-/** What is smaller costs more to compress than to send. */
+/** Compressing a smaller answer costs more than sending it. */
 const LEAST_BYTES = 1024
 const COMPRESSIBLE = /^(application\/json|text\/(html|csv|css|javascript|markdown))\b/
 const inBackground = promisify(gzip)
-/** Large answers that are the same for all callers, compressed once: the description of the API. */
+/** Cache of large answers that are equal for all callers: the description of the API. */
 const publicBytes = new BoundedMap<Promise<Uint8Array<ArrayBuffer>>>(4)
 const LARGE_BYTES = 256 * 1024
 
@@ -140,9 +140,9 @@ function zipped(
 }
 
 /**
- * The answer compressed, for callers who take it so: texts that were read and not written. What a POST answers may hold a
- * secret (a token, a key, a webhook's secret), whose length would be told beside text of the caller's (BREACH); a stream is
- * sent as it comes.
+ * Compresses the answer if the caller accepts it, but only texts that were read, not written. The answer to a POST may
+ * contain a secret (a token, a key, a webhook's secret). Beside text of the caller's, its compressed length would
+ * reveal it (BREACH). A stream is sent uncompressed.
  */
 export function compressed(
   { c }: Call,
