@@ -223,7 +223,7 @@ function asValue<T>(read: () => T): T {
   }
 }
 
-/** Renews a hub's password, and reports the old passwords that an external broker still accepts. */
+/** Renews a hub's password, and reports whether an external broker still accepts the old one. */
 async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown> {
   const { q, db, options, settings } = invocation
   const hubId = await hubOf({ q, options })

@@ -101,7 +101,7 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
   return conform(schema, value, path)
 }
 
-/** Parses a value with a schema. Throws the first 20 problems in words. */
+/** Parses a value with a schema. Throws an error whose text lists the first 20 problems. */
 export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   const result = schema.safeParse(value)
   if (result.success) return result.data
@@ -111,7 +111,10 @@ export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string):
   throw new UsageError(problems.join('; '))
 }
 
-/** Parses the options of a record's fields with its schema. Throws the problems in words, each with its option. */
+/**
+ * Parses the options of a record's fields with its schema. Throws an error whose text lists each problem with
+ * its option.
+ */
 export function conformOptions<T>(
   schema: z.ZodType<T>,
   options: Options,

@@ -139,7 +139,7 @@ async function rotate(invocation: Invocation, runtime: Runtime): Promise<unknown
 const posterOf = ({ settings }: Invocation, { clock }: Runtime) =>
   new HttpPoster({ clock, timeoutMs: settings.limits.rules.webhookTimeoutMs, ...postRulesOf(settings) })
 
-/** Turns an error of the API into wrong usage, in the same words. */
+/** Converts an API error to a usage error with the same text. */
 async function inWords<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

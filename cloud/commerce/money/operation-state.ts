@@ -119,7 +119,7 @@ export function advance(
 export const isOpen = ({ state, goal }: Pick<Position, 'state' | 'goal'>): boolean =>
   paces[state][goal] !== 'never'
 
-/** An operation that was given up long ago is asked about less and less often, and at least once an hour. */
+/** Questions about an operation whose time is long over become rarer, but come at least once an hour. */
 const MOST_MS = 3_600_000
 
 /** Returns when due work asks about an operation next. The deadline comes first, whatever the pace. */

@@ -26,8 +26,9 @@ import {
 } from './operation-state.ts'
 
 /**
- * Runs money operations: begin in the caller's transaction, ask the processor outside of any transaction, book the answer in
- * one transaction with whatever it changes. Answers, events, due work and the recovery after a crash take the same way.
+ * Runs money operations in three steps: begin in the caller's transaction, ask the processor outside of any
+ * transaction, book the answer and its changes in one transaction. Answers, events, due work and the recovery
+ * after a crash all use these steps.
  */
 export type Operation = Selectable<Tables['money_operations']>
 export type OperationKind = Operation['kind']
@@ -96,7 +97,10 @@ export const nameOf = ({ subject, started_at }: Pick<Operation, 'subject' | 'sta
 export type NewOperation = Pick<Operation, 'kind' | 'subject' | 'processor' | 'started_at'> &
   Partial<Pick<Operation, 'state' | 'processor_ref' | 'give_up_at'>>
 
-/** Begins operations in the transaction of their rows. Due work takes them up at `dueAt` if whoever asks first gets no answer. */
+/**
+ * Begins operations in the transaction of their rows. Due work executes them at `dueAt` if the first request
+ * gets no answer.
+ */
 export async function begin(
   tx: Tx,
   context: CloudContext,
@@ -158,8 +162,8 @@ const operationOf = statement((q, { kind, subject }: Pick<Operation, 'kind' | 's
 )
 
 /**
- * Finds an operation by the processor's id, or by our name for it if the processor's event was quicker than the answer that
- * brings its id.
+ * Finds an operation by the processor's id. If the processor's event arrives before the answer with that id,
+ * finds it by our name for it.
  */
 export async function findOperation(
   q: Queries,

@@ -182,10 +182,10 @@ export type PlannedRefund = Pick<NewRefund, 'itemId' | 'quantity' | 'amount' | '
 /**
  * Executes a requested refund (O §4.3) to the source of the money.
  *
- * The service first asks the hub to leave the goods on the shelf, if it has not started them, so that no
- * customer gets both goods and money. If nothing of the order remains, that covers the whole order, even if
- * some of it lies in its bin already. Otherwise it covers the refunded units. A hub that cannot be asked gets
- * the change through its stream.
+ * The service first asks the hub to leave unstarted goods on the shelf, so that no customer gets both goods
+ * and money. If nothing of the order remains, that covers the whole order, even if some of it lies in its bin
+ * already. Otherwise it covers the refunded units. A hub that cannot be asked gets the change through its
+ * stream.
  *
  * Throws `refund_failed` or `processor_unavailable` (the refund is recorded and will be executed).
  */
