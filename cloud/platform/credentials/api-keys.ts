@@ -10,11 +10,11 @@ import { allOf, statement } from '../store/statement.ts'
 import { background } from '../work/background.ts'
 import { base62, digestOf, isSameDigest } from './secrets.ts'
 
-/** `last_used_at` is written at most this often. */
+/** Minimum interval between two writes of `last_used_at`. */
 const TOUCH_MS = 3_600_000
 
 const StoredScopes = z.array(z.enum(scopes))
-/** Hub ids, or `*` for all hubs (of the key's owner; of anybody, for a role). */
+/** Hub ids, or `*` for all hubs (of the key's owner; for a role, of every owner). */
 export const StoredHubs = z.union([z.literal('*'), z.array(z.int())])
 export type HubSelection = z.infer<typeof StoredHubs>
 
@@ -43,23 +43,23 @@ export interface ApiKeyRequest {
 const FORMAT = /^lk_([0-9A-Za-z]{8})_[0-9A-Za-z]{43}$/
 
 export interface NewApiKey {
-  /** Shown once, stored nowhere. */
+  /** Shown once, never stored. */
   key: string
   prefix: string
   digest: string
 }
 
 export function mintApiKey(random: Random): NewApiKey {
-  // 6 bytes need 9 digits; the first says little.
+  // 6 bytes need 9 digits; the first one is hardly random.
   const prefix = base62(random.bytes(6)).slice(1)
   const key = `lk_${prefix}_${base62(random.bytes(32))}`
   return { key, prefix, digest: digestOf(key) }
 }
 
-/** The public prefix of what looks like an API key. */
+/** The public prefix of a text with the form of an API key. */
 export const prefixOf = (key: string): string | undefined => FORMAT.exec(key)?.[1]
 
-/** Issues a key. What it may do never changes after this. */
+/** Issues a key. Its rights never change afterwards. */
 export async function issueApiKey(q: Queries, runtime: Runtime, request: ApiKeyRequest): Promise<NewApiKey> {
   const minted = mintApiKey(runtime.random)
   await q
@@ -86,8 +86,8 @@ export async function listApiKeys(q: Queries): Promise<ApiKey[]> {
 }
 
 /**
- * Issues a successor with the same rights. The old key ends at `endsAt`, or earlier where it would have ended earlier: until
- * then both keys are valid, so that callers change over without a gap. Undefined where the old one has ended, also at this moment.
+ * Issues a successor with the same rights. The old key ends at `endsAt`, or at its earlier end. Until then both keys
+ * are valid, so that callers can switch without a gap. Returns undefined if the old key has already ended.
  */
 export async function rotateApiKey(
   q: Queries,
@@ -127,7 +127,7 @@ const byPrefix = statement((q, key: { prefix: string }) =>
   q.selectFrom('api_keys').select(allOf('api_keys')).where('prefix', '=', key.prefix),
 )
 
-/** A key that was genuine until somebody revoked it: who has it still uses it, or has stolen it. */
+/** A genuine key after its revocation. Its caller still uses it, or has stolen it. */
 export class RevokedKey extends ApiError {
   readonly prefix: string
 
@@ -138,16 +138,16 @@ export class RevokedKey extends ApiError {
   }
 }
 
-/** One whose use could not be written is not written anew with each call. */
+/** After a failed write of a key's use, further calls within this time do not write again. */
 const RENOTE_MS = 60_000
 
 /**
- * Writes when keys were used, behind the requests that use them: none waits for it, and none fails by it. What comes while a
- * write is under way is written together after it.
+ * Writes the last use of keys in the background: no request waits for the write or fails because of it. Uses that
+ * arrive during a write are written together after it.
  */
 export class KeyUses {
   readonly #context: CloudContext
-  /** When each was noted last, by prefix. */
+  /** The last noted use, by prefix. */
   readonly #noted = new Map<string, number>()
   readonly #waiting = new Set<string>()
   #isWriting = false
@@ -186,7 +186,7 @@ export class KeyUses {
   }
 }
 
-/** A key as the database has it. */
+/** A key as stored in the database. */
 export type StoredKey = ApiKey & Pick<NewApiKey, 'digest'>
 
 export async function readApiKey(q: Queries, prefix: string): Promise<StoredKey | undefined> {
@@ -194,7 +194,7 @@ export async function readApiKey(q: Queries, prefix: string): Promise<StoredKey 
   return row && { ...fromRow(row), digest: row.digest }
 }
 
-/** The key that a request presents; throws `invalid_api_key` (`RevokedKey`) or `token_expired`. */
+/** The key of a request. Throws `invalid_api_key` (`RevokedKey`) or `token_expired`. */
 export async function verifyApiKey(
   readKey: (prefix: string) => Promise<StoredKey | undefined>,
   { clock }: Runtime,

@@ -1,21 +1,24 @@
-/** Who is calling, as a route's handler sees it. */
+/** The caller of a route's handler. */
 interface Caller {
-  /** `key:PREFIX`, `identity:SUB`, `address:IP`: in the audit log, and the key of rate limits and idempotency. */
+  /**
+   * `key:PREFIX`, `identity:SUB`, `address:IP`. It appears in the audit log, and is the key of rate limits and
+   * idempotency.
+   */
   actor: string
 }
 
-/** On owner paths: an API key, or an identity token whose roles grant the route's scope on `hubs`. */
+/** On owner paths: an API key, or an identity token with roles that grant the route's scope on `hubs`. */
 export interface OwnerCredential extends Caller {
   kind: 'api'
-  /** The key's owner. Null for identity tokens, whose roles name hubs of any owner. */
+  /** The key's owner. Null for identity tokens, because roles may name hubs of several owners. */
   ownerId: number | null
-  /** `*`: every hub of the owner; every hub where there is no owner. */
+  /** `*`: every hub of the owner, or every hub if there is no owner. */
   hubs: '*' | readonly number[]
   /** The API key's public prefix, recorded as `confirmed_by_key`; null for identity tokens. */
   keyPrefix: string | null
 }
 
-/** What an identity token says of its subject. */
+/** The claims of an identity token about its subject. */
 export interface IdentityClaims {
   /** E.164; null unless the issuer has verified it. */
   phoneNumber: string | null

@@ -4,12 +4,12 @@ import { ApiError } from '../api-error.ts'
 import { prefixOf } from './api-keys.ts'
 import type { IdentityClaims } from './credential.ts'
 
-/** What a caller with the wrong credential, or the right one in the wrong place, is told to do. It is never repeated. */
+/** Advice for callers with a wrong or misplaced credential. It never repeats the credential. */
 
 const asKey = 'an API key as `X-API-Key: lk_…`'
 const asToken = 'an identity token as `Authorization: Bearer …`'
 
-/** Nothing was presented where the route looks. */
+/** The request has no credential at the place that the route reads. */
 export function nothingPresented(
   auth: Auth,
   presented: { readonly apiKey: string | undefined; misplacedKey(): string | undefined },
@@ -27,7 +27,7 @@ export function nothingPresented(
   )
 }
 
-/** What stands in `Authorization` is no bearer token. */
+/** `Authorization` contains no bearer token. */
 export function notBearer(authorization: string): ApiError {
   const hint = keyIn(authorization)
     ? `The header holds an API key: send ${asKey}.`
@@ -41,7 +41,7 @@ export const keyAsToken = (token: string): ApiError | undefined =>
     ? new ApiError('invalid_token', `This is an API key, no access token: send ${asKey}.`)
     : undefined
 
-/** What stands in `X-API-Key` is no key of ours. */
+/** `X-API-Key` contains no key of this service. */
 export function notKey(apiKey: string): ApiError {
   if (/^(Bearer +)?eyJ[\w-]*\./i.test(apiKey))
     return refusedKey('it is an identity token', `This is an identity token, no API key: send ${asToken}.`)

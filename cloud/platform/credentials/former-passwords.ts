@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A password that was renewed with an overlap, and when it ends. */
+/** A password that was replaced with an overlap, and its end. */
 const FormerPassword = z.object({ digest: z.string(), until: z.number() })
 export type FormerPassword = z.infer<typeof FormerPassword>
 

@@ -7,7 +7,7 @@ import type { OwnerCredential } from './credential.ts'
 
 type Scope = Pick<OwnerCredential, 'hubs' | 'ownerId'>
 
-/** Whether a credential reaches a hub. A resource of a hub that it does not reach is *not found*, never *denied*. */
+/** Whether a credential reaches a hub. A resource of an unreachable hub gets *not found*, never *denied*. */
 export function reachesHub(credential: Scope, hub: OwnedHub): boolean {
   const owned = credential.ownerId === null || credential.ownerId === hub.owner_id
   return owned && selects(credential, hub.id)
@@ -15,7 +15,7 @@ export function reachesHub(credential: Scope, hub: OwnedHub): boolean {
 
 const selects = ({ hubs }: Scope, hubId: number): boolean => hubs === '*' || hubs.includes(hubId)
 
-/** A hub, and when it was last heard of. */
+/** A hub, and the time of its last message. */
 export type HeardHub = Selectable<Tables['hubs']> & { last_heard_at: number | null }
 
 export const heardHubs = (q: Queries) =>
@@ -25,7 +25,7 @@ export const heardHubs = (q: Queries) =>
     .select(allOf('hubs').map((column) => `hubs.${column}` as const))
     .select('hub_sessions.last_heard_at')
 
-/** The hubs that a credential reaches, by id. */
+/** The hubs that a credential reaches, sorted by id. */
 export async function reachableHubs(q: Queries, { hubs, ownerId }: Scope): Promise<HeardHub[]> {
   let query = heardHubs(q).orderBy('hubs.id')
   if (ownerId !== null) query = query.where('hubs.owner_id', '=', ownerId)
@@ -39,15 +39,18 @@ const ownerOf = statement((q, hub: { id: number }) =>
 const hubById = statement((q, hub: { id: number }) => heardHubs(q).where('hubs.id', '=', hub.id))
 
 /**
- * The hub that a request names. A credential that is limited to certain hubs gets `hub_access_denied` for every other id,
- * whether that hub exists or not; one with all hubs of its owner gets `hub_not_found`.
+ * The hub that a request names. A credential with a list of hubs gets `hub_access_denied` for every other id, whether
+ * that hub exists or not. A credential with all hubs of its owner gets `hub_not_found`.
  */
 export async function requireHub(q: Queries, credential: Scope, hubId: number): Promise<HeardHub> {
   const [hub] = await hubById(q, { id: hubId })
   return reached(q, credential, hub)
 }
 
-/** A retired hub keeps its books and takes no change any more. Throws `hub_not_accepting_orders`, with `retired` as its reason. */
+/**
+ * Throws `hub_not_accepting_orders` with the reason `retired` for a retired hub: its books remain, but it accepts no
+ * change.
+ */
 export function refuseRetired({ id, retired_at }: { id: number; retired_at: number | null }): void {
   if (retired_at !== null)
     throw new ApiError('hub_not_accepting_orders', `hub ${id} is retired: nothing of it changes any more`, {
@@ -59,7 +62,7 @@ const retirementOf = statement((q, hub: { id: number }) =>
   q.selectFrom('hubs').select(['id', 'retired_at']).where('id', '=', hub.id),
 )
 
-/** The same for a caller that does not have the hub. An unknown hub is not its matter. */
+/** The same check for a caller without the hub's row. It ignores an unknown hub. */
 export async function requireInService(q: Queries, hubId: number): Promise<void> {
   for (const hub of await retirementOf(q, { id: hubId })) refuseRetired(hub)
 }
@@ -84,7 +87,7 @@ export async function requireReach(
   await reached(q, credential, await readHub(hubId))
 }
 
-/** The same for a route of books: a former owner of the hub reads them too. */
+/** The same for a route of books, which a former owner of the hub may also read. */
 export async function requireBooks(
   q: Queries,
   readHub: (id: number) => Promise<OwnedHub | undefined>,
@@ -96,7 +99,7 @@ export async function requireBooks(
   await reached(q, credential, hub)
 }
 
-/** Whether a credential reaches a hub, or belongs to an owner who had it. */
+/** Whether a credential reaches a hub, or its owner has owned the hub before. */
 export async function mayReadBooks(q: Queries, credential: Scope, hub: OwnedHub): Promise<boolean> {
   if (reachesHub(credential, hub)) return true
   const { ownerId } = credential
@@ -104,13 +107,13 @@ export async function mayReadBooks(q: Queries, credential: Scope, hub: OwnedHub)
   return (await tenures(q, hub.id, ownerId)).length > 0
 }
 
-/** A time in which a hub was an owner's: `since` inclusive, `until` exclusive, null: it lasts. */
+/** A period of ownership: `since` inclusive, `until` exclusive. Null: it lasts. */
 export interface Tenure {
   since: number
   until: number | null
 }
 
-/** When a hub was an owner's. A caller without an owner reads what the present owner reads. */
+/** When a hub belonged to an owner. A caller without an owner reads the same as the present owner. */
 export async function readTenures(q: Queries, { ownerId }: Scope, hubId: number): Promise<Tenure[]> {
   const hub = await q
     .selectFrom('hubs')
@@ -132,7 +135,7 @@ const tenures = (q: Queries, hubId: number, ownerId: number) =>
     .orderBy('until')
     .execute()
 
-/** Whose a hub was at a time. */
+/** The owner of a hub at a time. */
 export async function ownerAt(q: Queries, hubId: number, at: number): Promise<number | undefined> {
   const former = await q
     .selectFrom('former_owners')
@@ -145,7 +148,7 @@ export async function ownerAt(q: Queries, hubId: number, at: number): Promise<nu
   return (former ?? (await readOwner(q, hubId)))?.owner_id
 }
 
-/** Restricts rows to an owner's time, by the column with their time. */
+/** Restricts rows to an owner's periods, by the column with the row's time. */
 export const within = (column: string, spans: readonly Tenure[]): RawBuilder<SqlBool> => {
   const at = sql.ref(column)
   const parts = spans.map(({ since, until }) =>
@@ -156,7 +159,7 @@ export const within = (column: string, spans: readonly Tenure[]): RawBuilder<Sql
 
 async function reached<H extends OwnedHub>(q: Queries, credential: Scope, hub: H | undefined): Promise<H> {
   if (hub && reachesHub(credential, hub)) return hub
-  // A hub that was moved away is as unknown to a key that names it as to one with all hubs.
+  // A hub that was moved away is unknown both to a key that names it and to a key with all hubs.
   const isUnknown = credential.hubs === '*' || (hub && (await mayReadBooks(q, credential, hub)))
   throw new ApiError(isUnknown ? 'hub_not_found' : 'hub_access_denied')
 }

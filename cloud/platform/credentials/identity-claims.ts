@@ -30,8 +30,8 @@ const invalid = (why: string, found?: unknown): Refusal => ({
 })
 
 /**
- * Judges a token after its signature was verified. Only `iss`, `aud`, `exp`, `nbf`, `sub` and the token's type decide; `iat` and all
- * other claims never refuse a token. Returns undefined if the token is accepted.
+ * Checks a token after its signature was verified. Only `iss`, `aud`, `exp`, `nbf`, `sub` and the token's type decide.
+ * `iat` and all other claims never cause a refusal. Returns undefined if the token is accepted.
  */
 export function refusalOf(
   { typ }: Pick<CompactJWSHeaderParameters, 'typ'>,
@@ -63,13 +63,13 @@ function audiencesOf({ aud, client_id, token_use }: JWTPayload): unknown[] {
 
 const isSubject = (sub: unknown): boolean => isText(sub) && sub.length >= 1 && sub.length <= 255
 
-/** A database stores neither NUL nor half of a surrogate pair. */
+/** The database stores neither NUL nor half of a surrogate pair. */
 const isText = (claim: unknown): claim is string =>
   typeof claim === 'string' && !/[\0\p{Surrogate}]/u.test(claim)
 
 /**
- * Cognito names a token's use in `token_use`, Keycloak in the payload's `typ`, RFC 8725 §3.11 in the header's `typ`.
- * Values of other types are absent.
+ * The use of a token: `token_use` in Cognito, the payload's `typ` in Keycloak, the header's `typ` in RFC 8725 §3.11. A
+ * value of another type counts as absent.
  */
 function refusalOfUse(
   typ: unknown,
@@ -99,8 +99,8 @@ const otherUses: readonly string[] = [
 ]
 
 /**
- * The optional claims of an accepted token. A claim that is null, empty or of another type is absent. Contacts pass the same
- * schemas as the fields of a request.
+ * The optional claims of an accepted token. A claim that is null, empty or of another type is absent. Contacts must
+ * match the schemas of request fields.
  */
 export function claimsOf(
   payload: JWTPayload,

@@ -28,23 +28,23 @@ export interface IdentityTokenOptions
   /** The issuer's keys. Throws `identity_unavailable` while they cannot be fetched or may be stale. */
   keys: JWTVerifyGetKey
   clock: Clock
-  /** How many tokens are cached whose signatures have been verified. */
+  /** Maximum number of cached tokens with a verified signature. */
   kept?: number
 }
 
-/** A token whose signature has been verified. */
+/** A token with a verified signature. */
 interface Verified {
   header: CompactJWSHeaderParameters
   payload: JWTPayload
   key: unknown
 }
 
-/** A verified token, and how its key is asked for. */
+/** A verified token, and the lookup of its key. */
 interface Cached extends Verified {
   asked: Parameters<JWTVerifyGetKey>
 }
 
-/** Refuses a token, and keeps the reason for the log. */
+/** Refuses a token. The log gets the reason. */
 class RefusedToken extends ApiError {
   constructor({ code, why, found }: Refusal) {
     super(code)
@@ -53,8 +53,8 @@ class RefusedToken extends ApiError {
 }
 
 /**
- * Verifies tokens of one issuer, signed with RS256 or ES256. Verifying a signature is the slow part: it is skipped for a cached
- * token while the issuer still has the key that verified it. The claims are judged at every call.
+ * Verifies tokens of one issuer, signed with RS256 or ES256. Verifying a signature is slow, so it is skipped for a
+ * cached token while the issuer still has its key. The claims are checked at every call.
  */
 export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity {
   const { keys, clock, kept = defaultLimits.rules.identityTokens } = options
@@ -87,7 +87,7 @@ export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity 
     if (!before) return verify(token)
     known.delete(token)
     if ((await keys(...before.asked)) !== before.key) return verify(token)
-    // The tokens used last are kept.
+    // Moves the token to the end, so that the cache evicts the least recently used one.
     known.set(token, before)
     return before
   }
@@ -107,7 +107,7 @@ export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity 
 
 const ALGORITHMS = { algorithms: ['RS256', 'ES256'] }
 
-/** A token that names no key may be signed with any of the issuer's: each of them is tried. */
+/** A token without a key id may be signed with any key of the issuer. Each key is tried. */
 async function verifySignature(token: string, getKey: CompactVerifyGetKey) {
   try {
     return await compactVerify(token, getKey, ALGORITHMS)
@@ -129,7 +129,7 @@ function parsePayload(bytes: Uint8Array): JWTPayload {
     if (typeof payload === 'object' && payload !== null && !Array.isArray(payload))
       return payload as JWTPayload
   } catch {
-    // Reported below.
+    // The refusal below reports it.
   }
   throw new errors.JWTInvalid('the payload is no JSON object')
 }

@@ -1,10 +1,9 @@
 import type { CloudContext } from '../context.ts'
 
 /**
- * Reads what callers may do, and believes it for a while (`grantsKeptMs`): each request would ask for it otherwise, and it
- * hardly ever changes. Whatever process takes a grant back, it ends everywhere within that time. What is not there is never
- * kept, so that a caller's first grant begins at once; one that is changed or added begins within that time. Requests that come
- * together share one reading.
+ * Caches the rights of callers for `grantsKeptMs`, because they hardly ever change and each request would read them. A
+ * revoked right ends in all processes within that time; a changed or added right starts within it. Absent rights are
+ * never cached, so that a caller's first right starts at once. Concurrent requests share one read.
  */
 export function keptGrants<K, V>(
   { runtime, settings }: Pick<CloudContext, 'runtime' | 'settings'>,

@@ -1,7 +1,10 @@
 import { ApiError } from '../api-error.ts'
 import type { Tx } from '../store/database.ts'
 
-/** A request may come to its work after its user was deleted: whatever it stores would stay there. Throws `user_not_found`. */
+/**
+ * Throws `user_not_found` if the user was deleted during the request. Without the lock, the request could store data of
+ * a deleted user.
+ */
 export async function lockUser(tx: Tx, userId: number): Promise<void> {
   const user = await tx
     .forUpdate(tx.q.selectFrom('users').select('deleted_at').where('id', '=', userId))

@@ -27,28 +27,28 @@ import { hubsWithScope, listRoles } from './roles.ts'
 export interface Presented {
   readonly apiKey: string | undefined
   readonly authorization: string | undefined
-  /** Where else in the request an API key stands, for whoever has put it there: `header api-key`. */
+  /** Where else the request contains an API key, to advise its caller: `header api-key`. */
   misplacedKey(): string | undefined
-  /** Where the request comes from: the actor of a request without a credential. */
+  /** The client's address: the actor of a request without a credential. */
   readonly address: string
 }
 
 /** A caller whose credential is genuine, whether or not it has the route's scope. */
 export interface Authenticated {
   credential: OwnerCredential | IdentityCredential | DiagCredential | AnonymousCredential
-  /** The route's scope, if the credential lacks it, and what its caller is told. */
+  /** The route's scope and a message for the caller, if the credential lacks the scope. */
   missing: { scope: Scope; message: string } | null
 }
 
 type ScopedAuth = Extract<Auth, { scope: Scope }>
 
-/** Waits for nothing where nothing is presented, or looked at. */
+/** Returns no promise if the request has no credential, or the route reads none. */
 export type ResolveCredential = (auth: Auth, presented: Presented) => Authenticated | Promise<Authenticated>
 
-/** The use of a revoked key is put on record once in so long: the log of who did what is kept for ever. */
+/** The audit log is permanent, so it records the use of a revoked key at most once in this time. */
 const REVOKED_USE_MS = 3_600_000
 
-/** Who is calling. Throws the 401s. With both headers the API key decides, without fallback. */
+/** Finds the caller. Throws the 401s. If both headers are present the API key decides, without fallback. */
 export function credentialResolver(context: CloudContext, verifyIdentity: VerifyIdentity): ResolveCredential {
   const { db, runtime } = context
   const q = db.kysely
@@ -58,7 +58,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
     return roles.length > 0 ? roles : undefined
   })
   const uses = new KeyUses({ ...context, db: db.for('background') })
-  /** When the use of a revoked key was recorded last, by its prefix. */
+  /** The last recorded use of a revoked key, by its prefix. */
   const recorded = new Map<string, number>()
 
   return (auth, presented) => {
@@ -155,5 +155,5 @@ const anonymous = ({ address }: Presented): Authenticated => ({
   missing: null,
 })
 
-/** Who calls without a credential: whoever is at an address. */
+/** The actor of a request without a credential. */
 export const actorAt = (address: string): string => `address:${address}`

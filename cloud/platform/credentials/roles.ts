@@ -3,7 +3,7 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { Queries } from '../store/database.ts'
 import { StoredHubs, type HubSelection } from './api-keys.ts'
 
-/** A role that an identity has on some hubs. */
+/** A role of an identity on some hubs. */
 export interface Role {
   id: number
   identity: string
@@ -56,7 +56,7 @@ export async function listRoles(q: Queries, identity?: string): Promise<Role[]> 
   })
 }
 
-/** The hubs on which any of the roles grants a scope; null if none does. */
+/** The hubs on which any of the roles grants a scope; null if there are none. */
 export function hubsWithScope(roles: readonly Role[], scope: Scope): HubSelection | null {
   const granting = roles.filter(({ role }) => roleScopes[role].includes(scope))
   if (granting.length === 0) return null

@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Bytes as one number in base 62, in as many digits as that many bytes can need: 43 for 32 bytes. */
+/** Bytes as a number in base 62, padded to the maximum digits for their count: 43 for 32 bytes. */
 export function base62(bytes: Uint8Array): string {
   const length = Math.ceil((bytes.length * 8) / Math.log2(62))
   let value = bytes.reduce((number, byte) => number * 256n + BigInt(byte), 0n)
@@ -14,7 +14,7 @@ export function base62(bytes: Uint8Array): string {
   return text
 }
 
-/** SHA-256, hexadecimal. Our secrets are so random that a slow digest would add nothing. */
+/** SHA-256, hexadecimal. Our secrets are random, so a slow digest would add nothing. */
 export const digestOf = (secret: string): string => hash('sha256', secret)
 
 /** Compares in constant time. */

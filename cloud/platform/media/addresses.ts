@@ -7,21 +7,24 @@ import { addressUnder } from '../public-url.ts'
 import { keptRandom, type Say } from '../settings/kept-file.ts'
 import { JsonText } from '../store/json.ts'
 
-/** Signs addresses from which files can be fetched for a while without any other credential. */
+/** Signs addresses from which files can be downloaded for a limited time without another credential. */
 export interface MediaSigner {
-  /** The address stays the same for a quarter of its lifetime, so that caches work, and is valid for at least all of it. */
+  /**
+   * The address stays constant for a quarter of its lifetime, so that caches work, and is valid for at least its
+   * lifetime.
+   */
   addressOf(key: string): string
-  /** Until when an address is valid, in milliseconds since the Unix epoch; null if it is invalid or has expired. */
+  /** The end of an address's validity in milliseconds since the Unix epoch; null if it is invalid or has expired. */
   check(key: string, signed: { expires: string | undefined; signature: string | undefined }): number | null
 }
 
 export interface SignerOptions {
-  /** As callers know the service. */
+  /** The service's address for callers. */
   baseUrl: string
-  /** Of several, the first signs, and addresses of each are accepted. */
+  /** If there are several: the first one signs, and addresses signed by any are accepted. */
   secret: string | readonly string[]
   lifetimeMs: number
-  /** How many addresses are kept at most, for as long as they stay the same. */
+  /** Maximum number of cached addresses. Each is cached while it stays constant. */
   kept: number
   clock: Clock
 }
@@ -31,7 +34,9 @@ export function mediaSigner({ baseUrl, secret: given, lifetimeMs, kept, clock }:
   const sign = (key: string, expires: string, secret = secrets[0]!): string =>
     createHmac('sha256', secret).update(`${expires}\n${key}`).digest('base64url')
   const stepMs = Math.max(1000, lifetimeMs / 4)
-  /** Of this step: a list shows the same images again and again, and signing is most of what it would take. */
+  /**
+   * Addresses of the current quarter. A list shows the same images repeatedly, and signing would be most of its work.
+   */
   const known = new BoundedMap<string>(kept)
   let knownIn = 0
 
@@ -64,7 +69,7 @@ export function mediaSigner({ baseUrl, secret: given, lifetimeMs, kept, clock }:
   }
 }
 
-/** The secret of file addresses, from a file in a folder; makes it if there is none. */
+/** Reads the secret of file addresses from a file in a folder; creates it if it is absent. */
 export const keptMediaSecret = (folder: string, random: Random, say: Say): string =>
   keptRandom(join(folder, 'media-secret'), random, say)
 
@@ -72,25 +77,25 @@ export const keptMediaSecret = (folder: string, random: Random, say: Say): strin
 export type AddressOf = (key: string) => string
 
 /**
- * The `image_url` that callers see for the one that is stored: an address elsewhere (http or https) stays as it is, a key of
- * the media store becomes a signed address, an empty text stays empty.
+ * The `image_url` for callers, from the stored one: an external address (http or https) stays unchanged, a key of the
+ * media store becomes a signed address, an empty text stays empty.
  */
 export const imageUrl = (addressOf: AddressOf, stored: string): string =>
   stored === '' || /^https?:\/\//.test(stored) ? stored : addressOf(stored)
 
-/** Something with an image, as callers see it. */
+/** An object with its image's address for callers. */
 export const withImage = <T extends { image_url: string }>(addressOf: AddressOf, shown: T): T => ({
   ...shown,
   image_url: imageUrl(addressOf, shown.image_url),
 })
 
-/** An order with the image of each line as callers see it. */
+/** An order with the image address of each line for callers. */
 export const withImages = (addressOf: AddressOf, order: Order): Order => ({
   ...order,
   items: order.items.map((item) => withImage(addressOf, item)),
 })
 
-/** The same of files that are known by where they are stored (`store://KEY`): each `url` becomes a signed address. */
+/** Replaces the stored place (`store://KEY`) in each `url` by a signed address. */
 export const jsonWithFiles = <T>(addressOf: AddressOf, { text }: JsonText<T>): JsonText<T> =>
   new JsonText<T>(
     text.replaceAll(/("url"\s*:\s*)"store:\/\/([^"\\]+)"/g, (_all, name: string, key: string) => {
@@ -101,8 +106,8 @@ export const jsonWithFiles = <T>(addressOf: AddressOf, { text }: JsonText<T>): J
 const IMAGE = '"image_url"'
 
 /**
- * The same replacement in JSON that a database wrote. It cannot hit text inside a value: there, the quotation marks around
- * `image_url` would be escaped.
+ * Replaces each `image_url` in JSON that a database wrote. Text inside a value never matches, because there the
+ * quotation marks around `image_url` would be escaped.
  */
 export function jsonWithImages<T>(addressOf: AddressOf, { text }: JsonText<T>): JsonText<T> {
   const shown = new Map<string, string>()
@@ -124,14 +129,14 @@ export function jsonWithImages<T>(addressOf: AddressOf, { text }: JsonText<T>): 
   return new JsonText<T>(written + text.slice(from))
 }
 
-/** Where a value begins whose name ends here: PostgreSQL puts blanks around the colon. */
+/** The start of the value after a name that ends here. PostgreSQL puts blanks around the colon. */
 function beginOfValue(text: string, from: number): number {
   let at = from
   while (text[at] === ' ' || text[at] === ':') at += 1
   return at
 }
 
-/** Behind the closing mark of the string that begins here. */
+/** The index after the closing quote of the string that starts here. */
 function endOfString(text: string, begin: number): number {
   let at = begin + 1
   while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1

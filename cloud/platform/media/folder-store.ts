@@ -4,7 +4,10 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { isMediaKey, type MediaStore } from './store.ts'
 
-/** A folder. An object is written beside its place, and renamed into it once its bytes are on the disk. */
+/**
+ * A store in a folder. An object is written to a temporary file beside its place, and renamed after its bytes are on
+ * disk.
+ */
 export function folderStore(root: string): MediaStore {
   function pathOf(key: string): string {
     if (!isMediaKey(key)) throw new Error(`not a key of the media store: ${key}`)
@@ -15,14 +18,15 @@ export function folderStore(root: string): MediaStore {
     async write(key, _mimeType, content) {
       const path = pathOf(key)
       await mkdir(dirname(path), { recursive: true })
-      // The file is there before its content is asked for: a stream that opens it by itself could still do so after `rm`.
+      // Creates the file before reading the content. A stream that opens the file itself could still create it after
+      // `rm`.
       const part = await open(partOf(path), 'w', 0o640)
       try {
         await pipeline(content, part.createWriteStream({ flush: true }))
         await rename(partOf(path), path)
         await flushFolder(dirname(path))
       } catch (error) {
-        // The error of the disk counts, also if it does not let go of the part.
+        // The disk's error is reported, even if the temporary file cannot be removed.
         await rm(partOf(path), { force: true }).catch(() => {})
         throw error
       }
@@ -39,7 +43,7 @@ export function folderStore(root: string): MediaStore {
       const path = pathOf(key)
       await rm(partOf(path), { force: true })
       await rm(path, { force: true })
-      // The last file of a numbered object takes its folder with it.
+      // The removal of a numbered object's last file also removes its folder.
       if (/\/\d+\//.test(key)) await rmdir(dirname(path)).catch(nullWhere('ENOENT', 'ENOTEMPTY', 'EEXIST'))
     },
   }
@@ -47,7 +51,7 @@ export function folderStore(root: string): MediaStore {
 
 const partOf = (path: string): string => `${path}.part`
 
-/** Puts a rename on the disk: it is there once its folder is. */
+/** Makes a rename durable, which needs a flush of the folder. */
 async function flushFolder(path: string): Promise<void> {
   const handle = await open(path)
   try {

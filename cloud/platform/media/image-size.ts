@@ -4,8 +4,8 @@ export interface ImageSize {
 }
 
 /**
- * The size of an image as its first 30 bytes state it; undefined if they have no such header. A JPEG states it later, in its frame
- * (`frameSizeOf`).
+ * The size of an image from its first 30 bytes; undefined if they contain no such header. A JPEG contains it later, in
+ * its frame (`frameSizeOf`).
  */
 export function imageSizeOf(extension: 'png' | 'gif' | 'webp', bytes: Buffer): ImageSize | undefined {
   switch (extension) {
@@ -37,10 +37,13 @@ function sizeOfWebp(bytes: Buffer): ImageSize | undefined {
   }
 }
 
-/** Whether a segment of a JPEG begins a frame: C0 to CF, but for the tables C4 and CC and the reserved C8 (ITU T.81, table B.1). */
+/**
+ * Whether a segment of a JPEG starts a frame: C0 to CF, except the tables C4 and CC and the reserved C8 (ITU T.81,
+ * table B.1).
+ */
 export const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
 
-/** The size that a frame of a JPEG states: marker, length, precision, height, width. */
+/** The size in the frame of a JPEG: marker, length, precision, height, width. */
 export const frameSizeOf = (segment: Buffer): ImageSize | undefined =>
   segment.length < 9 ? undefined : size(segment.readUInt16BE(7), segment.readUInt16BE(5))

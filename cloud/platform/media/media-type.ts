@@ -3,11 +3,11 @@ export type MediaKind = 'image' | 'video'
 export interface MediaType {
   kind: MediaKind
   mimeType: string
-  /** Of the file in the store. */
+  /** The extension of the stored file. */
   extension: string
 }
 
-/** The number of bytes from the beginning that decide a file's type; a shorter file is judged whole. */
+/** The number of leading bytes that determine a file's type. A shorter file is read completely. */
 export const HEAD_BYTES = 4096
 
 const png: MediaType = { kind: 'image', mimeType: 'image/png', extension: 'png' }
@@ -18,10 +18,10 @@ const mp4: MediaType = { kind: 'video', mimeType: 'video/mp4', extension: 'mp4' 
 const mov: MediaType = { kind: 'video', mimeType: 'video/quicktime', extension: 'mov' }
 const webm: MediaType = { kind: 'video', mimeType: 'video/webm', extension: 'webm' }
 
-/** Every type that the service accepts. */
+/** Every accepted type. */
 export const mediaTypes: readonly MediaType[] = [png, jpeg, gif, webp, mp4, mov, webm]
 
-/** The type of a file by its first bytes; undefined for types that the service does not accept. */
+/** The type of a file from its first bytes; undefined if the service does not accept it. */
 export function mediaTypeOf(head: Uint8Array): MediaType | undefined {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
   if (startsWith(bytes, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) && text(bytes, 12, 4) === 'IHDR')
@@ -46,7 +46,7 @@ function typeOfBrand(brand: string): MediaType | undefined {
 const EBML = [0x1a, 0x45, 0xdf, 0xa3]
 const DOC_TYPE = 0x4282
 
-/** The document type that an EBML header names (RFC 8794 §11.2): WebM and Matroska differ in nothing else there. */
+/** The document type in an EBML header (RFC 8794 §11.2). The rest of the header is equal in WebM and Matroska. */
 function documentTypeOf(bytes: Buffer): string | undefined {
   const header = sizeAt(bytes, EBML.length)
   if (!header) return undefined
@@ -64,7 +64,7 @@ function documentTypeOf(bytes: Buffer): string | undefined {
   return undefined
 }
 
-/** A variable-length size of EBML (RFC 8794 §4): the position of its first set bit says how many bytes it has. */
+/** A variable-length size of EBML (RFC 8794 §4). The position of its first set bit is its number of bytes. */
 function sizeAt(bytes: Buffer, at: number): { size: number; next: number } | undefined {
   const length = Math.clz32(bytes[at] ?? 0) - 23
   if (length > 8 || at + length > bytes.length) return undefined

@@ -21,33 +21,33 @@ export interface StoredFile {
 
 export interface FileToStore {
   folder: MediaFolder
-  /** Of the object to which it belongs, where its folder is numbered. */
+  /** The number of the object that owns it, if its folder is numbered. */
   number: number | undefined
   type: MediaType
   content: AsyncIterable<Uint8Array>
 }
 
 /**
- * Files: their bytes in the media store, and a row for each in the database. The row is committed before the file is written,
- * and deleted after the file, so that no crash leaves a file without a row.
+ * Files: their bytes in the media store, and one row per file in the database. The row is committed before the file is
+ * written, and deleted after the file, so that no crash leaves a file without a row.
  */
 export interface Media {
-  /** The next id of an object whose files have a folder of their own. */
+  /** The next id of an object with its own folder. */
   nextNumber(folder: MediaFolder): Promise<number>
   /** Stores a file. Due work removes it unless a transaction keeps it. */
   store(file: FileToStore): Promise<StoredFile>
-  /** Keeps files, in the transaction that refers to them. Throws where one of them is gone. */
+  /** Keeps files, in the transaction that refers to them. Throws if one of them is gone. */
   keep(tx: Tx, keys: readonly string[]): Promise<void>
-  /** Gives a file up, in the transaction that drops the last reference to it; it is removed after the commit. */
+  /** Removes a file after the commit. Call it in the transaction that drops the last reference to the file. */
   remove(tx: Tx, key: string): Promise<void>
-  /** Removes those of the files that no transaction has kept. */
+  /** Removes the files that no transaction has kept. */
   release(keys: readonly string[]): Promise<void>
-  /** Removes, as due work, the files of requests that died, and files that could not be removed before. */
+  /** Due work that removes files of dead requests, and files that could not be removed before. */
   work: WorkKinds
   /** A kept file, or null. */
   find(key: string): Promise<StoredFile | null>
   read(key: string, range?: ByteRange): Promise<ReadableStream<Uint8Array> | null>
-  /** An address from which anybody can fetch the file for a while. */
+  /** An address from which anyone can download the file for a limited time. */
   addressOf(key: string): string
   /** Cleans files before they are stored. */
   cleaning: Cleaning
@@ -61,10 +61,10 @@ export interface MediaOptions {
   cleaning?: Cleaning | undefined
 }
 
-/** A removal that was cut short is taken up after this. Milliseconds. */
+/** Milliseconds until an interrupted removal is retried. */
 const REMOVE_AGAIN_MS = 1000
 
-/** The id of a new object that has, or could have, files in this folder. */
+/** The id of a new object with possible files in this folder. */
 export async function nextNumber(q: Queries, folder: MediaFolder): Promise<number> {
   const { last } = await q
     .insertInto('media_folders')
@@ -77,7 +77,7 @@ export async function nextNumber(q: Queries, folder: MediaFolder): Promise<numbe
   return last
 }
 
-/** Marks a file that no transaction has kept as removed. False if it was kept, or does not exist any more. */
+/** Marks a file that no transaction has kept as removed. False if it was kept or does not exist. */
 function giveUp({ db, runtime }: CloudContext, key: string): Promise<boolean> {
   return db.transact(async (tx) => {
     const row = await tx.q
@@ -140,7 +140,7 @@ export function createMedia({ context, cleaning = ownCleaning, signer, ...option
   }
 
   async function release(keys: readonly string[]): Promise<void> {
-    // A failure here must not hide why the request ended; due work removes what is left.
+    // A failure here must not hide why the request ended. Due work removes the remaining files.
     await isolated(context, 'removal of files', async () => {
       for (const key of keys) if (await giveUp(context, key)) await purge(key)
     })
@@ -202,7 +202,7 @@ export function createMedia({ context, cleaning = ownCleaning, signer, ...option
   }
 }
 
-/** Names the store in its errors, so that its callers answer 503. Errors of the content that is written stay as they are. */
+/** Names the store in its errors, so that callers answer 503. Errors of the written content stay unchanged. */
 function namedStore(store: MediaStore): MediaStore {
   const named = (error: unknown) => unavailable('the media store (MEDIA_URL)', error)
   return {

@@ -8,8 +8,8 @@ export interface StoreCredentials {
 }
 
 /**
- * The store that `MEDIA_URL` names: `file:PATH`, or `s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION`, by default of AWS in
- * us-east-1. Throws an error in the operator's words.
+ * The store of `MEDIA_URL`: `file:PATH`, or `s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION`. Default: AWS in
+ * us-east-1. Throws an error with a message for the operator.
  */
 export function openMediaStore(url: string, credentials: StoreCredentials): MediaStore {
   if (url.startsWith('file:')) return folderStore(url.slice('file:'.length))

@@ -3,16 +3,16 @@ import { z } from 'zod'
 import { isMediaKey, type MediaStore } from './store.ts'
 
 export interface S3Options {
-  /** Of the bucket, as a path: `https://s3.example.org/bucket`. */
+  /** The bucket's address, as a path: `https://s3.example.org/bucket`. */
   endpoint: string
   region: string
-  /** Put before each key, without slashes at its ends; may be empty. */
+  /** Prefix of each key, without slashes at its ends; may be empty. */
   prefix: string
   accessKeyId: string
   secretAccessKey: string
 }
 
-/** As much of an upload as is held in memory: S3's minimum for every part but the last. Some servers want equal parts. */
+/** Bytes of an upload held in memory: S3's minimum for every part except the last. Some servers require equal parts. */
 export const PART_BYTES = 5 * 1024 * 1024
 const TIMEOUT_MS = 60_000
 
@@ -26,7 +26,7 @@ export function s3Store({ prefix, ...options }: S3Options): MediaStore {
   }
 
   async function complete(place: string, upload: string, parts: Part[]): Promise<void> {
-    // S3 sends the status before it knows the outcome: only an ETag proves success.
+    // S3 sends the status before it knows the outcome. Only an ETag proves success.
     const { etag } = await s3.completeMultipartUpload(place, upload, parts)
     if (!etag) throw new Error(`the store did not put ${place} together`)
   }
@@ -76,7 +76,7 @@ interface Part {
   etag: string
 }
 
-/** Every request has a time limit, except downloads: they last as long as their receiver reads. */
+/** Every request has a time limit except downloads, which last as long as their receiver reads. */
 const timedFetch: typeof fetch = (input, init) =>
   fetch(input, init?.method === 'GET' ? init : { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
 
@@ -85,7 +85,7 @@ function nullWhereAbsent(error: unknown): null {
   throw error
 }
 
-/** Cuts a stream into parts of `PART_BYTES`, of which the last is smaller. */
+/** Splits a stream into parts of `PART_BYTES`; the last one is smaller. */
 async function* partsOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let chunks: Uint8Array[] = []
   let length = 0
@@ -104,7 +104,7 @@ async function* partsOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buff
 
 const Upload = z.object({ Key: z.string(), UploadId: z.string() })
 
-/** As the client reads S3's XML: one element is no list, and an element without any is text. */
+/** S3's XML as the client parses it: a single element is no list, and an element without content is text. */
 const UploadList = z.object({
   ListMultipartUploadsResult: z.preprocess(
     (value) => (typeof value === 'string' ? {} : value),

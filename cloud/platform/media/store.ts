@@ -5,15 +5,18 @@ export interface ByteRange {
 }
 
 /**
- * Where files are kept, by keys such as `banners/<uuid>.png`. An object is there in full or not at all, and is never
- * changed: a key is written once.
+ * Stores files under keys such as `banners/<uuid>.png`. An object exists completely or not at all, and never changes: a
+ * key is written once.
  */
 export interface MediaStore {
-  /** Stores the content as fast as it comes. If the content throws, stores nothing and throws the same error. */
+  /** Stores the content as it arrives. If the content throws, stores nothing and throws the same error. */
   write(key: string, mimeType: string, content: AsyncIterable<Uint8Array>): Promise<void>
-  /** An object's bytes, or a range of them; null if there is no such object. A caller that stops early cancels the stream. */
+  /**
+   * An object's bytes, or a range of them; null if there is no such object. If the caller stops early, the stream is
+   * cancelled.
+   */
   read(key: string, range?: ByteRange): Promise<ReadableStream<Uint8Array> | null>
-  /** Removes an object, and the remains of a `write` that never ended. Does nothing if there is neither. */
+  /** Removes an object, and the remains of an unfinished `write`. Does nothing if there is neither. */
   remove(key: string): Promise<void>
 }
 

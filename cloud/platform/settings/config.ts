@@ -29,7 +29,7 @@ export type CloudConfig = SettingsOf<typeof cloudSettings> & {
 export const databaseUrlOf = (settings: SettingsOf<typeof storeSettings>): string =>
   settings.DATABASE_URL ?? `sqlite:${join(settings.DATA_DIR, 'larder.sqlite')}`
 
-/** A folder below that of the data. */
+/** A subfolder of the data folder. */
 export const defaultMediaUrl = (dataDir: string): string => `file:${join(dataDir, 'media')}`
 
 export const managementKeyOf = (
@@ -38,7 +38,7 @@ export const managementKeyOf = (
 
 export type ConfigResult<T> = { ok: true; config: T } | { ok: false; problems: string[] }
 
-/** Reads the configuration of the service, and names everything that is wrong with it. */
+/** Reads the configuration of the service, and reports all of its problems. */
 export function readCloudConfig(
   environment: Readonly<Record<string, string | undefined>>,
   file?: { path: string; text: string },
@@ -84,7 +84,7 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
   ]
 }
 
-/** A database on another machine that is called in clear, or may be. */
+/** A database on another machine with a connection that is, or may be, unencrypted. */
 export const databaseExposure = (databaseUrl: string | undefined) =>
   ({
     name: 'plain-database',
@@ -162,7 +162,7 @@ function missingForStripe(settings: SettingsOf<typeof serviceSettings>): string[
   )
 }
 
-/** Where webhooks may go. */
+/** Rules for the targets of webhooks. */
 export const postRulesOf = ({
   NODE_ENV,
   WEBHOOK_ALLOW_PRIVATE: allowPrivate,
@@ -171,7 +171,7 @@ export const postRulesOf = ({
   allowPrivate,
 })
 
-/** The origin of Stripe's API where it is the processor. */
+/** The origin of Stripe's API if Stripe is the processor. */
 export const stripeUrlOf = ({
   PAYMENTS_URL,
 }: Pick<SettingsOf<typeof serviceSettings>, 'PAYMENTS_URL'>): string | undefined =>
@@ -179,7 +179,7 @@ export const stripeUrlOf = ({
     ? PAYMENTS_URL.slice('stripe:'.length) || 'https://api.stripe.com'
     : undefined
 
-/** Settings as anybody may see them; secret ones, and addresses that may hold a password, are not among them. */
+/** Settings without secrets, and without addresses that may contain a password. */
 export type Shown = Record<string, string | number | boolean>
 
 const shownOf = (values: ReadonlyMap<string, unknown>): Shown =>
@@ -192,15 +192,15 @@ const shownOf = (values: ReadonlyMap<string, unknown>): Shown =>
     }),
   )
 
-/** The file that `--config` names. Throws a `UsageError` where it cannot be read. */
+/** The file of `--config`. Throws a `UsageError` if it cannot be read. */
 export const readConfigFile = (path: string | undefined): { path: string; text: string } | undefined =>
   path === undefined ? undefined : { path, text: readNamed('--config', path) }
 
-/** The text of a file that a setting names. Throws a `UsageError` where it cannot be read. */
+/** The text of a file that a setting names. Throws a `UsageError` if it cannot be read. */
 export const readNamed = (setting: string, path: string): string =>
   using(setting, path, 'read', () => readFileSync(path, 'utf8'))
 
-/** Reads or uses the file at an operator's path. Throws a `UsageError` that names the setting where it cannot be done. */
+/** Reads or uses the file at an operator's path. If that fails, throws a `UsageError` that names the setting. */
 export function using<T>(setting: string, path: string, deed: 'read' | 'used', work: () => T): T {
   try {
     return work()

@@ -17,7 +17,7 @@ const within = (min: number, max: number) => (standard: number, describe: string
 const some = within(1, 1000)
 const many = within(1, 100_000_000)
 
-/** How the cloud speaks with its hubs (mqtt SPEC §7, §8). */
+/** Limits of the communication with hubs (mqtt SPEC §7, §8). */
 export const gatewayLimits = limits('Gateway', {
   leaseMs: wholeNumber(
     [SECOND, 60 * MINUTE],

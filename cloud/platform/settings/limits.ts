@@ -46,7 +46,7 @@ const callers = {
   Owner: 'owner',
 }
 
-/** The share that one caller of each kind has of a budget (`platform/limits/budgets.ts`). */
+/** The share of a budget for one caller of each kind (`platform/limits/budgets.ts`). */
 const shares = <N extends string, C extends keyof typeof callers>(
   name: N,
   what: string,
@@ -67,7 +67,7 @@ const [bodies, forms, streams, signIns] = [
   'Connections to the embedded broker that have not logged in',
 ]
 
-/** Budgets that callers share, each of one process. */
+/** Budgets that the callers of one process share. */
 const budgetLimits = limits('Budgets', {
   httpHeldBodyBytes: within(MIB, 1024 * MIB)(8 * MIB, `${bodies}, of all callers together.`),
   ...shares('httpHeldBodyBytes', bodies, bytes, { Network: 2 * MIB, Credential: 2 * MIB, Owner: 4 * MIB }),
@@ -209,7 +209,7 @@ const hubLimits = limits('Hubs', {
     'Length from which a standstill of the process, or a loss of the broker or the database, interrupts its listening to hubs.',
     5 * MINUTE,
   ),
-  // Together they stay below the time for which an idempotency key is kept for a request under way.
+  // Their sum is below the time for which a running request holds its idempotency key.
   managementConnectMs: named(
     'MANAGEMENT_CONNECT_TIMEOUT_MS',
     ms(10 * SECOND, "Maximum time for the login at a hub's management service (SSH).", 15 * SECOND),
@@ -343,7 +343,7 @@ const workLimits = limits('Due work', {
   ),
 })
 
-/** Connections to PostgreSQL of one use, and how long it waits for what. SQLite has one connection. */
+/** PostgreSQL connections of one use, and their time limits. SQLite has one connection. */
 const pool = (prefix: string, of: string, [connections, waitMs, lockMs, statementMs]: readonly number[]) =>
   prefixed(prefix, {
     connections: some(connections!, `Maximum number of connections to PostgreSQL for ${of}.`),
@@ -353,8 +353,8 @@ const pool = (prefix: string, of: string, [connections, waitMs, lockMs, statemen
   })
 
 /**
- * Connections by their use, so that a slow or locked use does not stop the others: hubs are heard while requests hang, and
- * reads go on while writes wait for a lock.
+ * Connections by use, so that a slow or locked use does not stop the others: hubs are served while requests hang, and
+ * reads continue while writes wait for a lock.
  */
 const databaseLimits = limits('Database', {
   reads: pool('DATABASE_READ', 'reads of requests', [8, 2 * SECOND, 2 * SECOND, 10 * SECOND]),
@@ -363,7 +363,7 @@ const databaseLimits = limits('Database', {
   background: pool('DATABASE_BACKGROUND', 'due work and live streams', [6, 10 * SECOND, 10 * SECOND, MINUTE]),
 })
 
-/** Every limit of the cloud: name, bounds, default and one sentence. Settings in a group are decisions of operators. */
+/** Every limit of the cloud: name, bounds, default and description. Settings in a group are decisions of operators. */
 export const cloudLimits = {
   rules: {
     ...budgetLimits,
@@ -375,7 +375,7 @@ export const cloudLimits = {
     ...workLimits,
   },
   gateway: gatewayLimits,
-  /** A whole request may take as long as the largest upload at 1 Mbit/s. */
+  /** A request may take as long as the largest upload at 1 Mbit/s. */
   http: serverBounds('HTTP', {
     maxConnections: 5000,
     connectionsPerNetwork: 1000,
@@ -385,7 +385,7 @@ export const cloudLimits = {
 } satisfies SettingsTable
 
 export type CloudLimits = SettingsOf<typeof cloudLimits>
-/** The limits of the service's rules, by which `CloudContext.settings` decides. */
+/** The limits of the service's rules, available as `CloudContext.settings`. */
 export type CloudSettings = CloudLimits['rules']
 export type DatabaseLimits = CloudLimits['database']
 export type PoolLimits = DatabaseLimits['reads']

@@ -24,7 +24,7 @@ export interface PostgresAddress {
   certificate: string | undefined
   key: string | undefined
   keyPassphrase: string | undefined
-  /** TLS from the first byte on, without asking the server before. */
+  /** TLS from the first byte, without asking the server first. */
   isDirectTls: boolean
   applicationName: string
   /** Command-line options for the server (`-c search_path=larder`). */
@@ -34,7 +34,7 @@ export interface PostgresAddress {
 export type ReadAddress = { ok: true; address: PostgresAddress } | { ok: false; problem: string }
 
 const DEFAULT_PORT = 5432
-/** Debian's folder; libpq uses the unix socket, too, if no host is given. */
+/** Debian's folder. libpq also uses the unix socket if no host is given. */
 const DEFAULT_HOST = '/var/run/postgresql'
 
 const RESERVED =
@@ -126,7 +126,7 @@ function decoded(text: string | undefined, problem = RESERVED): string | undefin
     const value = decodeURIComponent(text)
     if (!value.includes('\0')) return value
   } catch {
-    // The sentence below says it.
+    // The sentence below reports it.
   }
   throw new Malformed(problem)
 }
@@ -215,7 +215,7 @@ function tlsOf(given: Given) {
 
 export const isSocket = ({ host }: PostgresServer): boolean => host.startsWith('/')
 
-/** Hosts that may be called in clear over a network: `prefer` accepts a server without TLS. */
+/** Hosts with possibly unencrypted connections over a network: `prefer` accepts a server without TLS. */
 export const hostsInClear = ({ servers, sslMode }: PostgresAddress): string[] =>
   ['disable', 'allow', 'prefer'].includes(sslMode)
     ? servers.filter((server) => !isSocket(server) && !isLoopback(server.host)).map(serverName)

@@ -26,7 +26,7 @@ const secretList = (leastLength: number) =>
 
 const url = (pattern: RegExp, expected: string) => z.string().regex(pattern, `must be ${expected}`)
 
-/** Where the data is: shared with the commands. */
+/** Places of the data, shared with the commands. */
 export const storeSettings = inGroup('Storage', {
   DATA_DIR: {
     schema: z.string().transform((path) => resolve(path)),
@@ -46,11 +46,14 @@ export const storeSettings = inGroup('Storage', {
   },
 })
 
-/** Decisions of operators: addresses, secrets and partners of the service. Details follow that few operators change. */
+/**
+ * Decisions of operators: addresses, secrets and partners of the service. After them come details that few operators
+ * change.
+ */
 export const serviceSettings = {
   ...inGroup('Service', {
     NODE_ENV: {
-      // Anything else may be meant to be production, which is guarded.
+      // Any other value may be a misspelled `production`, which has safeguards.
       schema: z.enum(['development', 'test', 'production'], 'must be development, test or production'),
       standard: 'development',
       describe:
@@ -271,7 +274,7 @@ export const serviceSettings = {
       ),
       secret: true,
     },
-    // A call that gets no answer is made twice; the second must end before the request's own idempotency key does.
+    // A call without an answer is repeated once. The repetition must end before the request's own idempotency key does.
     PAYMENTS_TIMEOUT_MS: wholeNumber(
       [100, 12_000],
       10_000,

@@ -1,34 +1,34 @@
 const EMPTY = Buffer.alloc(0)
 
 /**
- * The bytes of a file as they arrive, and the bytes that are kept. A parser is a generator that yields only when it needs the
- * next block: within a block it works without a pause, and runs of bytes that stay are passed on as one.
+ * The bytes of a file as they arrive, and the bytes that are kept. A parser is a generator that yields only when it
+ * needs the next block. It does not pause within a block, and it passes on a run of kept bytes at once.
  */
 export class Blocks {
-  /** Bytes that a parser has not handled yet begin at `at`. A parser may change them: the block is the cleaner's own. */
+  /** Unprocessed bytes start at `at`. A parser may change them, because the cleaner owns the block. */
   block: Buffer = EMPTY
   at = 0
-  /** No further block comes. */
+  /** Whether the last block has arrived. */
   ended = false
-  /** Where `at` is in the file. */
+  /** The position of `at` in the file. */
   offset = 0
-  /** The bytes from here to `at` stay as they are. */
+  /** The bytes from here to `at` stay unchanged. */
   #keptFrom = 0
   #kept: Buffer[] = []
 
-  /** How many bytes are here and not handled. */
+  /** Number of unprocessed bytes in the block. */
   get left(): number {
     return this.block.length - this.at
   }
 
-  /** Adds a block behind what is left of the one before. */
+  /** Appends a block to the rest of the previous one. */
   add(block: Buffer): void {
     this.block = this.left === 0 ? block : Buffer.concat([this.block.subarray(this.at), block])
     this.at = 0
     this.#keptFrom = 0
   }
 
-  /** The bytes that were kept since the last call. */
+  /** The bytes kept since the last call. */
   take(): Buffer {
     this.#flush()
     const [first = EMPTY, ...others] = this.#kept
@@ -36,42 +36,42 @@ export class Blocks {
     return others.length === 0 ? first : Buffer.concat([first, ...others])
   }
 
-  /** Waits until `length` bytes are here; false if the file ends before. */
+  /** Waits until `length` bytes have arrived; false if the file ends before. */
   *has(length: number): Generator<void, boolean> {
     while (this.left < length && !this.ended) yield
     return this.left >= length
   }
 
-  /** Keeps bytes that are here. */
+  /** Keeps the next bytes of the block. */
   keep(length: number): void {
     this.at += length
     this.offset += length
   }
 
-  /** Leaves out bytes that are here. */
+  /** Removes the next bytes of the block. */
   drop(length: number): void {
     this.#flush()
     this.keep(length)
     this.#keptFrom = this.at
   }
 
-  /** Puts bytes of our own into what is kept. */
+  /** Adds new bytes to the kept ones. */
   insert(bytes: Buffer): void {
     this.#flush()
     this.#kept.push(bytes)
   }
 
-  /** Keeps the next `length` bytes of the file, or all of them up to its end. */
+  /** Keeps the next `length` bytes of the file, or all bytes until its end. */
   pass(length: number): Generator<void> {
     return this.#each(length, (part) => this.keep(part))
   }
 
-  /** Leaves out the next `length` bytes. */
+  /** Removes the next `length` bytes. */
   skip(length: number): Generator<void> {
     return this.#each(length, (part) => this.drop(part))
   }
 
-  /** Keeps as many zeros as there are next bytes: the length stays. */
+  /** Replaces the next bytes by zeros, so that the length stays constant. */
   blank(length: number): Generator<void> {
     return this.#each(length, (part) => {
       this.block.fill(0, this.at, this.at + part)

@@ -4,8 +4,8 @@ const CONTAINERS = new Set(['moov', 'trak'])
 const METADATA = new Set(['udta', 'meta', 'uuid'])
 
 /**
- * Boxes of a length, a type and content (ISO 14496-12 §4.2). Metadata is blanked as free space: the tables of other boxes count
- * bytes. The ends of the boxes that stand around the present one are a list: a film is no reason to recurse.
+ * Boxes of a length, a type and content (ISO 14496-12 §4.2). Metadata becomes free space of the same length, because
+ * the tables of other boxes contain byte offsets. A list holds the ends of the enclosing boxes, which avoids recursion.
  */
 export function* cleanBoxes(file: Parts): Generator<void> {
   const ends: number[] = []
@@ -22,7 +22,7 @@ export function* cleanBoxes(file: Parts): Generator<void> {
     const short = file.block.readUInt32BE(file.at)
     const headBytes = short === 1 ? 16 : 8
     if (!(yield* file.has(headBytes))) return yield* file.pass(Infinity)
-    // 0: to the end of the box around it, or of the file.
+    // 0: until the end of the enclosing box, or of the file.
     const size = short === 1 ? Number(file.block.readBigUInt64BE(file.at + 8)) : short === 0 ? left : short
     if (size < headBytes || size > left)
       file.refuse('one of its boxes is larger than the box around it, or smaller than its own head')

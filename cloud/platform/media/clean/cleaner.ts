@@ -16,10 +16,10 @@ const images: Readonly<Record<string, Parser>> = {
 const films: Readonly<Record<string, Parser>> = { mp4: cleanBoxes, mov: cleanBoxes }
 
 /**
- * Cleans one file, a block at a time: takes out what its maker's device wrote into it, such as the place and the time at which a
- * picture was taken, comments and previews. Everything behind the file's end is blanked, so that no file is two. The picture, its
- * colours and its orientation stay; nothing is compressed again. A file that does not follow its format is passed on unchanged.
- * The work is linear in the bytes and bounded in the parts. Throws `RefusedFile`.
+ * Cleans a file, a block at a time. Removes metadata of the recording device: place, time, comments, previews. Replaces
+ * everything after the file's end by zeros, so that no file contains a second one. The picture, its colours and its
+ * orientation stay, and nothing is compressed again. A malformed file is passed on unchanged. The work is linear in the
+ * bytes, and the number of parts is limited. Throws `RefusedFile`.
  */
 export class Cleaner {
   readonly #file: Parts
@@ -28,7 +28,7 @@ export class Cleaner {
   readonly #now: () => number
   #spentMs = 0
 
-  /** `now`: milliseconds of a clock that never goes back. */
+  /** `now`: milliseconds of a monotonic clock. */
   constructor(extension: string, limits: CleaningLimits, now: () => number = () => performance.now()) {
     this.#file = new Parts(limits)
     this.#limits = limits
@@ -36,18 +36,18 @@ export class Cleaner {
     this.#run = run(this.#file, extension)
   }
 
-  /** The time that the file has taken so far, in milliseconds. */
+  /** Processor time of the file so far, in milliseconds. */
   get spentMs(): number {
     return this.#spentMs
   }
 
-  /** Handles the next block, which becomes the cleaner's own, and returns the bytes that are kept so far. */
+  /** Processes the next block and takes ownership of it. Returns the bytes kept so far. */
   push(block: Buffer): Buffer {
     this.#file.add(block)
     return this.#work()
   }
 
-  /** Ends the file, and returns the last bytes that are kept. */
+  /** Ends the file. Returns the last kept bytes. */
   end(): Buffer {
     this.#file.ended = true
     return this.#work()

@@ -5,15 +5,15 @@ import { RefusedFile, type CleaningLimits } from './parts.ts'
 import type { FromThread, ToThread } from './thread-messages.ts'
 
 /**
- * The file of the thread, for a module of the cloud. In a package modules stand elsewhere than in the sources, and the thread's
- * program at its own place (`threads` of the package's manifest).
+ * The thread's file for a module of the cloud. In a package, modules are not at their places in the sources, and the
+ * thread's program has its own place (`threads` of the package's manifest).
  */
 export function threadFileOf(moduleUrl: string): URL {
   const cloud = moduleUrl.slice(0, moduleUrl.lastIndexOf('/cloud/') + '/cloud/'.length)
   return new URL('platform/media/clean/thread.js', cloud)
 }
 
-/** A block in memory of its own, which the thread takes over. */
+/** A block in separate memory, which is transferred to the thread. */
 const ofItsOwn = (block: Buffer): Uint8Array<ArrayBuffer> =>
   block.byteLength === block.buffer.byteLength
     ? (block as Uint8Array<ArrayBuffer>)
@@ -24,17 +24,17 @@ interface Waiting {
   reject: (error: Error) => void
 }
 
-/** A thread that does not answer within so many times the processor time of a file has hung. */
+/** A thread hangs if it does not answer within this multiple of a file's processor time. */
 const HANGS_AFTER = 10
 /** The memory of the thread, in MiB. */
 const MEMORY = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 }
 
-/** Cleans files in a thread of its own, which is started for the first file. A thread that dies or hangs is started again. */
+/** Cleans files in a separate thread, which starts with the first file. A dead or hanging thread is replaced. */
 export class CleaningThread implements Cleaning {
   readonly #file: URL
   readonly #clock: Clock
   #worker: Worker | undefined
-  /** By the numbers of files. */
+  /** By file number. */
   #waiting = new Map<number, Waiting>()
   #last = 0
 
@@ -80,7 +80,7 @@ export class CleaningThread implements Cleaning {
 
   #start(): Worker {
     const worker = new Worker(this.#file, { resourceLimits: MEMORY, env: {}, execArgv: [] })
-    // A program that ends does not wait for it.
+    // A program can end while the thread exists.
     worker.unref()
     worker.on('message', (answer: FromThread) => this.#settle(answer))
     worker.on('error', (error) => this.#end(worker, `failed: ${error.message}`))
@@ -97,7 +97,7 @@ export class CleaningThread implements Cleaning {
     else waiting.reject(new Error(answer.error))
   }
 
-  /** The files that it works on fail; the next one gets another thread. */
+  /** Fails the thread's files. The next file starts another thread. */
   #end(worker: Worker, how: string): void {
     if (worker !== this.#worker) return
     this.#worker = undefined

@@ -1,19 +1,19 @@
 import { Cleaner } from './cleaner.ts'
 import type { CleaningLimits } from './parts.ts'
 
-/** Cleans files (`Cleaner`), wherever that happens. */
+/** Cleans files (`Cleaner`), in this thread or another. */
 export interface Cleaning {
   open(extension: string, limits: CleaningLimits): OpenFile
-  /** Ends it; files that are open fail. */
+  /** Stops cleaning. Open files fail. */
   stop(): Promise<void>
 }
 
 /** A file that is being cleaned. Throws `RefusedFile`. */
 export interface OpenFile {
-  /** Handles a block, which must not be used after. */
+  /** Processes a block. The caller must not use the block afterwards. */
   push(block: Buffer): Promise<Cleaned>
   end(): Promise<Cleaned>
-  /** Gives the file up. */
+  /** Abandons the file. */
   close(): void
 }
 
@@ -23,7 +23,7 @@ export interface Cleaned {
   ms: number
 }
 
-/** Cleans in the caller's own thread: for tests, and for programs that handle their own files. */
+/** Cleans in the caller's thread: for tests, and for programs that process their own files. */
 export const ownCleaning: Cleaning = {
   open(extension, limits) {
     const cleaner = new Cleaner(extension, limits)
@@ -43,16 +43,16 @@ export const ownCleaning: Cleaning = {
   stop: () => Promise.resolve(),
 }
 
-/** Blocks are as long as this, however small the pieces are that a sender sends: each block costs a message to the thread. */
+/** Size of a block, even if the sender sends smaller pieces, because each block costs a message to the thread. */
 const BLOCK_BYTES = 64 * 1024
 
 export interface CleanOptions {
   limits: CleaningLimits
-  /** Called with the processor time of each block. What it throws ends the file. */
+  /** Called with the processor time of each block. If it throws, the file ends. */
   spent: (ms: number) => void
 }
 
-/** The content of a file without what its maker's device wrote into it. Throws `RefusedFile`. */
+/** The content of a file without the metadata of the recording device. Throws `RefusedFile`. */
 export async function* cleaned(
   cleaning: Cleaning,
   extension: string,
@@ -76,7 +76,7 @@ export async function* cleaned(
   }
 }
 
-/** The same bytes in blocks, each in memory of its own. */
+/** The same bytes in blocks, each in separate memory. */
 async function* blocksOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
   let length = 0

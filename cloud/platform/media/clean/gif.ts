@@ -3,7 +3,7 @@ import type { Parts } from './parts.ts'
 
 const COMMENT = 0xfe
 const APPLICATION = 0xff
-/** Application blocks that state how often an animation repeats; others are notes of programs. */
+/** Application blocks that set how often an animation repeats. Other application blocks are notes of programs. */
 const KEPT = new Set(['NETSCAPE2.0', 'ANIMEXTS1.0'])
 
 /** Blocks by their first byte, most of them with sub-blocks (GIF89a §12, §15). */
@@ -30,14 +30,14 @@ export function* cleanGif(file: Parts): Generator<void> {
   }
 }
 
-/** A descriptor, and the table of colours that its flags at `flagsAt` announce. */
+/** A descriptor, and the colour table if the flags at `flagsAt` announce one. */
 function* passWithColours(file: Parts, length: number, flagsAt: number): Generator<void> {
   yield* file.has(length)
   const flags = file.block[file.at + flagsAt] ?? 0
   yield* file.pass(length + (flags & 0x80 ? 3 << ((flags & 7) + 1) : 0))
 }
 
-/** Sub-blocks of a length and that much content, up to an empty one. Those of a block are handled without a pause. */
+/** Sub-blocks of a length and content, until an empty one. All sub-blocks in a block are processed without a pause. */
 function* subBlocks(file: Parts, areKept: boolean): Generator<void> {
   for (;;) {
     const { block } = file

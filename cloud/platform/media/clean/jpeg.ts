@@ -4,10 +4,12 @@ import type { Parts } from './parts.ts'
 const SOS = 0xda
 const EOI = 0xd9
 const COMMENT = 0xfe
-/** The header of an image stands behind what a camera has written, and within this. */
+/** Maximum distance of an image's header from the start. It follows the camera's metadata. */
 const LONGEST_HEAD = 1024 * 1024
 
-/** Segments of a marker, a length and that much content; behind SOS the picture until the next marker (ITU T.81, annex B). */
+/**
+ * Segments of a marker, a length and content. After SOS follows the picture until the next marker (ITU T.81, annex B).
+ */
 export function* cleanJpeg(file: Parts): Generator<void> {
   yield* file.pass(2)
   let hasFrame = false
@@ -33,7 +35,7 @@ export function* cleanJpeg(file: Parts): Generator<void> {
   }
 }
 
-/** Any number of FF may stand before a marker. */
+/** Any number of FF may precede a marker. */
 function* fillBytes(file: Parts): Generator<void> {
   while (yield* file.has(2)) {
     const { block } = file
@@ -44,7 +46,7 @@ function* fillBytes(file: Parts): Generator<void> {
   }
 }
 
-/** Keeps frames and tables, JFIF's, colour profiles and Adobe's segments; of Exif only the orientation. */
+/** Keeps frames and tables, the segments of JFIF, colour profiles and Adobe, and from Exif only the orientation. */
 function keep(file: Parts, marker: number, segment: Buffer): void {
   const isApplication = marker >= 0xe0 && marker <= 0xef
   const isKept =
@@ -58,7 +60,7 @@ function keep(file: Parts, marker: number, segment: Buffer): void {
   if (orientation !== undefined) file.insert(exifOf(orientation))
 }
 
-/** Everything up to the next marker that is not part of a scan: FF 00 is a byte of it, D0 to D7 restart it. */
+/** Everything until the next marker outside the scan: FF 00 is a data byte of it, D0 to D7 restart it. */
 function* scan(file: Parts): Generator<void> {
   while (yield* file.has(1)) {
     const { block } = file
@@ -73,7 +75,7 @@ function* scan(file: Parts): Generator<void> {
       if (next !== 0 && (next < 0xd0 || next > 0xd7)) return file.keep(at - file.at)
       at += 2
     }
-    // A marker may be cut in two at the end of the block.
+    // The end of the block may split a marker.
     file.keep(at - file.at)
     if (!(yield* file.has(2))) return yield* file.pass(Infinity)
   }

@@ -1,11 +1,11 @@
 import type { ImageSize } from '../image-size.ts'
 import { Blocks } from './blocks.ts'
 
-/** What a file may be made of. Work grows with its structure, so that a limit of bytes is not enough. */
+/** Limits of a file's structure. A limit of bytes is not enough, because the work also grows with the structure. */
 export interface CleaningLimits {
   /** Segments, chunks, blocks, frames or boxes. */
   parts: number
-  /** How deep boxes may stand within boxes. */
+  /** Maximum nesting of boxes. */
   depth: number
   /** Width times height of an image. */
   pixels: number
@@ -13,7 +13,7 @@ export interface CleaningLimits {
   processorMs: number
 }
 
-/** Why a file is refused. `structure`: it is not built as its format demands, or of too many parts. */
+/** Why a file is refused. `structure`: it violates its format, or has too many parts. */
 export type Refusal = { kind: 'structure'; reason: string } | { kind: 'pixels'; size: ImageSize }
 
 export class RefusedFile extends Error {
@@ -26,7 +26,7 @@ export class RefusedFile extends Error {
   }
 }
 
-/** What a parser reads and reports to. */
+/** The input and output of a parser. */
 export class Parts extends Blocks {
   readonly #limits: CleaningLimits
   #count = 0
@@ -48,7 +48,7 @@ export class Parts extends Blocks {
       this.refuse(`it has more than ${this.#limits.parts} segments, chunks, blocks or boxes`)
   }
 
-  /** Checks how deep a part stands within others. */
+  /** Checks the nesting of a part. */
   enter(depth: number): void {
     if (depth > this.#limits.depth) this.refuse(`its boxes are more than ${this.#limits.depth} deep`)
   }

@@ -4,7 +4,7 @@ import type { Parts } from './parts.ts'
 const METADATA = new Set(['tEXt', 'zTXt', 'iTXt', 'eXIf', 'tIME'])
 const HEADER_BYTES = 24
 
-/** Chunks of a length, a type, that much content and a checksum (PNG §5.3). */
+/** Chunks of a length, a type, content and a checksum (PNG §5.3). */
 export function* cleanPng(file: Parts): Generator<void> {
   if (yield* file.has(HEADER_BYTES)) file.hasSize(imageSizeOf('png', file.block.subarray(file.at)))
   file.requireSize()

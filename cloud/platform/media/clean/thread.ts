@@ -3,11 +3,14 @@ import { Cleaner } from './cleaner.ts'
 import { RefusedFile } from './parts.ts'
 import type { FromThread, ToThread } from './thread-messages.ts'
 
-/** The thread that cleans files (`cleaning-thread.ts`): the processor time of a picture never keeps other calls waiting. */
+/**
+ * The thread that cleans files (`cleaning-thread.ts`), so that the processor time of a picture never delays other
+ * calls.
+ */
 
 const files = new Map<number, Cleaner>()
 
-// Without a service: its package is tried out.
+// There is no parent port when the package is checked without a service.
 parentPort?.on('message', (message: ToThread) => {
   const { file } = message
   if ('open' in message) files.set(file, new Cleaner(message.open.extension, message.open.limits))
@@ -22,7 +25,7 @@ function answer(file: number, cleaner: Cleaner, message: { block: Uint8Array } |
   try {
     const before = cleaner.spentMs
     const kept = 'block' in message ? cleaner.push(Buffer.from(message.block.buffer)) : cleaner.end()
-    // A copy: the rest of the block is still looked at.
+    // A copy, because the rest of the block is still needed.
     const own = new Uint8Array(kept)
     send({ file, kept: own, ms: cleaner.spentMs - before }, [own.buffer])
   } catch (error) {

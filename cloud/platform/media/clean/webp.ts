@@ -5,8 +5,8 @@ const METADATA = new Set(['EXIF', 'XMP '])
 const HEADER_BYTES = 30
 
 /**
- * Chunks of a type, a length and that much content, filled to an even length (RFC 9649 §2.3). Metadata is blanked: the file states
- * its length first.
+ * Chunks of a type, a length and content, padded to an even length (RFC 9649 §2.3). Metadata is replaced by zeros,
+ * because the file's length comes first.
  */
 export function* cleanWebp(file: Parts): Generator<void> {
   if (yield* file.has(HEADER_BYTES)) file.hasSize(imageSizeOf('webp', file.block.subarray(file.at)))
