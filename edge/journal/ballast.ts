@@ -3,32 +3,35 @@ import { dirname } from 'node:path'
 import { storageReasonOf } from './storage-error.ts'
 
 const BALLAST_BYTES = 1024 * 1024
-/** It is laid where as much remains besides: the very next entry would otherwise fill the disk again. */
+/**
+ * The free space that laying the ballast needs. The same space must remain free, because otherwise the next
+ * entry would fill the disk again.
+ */
 const NEEDED_BYTES = 2 * BALLAST_BYTES
-/** Empty files beside it, each an inode: SQLite's log, its index, and a draft need one each. */
+/** Number of empty files next to the ballast, each an inode: SQLite's log, its index and a draft need one each. */
 const SPARES = 3
 const sparesOf = (path: string): string[] =>
   Array.from({ length: SPARES }, (_, index) => `${path}.${index + 1}`)
 
 /**
- * A file that occupies space for no other purpose than to be deleted: on a full disk SQLite cannot even delete rows
- * (measured), and with the ballast gone it can.
+ * A file that only reserves space. On a full disk SQLite cannot even delete rows (measured); after the
+ * ballast is deleted, it can.
  */
 export interface Ballast {
   isLaid(): boolean
-  /** Writes the file. False where the disk has no room for it. */
+  /** Writes the file. Returns false if the disk has no room for it. */
   lay(): boolean
-  /** What the disk lacks to lay it. */
+  /** The missing resource, if the ballast cannot be laid. */
   lack(): 'full' | 'no_inodes' | undefined
   release(): void
 }
 
-/** Deletes the ballast at `path`: its space and its inodes are free. */
+/** Deletes the ballast at `path`, which frees its space and inodes. */
 export function releaseBallast(path: string): void {
   for (const file of [path, ...sparesOf(path)]) rmSync(file, { force: true })
 }
 
-/** The ballast at `path`, laid where there is room. */
+/** Opens the ballast at `path`, and lays it if there is room. */
 export function openBallast(path: string): Ballast {
   const isLaid = (): boolean =>
     existsSync(path) &&
@@ -38,13 +41,13 @@ export function openBallast(path: string): Ballast {
   function lack(): 'full' | 'no_inodes' | undefined {
     const { bavail, bsize, files, ffree } = statfsSync(dirname(path))
     if (bavail * bsize < NEEDED_BYTES) return 'full'
-    // Some file systems count no inodes.
+    // Some file systems do not count inodes.
     return files > 0 && ffree <= SPARES + 1 ? 'no_inodes' : undefined
   }
   function lay(): boolean {
     if (isLaid()) return true
     if (lack() !== undefined) {
-      // Of one that was not finished.
+      // Removes the parts of an unfinished ballast.
       release()
       return false
     }
@@ -52,7 +55,7 @@ export function openBallast(path: string): Ballast {
     try {
       for (const spare of sparesOf(path)) closeSync(openSync(spare, 'w'))
       file = openSync(path, 'w')
-      // Noise, so that a compressing file system cannot give it away for nothing.
+      // Noise, so that a compressing file system really reserves the space.
       const block = Buffer.from(
         Array.from({ length: 65_536 }, (_, index) => (index * 167 + (index >> 8) * 13) & 0xff),
       )

@@ -2,14 +2,14 @@ import type { Store } from './store.ts'
 import type { Table } from './table.ts'
 import { businessTables } from './tables.ts'
 
-/** What this life of the hub believed of the time until the cloud said otherwise. */
+/** The error of this process's clock until the cloud corrected it. */
 export interface TimeCorrection {
   /**
-   * The first instant of this life, as it was believed: what is dated from then on belongs to this life. -Infinity if no
-   * earlier life has heard the cloud either: all of them went by clocks that nobody had set right.
+   * The first instant of this process by its old clock; later instants belong to this process. -Infinity if
+   * no earlier process received the cloud's time either: then no process had a correct clock.
    */
   since: number
-  /** By how much later than believed it was; negative where the clock was ahead. */
+  /** Milliseconds by which the real time is later than the old clock; negative if the clock was ahead. */
   byMs: number
 }
 
@@ -18,7 +18,10 @@ const instantsOf = ({ columns }: Table): string[] =>
   Object.keys(columns).filter((name) => columns[name]!.isInstant)
 const dated = businessTables.filter((table) => instantsOf(table).length > 0)
 
-/** The latest instant in the journal. Of entries that wait for the cloud the newest counts: a life dates them in order. */
+/**
+ * The latest instant in the journal. For entries that wait for the cloud, the newest entry is enough: a
+ * process dates them in order.
+ */
 export function latestTime({ db }: Store): number {
   const columns = dated.flatMap((table) =>
     instantsOf(table).map((column) => `SELECT max(${column}) AS at FROM ${table.name}`),
@@ -31,10 +34,14 @@ export function latestTime({ db }: Store): number {
 }
 
 /**
- * Corrects the instants in the journal that were dated by a wrong clock: until the cloud's first message the hub has only its own
- * (`cloud-clock.ts`), and the cloud's may be corrected later. The instants of this life move by the error of its clock. Of those
- * of earlier lives only one thing is known: they lie in the past. Without this a count would be compared with drops on the
- * wrong side of it, and deadlines would pass at once, or wait for years.
+ * Corrects the instants in the journal that a wrong clock dated. Until the cloud's first message the hub has
+ * only its own clock (`cloud-clock.ts`), and the cloud's time may be corrected later.
+ *
+ * - Instants of this process move by the error of its clock.
+ * - Instants of earlier processes are limited to the past; nothing else is known about them.
+ *
+ * Without this correction a count could be compared with the wrong drops. Deadlines could pass at once, or
+ * last for years.
  */
 export function correctTimes(store: Store, now: number, { since, byMs }: TimeCorrection): void {
   const { db } = store
@@ -53,9 +60,12 @@ export function correctTimes(store: Store, now: number, { since, byMs }: TimeCor
   store.reread()
 }
 
-/** Entries that the cloud has not acknowledged. Their sequence numbers and tags stay: a cloud that has one already keeps it. */
+/**
+ * Tables of unacknowledged entries. Sequence numbers and tags stay, so a cloud that already has an entry does
+ * not get it twice.
+ */
 const entries = ['outbox_ledger', 'outbox_telemetry', 'held_entries'] as const
-/** The names of instants in the bodies of entries, at any depth (MQTT SPEC §10, §11; `hub-entries.ts`). */
+/** The names of instants in entry bodies, at any depth (MQTT SPEC §10, §11; `hub-entries.ts`). */
 const instants: readonly string[] = ['at', 'since', 'started_at', 'ended_at']
 
 function correctEntries(

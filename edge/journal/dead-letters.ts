@@ -2,7 +2,7 @@ import { DiskTable } from './rows.ts'
 import type { Store } from './store.ts'
 import { deadLetters, type DeadLetter } from './tables.ts'
 
-/** The entries of the cloud that the hub could not apply. */
+/** Cloud entries that the hub could not apply. */
 export class DeadLetters extends DiskTable<typeof deadLetters> {
   constructor(store: Store) {
     super(store, deadLetters)
@@ -21,7 +21,7 @@ export class DeadLetters extends DiskTable<typeof deadLetters> {
     return this.value('count(*)', '') ?? 0
   }
 
-  /** Whether another version of the service has left some; from now on they are this one's. */
+  /** Assigns all dead letters to this version. Returns whether another version of the service stored any of them. */
   takeOver(software: string): boolean {
     if (this.value('1', 'WHERE software <> ? LIMIT 1', software) === null) return false
     this.update('software = ?', '', software)

@@ -7,25 +7,28 @@ import type { meta } from './tables.ts'
 const Held = z.object({ orders: z.boolean().default(false), bins: z.array(z.int()).default([]) })
 export type Held = z.infer<typeof Held>
 
-/** How the lives of the service began and ended. Instants are cloud time as it was estimated then, milliseconds. */
+/** Starts and ends of the service's processes. Instants are the estimated cloud time, milliseconds. */
 const Life = z.object({
-  /** The present life has begun, or the last one has not ended in good order. */
+  /** The current process has started, or the last one did not shut down cleanly. */
   isOpen: z.boolean(),
-  /** Starts after a life that did not end in good order. */
+  /** Starts after a process that did not shut down cleanly. */
   crashes: z.array(z.number()),
-  /** The last error that ended one. */
+  /** The last error that ended a process. */
   words: z.string().nullable(),
 })
 
-/** Cloud time, as it was estimated, and the wall clock at the same instant, milliseconds. */
+/** The estimated cloud time and the wall clock at the same instant, milliseconds. */
 const ClockMark = z.object({
   cloud: z.number(),
-  /** The cloud's time was no earlier: what it last reported, and what has passed since while the hub ran. */
+  /** A lower bound of the cloud's time: its last report plus the running time of the hub since. */
   least: z.number().optional(),
   wall: z.number(),
 })
 
-/** Of a config that another version has stored and this one cannot read whole: it sells nothing, and no order is late by it. */
+/**
+ * Defaults for a config of another version that this version cannot read completely. The hub sells nothing,
+ * and no order is late.
+ */
 const cautious: HubConfig = {
   accepting_orders: false,
   disabled_bins: [],
@@ -35,7 +38,7 @@ const cautious: HubConfig = {
   unclaimed_timeout_ms: Number.MAX_SAFE_INTEGER,
 }
 
-/** The stored configuration, field by field if it cannot be read whole. */
+/** The stored configuration. If it cannot be read as a whole, it is read field by field. */
 function configOf(stored: unknown): { config: HubConfig; isWhole: boolean } {
   const parsed = HubConfig.safeParse(stored)
   if (parsed.success) return { config: parsed.data, isWhole: true }
@@ -48,27 +51,27 @@ function configOf(stored: unknown): { config: HubConfig; isWhole: boolean } {
   return { config: { ...config, accepting_orders: false }, isWhole: false }
 }
 
-/** The single facts of the hub, by their key in table `meta`, with the value of a fact that is not stored. */
+/** The hub's single facts by key in table `meta`, each with its default. */
 const facts = {
-  /** This store holds the cloud's snapshot. Before that the hub sells and dispenses nothing. */
+  /** This store has applied the cloud's snapshot. Before that the hub neither sells nor dispenses. */
   live: z.boolean().default(false),
   /** The id of this store; a copy of it has the same. */
   store_id: z.string().nullable().default(null),
-  /** Taken out of service by a person at the hub; the cloud's configuration does not change it. */
+  /** Parts that a person at the hub took out of service. The cloud's configuration does not change them. */
   held: Held.default({ orders: false, bins: [] }),
-  /** The ledger's epoch has begun without a snapshot, which is due once it is known to be true (MQTT SPEC §4). */
+  /** The ledger's epoch began without a snapshot. The snapshot follows once its content is certain (MQTT SPEC §4). */
   owes_snapshot: z.boolean().default(false),
-  /** The doors that were seen open last, by name. */
+  /** The names of the doors that were last seen open. */
   open_doors: z.array(z.string()).default([]),
   life: Life.default({ isOpen: false, crashes: [], words: null }),
-  /** The clock mark that was written last. */
+  /** The last stored clock mark. */
   clock: ClockMark.nullable().default(null),
 }
 
 export type FactKey = keyof typeof facts
 export type Fact<K extends FactKey> = z.output<(typeof facts)[K]>
 
-/** The single facts of the hub. Each is read from its text once, and again when it has changed. */
+/** The single facts of the hub. Each is parsed once, and again after a change. */
 export class Facts {
   readonly #rows: Rows<typeof meta>
   readonly #values = new Map<string, { text: string | undefined; value: unknown }>()
@@ -90,7 +93,10 @@ export class Facts {
     return this.#config()?.config ?? null
   }
 
-  /** False if another version of the service has stored a configuration that this one cannot read: the cloud must send it again. */
+  /**
+   * False if another version of the service stored a configuration that this version cannot read. The cloud
+   * must send it again.
+   */
   isConfigWhole(): boolean {
     return this.#config()?.isWhole ?? true
   }

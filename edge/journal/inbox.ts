@@ -9,9 +9,9 @@ import { StorageError } from './storage-error.ts'
 import { isMachineFault, type Store } from './store.ts'
 
 /**
- * Why an entry of the cloud's stream cannot be applied, and never will be: it goes to the dead letters and the cursor
- * moves on (I8). So does one that breaks a rule of the tables, or meets a defect of the hub: it would meet it again for
- * ever. Only what the machine does (`isMachineFault`) undoes the whole batch.
+ * Why an entry of the cloud's stream can never be applied. Such an entry becomes a dead letter, and the
+ * cursor moves on (I8). An entry that violates a table's rule or triggers a defect of the hub is treated the
+ * same: a retry would fail the same way. Only a machine fault (`isMachineFault`) rolls back the whole batch.
  */
 export class ApplyError extends Error {
   override name = 'ApplyError'
@@ -22,23 +22,23 @@ export class ApplyError extends Error {
   }
 }
 
-/** Says that a part of an entry cannot be applied, by itself and as an entry of its own: the rest of it is. */
+/** Stores a part of an entry that cannot be applied as a dead letter of its own, so that the rest is applied. */
 export type LeaveOut = (body: unknown, error: unknown) => void
 
 export type Inbox = ReturnType<typeof createInbox>
 
 export interface InboxOptions {
-  /** Name and version of the service: another one may be able to apply what this one cannot. */
+  /** Name and version of the service: another version may be able to apply a dead letter. */
   software?: string
-  /** Cloud time as the hub estimates it, milliseconds; the board's own clock where it is absent. */
+  /** Estimated cloud time in milliseconds; defaults to the board's clock. */
   now?: () => number
-  /** Called after the commit that kept a dead letter. */
+  /** Called after the commit that stored a dead letter. */
   onDeadLetter?: () => void
 }
 
 type ApplyEntry = (body: unknown, leaveOut: LeaveOut) => void
 
-/** The hub's receiver's store, on tables `inbox_position`, `inbox_left_epochs` and `dead_letters`. */
+/** The store of the hub's stream receiver, on tables `inbox_position`, `inbox_left_epochs` and `dead_letters`. */
 export function createInbox(
   store: Store,
   runtime: Runtime,
@@ -75,7 +75,7 @@ export function createInbox(
     }
   }
 
-  /** Forgets what was received: the cloud begins again with a snapshot. */
+  /** Forgets the received stream, so that the cloud starts again with a snapshot. */
   function reset(): void {
     store.transact(() => {
       const { epoch } = position()
@@ -87,8 +87,9 @@ export function createInbox(
   return {
     position,
     /**
-     * Takes one batch: what is new is applied and the cursor moved in one transaction. An entry for which `applyEntry`
-     * throws becomes a dead letter and the cursor moves on (I8); a fault of the machine undoes the batch and is thrown on.
+     * Applies the new entries of a batch and moves the cursor, in one transaction. If `applyEntry` throws,
+     * the entry becomes a dead letter and the cursor moves on (I8). A machine fault rolls back the batch and
+     * is rethrown.
      */
     receive(batch: Batch, applyEntry: ApplyEntry): Verdict['kind'] {
       return store.transact(() => {
@@ -101,7 +102,7 @@ export function createInbox(
         return verdict.kind
       })
     },
-    /** Follows the epoch that the cloud announces, from its beginning; never one that it has left. */
+    /** Follows the epoch that the cloud announces, from its start, unless the inbox has left that epoch before. */
     takeUp(epoch: string): 'same' | 'new' | 'left' {
       return store.transact(() => {
         const current = position().epoch
@@ -114,8 +115,8 @@ export function createInbox(
     },
     reset,
     /**
-     * What another version of the service could not apply, the cloud is to tell this one again; if the storage fails, after the next
-     * start, which finds them unchanged.
+     * Requests a snapshot if another version of the service stored dead letters. If the storage fails, this
+     * happens after the next start, because the letters are unchanged.
      */
     takeOverLetters(): void {
       try {

@@ -3,26 +3,26 @@ import type { Database } from 'better-sqlite3'
 import { StorageError } from './storage-error.ts'
 
 /**
- * The row of `journal_schema`: the owner of the journal, and digests of its tables. A journal belongs to one hub: another hub that
- * used it would report a foreign history and empty its own stock. A table that was edited in place passes the start and
- * fails later, so each start compares the steps and the tables.
+ * The row of `journal_schema`: the owner of the journal, and digests of its tables. A journal belongs to one
+ * hub. Another hub that used it would report a foreign history and empty its own stock. A table that was
+ * edited in place would fail only later, so each start compares steps and tables.
  */
 interface StoredSchema {
   hubId: number | null
-  /** The digest of each step that made the tables, in order. */
+  /** The digest of each migration that created the tables, in order. */
   steps: string[]
-  /** The digest of each table. Tables that somebody adds are ignored. */
+  /** The digest of each table. Tables that a person added are ignored. */
   tables: Record<string, string>
   /** The version of the service that ran the last step. */
   software: string
 }
 
-/** Another version made the journal, or a person changed its tables. The service has changed nothing. */
+/** Another version created the journal, or a person changed its tables. The service has changed nothing. */
 export class JournalRefused extends Error {
   override readonly name = 'JournalRefused'
 }
 
-/** One step of the journal's tables. Never changed once released; its place in the list is its number. */
+/** One migration of the journal's tables. It must not change after its release; its place in the list is its number. */
 export interface Migration {
   name: string
   sql: string
@@ -33,11 +33,11 @@ const TABLE = 'journal_schema'
 const digestOf = (lines: readonly string[]): string =>
   createHash('sha256').update(lines.join('\n')).digest('hex').slice(0, 16)
 
-/** Without comments and spaces, which change nothing. */
+/** The digest ignores comments and spaces. */
 export const stepDigest = ({ sql }: Migration): string =>
   digestOf([sql.replaceAll(/--.*$/gm, '').replaceAll(/\s+/g, ' ').trim()])
 
-/** The digest of each table, with its indexes, as SQLite describes it. */
+/** The digest of each table with its indexes, from SQLite's schema. */
 function tableDigests(db: Database): Record<string, string> {
   const rows = db
     .prepare<[], { name: string; sql: string }>(
@@ -51,7 +51,7 @@ function tableDigests(db: Database): Record<string, string> {
   )
 }
 
-/** Stores the digests of the tables, in the transaction of the step that made them. */
+/** Stores the digests of the tables, in the transaction of their migration. */
 export function storeSchema(
   db: Database,
   done: readonly Migration[],
@@ -75,8 +75,8 @@ function readSchema(db: Database): StoredSchema | undefined {
 }
 
 /**
- * Throws `JournalRefused` if this service must not use the journal, and a `StorageError` if the journal is another hub's.
- * Reads only. A file without tables passes.
+ * Throws `JournalRefused` if this service must not use the journal, and a `StorageError` if the journal
+ * belongs to another hub. Only reads. A file without tables passes.
  */
 export function judgeJournal(
   db: Database,

@@ -2,8 +2,9 @@ import { binSubject, cabinetSubject, fridgeSubject, rowSubject } from '../../pro
 import type { HubEntry, State } from '../../protocol/mqtt/hub-entries.ts'
 
 /**
- * The subject of an entry that reports a state. A later entry with the same key replaces an earlier one that was never sent.
- * Undefined for entries that always count: drops, counts, orders, operations, acts of people.
+ * The subject of an entry that reports a state. A later entry with the same key replaces an earlier one that
+ * was never sent. Undefined for entries that always count: drops, counts, orders, operations, actions of
+ * people.
  */
 export function mergeKey(entry: HubEntry): string | undefined {
   if (entry.kind === 'state') return stateKey(entry.state)
@@ -24,8 +25,9 @@ function stateKey(state: State): string {
 }
 
 /**
- * The entry that the new entry replaces: the newest entry of its key. An alarm that comes and goes keeps its first entry, because
- * that entry contains the beginning of the incident. `waiting`: entries that have never been sent, the newest first.
+ * The entry that the new entry replaces: the newest entry of its key. A repeated alarm keeps its first entry,
+ * because that entry contains the start of the incident. `waiting`: entries that have never been sent, newest
+ * first.
  */
 export function replacedBy<E extends { entry: HubEntry }>(
   waiting: readonly E[],

@@ -5,8 +5,9 @@ import { schemaOf } from './table.ts'
 import { businessTables } from './tables.ts'
 
 /**
- * Applies the migrations that the database lacks, each in its own transaction, which also stores whose journal it is and the
- * digest of its tables (`journal-schema.ts`). Throws before the first one if the journal must not be used.
+ * Applies the missing migrations, each in its own transaction. The transaction also stores the journal's
+ * owner and the digests of the tables (`journal-schema.ts`). Throws before the first migration if the journal
+ * must not be used.
  */
 export function migrate(db: Database, migrations: readonly Migration[], hubId?: number): void {
   judgeJournal(db, migrations, hubId)
@@ -21,10 +22,10 @@ export function migrate(db: Database, migrations: readonly Migration[], hubId?: 
   }
 }
 
-/** What the hub holds true (`tables.ts`). `number` is the order of events. */
+/** The hub's state (`tables.ts`). `number` is the order of events. */
 const business: Migration = { name: 'business', sql: businessTables.map(schemaOf).join('\n') }
 
-/** The reliable streams: what the hub has to report, and what came from the cloud. */
+/** The reliable streams: the hub's reports, and the cloud's entries. */
 const streams: Migration = {
   name: 'streams',
   sql: `
@@ -51,5 +52,5 @@ const streams: Migration = {
   `,
 }
 
-/** Every step of the journal's tables, in order. Add to the end; never change or remove one that was released. */
+/** Every migration of the journal's tables, in order. Append new ones; never change or remove a released one. */
 export const migrations: readonly Migration[] = [business, streams]

@@ -9,9 +9,10 @@ import { Sqlite } from './sqlite-driver.ts'
 import { storageReasonOf } from './storage-error.ts'
 
 /**
- * Opens the database file. One that fails its integrity check is moved aside with its log, and a new one begun: a hub
- * with a new store reconciles with its controllers and the cloud, a hub with a damaged one might do anything. `alone`: no
- * other process can use it, and nothing beside it is needed for reading.
+ * Opens the database file. A file that fails its integrity check is moved aside with its log, and a new file
+ * is created. A hub with a new store reconciles with its controllers and the cloud; a hub with a damaged
+ * store is unpredictable. `alone`: exclusive lock for one process, so SQLite needs no extra files for
+ * reading.
  */
 export function openSoundFile(path: string, log: Log, { alone = false } = {}): Database.Database {
   const locking = alone ? 'EXCLUSIVE' : 'NORMAL'
@@ -31,8 +32,9 @@ export function openSoundFile(path: string, log: Log, { alone = false } = {}): D
 }
 
 /**
- * Throws if the file is another hub's journal, or another version's: on a connection that only reads, because one that may
- * write moves SQLite's log into the file when it closes. A file that cannot be read in this way is judged when it is open.
+ * Throws if the file is the journal of another hub or version. The connection is read-only, because a writing
+ * connection moves SQLite's log into the file when it closes. If the file cannot be read this way, the check
+ * follows when it is open.
  */
 export function refuseForeignFile(path: string, hubId: number | undefined): void {
   if (!files.existsSync(path) || files.statSync(path).size === 0) return
@@ -58,7 +60,7 @@ function findDamage(path: string, locking: string): string | undefined {
     return verdict === 'ok' ? undefined : String(verdict)
   } catch (error) {
     if (!(error instanceof Sqlite.SqliteError)) throw error
-    // Anything but a broken file (no rights, no memory, locked) is for the operator: starting afresh would not help.
+    // Other errors (permissions, memory, lock) are for the operator: a new file would not help.
     if (error.code !== 'SQLITE_NOTADB' && !error.code.startsWith('SQLITE_CORRUPT')) throw error
     return error.message
   } finally {
@@ -66,7 +68,7 @@ function findDamage(path: string, locking: string): string | undefined {
   }
 }
 
-/** So many damaged journals are kept for whoever looks into the cause. */
+/** Number of damaged journals that are kept for an analysis of the cause. */
 const KEPT_DAMAGED = 3
 
 function dropOldest(stem: string): void {

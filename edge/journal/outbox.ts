@@ -10,60 +10,68 @@ import type { Store } from './store.ts'
 /** `ledger` is never dropped (I4); `telemetry` overwrites its oldest entries. */
 export type OutboxStream = 'ledger' | 'telemetry'
 
-/** Consecutive entries, as they are sent. Bodies are JSON text: they are spliced into the batch as they are stored. */
+/** Consecutive entries to send. Bodies are JSON text and are spliced into the batch unchanged. */
 export interface OutboxSlice {
   entries: { tag: number; body: string }[]
-  /** The tag of the entry before the first. */
+  /** The tag of the entry before the first entry. */
   previousTag: number
-  /** The oldest entry that is still there. */
+  /** The oldest stored entry. */
   oldest: number
 }
 
 export interface Outbox {
   /**
-   * Adds an entry: to the ledger in the transaction under way, or one of its own; to the telemetry in memory, until `flush`. A
-   * state or an alarm of the ledger replaces an earlier one of the same subject that was never read: a sensor that changes on
-   * and on while the cloud is away takes no more room than one that changed once.
+   * Adds an entry. Ledger: in the current transaction, or its own. Telemetry: in memory until `flush`. A
+   * state or alarm in the ledger replaces an earlier entry of the same subject that was never read. So a
+   * sensor that changes constantly while the cloud is away needs no more space than a single change.
    */
   append(stream: 'ledger', body: HubEntry): void
   append(stream: 'telemetry', body: TelemetryEntry): void
   position(stream: OutboxStream): SenderPosition
-  /** The entries `first` … `first + count - 1`; fewer where there are no more. They are sent: nothing replaces them any more. */
+  /**
+   * The entries `first` … `first + count - 1`, or fewer if there are no more. They count as sent, so they are
+   * no longer replaced.
+   */
   read(stream: OutboxStream, first: number, count: number): OutboxSlice
-  /** The tag of entry `seq`, where it is still there or the last that was forgotten. */
+  /** The tag of entry `seq`, if the entry is stored or is the last forgotten entry. */
   tagAt(stream: OutboxStream, seq: number): number | undefined
   /**
-   * Deletes through `through`. Only for what the cloud acknowledged after its commit (I4). On a full disk it stays until
-   * the next acknowledgement. Telemetry stays until what is written next. The ledger's entries do not: a store that is restored
-   * from a copy would report them a second time, under the epoch that it begins.
+   * Deletes entries through `through`. Only for entries that the cloud acknowledged after its commit (I4).
+   *
+   * - If the disk is full, the entries stay until the next acknowledgement.
+   * - Telemetry is deleted with the next write. Ledger entries are deleted at once: otherwise a store
+   *   restored from a copy would report them again under its new epoch.
    */
   forget(stream: OutboxStream, through: number): void
   /**
-   * Begins a new epoch. What the cloud has not acknowledged goes on at its beginning, behind `first`, in its order, without
-   * snapshots: what they say is past. A ledger's caller appends the next one in the same transaction, or none where it may not
-   * say one.
+   * Starts a new epoch. It begins with the entries `first`. The unacknowledged entries follow in their order,
+   * without snapshots, which are outdated. For the ledger, the caller appends the next snapshot in the same
+   * transaction, or none if no snapshot is allowed.
    */
   newEpoch(stream: OutboxStream, first?: readonly HubEntry[]): void
-  /** The operations whose drops the cloud has not acknowledged. */
+  /** The operations with unacknowledged drops. */
   waitingDrops(): ReadonlySet<string>
-  /** The ledger epochs of this store's life, the present one included. */
+  /** The ledger epochs that this store has used, including the current one. */
   knownEpochs(): string[]
   /**
-   * The store is a copy, and its past not its own: its ledger belongs to another history, and no epoch of it is known any
-   * more. A new epoch must follow.
+   * The store is a copy, so its ledger belongs to another history: deletes the ledger and all known epochs. A
+   * new epoch must follow.
    */
   disown(): void
-  /** The hub stops selling: what it sold could not be reported any more. */
+  /** The hub must stop selling: it could no longer store the reports of its sales. */
   isLedgerFull(): boolean
-  /** Calls `listener` after each commit that changed a stream other than by `forget`. */
+  /** Calls `listener` after each commit that changed a stream, except by `forget`. */
   onAppended(listener: (stream: OutboxStream) => void): void
-  /** Corrects the times of the telemetry that is in memory; those of written entries: `correct-times.ts`. */
+  /** Corrects the times of telemetry in memory. For stored entries see `correct-times.ts`. */
   redate(correct: (at: number) => number): void
-  /** Writes the telemetry that is in memory, in the transaction under way if there is one. */
+  /** Writes the telemetry from memory, in the current transaction if there is one. */
   flush(): void
 }
 
-/** An entry is looked for among so many of the newest: what changes on and on is there. */
+/**
+ * Number of newest entries that are searched for a replaceable entry. A subject that changes constantly is
+ * among them.
+ */
 const MERGED_ENTRIES = 64
 
 const streams = ['ledger', 'telemetry'] as const satisfies readonly OutboxStream[]
@@ -91,9 +99,9 @@ class JournalOutbox implements Outbox {
   readonly #positions: Record<OutboxStream, SenderPosition>
   readonly #listeners: ((stream: OutboxStream) => void)[] = []
   readonly #telemetry: TelemetryEntry[] = []
-  /** Through which entry the telemetry is acknowledged; the next write deletes it. */
+  /** Sequence number of the last acknowledged telemetry entry; the next write deletes through it. */
   #telemetryTaken = 0
-  /** Through which entry the ledger may have been sent. Nobody knows what an earlier life has sent. */
+  /** Sequence number of the last ledger entry that may have been sent. Entries of earlier processes count as sent. */
   #sentThrough: number
 
   constructor(store: Store, random: Random, settings: OutboxSettings) {
@@ -204,7 +212,7 @@ class JournalOutbox implements Outbox {
   }
 
   flush(): void {
-    // A full disk leaves its last room to what must not be lost.
+    // A full disk keeps its last space for the ledger.
     const count = this.#store.isFull() ? 0 : this.#telemetry.length
     if (count === 0 && this.#telemetryTaken <= this.#positions.telemetry.base) return
     this.#ifRoom(() => {
@@ -221,14 +229,14 @@ class JournalOutbox implements Outbox {
     return { ...stored, last: this.#tables[stream].last.get() ?? stored.base }
   }
 
-  /** Changes a position in memory, in the transaction under way. */
+  /** Changes a position in memory, as part of the current transaction. */
   #move(stream: OutboxStream, values: Partial<SenderPosition>): void {
     const before = this.#positions[stream]
     this.#store.note({ undo: () => void (this.#positions[stream] = before), again: () => {} })
     this.#positions[stream] = { ...before, ...values }
   }
 
-  /** Removes the entry that this one replaces, and closes the gap. */
+  /** Removes the entry that `body` replaces, and closes the gap in the numbers. */
   #replace(body: HubEntry): void {
     if (mergeKey(body) === undefined) return
     const { tail: newest, removeOne, moveUp } = this.#statements
@@ -247,7 +255,7 @@ class JournalOutbox implements Outbox {
     this.#move(stream, { last })
   }
 
-  /** In the transaction under way. */
+  /** Runs in the current transaction. */
   #removeThrough(stream: OutboxStream, through: number): void {
     const tag = through > this.#positions[stream].base ? this.tagAt(stream, through) : undefined
     if (tag === undefined) return
@@ -262,7 +270,7 @@ class JournalOutbox implements Outbox {
     })
   }
 
-  /** If the storage fails, the work is done with the next write. */
+  /** If the storage fails, the work is repeated with the next write. */
   #ifRoom(work: () => void): void {
     try {
       this.#store.transact(work)
@@ -326,7 +334,8 @@ function tableOf({ db }: Store, stream: OutboxStream) {
     tag: db.prepare<[seq: number], number>(`SELECT tag FROM ${table} WHERE seq = ?`).pluck(),
     remove: db.prepare<[through: number]>(`DELETE FROM ${table} WHERE seq <= ?`),
     removeKind: db.prepare<[kind: string]>(`DELETE FROM ${table} WHERE body ->> '$.kind' = ?`),
-    // Behind so many. Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
+    // Renumbers the entries so that they start after number `first`. Negative numbers are the intermediate
+    // step, so that no row gets the number of a row that has not moved yet.
     renumber: db.prepare<[first: number]>(
       `UPDATE ${table} SET seq = -(? + counted.place)
        FROM (SELECT seq AS old, row_number() OVER (ORDER BY seq) AS place FROM ${table}) AS counted

@@ -5,12 +5,12 @@ import type { Saved } from './transactions.ts'
 
 type Key = string | number
 type StoredRow = Record<string, Stored>
-/** A row's key as callers give it: the value of the one key column, or an object with the key columns. */
+/** A row's key as callers pass it: the value of a single key column, or an object with the key columns. */
 export type KeyOf<T extends Table> =
   T extends Table<infer C, infer K> ? KeyIn<RowOf<{ columns: C }>, K> : never
 type KeyIn<R, K> = [K] extends [keyof R] ? R[K] | Pick<R, K> : never
 
-/** A table on the disk: nothing of it is in memory. Queries see the changes of the transaction under way. */
+/** A table that is only on the disk. Queries see the changes of the current transaction. */
 export class DiskTable<T extends Table> {
   readonly table: T
   protected readonly store: Store
@@ -25,7 +25,7 @@ export class DiskTable<T extends Table> {
     this.#insertion = `INSERT OR REPLACE INTO ${table.name} (${names.join(', ')}) VALUES (${values.join(', ')})`
   }
 
-  /** Adds a row, in the transaction under way or one of its own. */
+  /** Adds a row, in the current transaction or its own. */
   add(row: NewRow<T>): void {
     this.insert(storedRow(this.table, completeRow(this.table, row)))
   }
@@ -34,7 +34,7 @@ export class DiskTable<T extends Table> {
     this.run(this.#insertion, stored)
   }
 
-  /** The rows that the rest of a SELECT statement finds, such as `WHERE seq > ? ORDER BY seq`. */
+  /** The rows of a SELECT statement with this ending, such as `WHERE seq > ? ORDER BY seq`. */
   select(rest: string, ...parameters: unknown[]): RowOf<T>[] {
     this.store.save()
     return this.statement(`SELECT * FROM ${this.table.name} ${rest}`)
@@ -49,13 +49,13 @@ export class DiskTable<T extends Table> {
     return (found.get(...parameters)?.['found'] ?? null) as number | null
   }
 
-  /** Deletes the rows that the rest of a DELETE statement finds; all of them if there is none. */
+  /** Deletes the rows of a DELETE statement with this ending; all rows if it is empty. */
   remove(rest = '', ...parameters: unknown[]): void {
     this.store.save()
     this.run(`DELETE FROM ${this.table.name} ${rest}`, ...parameters)
   }
 
-  /** Changes the rows that the rest of an UPDATE statement finds. */
+  /** Changes the rows of an UPDATE statement with this ending. */
   update(assignments: string, rest: string, ...parameters: unknown[]): void {
     this.store.save()
     this.run(`UPDATE ${this.table.name} SET ${assignments} ${rest}`, ...parameters)
@@ -70,7 +70,7 @@ export class DiskTable<T extends Table> {
     return statement
   }
 
-  /** Runs a statement that writes, and returns how many rows it changed. */
+  /** Runs a writing statement. Returns the number of changed rows. */
   protected run(sql: string, ...parameters: unknown[]): number {
     return this.store.transact(() => this.statement(sql).run(...parameters).changes)
   }
@@ -78,7 +78,7 @@ export class DiskTable<T extends Table> {
 
 const none: readonly never[] = []
 
-/** Finds rows in memory by a value that is computed from each; undefined: the index leaves the row out. */
+/** An index of rows in memory by a computed value. Rows with the value undefined are not in the index. */
 class Index<Row, Value> {
   readonly valueOf: (row: Row) => Value | undefined
   readonly #buckets = new Map<Value, Map<Key, Row>>()
@@ -117,13 +117,13 @@ class Index<Row, Value> {
 const limitFor = (live: number): number => 2 * live + 64
 
 /**
- * A table with its rows in memory: all of them, or the live ones (`Table.live`). They are read once. Reads come from
- * memory. Writes change memory; the store writes what an event has changed in the commit of the event, and undoes it in memory
- * if that commit fails. Rows are never modified: a changed row is a new object.
+ * A table with its rows in memory: all rows, or the live ones (`Table.live`). They are loaded once, and reads
+ * use memory. Writes change memory, and the event's commit writes them to the disk. If that commit fails, the
+ * store undoes them in memory. Rows are never modified: a changed row is a new object.
  */
 export class Rows<T extends Table> extends DiskTable<T> implements Saved {
   readonly #rows = new Map<Key, RowOf<T>>()
-  /** Rows that were changed since they were last written, in any of their versions. */
+  /** Rows that changed since the last write, with any of their versions. */
   readonly #unsaved = new Map<Key, RowOf<T>>()
   readonly #indexes: Index<RowOf<T>, unknown>[] = []
   readonly #order: readonly string[]
@@ -153,12 +153,12 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
     store.onSave(this)
   }
 
-  /** All rows in memory, in the order of their numbers or keys. The array is the same as long as no row changes. */
+  /** All rows in memory, in the order of their numbers or keys. The array stays the same while no row changes. */
   all(): readonly RowOf<T>[] {
     return (this.#all ??= [...this.#rows.values()].toSorted(this.#compare))
   }
 
-  /** The row; one that is not in memory is read from the disk, if the table has such rows. */
+  /** The row by its key. A row that is not in memory is read from the disk, if the table has such rows. */
   find(key: KeyOf<T>): RowOf<T> | undefined {
     const text = this.#keyOf(key)
     const row = this.#rows.get(text)
@@ -178,7 +178,7 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
     return complete
   }
 
-  /** Adds the row, or replaces the one with its key. A row that is as it was is not written. */
+  /** Adds the row, or replaces the row with the same key. An unchanged row is not written. */
   put(row: RowOf<T>): void {
     const before = this.#rows.get(this.#keyOf(row))
     if (before !== undefined && Object.keys(row).every((name) => Object.is(before[name], row[name]))) return
@@ -228,17 +228,17 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
     return (value) => index.get(value, this.#compare)
   }
 
-  /** Puts rows into memory that the disk need not have before they change. */
+  /** Puts default rows into memory that need not be on the disk before they change. */
   assume(rows: readonly RowOf<T>[]): void {
     for (const row of rows) if (!this.#rows.has(this.#keyOf(row))) this.#replace(this.#keyOf(row), row)
   }
 
-  /** Called by the store. Memory holds at most twice the live rows: the others leave it now and then. */
+  /** Called by the store. Removes rows that are not live when memory contains twice the live rows. */
   begin(): void {
     if (this.#rows.size > this.#limit) this.shrink()
   }
 
-  /** Takes the rows out of memory that are not live any more. */
+  /** Removes rows from memory that are no longer live. */
   shrink(): void {
     const { live, key, name } = this.table
     const [column] = key
@@ -264,7 +264,7 @@ export class Rows<T extends Table> extends DiskTable<T> implements Saved {
     for (const [key, row] of before) {
       const where = this.table.key.map((column) => `${column} = ?`).join(' AND ')
       const [now] = this.select(`WHERE ${where}`, ...this.#valuesOf(row as KeyOf<T>))
-      // A row that was assumed is not on the disk.
+      // An assumed row may not be on the disk.
       if (now !== undefined) this.#replace(key, now)
     }
   }

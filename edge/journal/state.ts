@@ -11,9 +11,9 @@ import * as tables from './tables.ts'
 import { NEVER_SENT, type OperationRow, type OrderRow, type Unit, type UnitState } from './tables.ts'
 
 /**
- * The state of the hub: everything that it holds true. It is read once, at the start. Live rows are in memory; ended orders,
- * operations and commands, the stock ledger and other history stay on the disk. Callers change the state within
- * `store.transact`.
+ * The complete state of the hub. It is loaded once, at the start. Live rows are in memory. Ended orders,
+ * operations and commands, the stock ledger and other history stay on the disk. Callers change the state
+ * within `store.transact`.
  */
 export type State = ReturnType<typeof loadState>
 
@@ -41,7 +41,7 @@ export function loadState(store: Store, bins: readonly number[]) {
   return {
     ...whole,
     ...live,
-    /** Deletes what is finished and old. */
+    /** Deletes old rows of finished work. */
     prune(kept: number): void {
       live.operations.prune(kept)
       live.orders.prune(kept)
@@ -55,11 +55,11 @@ export function loadState(store: Store, bins: readonly number[]) {
 
 const KEPT_ACCEPTANCES = 20
 
-/** The hub's memory of its bins. The controllers report the positions of their doors and lifts. */
+/** The journal's data about bins. The controllers report the positions of doors and lifts. */
 class Bins extends Rows<typeof tables.bins> {
   constructor(store: Store, numbers: readonly number[]) {
     super(store, { ...tables.bins, live: `number IN (${numbers.join(', ')})` })
-    // A bin has no row before something is to be remembered of it: a start writes nothing, as a full disk has no room for it.
+    // A bin has no row until it has data, so that a start writes nothing: a full disk has no room for it.
     const initial = { order_id: null, opened: false, failures: 0, fault: null, on_trial: false }
     this.assume(numbers.map((number) => ({ number, ...initial })))
   }
@@ -91,7 +91,7 @@ export type CommandEnd = {
 export interface UnitKey {
   order_id: string
   line_id: number
-  /** From 0 to the line's quantity less one. */
+  /** From 0 to the line's quantity minus 1. */
   unit: number
 }
 export interface UnitRow extends UnitKey, Unit {}
@@ -123,7 +123,7 @@ class Orders extends Rows<typeof tables.orders> {
     return this.#unfinished(true)
   }
 
-  /** Unfinished ones, and those that ended since, in the order of their arrival. */
+  /** Unfinished orders, and orders that ended since `endedSince`, in the order of their arrival. */
   since(endedSince: number): OrderRow[] {
     return this.select('WHERE ended_at IS NULL OR ended_at >= ? ORDER BY number', endedSince)
   }
@@ -142,12 +142,12 @@ class Orders extends Rows<typeof tables.orders> {
     this.#changeLine(order_id, line_id, ({ units }) => ({ units: units.with(unit, { state, bin }) }))
   }
 
-  /** One more unit of a recovered order's line that is known to have dropped. */
+  /** Counts one more dropped unit of a recovered order's line. */
   addKnownDropped(id: string, line_id: number): void {
     this.#changeLine(id, line_id, ({ known_dropped }) => ({ known_dropped: known_dropped + 1 }))
   }
 
-  /** Deletes ended ones but the newest `kept`. */
+  /** Deletes ended orders except the newest `kept`. */
   prune(kept: number): void {
     const newest = this.value('max(number)', '') ?? 0
     const isUnheld = 'id NOT IN (SELECT order_id FROM bins WHERE order_id IS NOT NULL)'
@@ -168,7 +168,7 @@ class Orders extends Rows<typeof tables.orders> {
 
 export type OperationEnd = Pick<OperationRow, 'state' | 'why' | 'moved' | 'drops' | 'ms' | 'ended_at'>
 
-/** Why an operation came to nothing that its controller does not remember: it was never sent, or refused. */
+/** Reasons of operations that moved nothing and are not in their controller's memory: never sent, or refused. */
 const notHeld = [NEVER_SENT, ...refusals].map((why) => `'${why}'`).join(', ')
 
 const isUnsettled = ({ state }: OperationRow): boolean => state === 'open' || state === 'unknown'
@@ -178,7 +178,7 @@ class Operations extends Rows<typeof tables.operations> {
   readonly #ofOrder = this.index(({ order_id }) => order_id ?? undefined)
   readonly #ofCommand = this.index(({ command_id }) => command_id ?? undefined)
   readonly #imported = this.index(({ imported }) => (imported ? true : undefined))
-  /** By controller: those that the controller is asked about. */
+  /** By controller: operations to query. */
   readonly #questions = this.index((row) => (isUnsettled(row) || row.recheck ? row.controller : undefined))
 
   constructor(store: Store) {
@@ -193,27 +193,27 @@ class Operations extends Rows<typeof tables.operations> {
     return this.#inState('unknown')
   }
 
-  /** Operations that the controller is asked about: open ones, unknown ones, and dispenses with a late drop. */
+  /** Operations to query at the controller: open ones, unknown ones, and dispenses with a late drop. */
   questionsFor(controller: string): readonly OperationRow[] {
     return this.#questions(controller)
   }
 
-  /** Of an unfinished order. */
+  /** Operations of a unit of an unfinished order. */
   ofUnit({ order_id, line_id, unit }: UnitKey): OperationRow[] {
     return this.#ofOrder(order_id).filter((row) => row.line_id === line_id && row.unit === unit)
   }
 
-  /** Of an open command. */
+  /** Operations of an open command. */
   ofCommand(commandId: string): readonly OperationRow[] {
     return this.#ofCommand(commandId)
   }
 
-  /** Taken over from controllers' memories, and not accounted for yet. */
+  /** Operations imported from controllers' memories that are not accounted for yet. */
   imported(): readonly OperationRow[] {
     return this.#imported(true)
   }
 
-  /** Records the outcome. */
+  /** Stores the outcome. */
   end(id: string, { state, why, moved, drops, ms, ended_at }: OperationEnd): void {
     this.change(id, { state, why, moved, drops, ms, ended_at })
   }
@@ -222,7 +222,10 @@ class Operations extends Rows<typeof tables.operations> {
     return this.select('WHERE settled_by IS NOT NULL AND ended_at >= ? ORDER BY number', since)
   }
 
-  /** Dispenses of a controller's memory that fell before this store was begun, and that the cloud counted then. */
+  /**
+   * Dispenses from a controller's memory that happened before this store was created, and that the cloud's
+   * stock included then.
+   */
   knownSince(since: number): OperationRow[] {
     const isKnown = 'id IN (SELECT id FROM known_operations)'
     return this.select(
@@ -231,14 +234,15 @@ class Operations extends Rows<typeof tables.operations> {
     )
   }
 
-  /** Of a controller's memory, with this note, and of no order yet. */
+  /** Operations from a controller's memory with this note that belong to no order yet. */
   ofNote(ref: string): OperationRow[] {
     return this.select('WHERE ref = ? AND imported = 0 AND order_id IS NULL ORDER BY number', ref)
   }
 
   /**
-   * Deletes finished ones but the newest `kept` of each controller's memory. Those that the memory never held are counted
-   * apart: the newest that it holds must stay known, or the journal would be taken for an older copy of itself.
+   * Deletes finished operations except the newest `kept` of each controller's memory. Operations that the
+   * memory never contained are counted separately. The newest operations of the memory must stay in the
+   * journal; otherwise the journal would look like an older copy of itself.
    */
   prune(kept: number): void {
     this.removeHistory(
@@ -289,7 +293,7 @@ class Acceptances extends Rows<typeof tables.acceptances> {
     return this.select('ORDER BY number DESC')
   }
 
-  /** In the order in which they were made. An ended acceptance has an attempt for each step, also for steps that were left out. */
+  /** Attempts in their order. An ended acceptance has an attempt for each step, also for skipped steps. */
   attemptsOf(id: string): tables.AttemptRow[] {
     return this.attempts.select('WHERE acceptance_id = ? ORDER BY number', id)
   }
@@ -307,8 +311,8 @@ class Acceptances extends Rows<typeof tables.acceptances> {
 }
 
 /**
- * Entries for the cloud of a hub that has no stock yet: they wait for the snapshot with which its epoch begins. States and alarms
- * replace earlier ones as in the outbox.
+ * Entries for the cloud from a hub without stock. They wait for the first snapshot of the epoch. States and
+ * alarms replace earlier ones as in the outbox.
  */
 class HeldEntries extends DiskTable<typeof tables.heldEntries> {
   hold(entry: HubEntry): void {
@@ -322,7 +326,7 @@ class HeldEntries extends DiskTable<typeof tables.heldEntries> {
     this.add({ body: JSON.stringify(entry) })
   }
 
-  /** Returns them in their order and deletes them. */
+  /** Returns the entries in their order, and deletes them. */
   take(): HubEntry[] {
     const held = this.select('ORDER BY number')
     this.remove()

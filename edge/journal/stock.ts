@@ -13,7 +13,7 @@ export interface StockChange {
   kind: tables.StockKind
   location: Location
   delta: number
-  /** Operation, count or restock. */
+  /** Id of the operation, count or restock. */
   causeId: string
   /** Cloud time, milliseconds. */
   at: number
@@ -25,7 +25,7 @@ export type DropRow = Location & { product_id: number; delta: number; cause_id: 
 const AT = 'cabinet = ? AND shelf = ? AND row = ?'
 const placeOf = ({ cabinet, shelf, row }: Location): [number, number, number] => [cabinet, shelf, row]
 
-/** Stock of each facing, and the append-only ledger whose sums it is (I5). */
+/** The stock of each facing, and the append-only ledger of its changes. The stock is the sum of the ledger (I5). */
 export class Stock {
   readonly facings: Rows<typeof tables.facings>
   readonly #ledger: DiskTable<typeof tables.stockLedger>
@@ -39,7 +39,7 @@ export class Stock {
     this.#products = new Rows(store, tables.products)
   }
 
-  /** Primary ones first. */
+  /** Primary facings first. */
   ofProduct(productId: number): tables.FacingRow[] {
     return this.#ofProduct(productId).toSorted((a, b) => Number(b.is_primary) - Number(a.is_primary))
   }
@@ -51,7 +51,7 @@ export class Stock {
     this.facings.put({ cabinet, shelf, row, product_id, is_primary, quantity: known?.quantity ?? 0 })
   }
 
-  /** Names of products; all of them at once. */
+  /** Replaces the names of all products. */
   setProducts(products: readonly NamedProduct[]): void {
     const named = new Set(products.map(({ product_id }) => product_id))
     for (const { product_id } of this.#products.all())
@@ -75,40 +75,43 @@ export class Stock {
     return this.facings.change(location, { quantity: facing.quantity + delta })
   }
 
-  /** What left and came since `at`, counts aside, in units: negative if more dropped. Of one place, or of all. */
+  /**
+   * Units dropped and restocked since `at`, in one location or all; negative if more dropped. Counts are not
+   * included.
+   */
   movedSince(productId: number, at: number, location: Location | null): number {
     const isThere = location === null ? '' : `AND ${AT}`
     const where = `WHERE product_id = ? AND at > ? AND kind IN ('dropped', 'restocked') ${isThere}`
     return this.#ledger.value('sum(delta)', where, productId, at, ...(location ? placeOf(location) : [])) ?? 0
   }
 
-  /** Whether the count is in the books. */
+  /** Whether the count is booked. */
   isCounted(countId: string): boolean {
     return this.#has(`kind = 'counted' AND cause_id = ?`, countId)
   }
 
-  /** Whether the entry of a person under this id is in the books. */
+  /** Whether a person's entry with this id is booked. */
   isBooked(causeId: string): boolean {
     return this.#has(`kind IN ('counted', 'restocked') AND cause_id = ?`, causeId)
   }
 
-  /** Whether the place was counted after `at`. */
+  /** Whether the location was counted after `at`. */
   isCountedAfter(location: Location, at: number): boolean {
     return this.#has(`${AT} AND at > ? AND kind = 'counted'`, ...placeOf(location), at)
   }
 
-  /** Drops since then, the oldest first. */
+  /** Drops since `since`, oldest first. */
   droppedSince(since: number): DropRow[] {
     return this.#ledger.select(`WHERE kind = 'dropped' AND at >= ? ORDER BY number`, since)
   }
 
-  /** Forgets stock, facings and ledger: the store is not the one that they belong to. */
+  /** Deletes stock, facings and ledger: they belong to another store. */
   clear(): void {
     this.#ledger.remove()
     this.facings.clear()
   }
 
-  /** Sums up all but the newest rows of the ledger, so that they still add up. */
+  /** Replaces all but the newest `kept` ledger rows by their sums, so that the total stays the same. */
   prune(kept = KEPT_LEDGER_ROWS): void {
     const through = this.#ledger.value('number', 'ORDER BY number DESC LIMIT 1 OFFSET ?', kept)
     if (through === null) return

@@ -4,8 +4,8 @@ import type { StorageFault, StorageReason } from '../../protocol/model/storage.t
 import { Sqlite } from './sqlite-driver.ts'
 
 /**
- * The storage of the hub's files cannot be used now: nothing of the call happened, and the caller may repeat it. A storage
- * failure ends no service. A hub that cannot sell can still be reached and repaired.
+ * The storage of the hub's files cannot be used now. The call had no effect, and the caller may repeat it. A
+ * storage failure must not end the service: a hub that cannot sell can still be reached and repaired.
  */
 export class StorageError extends Error {
   override name = 'StorageError'
@@ -16,7 +16,7 @@ export class StorageError extends Error {
     this.reason = reason
   }
 
-  /** As the heartbeat, the page and the log report it. */
+  /** The form for the heartbeat, the page and the log. */
   faultOf(path: string): StorageFault {
     return { reason: this.reason, setting: 'STORE', path, detail: this.message.slice(0, 300) }
   }
@@ -28,7 +28,7 @@ export class StoreFullError extends StorageError {
   readonly code = 'SQLITE_FULL'
 }
 
-/** SQLite's result codes, by their beginning. The first match counts. */
+/** SQLite's result codes by prefix. The first match counts. */
 const bySqlite: readonly (readonly [code: RegExp, reason: StorageReason])[] = [
   [/^SQLITE_(FULL|IOERR_SHMSIZE)/, 'full'],
   [/^SQLITE_READONLY/, 'read_only'],
@@ -58,13 +58,13 @@ const bySystem: Readonly<Record<string, StorageReason>> = {
   ENFILE: 'cannot_open',
 }
 
-/** These may have a cause that the file system knows better. */
+/** Reasons for which the file system may know a better cause. */
 const VAGUE: readonly StorageReason[] = ['cannot_open', 'io_error', 'full']
 
 /**
- * Why the storage of the file at `path` failed; undefined for an error of another kind. SQLite reports "unable to open
- * database file" for a full inode table, and "disk I/O error" for a read-only file system. Therefore the function also asks the
- * file system.
+ * Why the storage of the file at `path` failed; undefined for any other error. SQLite reports "unable to open
+ * database file" for a full inode table, and "disk I/O error" for a read-only file system. Therefore the
+ * function also checks the file system.
  */
 export function storageReasonOf(error: unknown, path?: string): StorageReason | undefined {
   if (error instanceof StorageError) return error.reason
@@ -87,7 +87,7 @@ function reasonByFileSystem(folder: string, vague: StorageReason): StorageReason
     if (files > 0 && ffree === 0 && bavail > 0) return 'no_inodes'
     return vague === 'cannot_open' && bavail === 0 ? 'full' : undefined
   } catch (error) {
-    // Root may write everywhere, and hears of a read-only file system all the same.
+    // Root may write everywhere, but still gets `EROFS` on a read-only file system.
     return (error as NodeJS.ErrnoException).code === 'EROFS' ? 'read_only' : undefined
   }
 }

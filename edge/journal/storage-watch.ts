@@ -5,37 +5,40 @@ import type { StorageFault, StorageReason } from '../../protocol/model/storage.t
 import type { Ballast } from './ballast.ts'
 import { StorageError, StoreFullError, storageReasonOf } from './storage-error.ts'
 
-/** A foreign process that keeps the journal locked stops all of the service's work for so long, once. */
+/** Milliseconds that the whole service blocks, once, if a foreign process locks the journal. */
 export const BUSY_MS = 1000
 
-/** The ballast helps against these. */
+/** Reasons against which the ballast helps. */
 export const isNoRoom = (reason: StorageReason | undefined): boolean =>
   reason === 'full' || reason === 'no_inodes'
-/** These pass while the file stays open. */
+/** Reasons that may end while the file stays open. */
 const passes = (reason: StorageReason): boolean => isNoRoom(reason) || reason === 'locked'
 
 export interface StorageWatchOptions {
   db: Database.Database
   ballast: Ballast | undefined
-  /** The file, for people. */
+  /** The file's path for messages. */
   path: string
-  /** The file system of `path` is asked for the cause. */
+  /** True if the file system of `path` can be checked for the cause. */
   isFile: boolean
-  /** The hub stops selling when the journal and its log take more than this. */
+  /** The hub stops selling when the journal and its log are larger than this. */
   maxBytes: number
   log: Log
 }
 
-/** From this part of its limit on the journal is large enough for a warning; below it a journal that was too large works again. */
+/**
+ * Fraction of the limit at which a warning is logged. A journal that exceeded its limit works again below
+ * this fraction.
+ */
 const WARN_AT = 0.8
-/** Free pages that are given back to the file system in one look: a few milliseconds. */
+/** Free pages that are returned to the file system per run: a few milliseconds. */
 const VACUUMED_PAGES = 512
 
-/** Knows whether the storage of an open journal works, and what to do if it does not. */
+/** Tracks whether the storage of an open journal works, and reacts to failures. */
 export class StorageWatch {
   readonly #options: StorageWatchOptions
   readonly #listeners: ((error: StorageError) => void)[] = []
-  /** The present failure, and how often the storage has failed since it began. */
+  /** The current failure, and the number of failed attempts since its start. */
   #failure: { error: StorageError; count: number } | undefined
   #isLost = false
   #isOversized = false
@@ -58,14 +61,14 @@ export class StorageWatch {
     this.#listeners.push(listener)
   }
 
-  /** Throws if the file has to be opened again first. */
+  /** Throws if the file must be reopened first. */
   refuseIfLost(): void {
     if (!this.#isLost || !this.#failure) return
     this.#failure.count += 1
     throw this.#failure.error
   }
 
-  /** Converts and notes a failure of the storage: a `StorageError`. Any other error is returned unchanged. */
+  /** Converts a storage failure to a `StorageError` and notes it. Any other error is returned unchanged. */
   failureOf(error: unknown): unknown {
     const { db, path, isFile } = this.#options
     const reason = storageReasonOf(error, isFile ? path : undefined)
@@ -77,13 +80,14 @@ export class StorageWatch {
         error instanceof StorageError ? error : new StoreFullError(reason, message, options),
       )
     const noted = error instanceof StorageError ? error : new StorageError(reason, message, options)
-    // The first attempt has waited. Later attempts fail at once while the lock lasts, so that the event loop runs.
+    // The first attempt has waited. Later attempts fail at once while the lock lasts, so that the event loop
+    // runs.
     if (reason === 'locked') db.pragma('busy_timeout = 0')
     this.note(noted)
     return noted
   }
 
-  /** Notes a failure: one line of the log for all that follow from it. */
+  /** Notes a failure. Repeated failures with the same reason are logged once. */
   note(error: StorageError): void {
     const { log, path } = this.#options
     const isNews = this.#failure?.error.reason !== error.reason
@@ -100,7 +104,7 @@ export class StorageWatch {
     for (const listener of this.#listeners) listener(error)
   }
 
-  /** A transaction has succeeded. A disk that was full counts as full until the ballast is there again. */
+  /** A transaction has succeeded. After "disk full", the disk counts as full until the ballast is laid again. */
   worked(): void {
     if (!this.#failure || this.isFull) return
     this.#recover()
@@ -162,7 +166,7 @@ export class StorageWatch {
     this.note(error)
     try {
       ballast?.release()
-      // The checkpoint empties the log, so that SQLite uses its space again.
+      // The checkpoint empties the log, so that SQLite reuses its space.
       db.pragma('wal_checkpoint(RESTART)')
     } catch (problem) {
       if (isNews) log.warn({ error: String(problem) }, 'the journal makes no room')

@@ -8,26 +8,27 @@ interface Holder {
   since: string
 }
 
-/** Another service has the journal. */
+/** Another service uses the journal. */
 export class JournalInUse extends Error {
   override readonly name = 'JournalInUse'
 }
 
-/** A journal's lock, held by this process until `release`, or its end. */
+/** A journal's lock. This process holds it until `release` or its end. */
 export interface StoreLock {
   release(): void
 }
 
 /**
- * Makes this process the journal's only one, or throws and says who has it. The lock is SQLite's own on a file beside the
- * journal: the kernel takes it from a process that dies, however it does. The journal itself can be read by others.
+ * Locks the journal for this process. If another process holds the lock, throws an error that names it. The
+ * lock is SQLite's own lock on a file next to the journal. The kernel releases it when a process dies, for
+ * any reason. Other processes can still read the journal.
  */
 export function lockStore(path: string, holder: Holder): StoreLock {
   const db = new Sqlite(`${path}.lock`, { timeout: WAIT_MS })
   try {
     begin(db)
     introduce(db, holder)
-    // Nothing is written in it: it stays open for the lock alone.
+    // Nothing is written in this transaction: it stays open only for the lock.
     begin(db)
   } catch (error) {
     const isLocked = error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')
@@ -40,7 +41,7 @@ export function lockStore(path: string, holder: Holder): StoreLock {
 
 const begin = (db: Database): void => void db.exec('BEGIN IMMEDIATE')
 
-/** Writes down who has the lock, for whom it is refused. On a full disk the lock holds without. */
+/** Stores the lock's holder for the error message of others. On a full disk the lock also works without it. */
 function introduce(db: Database, holder: Holder): void {
   try {
     db.exec('CREATE TABLE IF NOT EXISTS holder (pid INTEGER, since TEXT); DELETE FROM holder')

@@ -12,10 +12,7 @@ import { Transactions, type Change, type Saved, type Synchronous } from './trans
 
 export { StoreFullError } from './storage-error.ts'
 
-/**
- * Whether the machine failed (the disk is full, the card cannot be read) and not what was to be written: the same may
- * succeed later.
- */
+/** Whether the machine failed (full disk, unreadable card) rather than the data. The same write may succeed later. */
 export function isMachineFault(error: unknown): boolean {
   if (error instanceof StorageError) return true
   if (error instanceof Sqlite.SqliteError)
@@ -23,79 +20,86 @@ export function isMachineFault(error: unknown): boolean {
   return error instanceof Error && 'errno' in error
 }
 
-/** The hub's journal: one SQLite database, used synchronously, every commit on the disk before it returns. */
+/** The hub's journal: one SQLite database with synchronous calls. Each commit is on the disk before it returns. */
 export interface Store {
   readonly db: Database.Database
   /**
-   * Runs `work` in one immediate transaction and commits it; a call inside another joins that one. Whatever `work`
-   * throws rolls everything back and is thrown on; a failure of the storage as a `StorageError`. Effects announced by
-   * `afterCommit` run after the commit, in order.
+   * Runs `work` in one immediate transaction and commits it. A nested call joins the outer transaction. An
+   * error of `work` rolls everything back and is rethrown; a storage failure as a `StorageError`. Effects
+   * added by `afterCommit` run after the commit, in order.
    */
   transact<T>(work: () => Synchronous<T>): T
-  /** Runs `work` within the present transaction; if it throws, its rows and effects alone are undone. */
+  /** Runs `work` within the current transaction. If it throws, only its rows and effects are undone. */
   savepoint<T>(work: () => Synchronous<T>): T
-  /** Whether a transaction can begin: the file answers, and nobody else keeps it. Throws, or is false, where it cannot. */
+  /**
+   * Whether a transaction can start: the file responds, and no other process locks it. Otherwise returns
+   * false or throws.
+   */
   isWritable(): boolean
-  /** Runs `effect` after the present transaction's commit; at once where there is none. */
+  /** Runs `effect` after the current transaction's commit, or at once if there is no transaction. */
   afterCommit(effect: () => void): void
-  /** Notes a change in memory that belongs to the present transaction. */
+  /** Notes a change in memory that belongs to the current transaction. */
   note(change: Change): void
-  /** Registers rows in memory that each commit writes. */
+  /** Registers rows in memory that each commit must write. */
   onSave(rows: Saved): void
-  /** Writes the changed rows now, in the present transaction, so that a query finds them. */
+  /** Writes the changed rows now, in the current transaction, so that queries find them. */
   save(): void
-  /** Reads the rows in memory again: statements of the present transaction have changed their tables. */
+  /** Reloads the rows in memory after statements of the current transaction changed their tables. */
   reread(): void
-  /** True from the first "disk full" until the ballast could be laid again: the hub stops selling. */
+  /** True from the first "disk full" until the ballast is laid again. Meanwhile the hub does not sell. */
   isFull(): boolean
-  /** Why the storage cannot be used now; undefined while it works. */
+  /** Why the storage cannot be used now; undefined if it works. */
   failure(): StorageFault | undefined
   /**
-   * Calls `listener` once when the file cannot be used any more: it must be closed and opened again, because what was read
-   * from it, and its open descriptors, may be of a file system that has gone. From then on every transaction fails. A full
-   * disk and a lock pass without that; without a listener every failure is tried again.
+   * Calls `listener` once when the file must be closed and reopened. The loaded data and open descriptors may
+   * belong to a file system that is gone. From then on every transaction fails. A full disk and a lock end
+   * without reopening. Without a listener every failure is retried.
    */
   onLost(listener: (error: StorageError) => void): void
-  /** Transactions that were committed since it was opened. */
+  /** Transactions committed since the store was opened. */
   commits(): number
-  /** What the journal takes on the disk. */
+  /** The journal's size on the disk. */
   bytes(): number
-  /** Looks how large the journal is, and tries to lay the ballast again. */
+  /** Checks the size of the journal, and tries to lay the ballast again. */
   relieve(): void
   close(): void
 }
 
 export interface StoreOptions {
-  /** A file, or `:memory:`. A damaged file is kept beside it under another name, and a new one begun. */
+  /** A file, or `:memory:`. A damaged file is moved to another name next to it, and a new file is created. */
   path: string
-  /** An open database to use instead (it outlives the store): several lives of one simulated hub. */
+  /** An open database to use instead; it outlives the store. Used for several processes of one simulated hub. */
   database?: Database.Database
-  /** Pages that SQLite keeps in memory, in KiB. */
+  /** SQLite's page cache in KiB. */
   cacheKb?: number
-  /** What the journal may take on the disk before the hub stops selling; 512 MB by default. */
+  /** Maximum size of the journal before the hub stops selling (default 512 MB). */
   maxBytes?: number
-  /** The hub that the journal belongs to; another hub's journal is refused. Absent: any hub's. */
+  /** The hub that owns the journal; another hub's journal is refused. If it is absent, any journal is accepted. */
   hubId?: number
   checkpoint: Checkpoint
   log: Log
 }
 
-/** The driver's own is 16 MB, a fifth of what the hub may take. The system keeps the file's pages besides, where it has room. */
+/**
+ * The driver's default is 16 MB, a fifth of the hub's memory limit. The operating system also caches the
+ * file's pages if it has room.
+ */
 export const CACHE_KB = 512
 
 export const MAX_MB = 512
 
 /**
- * A commit writes every page that it has changed, whole, and an event changes a few bytes in each of a dozen: small pages
- * write a third of what SQLite's usual ones do (measured). A file keeps the size with which it was begun.
+ * A commit writes whole pages, and an event changes a few bytes in about a dozen pages. With small pages a
+ * commit writes a third of the bytes of SQLite's default size (measured). A file keeps the page size of its
+ * creation.
  */
 const PAGE_BYTES = 1024
-/** Pages in the log before they are moved to their places, 4 MB: those that changed often are moved once. */
+/** Pages in the log before a checkpoint, 4 MB: a page that changed often is moved once. */
 const LOG_PAGES = 4096
 
 /**
- * Opens the journal and brings its tables up to date. Throws `JournalRefused` if another version made the tables, a
- * `StorageError` if the storage cannot be used or the journal is another hub's.
+ * Opens the journal and migrates its tables. Throws `JournalRefused` if another version created the tables.
+ * Throws a `StorageError` if the storage cannot be used or the journal belongs to another hub.
  */
 export function openStore(options: StoreOptions): Store {
   try {
@@ -133,17 +137,17 @@ function openOrThrow(options: StoreOptions): Store {
   }
 }
 
-/** Sets how the database is written, and brings its tables up to date. */
+/** Sets the pragmas and migrates the tables. */
 function prepare(db: Database.Database, cacheKb: number, hubId: number | undefined): void {
   db.pragma(`busy_timeout = ${BUSY_MS}`)
   db.pragma(`page_size = ${PAGE_BYTES}`)
-  // Pages that are free are given back to the file system: after weeks without the cloud the file shrinks again.
+  // Free pages are returned to the file system, so the file shrinks after weeks without the cloud.
   db.pragma('auto_vacuum = INCREMENTAL')
   db.pragma('journal_mode = WAL')
-  // An act or a sale must survive a power cut: the log is flushed at every commit.
+  // An action or a sale must survive a power cut: the log is flushed at every commit.
   db.pragma('synchronous = FULL')
   db.pragma(`wal_autocheckpoint = ${LOG_PAGES}`)
-  // A reader may keep the log from beginning anew; when that is over it shrinks.
+  // A reader may prevent the log from restarting. When the reader ends, the log shrinks.
   db.pragma(`journal_size_limit = ${2 * LOG_PAGES * PAGE_BYTES}`)
   db.pragma('foreign_keys = ON')
   db.pragma(`cache_size = ${-cacheKb}`)
@@ -151,8 +155,8 @@ function prepare(db: Database.Database, cacheKb: number, hubId: number | undefin
 }
 
 /**
- * Throws if nothing can be written. SQLite opens a file on a read-only file system, and says so at the first page that it
- * writes. A full disk is no failure here: the hub can still read what it has to do.
+ * Throws if the file cannot be written. SQLite opens a file on a read-only file system, and fails only when
+ * it writes the first page. A full disk is no failure here: the hub can still read its pending work.
  */
 function proveWritable(db: Database.Database, path: string): void {
   const version = Number(db.pragma('user_version', { simple: true }))
@@ -164,8 +168,9 @@ function proveWritable(db: Database.Database, path: string): void {
 }
 
 /**
- * Opens the file also where the disk has no room for what SQLite lays beside it: with the room of the ballast, and without
- * any alone, so that the hub can at least read what it has to do. Alone it stays until its next start.
+ * Opens the file even if the disk has no room for SQLite's extra files. It first releases the ballast. If
+ * that is not enough, it opens the file exclusively, which needs no extra files, so that the hub can read its
+ * pending work. Exclusive mode lasts until the next start.
  */
 function openOnAnyDisk(path: string, ballastPath: string, log: Log): Database.Database {
   const ways: (() => Database.Database)[] = [

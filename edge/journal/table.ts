@@ -1,13 +1,13 @@
-/** How the values of one column are stored. `T`: the type in memory. `Optional`: a new row may leave the value out. */
+/** The storage format of one column. `T`: the type in memory. `Optional`: a new row may omit the value. */
 export interface Column<T, Optional extends boolean = boolean> {
   readonly type: 'TEXT' | 'INTEGER' | 'REAL'
   readonly isNullable: boolean
   readonly isOptional: Optional
-  /** The value of a new row that leaves it out. */
+  /** The value of a new row that omits the column. */
   readonly initial: T | undefined
-  /** The column contains the hub's estimate of the cloud's time. It is corrected when that estimate was wrong. */
+  /** The column contains estimated cloud time. It is corrected when the estimate was wrong. */
   readonly isInstant: boolean
-  /** Absent: the stored value is the value in memory. */
+  /** If it is absent, the stored value is the value in memory. */
   readonly codec?: { read(stored: string | number): T; write(value: T): string | number }
 }
 
@@ -58,22 +58,22 @@ type OptionalOf<C extends Columns> = {
   [Name in keyof C]: C[Name] extends Column<unknown, false> ? never : Name
 }[keyof C]
 
-/** A row that has no number yet. Optional columns may be left out. */
+/** A row without a number. Optional columns may be omitted. */
 export type NewRow<T extends { columns: Columns }> = Omit<RowOf<T>, 'number' | OptionalOf<T['columns']>> &
   Partial<Pick<RowOf<T>, OptionalOf<T['columns']>>>
 
 /**
- * One table of the journal. The schema, the reads and the writes follow from this description. A table with a column
- * `number` numbers its rows in the order in which they were added.
+ * One table of the journal. The schema, reads and writes follow from this description. A table with a column
+ * `number` numbers its rows in the order of insertion.
  */
 export interface Table<C extends Columns = Columns, K extends keyof C & string = keyof C & string> {
   readonly name: string
-  /** The columns by which a row is found. */
+  /** The columns that identify a row. */
   readonly key: readonly K[]
   readonly columns: C
-  /** SQL condition: the rows that are in memory. The others are read when somebody asks for them by their key. */
+  /** SQL condition of the rows in memory. Other rows are read from the disk when they are requested by key. */
   readonly live?: string
-  /** Indexes beside the key, as `NAME ON TABLE (…)`. */
+  /** Additional indexes, as `NAME ON TABLE (…)`. */
   readonly indexes?: readonly string[]
 }
 
@@ -120,7 +120,7 @@ export function storedRow({ columns }: Pick<Table, 'columns'>, row: object): Rec
   return stored
 }
 
-/** The row with the values of the columns that it leaves out. */
+/** The row with defaults for the omitted columns. */
 export function completeRow({ columns }: Pick<Table, 'columns'>, row: object): object {
   const complete: Record<string, unknown> = {}
   for (const name in columns) {

@@ -5,8 +5,9 @@ import type { Action } from '../../protocol/serial/frames.ts'
 import { flag, initially, instant, integer, json, nullable, real, table, text, type RowOf } from './table.ts'
 
 /**
- * Every table of the journal, described once. The schema (`migrations.ts`), the state in memory (`rows.ts`, `state.ts`) and the
- * correction of times (`correct-times.ts`) follow from these descriptions. A column named `…_at` contains milliseconds.
+ * Every table of the journal, described once. The schema (`migrations.ts`), the state in memory (`rows.ts`,
+ * `state.ts`) and the correction of times (`correct-times.ts`) follow from these descriptions. A column named
+ * `…_at` contains milliseconds.
  */
 
 /** Single facts of the hub, as JSON (`facts.ts`). */
@@ -18,27 +19,28 @@ export const controllers = table({
   columns: {
     id: text(),
     memory_id: text(),
-    /** Its memory and this journal are known to agree: what it holds was begun here, or was taken over from it. */
+    /** Its memory and this journal agree: its operations were started here or imported. */
     reconciled: flag(),
     /**
-     * After a store was found to be a copy: what the controller's memory does not hold never happened since the copy was made.
-     * It is the memory that the copy knew, with nothing overwritten. A new store can claim that of none.
+     * Used after a store was found to be a copy: the controller's memory contains every operation since the
+     * copy was made. It is the memory that the copy knew, with nothing overwritten. A new store sets it for
+     * no controller.
      */
     continuous: flag(),
   },
 })
 export type ControllerRow = RowOf<typeof controllers>
 
-/** Why an operation came to nothing that was never written to the line: it does not count as a try. */
+/** Reason of an operation that was never written to the line. It does not count as an attempt. */
 export const NEVER_SENT = 'never'
 
 /**
- * `open`: the intent is journaled, the outcome not known yet. `nothing`: it never moved anything. `unknown`: nobody knows the
- * outcome (I1). `settled`: a count or a person decided.
+ * `open`: the intent is journaled, the outcome is pending. `nothing`: it never moved anything. `unknown`: the
+ * outcome is unknown (I1). `settled`: a count or a person resolved it.
  */
 export type OperationPhase = 'open' | 'done' | 'failed' | 'nothing' | 'unknown' | 'settled'
 
-/** Who or what decided about an operation of unknown outcome. */
+/** The source that resolved an operation of unknown outcome. */
 export type Settler = 'sensor' | 'count' | 'person'
 
 const isUnfinished = 'ended_at IS NULL'
@@ -59,7 +61,7 @@ export const operations = table({
     row: nullable(integer()),
     bin: nullable(integer()),
     ref: nullable(text()),
-    /** The controller's memory when the intent was journaled: 'none' of another memory proves nothing. */
+    /** The controller's memory when the intent was journaled: `none` from another memory proves nothing. */
     memory_id: nullable(text()),
     state: text<OperationPhase>(),
     why: nullable(text()),
@@ -71,9 +73,9 @@ export const operations = table({
     unit: nullable(integer()),
     product_id: nullable(integer()),
     command_id: nullable(text()),
-    /** Learned from a controller's memory, and not accounted for yet. */
+    /** Imported from a controller's memory, and not accounted for yet. */
     imported: initially(false, flag()),
-    /** A unit fell after its result: the controller is asked for the new count. */
+    /** A unit fell after its result: the controller is queried for the new count. */
     recheck: initially(false, flag()),
     intent_at: instant(),
     ended_at: nullable(instant()),
@@ -87,8 +89,8 @@ export const operations = table({
 export type OperationRow = RowOf<typeof operations>
 
 /**
- * `recovering`: an earlier life of this hub may have worked on it; the memories of its controllers decide. From `completed`
- * on it is ended.
+ * `recovering`: an earlier store of this hub may have worked on it; its controllers' memories decide.
+ * `completed` and all later values are ended phases.
  */
 export type OrderPhase =
   | 'queued'
@@ -103,39 +105,39 @@ export type OrderPhase =
   | 'unclaimed'
 export type EndedPhase = Extract<OrderPhase, 'completed' | 'cancelled' | 'timed_out' | 'failed' | 'unclaimed'>
 
-/** `doubtful`: nobody knows whether it fell. `short`: it did not. */
+/** `doubtful`: unconfirmed whether it fell. `short`: it did not fall. */
 export type UnitState = 'waiting' | 'running' | 'dropped' | 'doubtful' | 'short'
 
 export interface Unit {
   readonly state: UnitState
-  /** The bin that it fell into, or was to. */
+  /** The bin that it fell into, or the target bin. */
   readonly bin: number | null
 }
 
 export interface OrderLine {
   readonly line_id: number
   readonly product_id: number
-  /** Of a recovered order: units that the cloud knows to have dropped. */
+  /** For a recovered order: dropped units that the cloud knows. */
   readonly known_dropped: number
-  /** One for each item. */
+  /** One unit for each item. */
   readonly units: readonly Unit[]
 }
 
-/** The orders that this hub is to finish, or has finished. */
+/** The orders that this hub must finish or has finished. */
 export const orders = table({
   name: 'orders',
   key: ['id'],
   columns: {
     number: integer(),
     id: text(),
-    /** The number that people read. Not unique: a cloud that was restored gives numbers out again. */
+    /** The order number that people use. Not unique: a restored cloud assigns numbers again. */
     order_number: integer(),
     phase: text<OrderPhase>(),
     reserved_bin: nullable(integer()),
     open_when_ready: flag(),
     /** The cloud's own time. */
     start_by: real(),
-    /** The bins that its customer is sent to. */
+    /** The bins for its customer. */
     bins: json<readonly number[]>(),
     lines: json<readonly OrderLine[]>(),
     reason: nullable(text()),
@@ -154,21 +156,21 @@ export const bins = table({
   key: ['number'],
   columns: {
     number: integer(),
-    /** The order that holds the bin, from PREPARING until it was emptied and closed. */
+    /** The order that holds the bin, from PREPARING until the bin was emptied and closed. */
     order_id: nullable(text()),
-    /** Its door was open since the order was READY. */
+    /** Its door was open after the order became READY. */
     opened: flag(),
-    /** Motions of its door or lift that failed in a row. */
+    /** Consecutive failed motions of its door or lift. */
     failures: integer(),
-    /** `<action>:<why>` of a motion that failed, while none of the same part (door or lift) has succeeded since. */
+    /** `<action>:<why>` of a failed motion, until a motion of the same part (door or lift) succeeds. */
     fault: nullable(text()),
-    /** The hub tries by itself whether it moves again, and brings it home after that. */
+    /** The hub tests whether it moves again, and brings it home afterwards. */
     on_trial: flag(),
   },
 })
 export type BinRow = RowOf<typeof bins>
 
-/** Rows whose dispenses have failed in a row, each without moving anything. */
+/** Rows with consecutive failed dispenses that moved nothing. */
 export const rowFaults = table({
   name: 'row_faults',
   key: ['cabinet', 'shelf', 'row'],
@@ -177,7 +179,7 @@ export const rowFaults = table({
     shelf: integer(),
     row: integer(),
     failures: integer(),
-    /** Why the last one did (serial SPEC §7). */
+    /** The reason of the last failure (serial SPEC §7). */
     why: text(),
     failed_at: instant(),
   },
@@ -188,7 +190,7 @@ export const fridges = table({
   key: ['number'],
   columns: {
     number: integer(),
-    /** While it is too warm: when it was last read as cold. */
+    /** While it is too warm: the last time it was read as cold. */
     warm_since: nullable(instant()),
     read_at: instant(),
     shutoff_at: nullable(instant()),
@@ -197,10 +199,10 @@ export const fridges = table({
 export type FridgeRow = RowOf<typeof fridges>
 
 type WithoutSince<S> = S extends State ? Omit<S, 'since'> : never
-/** The state of a row, bin, cabinet or fridge, without its beginning. */
+/** The state of a row, bin, cabinet or fridge, without its start time. */
 export type Standing = WithoutSince<State>
 
-/** The states of rows, bins, cabinets and fridges that were reported to the cloud. */
+/** The states of rows, bins, cabinets and fridges as last reported to the cloud. */
 export const reportedStates = table({
   name: 'reported_states',
   key: ['subject'],
@@ -221,7 +223,7 @@ export const facings = table({
 })
 export type FacingRow = RowOf<typeof facings>
 
-/** `snapshot`: taken over from the cloud. `moved`: the planogram gave the place to another product. */
+/** `snapshot`: from the cloud. `moved`: the planogram assigned the location to another product. */
 export type StockKind = 'snapshot' | 'dropped' | 'counted' | 'restocked' | 'moved'
 
 /** Append-only. The quantity of a facing is the sum of its deltas (I5). */
@@ -236,7 +238,7 @@ export const stockLedger = table({
     shelf: integer(),
     row: integer(),
     delta: integer(),
-    /** Operation, count or restock. */
+    /** Id of the operation, count or restock. */
     cause_id: text(),
     at: instant(),
   },
@@ -253,7 +255,7 @@ export const products = table({
   columns: { product_id: integer(), name: text(), upc: text() },
 })
 
-/** Every command that the hub took on, with its outcome: a repeated one is answered, not executed. */
+/** Every accepted command with its outcome: a repeated command gets the stored outcome and is not executed again. */
 export const commands = table({
   name: 'commands',
   key: ['id'],
@@ -262,35 +264,35 @@ export const commands = table({
     id: text(),
     /** `CommandBody`. Another version of the service may have written it. */
     body: json<unknown>(),
-    /** Given at the hub itself: the cloud does not know it. */
+    /** Given at the hub itself: the cloud does not know the command. */
     is_local: flag(),
     /** The person who gave a local command. */
     local_actor: nullable(json<LocalActor>()),
     /** Null while its operations run. */
     outcome: nullable(text<CommandResult['outcome']>()),
     reason: nullable(text<CommandReason>()),
-    /** The data of the outcome; of an open command, the part that is known already. */
+    /** The data of the outcome; for an open command, the known part. */
     data: nullable(json<unknown>()),
   },
   live: isOpenCommand,
 })
 export type CommandRow = RowOf<typeof commands>
 
-/** Alarms that are raised, so that each is reported once, also across restarts. */
+/** Open alarms, so that each is reported once, also across restarts. */
 export const alarms = table({
   name: 'alarms',
   key: ['code', 'subject'],
   columns: { code: text(), subject: text(), detail: text(), raised_at: instant() },
 })
 
-/** Ledger entries that wait for the snapshot with which an epoch begins. */
+/** Ledger entries that wait for the first snapshot of an epoch. */
 export const heldEntries = table({
   name: 'held_entries',
   key: ['number'],
   columns: { number: integer(), body: text() },
 })
 
-/** Operations that the cloud's stock already includes, while controllers' memories are reconciled with it. */
+/** Operations that the cloud's stock already includes, for reconciliation with controllers' memories. */
 export const knownOperations = table({
   name: 'known_operations',
   key: ['id'],
@@ -321,7 +323,7 @@ export const acceptances = table({
 })
 export type AcceptanceRow = RowOf<typeof acceptances>
 
-/** One execution of a step; the last one of a step counts. */
+/** One execution of a step; the last attempt of a step counts. */
 export const acceptanceAttempts = table({
   name: 'acceptance_attempts',
   key: ['number'],
@@ -329,13 +331,13 @@ export const acceptanceAttempts = table({
     number: integer(),
     acceptance_id: text(),
     step: text(),
-    /** Of the step among all of them. */
+    /** The step's position among all steps. */
     position: integer(),
     part: text(),
     title: text(),
     expected: text(),
     observed: text(),
-    /** Whether the hub saw what was expected. */
+    /** Whether the hub saw the expected result. */
     agrees: flag(),
     verdict: nullable(text<'passed' | 'failed'>()),
     remark: initially('', text()),
@@ -352,7 +354,7 @@ export const deadLetters = table({
     number: integer(),
     epoch: text(),
     seq: integer(),
-    /** As it came, JSON text. */
+    /** The entry as received, JSON text. */
     body: text(),
     error: text(),
     at: instant(),
@@ -362,7 +364,7 @@ export const deadLetters = table({
 })
 export type DeadLetter = RowOf<typeof deadLetters>
 
-/** The tables of the hub's business. Those of the streams: `migrations.ts`. */
+/** The tables of the hub's business. For the stream tables see `migrations.ts`. */
 export const businessTables = [
   meta,
   controllers,

@@ -4,32 +4,29 @@ import type { Log } from '../../protocol/model/log.ts'
 import { storageReasonOf } from './storage-error.ts'
 import type { StorageWatch } from './storage-watch.ts'
 
-/** A result that is not a promise: a transaction that awaited would end before its work did. */
+/** A result that is not a promise: an asynchronous transaction would commit before its work ends. */
 export type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
 
 /** A change in memory. */
 export interface Change {
-  /** Takes it back: the transaction, or the part of it, is undone. */
+  /** Undoes the change: the transaction, or a part of it, is rolled back. */
   undo(): void
-  /** The rows of the change must be written again: a part of the transaction is undone in which they were written. */
+  /** Marks the change's rows as unsaved: the part of the transaction that wrote them was rolled back. */
   again(): void
 }
 
 /** Rows in memory. */
 export interface Saved {
-  /** A transaction begins. */
+  /** A transaction starts. */
   begin(): void
-  /** Writes the rows that have changed since they were last written. */
+  /** Writes the rows that changed since the last write. */
   save(): void
-  /** The transaction is undone: no row has changed. */
+  /** The transaction is rolled back: no row has changed. */
   forget(): void
   reread(): void
 }
 
-/**
- * Transactions of the database together with the changes in memory and the effects that belong to them. `Store` describes the
- * methods.
- */
+/** Transactions of the database, with their changes in memory and their effects. `Store` describes the methods. */
 export class Transactions {
   commits = 0
   readonly saved: Saved[] = []
@@ -135,12 +132,12 @@ export class Transactions {
     for (const rows of this.saved) rows.save()
   }
 
-  /** Takes back the changes in memory behind the first `count`, the last one first. */
+  /** Undoes the changes in memory after the first `count`, the last one first. */
   #undoChanges(count: number): void {
     for (const change of this.#changes.splice(count).toReversed()) change.undo()
   }
 
-  /** An effect may itself transact: what that announces runs after the effects that are already due. */
+  /** An effect may start a transaction; its effects run after the effects that are already due. */
   #runEffects(): void {
     if (this.#isRunning) return
     this.#isRunning = true
@@ -158,7 +155,7 @@ export class Transactions {
     try {
       if (this.#db.inTransaction) this.#db.exec(how)
     } catch (error) {
-      // A card that fails may fail here too: what could not be undone is undone when the file is opened again.
+      // A failing card may also fail here. The rollback then happens when the file is reopened.
       if (storageReasonOf(error) === undefined) throw error
       this.#log.debug({ error: String(error) }, 'a transaction could not be undone')
     }
