@@ -15,37 +15,37 @@ import type { CommandRefusal } from './link-state.ts'
 import type { LinkSettings } from '../limits.ts'
 import { SerialLink } from './serial-link.ts'
 
-/** One actuation, as the core asks for it. The intent is journaled before (I1). */
+/** One actuation that the core requests. Its intent is journaled before (I1). */
 export interface ActuationRequest {
-  /** A UUIDv7, the operation's identity for ever (I1). */
+  /** A UUIDv7: the operation's permanent identity (I1). */
   operationId: string
   /** `bin-1`, `cabinet-2`: the device that moves. */
   device: string
   action: Action
-  /** The controller ends the motion by itself after this long (I7). Milliseconds, at most 600 000. */
+  /** The controller ends the motion on its own after this time (I7). Milliseconds, at most 600 000. */
   maxMs: number
   shelf?: number
   row?: number
   /** The bin that a dispensed unit falls into. */
   bin?: number
-  /** A note that the controller keeps with the operation: 1–40 characters of `A-Za-z0-9_.:+-`. */
+  /** A note that the controller stores with the operation: 1–40 characters of `A-Za-z0-9_.:+-`. */
   ref?: string
 }
 
-/** What became of an operation, as the controller's memory has it. SPEC §7. */
+/** The outcome of an operation in the controller's memory. SPEC §7. */
 export interface OperationOutcome {
   operationId: string
   state: OperationState
   why: Failure | undefined
-  /** False only where the controller knows that nothing moved. */
+  /** False only if the controller knows that nothing moved. */
   moved: boolean
-  /** Units that the drop sensor saw fall. */
+  /** Drops that the drop sensor counted. */
   drops: number
   /** Milliseconds of motion. */
   ms: number
 }
 
-/** An operation as a controller lists its memory. */
+/** An operation in a controller's listing of its memory. */
 export interface StoredOperation extends OperationOutcome {
   device: string
   action: Action
@@ -55,49 +55,52 @@ export interface StoredOperation extends OperationOutcome {
   ref?: string
 }
 
-/** What a device says of itself. Only what is reported is present. */
+/** A device's report. Only reported fields are present. */
 export interface DeviceEvent {
   device: string
-  /** The same when an event comes again, also after the hub's service restarted; never that of another event. */
+  /**
+   * Identifies an event: the same when the event is repeated, also after a restart of the hub's service;
+   * unique otherwise.
+   */
   eventId?: string
   door?: 'closed' | 'open' | 'moving' | 'unknown'
   lift?: 'up' | 'down' | 'moving' | 'unknown'
   occupied?: boolean
-  /** Of a fridge: degrees Celsius; null if its probe gives no reading. */
+  /** For a fridge: degrees Celsius; null if its probe gives no reading. */
   celsius?: number | null
   /** Units that fell outside any running operation, or after its result. */
   drop?: number
-  /** The operation that `drop` belongs to, where the controller knows. */
+  /** The operation of `drop`, if the controller knows it. */
   operationId?: string
 }
 
-/** Who a controller is, as it said on this connection. */
+/** A controller's identity, as reported on this connection. */
 export interface ControllerIdentity {
   /** Changes with every start of the controller. */
   bootId: string
   /** Changes when its memory of operations was lost. */
   memoryId: string
-  /** The version of the serial protocol that it speaks. */
+  /** The controller's version of the serial protocol. */
   protocol: number
   /** The newest operation in its memory. */
   lastOperation: string | null
   /** Operations in its memory. */
   stored: number
   firmware: string
-  /** Whose it says that it is; null where it is nobody's. */
+  /** The owner stored in the controller; null if it has none. */
   owner: Owner | null
 }
 
 /**
- * What the links report to the core, synchronously. A frame is acknowledged only after its handler returned; a handler that
- * throws leaves it unacknowledged, and the controller sends it again.
+ * The links' reports to the core, called synchronously. A frame is acknowledged only after its handler has
+ * returned. If the handler throws, the frame stays unacknowledged, and the controller repeats it.
  */
 export interface ControllerEvents {
   onUp(controllerId: string, identity: ControllerIdentity): void
-  /** `boot`: it has started anew on the open line, and this is how it names that start. */
+  /** `boot`: the new boot id, if the controller restarted on the open line. */
   onDown(controllerId: string, reason: string, boot?: string): void
   onResult(controllerId: string, outcome: OperationOutcome): void
-  /** A command was refused: nothing moved, and the controller remembers nothing of it. */
+  /** A command was refused: nothing moved, and the command is not in the controller's memory. */
   onRefused(controllerId: string, operationId: string, why: CommandRefusal): void
   /** The answer to `list`, oldest first. */
   onListed(controllerId: string, operations: StoredOperation[]): void
@@ -109,9 +112,9 @@ export interface LinkSummary {
   port: string
   up: boolean
   firmware: string | null
-  /** The version of the serial protocol that it speaks; null while it is not up. */
+  /** The controller's version of the serial protocol; null while it is not up. */
   protocol: number | null
-  /** Why it is not up, as the port or the line last failed; null while it is up. */
+  /** The last failure of the port or line, if the controller is not up; null while it is up. */
   reason: string | null
 }
 
@@ -119,22 +122,26 @@ export interface Controllers {
   start(): void
   stop(): void
   /**
-   * Sends an actuation. False where the controller is not up: nothing was written. It is repeated on this connection
-   * until it is acknowledged, and never on a later one: what became of it is asked with `query` after `onUp`.
+   * Sends an actuation. Returns false if the controller is not up: then nothing was written. The frame is
+   * repeated on this connection until it is acknowledged, but never on a later one. After `onUp`, `query`
+   * finds the outcome.
    */
   perform(request: ActuationRequest): boolean
-  /** Asks for an operation's outcome; `onResult` answers. False where the controller is not up. */
+  /** Queries an operation's outcome; the answer is `onResult`. Returns false if the controller is not up. */
   query(deviceId: string, operationId: string): boolean
-  /** Asks for the newest `count` (at most 256) operations in memory; `onListed` answers. False where it is not up. */
+  /**
+   * Lists the newest `count` (at most 256) operations in memory; the answer is `onListed`. Returns false if
+   * the controller is not up.
+   */
   list(controllerId: string, count: number): boolean
   /**
-   * Tells a controller whose it is (SPEC §8); with `wipe` it forgets its operations, and comes up anew. False where it is
-   * not up.
+   * Stores the owner in a controller (SPEC §8). With `wipe` the controller deletes its operations and
+   * connects again. Returns false if it is not up.
    */
   own(controllerId: string, owner: Owner, wipe: boolean): boolean
-  /** Every line, for people. */
+  /** Every line, for display. */
   links(): LinkSummary[]
-  /** How often each line was lost since the start, by controller. */
+  /** Number of connection losses since the start, by controller. */
   losses(): ReadonlyMap<string, number>
   /** Drops the connection of the device's controller and opens a new one. */
   reopen(deviceId: string): void
@@ -148,7 +155,7 @@ export interface ControllersOptions {
   settings: LinkSettings
 }
 
-/** The hub's controllers as one: routes each device to its line. */
+/** All controllers of the hub: routes each device to its line. */
 export function createControllers(options: ControllersOptions, events: ControllerEvents): Controllers {
   const { hardware, openPort, runtime, log, settings } = options
   const links = new Map<string, SerialLink>()
@@ -199,7 +206,7 @@ export function createControllers(options: ControllersOptions, events: Controlle
   }
 }
 
-/** Throws a `RangeError` for a request that no controller could read: it would be repeated in vain. */
+/** Throws a `RangeError` for a request that no controller could parse: it would be repeated in vain. */
 function commandOf(request: ActuationRequest): Omit<FrameBody<'CMD'>, 'host'> {
   const { operationId, device, action, maxMs, shelf, row, bin, ref } = request
   const command = { op: opOfUuid(operationId), dev: device, act: action, max: maxMs, shelf, row, bin, ref }

@@ -11,7 +11,7 @@ export type DoorStatus = z.infer<typeof DoorHealth>['status']
 
 export interface DoorOptions {
   gpio: GpioLines
-  /** Names of the hub's lines: `<door>_lock` drives a lock (1 unlocks), `<door>_door` reads a sensor (1 is open). */
+  /** Names of the hub's lines. `<door>_lock` drives a lock (1 unlocks); `<door>_door` reads a sensor (1 is open). */
   lines: readonly string[]
   clock: Clock
   settings: DoorSettings
@@ -21,24 +21,24 @@ export interface DoorOptions {
 
 /** Milliseconds. */
 export interface DoorSettings extends SteadyRules {
-  /** No door stays unlocked for longer. */
+  /** The maximum time that a door stays unlocked. */
   maxUnlockMs: number
-  /** A contact is read when it has been quiet for so long, */
+  /** A contact is read after it has been quiet for this time, */
   doorDebounceMs: number
-  /** and no later than so long after its first edge. */
+  /** but at the latest this time after its first edge. */
   doorReadWithinMs: number
-  /** A lock or contact that fails for so long raises an alarm. */
+  /** A lock or contact that fails for this time raises an alarm. */
   doorTroubleMs: number
 }
 
 export interface DoorEvents {
-  /** The sensor's level has changed and held; `isOpen` is undefined where the line cannot be read or does not settle. */
+  /** The sensor's debounced level has changed. `isOpen` is undefined if the line cannot be read or does not settle. */
   onMoved(door: string, change: { isOpen: boolean | undefined; isLocked: boolean }): void
   /** `health` may have changed. */
   onChange(): void
   /** `readings` may have changed. */
   onSeen(): void
-  /** An unlocked door was locked again when its time had passed. */
+  /** An unlocked door was locked again after its time. */
   onRelocked(): void
   /** `troubles` or `unreadSince` has changed. */
   onTrouble(): void
@@ -50,15 +50,15 @@ interface Door {
   sensor: string | undefined
   contact: Steady<boolean>
   isOpen: boolean | undefined
-  /** The lock's state when the contact began to move. */
+  /** The lock's state when the contact started to move. */
   wasLocked: boolean
   relock: Cancel | undefined
-  /** The next look at the contact: after an edge, or when its value has held. */
+  /** The next read of the contact: after an edge, or when its value has held. */
   look: Cancel | undefined
   edgesSince: number | undefined
-  /** Since when the lock is not locked although it should be, or cannot be read. */
+  /** Start of the time in which the lock should be locked but is not, or cannot be read. */
   stuckSince: number | undefined
-  /** Since when the contact cannot be read. */
+  /** Start of the time in which the contact cannot be read. */
   blindSince: number | undefined
   isUnsettled: boolean
   lockFailures: RepeatedLine
@@ -66,7 +66,7 @@ interface Door {
 
 const REREAD_MS = 1000
 
-/** The main door and the fridges' doors: their locks and sensors on GPIO lines. */
+/** The main door and the fridge doors: their locks and sensors on GPIO lines. */
 export class Doors {
   readonly #options: DoorOptions
   readonly #events: DoorEvents
@@ -81,14 +81,14 @@ export class Doors {
     this.#doors = doorsOf(options)
   }
 
-  /** Locks what is unlocked (nothing else is driven: a lock that is locked stays untouched), watches the sensors. */
+  /** Locks unlocked doors and watches the sensors. A lock that is already locked is not driven. */
   start(): void {
     for (const door of this.#doors)
       if (door.sensor !== undefined) this.#options.gpio.watch(door.sensor, () => this.#onEdge(door))
     this.reread()
   }
 
-  /** Locks everything again. */
+  /** Locks all doors again. */
   stop(): void {
     this.#isStopped = true
     this.#reading?.()
@@ -98,7 +98,7 @@ export class Doors {
     }
   }
 
-  /** Unlocks for a bounded time (I7). False where there is no such lock, or it cannot be driven. */
+  /** Unlocks for a bounded time (I7). Returns false if there is no such lock, or it cannot be driven. */
   unlock(name: string, forMs: number): boolean {
     const { gpio, clock, settings, checkpoint } = this.#options
     const door = this.#find(name)
@@ -117,7 +117,7 @@ export class Doors {
     return true
   }
 
-  /** Locks at once. False where there is no such lock, or it cannot be driven. */
+  /** Locks at once. Returns false if there is no such lock, or it cannot be driven. */
   lock(name: string): boolean {
     const door = this.#find(name)
     if (!door || !this.#drive(door)) return false
@@ -129,7 +129,7 @@ export class Doors {
     return this.#find(name)?.lock !== undefined
   }
 
-  /** `unknown` for a door that there is not. */
+  /** `unknown` for a door that does not exist. */
   status(name: string): DoorStatus {
     const door = this.#find(name)
     return door ? this.#statusOf(door) : 'unknown'
@@ -139,7 +139,7 @@ export class Doors {
     return this.#doors.map((door) => ({ door: door.name, status: this.#statusOf(door) }))
   }
 
-  /** Locks and contacts as they read now, held or not, for a technician who watches them. */
+  /** The raw state of locks and contacts, without debouncing, for a technician who watches them. */
   readings(): z.infer<typeof DoorHealth>[] {
     return this.#doors.map((door) => ({
       door: door.name,
@@ -147,28 +147,34 @@ export class Doors {
     }))
   }
 
-  /** By name, whether its contact shows it open; without reading a line. */
+  /** By name, whether its contact shows it open. Reads no line. */
   contacts(): { door: string; isOpen: boolean }[] {
     return this.#doors.map(({ name, isOpen }) => ({ door: name, isOpen: isOpen === true }))
   }
 
-  /** Whether its contact shows it open now, held or not: a command must not lock or dispense beside a door that may be open. */
+  /**
+   * Whether the raw or debounced contact shows the door open. A command must not lock or dispense beside a
+   * door that may be open.
+   */
   mayBeOpen(name: string): boolean {
     const door = this.#find(name)
     return door !== undefined && (door.isOpen === true || door.contact.newest === true)
   }
 
-  /** Since when there are lines and none can be read: their chip is missing, or what serves it. Monotonic milliseconds. */
+  /**
+   * Start of the time in which no line can be read, on the monotonic clock; undefined if a line can be read
+   * or none exists. The chip is missing, or the process that serves it.
+   */
   get unreadSince(): number | undefined {
     return this.#unreadSince
   }
 
-  /** Why no line can be used, if the lines themselves report it. */
+  /** Why no line can be used, if the lines report a reason. */
   get linesProblem(): LinesProblem | undefined {
     return this.#options.gpio.problem?.()
   }
 
-  /** The doors with a failing lock or contact, and why; empty while no line at all can be read. */
+  /** The doors with a failing lock or contact, and why. Empty while no line at all can be read. */
   troubles(): { door: string; why: string }[] {
     if (this.#unreadSince !== undefined) return []
     return this.#doors.flatMap((door) => {
@@ -177,7 +183,7 @@ export class Doors {
     })
   }
 
-  /** In how many milliseconds time alone changes `troubles`. */
+  /** Milliseconds until time alone changes `troubles`. */
   troublesInMs(): number | undefined {
     const { clock, settings } = this.#options
     const now = clock.monotonic()
@@ -189,14 +195,14 @@ export class Doors {
   }
 
   /**
-   * Reads every line again (an edge may have been missed), and locks what should be locked. Lines may come later than
-   * the hub (a socket): what cannot be read yet is read again soon.
+   * Reads every line again, because an edge may have been missed, and locks doors that should be locked.
+   * Lines may appear later than the hub (a socket). Unreadable lines are read again after `REREAD_MS`.
    */
   reread(): void {
     this.#reading?.()
     this.#reading = undefined
     for (const door of this.#doors) {
-      // An earlier life left it unlocked, and nobody else would end that (I7).
+      // An earlier process left the lock unlocked, and only this process can end that (I7).
       if (door.relock === undefined) this.#drive(door)
       if (door.look === undefined) this.#look(door)
     }
@@ -230,14 +236,14 @@ export class Doors {
     this.#events.onTrouble()
   }
 
-  /** A line cannot be read, or the door is unlocked with no time set for locking it. */
+  /** A line cannot be read, or the door is unlocked without a timer that locks it. */
   #isUnsettled({ lock, sensor, relock }: Door): boolean {
     const { gpio } = this.#options
     const isUnread = [lock, sensor].some((line) => line !== undefined && gpio.read(line) === undefined)
     return isUnread || (relock === undefined && lock !== undefined && gpio.read(lock) === 1)
   }
 
-  /** Drives the lock to locked. False where it cannot be driven, or nobody knows whether it is locked. */
+  /** Drives the lock to locked. Returns false if it cannot be driven, or its state is unknown. */
   #drive(door: Door): boolean {
     const { gpio, checkpoint } = this.#options
     door.relock?.()
@@ -248,7 +254,7 @@ export class Doors {
       checkpoint('core.before-lock')
       const isDriven = gpio.write(door.lock, 0)
       checkpoint('core.after-lock')
-      // A line may take the order and not follow it.
+      // A line may accept the write without changing its level.
       level = isDriven ? gpio.read(door.lock) : 1
     }
     this.#noteLock(door, level)
@@ -271,10 +277,10 @@ export class Doors {
     this.#events.onTrouble()
   }
 
-  /** Edges merge and contacts bounce: what counts is the level, soon after the first edge. */
+  /** Edges merge and contacts bounce. Only the level counts, read soon after the first edge. */
   #onEdge(door: Door): void {
     const { clock, settings } = this.#options
-    // The lines outlive it: another one may watch them by now.
+    // The lines outlive this object: another object may watch them now.
     if (this.#isStopped) return
     const now = clock.monotonic()
     this.#noteLockBefore(door)
@@ -356,9 +362,9 @@ function doorsOf({ lines, settings, log, clock }: DoorOptions): Door[] {
 }
 
 /**
- * Locks what an earlier life left unlocked (I7), before anything that could keep this one from starting: a pin keeps its
- * level when the process that drove it dies. A lock that is locked stays untouched. Lines that cannot be driven yet are
- * left to `Doors`, which reads them again.
+ * Locks doors that an earlier process left unlocked (I7). It runs before anything that could fail the start,
+ * because a pin keeps its level when its process dies. A lock that is already locked is not driven. Lines
+ * that cannot be driven yet are handled by `Doors`, which reads them again.
  */
 export function lockAll(gpio: GpioLines, lines: readonly GpioLine[], log: Log): void {
   for (const { name } of lines) {

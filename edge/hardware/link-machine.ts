@@ -22,14 +22,14 @@ import type {
 
 /**
  * One controller's line as a pure state machine: `step(state, event) → (state, effects)`. The shell
- * (`serial-link.ts`) owns the port and two timers, and carries the effects out in their order.
+ * (`serial-link.ts`) owns the port and two timers, and performs the effects in order.
  *
- * The host has one frame under way at a time and repeats it until it is acknowledged; the next goes out then. What the
- * controller sends is acknowledged after its handler returned (`deliver`, then `handled`), and a frame that was already
- * handled is acknowledged again and not handled again.
+ * The host has one outstanding frame at a time and repeats it until it is acknowledged; then it sends the
+ * next one. A controller's frame is acknowledged after its handler has returned (`deliver`, then `handled`).
+ * A frame that was handled before is acknowledged again but not handled again.
  */
 
-/** How many handled frames are remembered; far more than a controller has under way at once. */
+/** Number of handled frames that are remembered: far more than a controller has outstanding at once. */
 const MEMORY = 64
 
 const remember = (numbers: readonly number[], number: number): readonly number[] =>
@@ -64,7 +64,7 @@ export function stepLink(
   }
 }
 
-/** What phases treat differently. */
+/** The states and events of single phases. */
 type Opening = Extract<LinkState, { phase: 'opening' }>
 type PhaseEvent = Exclude<LinkEvent, { type: 'start' | 'stop' | 'reopen' }>
 
@@ -78,13 +78,13 @@ function open({ attempt, events }: Common, settings: LinkSettings): LinkStep {
 }
 
 /**
- * How long an open port waits for the answer to HELLO before it is closed and opened again. Some boards restart when their port
- * opens: one that boots slowly would never answer within a fixed time.
+ * Milliseconds that an open port waits for the answer to HELLO before it is closed and reopened. Some boards
+ * restart when their port opens; a board that boots slowly would never answer within a fixed time.
  */
 const greetMs = (attempt: number, { silentMs, maxGreetMs }: LinkSettings): number =>
   Math.max(silentMs, Math.min(maxGreetMs, silentMs * 2 ** Math.min(attempt, 16)))
 
-/** Ends a connection, whatever its phase, and waits for the next attempt. */
+/** Ends a connection in any phase, and waits for the next attempt. */
 function fall(state: LinkState, reason: string, boot?: string): LinkStep {
   const { attempt, events } = state
   return {
@@ -98,7 +98,7 @@ function fall(state: LinkState, reason: string, boot?: string): LinkStep {
   }
 }
 
-/** A new connection, soon: somebody asks for it, and does not wait out what earlier failures have cost. */
+/** A new connection on request, without the back-off of earlier failures. */
 function reopen(state: LinkState, reason: string, settings: LinkSettings): LinkStep {
   switch (state.phase) {
     case 'stopped':
@@ -141,7 +141,10 @@ function stepOpening(state: Opening, event: PhaseEvent, nowMs: number, settings:
   }
 }
 
-/** A controller of an older version has taken no session: the host offers its version on the same port, once. */
+/**
+ * A controller of an older version has not accepted the session. The host offers that version on the same
+ * port, once.
+ */
 function speakOlder({ attempt, events, proto, ...state }: Greeting, theirs: number): LinkStep {
   if (theirs >= proto || theirs < OLDEST_SERIAL_VERSION)
     return fall(
@@ -176,7 +179,7 @@ function stepGreeting(state: Greeting, event: PhaseEvent, nowMs: number, setting
 function greeted(state: Greeting, frame: Frame, nowMs: number, settings: LinkSettings): LinkStep {
   if (frame.type === 'NAK' && frame.s === state.hello.frame.seq)
     return fall(state, `HELLO refused: ${frame.why}`)
-  // Only an answer to this HELLO: the line may still hold what an earlier session left (SPEC §5).
+  // Only an answer to this HELLO counts: the line may still contain frames of an earlier session (SPEC §5).
   if (frame.type !== 'WELCOME' || frame.host !== state.host) return stay(state)
   if (frame.proto !== state.proto) return speakOlder(state, frame.proto)
   const { host, seq } = state
@@ -229,7 +232,7 @@ function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings)
     case 'PONG':
       return stay({ ...state, heardMs: nowMs })
     case 'WELCOME':
-      // It started anew, and whatever it had under way is interrupted (SPEC §5, boot).
+      // The controller restarted, so its running operations are interrupted (SPEC §5, boot).
       if (frame.boot !== state.welcome.boot) return fall(state, 'the controller restarted', frame.boot)
       return frame.host === state.host ? acknowledge(state, frame.seq) : stay(state)
     case 'RES':
@@ -243,7 +246,7 @@ function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings)
     case 'QRY':
     case 'LST':
     case 'OWN':
-      // An echo of our own: a port with local echo, or a loop.
+      // An echo of the host's own frame: a port with local echo, or a loop.
       return stay(state)
   }
 }
@@ -262,7 +265,7 @@ function accept(state: Up, frame: FrameOf<'RES' | 'EVT' | 'OPS' | 'END'>): LinkS
     }
     case 'END': {
       if (!state.listing) return acknowledge({ ...state, seen: remember(state.seen, frame.seq) }, frame.seq)
-      // Ahead of an OPS that was lost: left unacknowledged, it comes again after that one.
+      // An OPS before this END was lost. The END stays unacknowledged, so it is repeated after the OPS.
       if (state.listing.length < frame.n) return stay(state)
       return { state, effects: [{ type: 'deliver', frame, listed: state.listing }] }
     }
@@ -282,7 +285,7 @@ function answered(state: Up, frame: FrameOf<'ACK' | 'NAK'>, nowMs: number, setti
   const sent = state.outstanding?.frame
   if (sent?.seq !== frame.s) return stay(state)
   const freed: Up = { ...state, outstanding: undefined }
-  // Its memory is another one now: only a new WELCOME tells of it.
+  // The controller has a new memory now. Only a new WELCOME reports it.
   if (frame.type === 'ACK' && sent.type === 'OWN' && sent.wipe) return fall(state, 'it was taken over')
   if (frame.type === 'ACK') return pump(freed, nowMs, settings, [{ type: 'disarm', timer: 'retry' }])
   if (sent.type === 'OWN' && frame.why !== 'stale_host')
@@ -291,7 +294,8 @@ function answered(state: Up, frame: FrameOf<'ACK' | 'NAK'>, nowMs: number, setti
       { type: 'not_owned', why: frame.why },
     ])
   if (sent.type !== 'CMD') return fall(state, `${sent.type} refused: ${frame.why}`)
-  // Says nothing of an earlier copy of the command: the operation stays open, and the next session asks (SPEC §6).
+  // `stale_host` proves nothing about an earlier copy of the command. The operation stays open, and the next
+  // session queries it (SPEC §6).
   if (frame.why === 'stale_host') return fall(state, 'the controller lost its session')
   return pump(freed, nowMs, settings, [
     { type: 'disarm', timer: 'retry' },
@@ -306,7 +310,7 @@ function submit(state: Up, request: Request, nowMs: number, settings: LinkSettin
   return pump({ ...state, listing: [], queue: [...state.queue, request] }, nowMs, settings, [])
 }
 
-/** Sends the next request, where none is under way. */
+/** Sends the next request if no frame is outstanding. */
 function pump(state: Up, nowMs: number, settings: LinkSettings, effects: LinkEffect[]): LinkStep {
   const [request, ...queue] = state.queue
   if (state.outstanding || !request) return { state, effects }
@@ -359,7 +363,7 @@ function ping(state: Up, nowMs: number, settings: LinkSettings): LinkStep {
 
 const acknowledge = (state: Up, s: number): LinkStep => send(state, { type: 'ACK', s })
 
-/** Writes a frame that is sent once. */
+/** Writes a frame that is not repeated. */
 function send(state: Up, body: Unrepeated): LinkStep {
   const frame: WrittenFrame = { seq: state.seq, ...body }
   return { state: { ...state, seq: following(state.seq) }, effects: [{ type: 'write', frame }] }

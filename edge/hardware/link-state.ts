@@ -1,25 +1,25 @@
 import type { Frame, FrameBody, FrameOf, Refusal } from '../../protocol/serial/frames.ts'
 
-/** The states, events and effects of one controller's line; `link-machine.ts` says how they follow one another. */
+/** The states, events and effects of one controller's line. `link-machine.ts` defines the transitions. */
 
-/** A refusal that proves that nothing moved; `stale_host` proves nothing of earlier copies (SPEC §7). */
+/** A refusal that proves that nothing moved. `stale_host` proves nothing about earlier copies (SPEC §7). */
 export type CommandRefusal = Exclude<Refusal, 'stale_host'>
 
-/** What the host may ask on a line that is up. */
+/** Requests of the host on a line that is up. */
 export type Request =
   | ({ type: 'CMD' } & Omit<FrameBody<'CMD'>, 'host'>)
   | ({ type: 'QRY' } & FrameBody<'QRY'>)
   | ({ type: 'LST' } & FrameBody<'LST'>)
   | ({ type: 'OWN' } & FrameBody<'OWN'>)
 
-/** What the host sends once. */
+/** Frames that the host sends without repetition. */
 export type Unrepeated =
   | ({ type: 'PING' } & FrameBody<'PING'>)
   | ({ type: 'ACK' } & FrameBody<'ACK'>)
   | ({ type: 'NAK' } & FrameBody<'NAK'>)
 
 export type WrittenFrame = FrameOf<'HELLO' | 'PING' | 'CMD' | 'QRY' | 'LST' | 'OWN' | 'ACK' | 'NAK'>
-/** A frame under way. */
+/** A frame that is sent and not acknowledged yet. */
 export type Outstanding = {
   frame: FrameOf<'HELLO' | 'CMD' | 'QRY' | 'LST' | 'OWN'>
   repeats: number
@@ -27,7 +27,7 @@ export type Outstanding = {
 }
 export type Delivered = FrameOf<'WELCOME' | 'RES' | 'EVT' | 'END'>
 
-/** Events of one boot of the controller that were handled: they may be sent again on a later connection. */
+/** Handled events of one boot of the controller. The controller may repeat them on a later connection. */
 interface SeenEvents {
   boot: string
   numbers: readonly number[]
@@ -35,7 +35,7 @@ interface SeenEvents {
 
 interface Line {
   host: string
-  /** The sequence number of the next frame that the host sends. */
+  /** The sequence number of the host's next frame. */
   seq: number
 }
 
@@ -47,7 +47,7 @@ export interface Common {
 
 export interface Greeting extends Common, Line {
   phase: 'greeting'
-  /** The protocol's version that HELLO offers. */
+  /** The protocol version that HELLO offers. */
   proto: number
   hello: Outstanding
 }
@@ -57,9 +57,9 @@ export interface Up extends Common, Line {
   welcome: FrameOf<'WELCOME'>
   outstanding: Outstanding | undefined
   queue: readonly Request[]
-  /** Sequence numbers of the frames handled last. */
+  /** Sequence numbers of the last handled frames. */
   seen: readonly number[]
-  /** When the controller last proved that it hears us. */
+  /** When the controller last proved that it receives the host's frames. */
   heardMs: number
   /** The answer to LST so far. */
   listing: readonly FrameOf<'OPS'>[] | undefined
@@ -76,38 +76,41 @@ export type LinkState =
 export type LinkEvent =
   | { type: 'start' }
   | { type: 'stop' }
-  /** Drop this connection and make a new one. */
+  /** Drops this connection and opens a new one. */
   | { type: 'reopen'; reason: string }
   /** `host` and `seq` are random: the session of this connection, and its first sequence number. */
   | { type: 'opened'; host: string; seq: number }
   | { type: 'closed'; reason: string }
   | { type: 'received'; frame: Frame }
-  /** A frame came whole whose type or fields are unknown (SPEC §1). */
+  /** A complete frame with an unknown type or field (SPEC §1). */
   | { type: 'unreadable'; seq: number; why: 'unsupported' | 'bad_argument' }
-  /** A `deliver` has been carried out. */
+  /** A `deliver` effect has been performed. */
   | { type: 'handled'; frame: Delivered }
   | { type: 'submit'; request: Request }
   | { type: 'timer'; timer: Timer }
 
-/** `retry` repeats the frame under way; `pulse` paces the phase: the next attempt, the greeting's deadline, PING. */
+/**
+ * `retry` repeats the outstanding frame. `pulse` times the phase: the next attempt, the greeting's deadline,
+ * or PING.
+ */
 export type Timer = 'retry' | 'pulse'
 
 export type LinkEffect =
   | { type: 'open' }
-  /** Begin another session on the open port: dispatch `opened` with a new `host` and `seq`. */
+  /** Starts another session on the open port: dispatch `opened` with a new `host` and `seq`. */
   | { type: 'renew' }
   | { type: 'close' }
   | { type: 'write'; frame: WrittenFrame }
   | { type: 'arm'; timer: Timer; afterMs: number }
   | { type: 'disarm'; timer: Timer }
-  /** Arm `pulse` with the back-off of this attempt. */
+  /** Arms `pulse` with the back-off of this attempt. */
   | { type: 'back_off'; attempt: number }
-  /** Hand over a frame, then dispatch `handled`. An END comes with the operations that it ends. */
+  /** Passes a frame to its handler; then dispatch `handled`. An END comes with the listed operations. */
   | { type: 'deliver'; frame: Delivered; listed: readonly FrameOf<'OPS'>[] }
   | { type: 'refused'; command: FrameOf<'CMD'>; why: CommandRefusal }
-  /** The controller does not write down whose it is; it stays as it was. */
+  /** The controller did not store its owner; its owner is unchanged. */
   | { type: 'not_owned'; why: Refusal }
-  /** `boot`: the controller has started anew on the open line, and this is how it names that start. */
+  /** `boot`: the new boot id, if the controller restarted on the open line. */
   | { type: 'down'; reason: string; wasUp: boolean; boot?: string }
 
 export interface LinkStep {

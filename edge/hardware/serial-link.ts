@@ -27,12 +27,12 @@ export interface SerialLinkOptions {
   settings: LinkSettings
 }
 
-/** A handler cannot take what it was given at present: the controller is to say it again. */
+/** A handler cannot process a frame now: the controller must repeat it. */
 export class NotTakenError extends Error {
   override name = 'NotTakenError'
 }
 
-/** What one line says, as frames. Each is acknowledged only after its handler returned. */
+/** The frames of one line. Each is acknowledged only after its handler has returned. */
 export interface SerialLinkHandlers {
   onUp(welcome: FrameOf<'WELCOME'>): void
   onDown(reason: string, boot: string | undefined): void
@@ -68,29 +68,29 @@ export class SerialLink {
     this.#dispatch({ type: 'stop' })
   }
 
-  /** Drops the connection and makes a new one, after the usual pause. */
+  /** Drops the connection and opens a new one after the usual pause. */
   reopen(reason: string): void {
     this.#dispatch({ type: 'reopen', reason })
   }
 
-  /** The controller's own words of this connection; `undefined` while it is not up. */
+  /** The controller's WELCOME of this connection; `undefined` while the controller is not up. */
   get welcome(): FrameOf<'WELCOME'> | undefined {
     return this.#state.phase === 'up' ? this.#state.welcome : undefined
   }
 
-  /** Why the controller is not up; `undefined` while it is, and before the first failure. */
+  /** Why the controller is not up; `undefined` while it is up, and before the first failure. */
   get problem(): string | undefined {
     return this.#failures.failing?.reason
   }
 
-  /** Queues a request. False where the line is not up: nothing was queued. */
+  /** Queues a request. Returns false if the line is not up: then nothing was queued. */
   submit(request: Request): boolean {
     if (this.#state.phase !== 'up') return false
     this.#dispatch({ type: 'submit', request })
     return true
   }
 
-  /** One event at a time: what handlers and ports do meanwhile is queued. */
+  /** Handles one event at a time. Events from handlers and ports during that time are queued. */
   #dispatch(event: LinkEvent): void {
     this.#inbox.push(event)
     if (this.#running) return
@@ -135,7 +135,7 @@ export class SerialLink {
       }
       case 'deliver':
         if (!this.#isTaken(effect.frame, effect.listed)) return
-        // At once, before anything that waits: the same frame may wait there a second time.
+        // Runs before all queued events: the same frame may be queued a second time.
         return this.#step({ type: 'handled', frame: effect.frame })
       case 'refused':
         return this.#handlers.onRefused(effect.command, effect.why)
@@ -151,14 +151,18 @@ export class SerialLink {
     }
   }
 
-  /** False where nobody could take it: it is not acknowledged, so that the controller says it again. */
+  /**
+   * Returns false if the handler could not process the frame. It is then not acknowledged, so that the
+   * controller repeats it.
+   */
   #isTaken(frame: Delivered, listed: readonly FrameOf<'OPS'>[]): boolean {
     try {
       this.#deliver(frame, listed)
       return true
     } catch (error) {
       if (!(error instanceof NotTakenError)) throw error
-      // Results and events it repeats until they are acknowledged; what is said once is said again on another connection.
+      // The controller repeats results and events until they are acknowledged. Frames that it sends once are
+      // sent again on a new connection.
       if (frame.type === 'WELCOME' || frame.type === 'END')
         this.reopen(`what it said could not be taken: ${error.message}`)
       return false
@@ -187,7 +191,7 @@ export class SerialLink {
 
   #open(): void {
     const { description, openPort } = this.#options
-    // A port that is not the current one any more has nothing to say.
+    // Ignores events of a port that is no longer the current one.
     const port: LinePort = openPort(
       { path: description.port, baudRate: description.baudRate },
       {
@@ -205,7 +209,7 @@ export class SerialLink {
     this.#port = port
   }
 
-  /** Begins a session on the open port. */
+  /** Starts a session on the open port. */
   #begin(): void {
     const { random } = this.#options.runtime
     const [high, low] = random.bytes(2)
@@ -215,7 +219,8 @@ export class SerialLink {
   #receive(line: string): void {
     const decoded = decodeFrame(line)
     if (decoded.ok) return this.#dispatch({ type: 'received', frame: decoded.frame })
-    // Damaged lines happen, and the controller sends them again. A whole one that we cannot read it would send for ever.
+    // Damaged lines happen, and the controller repeats them. A complete but unreadable frame is refused,
+    // because the controller would repeat it without end.
     const { error, seq } = decoded
     this.#note('debug', 'line not understood', { error })
     if (seq === undefined) return

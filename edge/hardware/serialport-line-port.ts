@@ -5,9 +5,12 @@ import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
 import type { LinePort, LinePortHandlers, OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { readSync, writeSync } from 'node:fs'
 
-/** Beyond the longest line with its carriage return, so that the codec sees that a line was cut, and refuses it. */
+/** Longer than the longest line with its carriage return, so that the codec detects a cut line and refuses it. */
 const CAP_BYTES = MAX_LINE_BYTES + 2
-/** Read at once, and kept for it by each port: a dozen lines. The library's own 64 KiB are for files. */
+/**
+ * Size of one read, and of each port's buffer: about a dozen lines. The library's default of 64 KiB is meant
+ * for files.
+ */
 const READ_BYTES = 4096
 
 /** A real serial line: `serialport` on a device or a pseudo-terminal. */
@@ -22,7 +25,8 @@ class SerialPortLine implements LinePort {
   constructor(path: string, baudRate: number, handlers: LinePortHandlers) {
     this.#handlers = handlers
     const binding = promptBinding
-    // `hupcl: false`: many boards reset when DTR falls, and ours must not restart because the hub's service did.
+    // `hupcl: false`: many boards reset when DTR falls, and a restart of the hub's service must not restart
+    // them.
     const settings = {
       path,
       baudRate,
@@ -39,7 +43,7 @@ class SerialPortLine implements LinePort {
     )
     // A hang-up may also read as the end of a file.
     this.#port.on('end', () => this.#end('the port hung up'))
-    // Always read: a port that nobody reads does not notice that it vanished until a write fails.
+    // Always reads: a port without a reader does not detect its removal until a write fails.
     this.#port
       .pipe(new LineCap(CAP_BYTES))
       .pipe(new ReadlineParser({ encoding: 'latin1' }))
@@ -54,7 +58,7 @@ class SerialPortLine implements LinePort {
   }
 
   write(line: string): boolean {
-    // On a closed port `serialport` would queue it.
+    // On a closed port `serialport` would queue the line.
     if (this.#ended || !this.#port.isOpen) return false
     this.#port.write(`${line}\n`, 'latin1')
     return true
@@ -73,7 +77,7 @@ class SerialPortLine implements LinePort {
   }
 
   #release(): void {
-    // While it opens there is nothing to close yet; the callback of `open` comes back here.
+    // While the port opens there is nothing to close yet. The callback of `open` calls this function again.
     if (this.#port.isOpen) this.#port.close()
   }
 }
@@ -85,7 +89,7 @@ const problems: readonly (readonly [RegExp, string])[] = [
   [/inappropriate ioctl|is a directory|invalid argument/i, 'it is not a serial port'],
 ]
 
-/** The reason for which a port fails, for people: what the system reports, and what that means. */
+/** The reason of a port's failure, for people: the system's message and its meaning. */
 export function portProblem(path: string, message: string): string {
   const [, meaning] = problems.find(([pattern]) => pattern.test(message)) ?? []
   const system = message.replace(/^Error:? /, '')
@@ -95,12 +99,12 @@ export function portProblem(path: string, message: string): string {
 const LINE_FEED = 0x0a
 
 /**
- * Cuts every line off after `maxBytes`, so that what follows never holds more than one line. (`ReadlineParser` has no
- * cap, and copies what it holds with every chunk.)
+ * Cuts every line off after `maxBytes`, so that the next stage never buffers more than one line.
+ * (`ReadlineParser` has no limit, and copies its buffer with every chunk.)
  */
 class LineCap extends Transform {
   readonly #maxBytes: number
-  /** Bytes of the current line that were let through. */
+  /** Bytes of the current line that were passed on. */
   #length = 0
 
   constructor(maxBytes: number) {
@@ -110,7 +114,7 @@ class LineCap extends Transform {
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     if (this.#length + chunk.length <= this.#maxBytes) {
-      // No line in it can be too long.
+      // No line in the chunk can be too long.
       const feed = chunk.lastIndexOf(LINE_FEED)
       this.#length = feed < 0 ? this.#length + chunk.length : chunk.length - feed - 1
       return done(null, chunk)
@@ -131,7 +135,7 @@ class LineCap extends Transform {
   }
 }
 
-/** What ports of `serialport` have beside their common interface where the system is a Unix. */
+/** Members of `serialport`'s ports on Unix, in addition to the common interface. */
 interface PolledPort {
   readonly isOpen: boolean
   readonly fd: number | null
@@ -141,9 +145,10 @@ interface PolledPort {
 }
 
 /**
- * `serialport`'s own binding, whose ports read and write in the thread that asks. The library has a thread of Node's pool do
- * each read and write of a descriptor that never blocks: two changes of thread for a line of a few bytes, and as many again
- * to learn that there is nothing more to read. Those cost more than all that the hub does with the line.
+ * `serialport`'s own binding, but its ports read and write in the calling thread. The library uses Node's
+ * thread pool for each read and write of a non-blocking descriptor. That costs two thread switches for a line
+ * of a few bytes, and two more to learn that no data is left. These switches cost more than all of the hub's
+ * work for the line.
  */
 const promptBinding = {
   list: () => SerialPort.binding.list(),
@@ -154,7 +159,7 @@ const promptBinding = {
 }
 
 function promptly(port: PolledPort): Pick<PolledPort, 'read' | 'write'> {
-  // Of the port's class: what is assigned takes the place of this.
+  // The method of the port's class, before it is replaced.
   const writeLater = port.write.bind(port)
   return {
     async read(buffer, offset, length) {
@@ -162,14 +167,14 @@ function promptly(port: PolledPort): Pick<PolledPort, 'read' | 'write'> {
         await readable(port)
         if (port.fd === null) throw canceled()
         const bytesRead = unlessBusy(() => readSync(port.fd!, buffer, offset, length, null))
-        // None at all: the line hung up.
+        // Zero bytes: the line hung up.
         if (bytesRead !== undefined) return { buffer, bytesRead }
       }
     },
     async write(buffer) {
       if (port.fd === null) throw canceled()
       const written = unlessBusy(() => writeSync(port.fd!, buffer)) ?? 0
-      // The line has no room for all of it: the rest goes when it has.
+      // The line has no room for all bytes: the rest is written when it has.
       if (written < buffer.length) await writeLater(buffer.subarray(written))
     },
   }
@@ -180,10 +185,10 @@ const readable = ({ poller }: PolledPort): Promise<void> =>
     (resolve, reject) => void poller.once('readable', (error) => (error ? reject(error) : resolve())),
   )
 
-/** As `serialport` calls what ends because the port was closed. */
+/** The error that `serialport` uses when the port was closed. */
 const canceled = (): Error => Object.assign(new Error('Port is not open'), { canceled: true })
 
-/** Undefined where the system would have to wait. */
+/** Undefined if the system would block. */
 function unlessBusy(call: () => number): number | undefined {
   try {
     return call()

@@ -1,29 +1,29 @@
 /**
- * A sensor's value as it may be reported. Contacts bounce and light barriers flicker, so a change must hold before it counts. A
- * sensor that keeps changing without holding is `unsettled`; a sensor that comes and goes must hold for longer each time.
- * Times are monotonic milliseconds.
+ * A sensor's debounced value for reports. Contacts bounce and light barriers flicker, so a change must hold
+ * before it counts. A sensor that keeps changing without holding is `unsettled`. A sensor that changes
+ * repeatedly must hold for longer each time. Times are monotonic milliseconds.
  */
 
 export interface SteadyRules {
-  /** A value must hold for so long. */
+  /** The time that a value must hold. */
   sensorHoldMs: number
-  /** A sensor that has not held a value for so long is unsettled. */
+  /** A sensor that has not held a value for this time is unsettled. */
   sensorUnsettledMs: number
-  /** The hold doubles with each change that follows soon on the last one, up to this time. */
+  /** The hold doubles with each change soon after the last one, up to this time. */
   maxSensorHoldMs: number
 }
 
-/** A change within so many holds of the last one follows soon. */
+/** Number of holds after the last change within which a change counts as soon. */
 const SOON = 4
 
 export class Steady<T> {
   readonly #rules: SteadyRules
   #raw: T | undefined
-  /** The value that held last. */
+  /** The last value that held. */
   #held: T | undefined
-  /** Since when the raw value has been undisturbed. */
+  /** Start of the time in which the raw value has been undisturbed. */
   #since = -Infinity
-  /** Since when the sensor has not held a value; undefined while it does. */
+  /** Start of the time in which the sensor has not held a value; undefined while it holds one. */
   #restlessSince: number | undefined
   #holdMs: number
   #changedAt = -Infinity
@@ -33,7 +33,7 @@ export class Steady<T> {
     this.#holdMs = rules.sensorHoldMs
   }
 
-  /** It has moved, and its value was not read since it held. */
+  /** The sensor has moved, and its new value has not held yet. */
   get isRestless(): boolean {
     return this.#restlessSince !== undefined
   }
@@ -43,14 +43,14 @@ export class Steady<T> {
     return this.#raw
   }
 
-  /** Nothing is known any more; the next value counts at once. */
+  /** Forgets all values; the next value counts at once. */
   forget(): void {
     this.#raw = undefined
     this.#held = undefined
     this.#restlessSince = undefined
   }
 
-  /** The sensor reads `value`. `atOnce`: it was moved, so the change needs no proof. */
+  /** The sensor reads `value`. `atOnce`: the device was moved, so the change needs no debouncing. */
   note(value: T, now: number, atOnce = false): void {
     this.#settle(now)
     if (atOnce || this.#held === undefined) {
@@ -64,21 +64,21 @@ export class Steady<T> {
     this.disturb(now)
   }
 
-  /** The sensor has moved, whatever it reads now. */
+  /** The sensor has moved, whatever its value is now. */
   disturb(now: number): void {
     this.#settle(now)
     this.#since = now
     this.#restlessSince ??= now
   }
 
-  /** The value to report; `unsettled` if there is none. Undefined before the first one. */
+  /** The value to report; `unsettled` if there is none. Undefined before the first value. */
   value(now: number): T | 'unsettled' | undefined {
     this.#settle(now)
     if (this.#restlessSince === undefined) return this.#held
     return now - this.#restlessSince >= this.#rules.sensorUnsettledMs ? 'unsettled' : this.#held
   }
 
-  /** In how many milliseconds time alone changes `value`. */
+  /** Milliseconds until time alone changes `value`. */
   waitMs(now: number): number | undefined {
     this.#settle(now)
     if (this.#restlessSince === undefined) return undefined
@@ -87,7 +87,7 @@ export class Steady<T> {
     return unsettles > 0 ? Math.min(holds, unsettles) : holds
   }
 
-  /** Takes over a value that has held for long enough. */
+  /** Accepts a value that has held for long enough. */
   #settle(now: number): void {
     if (this.#restlessSince === undefined || now - this.#since < this.#holdMs) return
     const { sensorHoldMs, sensorUnsettledMs, maxSensorHoldMs } = this.#rules

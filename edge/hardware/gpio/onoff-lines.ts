@@ -14,7 +14,10 @@ import { reasonOf, RepeatedLine } from '../../../protocol/model/repeated-lines.t
 
 const SYSFS = '/sys/class/gpio'
 
-/** The number of the first pin of the chip with this label; it differs from kernel to kernel. Undefined where there is none. */
+/**
+ * The number of the first pin of the chip with this label; it differs between kernels. Undefined if there is
+ * no such chip.
+ */
 export function findChipBase(label: string, root: string = SYSFS): number | undefined {
   if (!existsSync(root)) return undefined
   const read = (chip: string, file: string) => readFileSync(join(root, chip, file), 'utf8').trim()
@@ -24,11 +27,11 @@ export function findChipBase(label: string, root: string = SYSFS): number | unde
   return chip === undefined ? undefined : Number(read(chip, 'base'))
 }
 
-/** One pin that is open. Each call throws if the kernel refuses it. */
+/** One open pin. Each call throws if the kernel refuses it. */
 export interface Pin {
   read(): Level
   write(level: Level): void
-  /** `onEdge` gets an error if the pin cannot be watched any more. */
+  /** `onEdge` gets an error if the pin can no longer be watched. */
   watch(onEdge: (error: Error | null | undefined) => void): void
   close(): void
 }
@@ -36,14 +39,15 @@ export interface Pin {
 export type OpenPin = (number: number, line: Pick<GpioLine, 'direction' | 'activeLow'>) => Pin
 
 /**
- * A pin through `onoff`. Opening it drives nothing: an output that is one already keeps its level, whatever process set it;
- * another begins inactive. Closing it does not unexport it: that would let other hands at the pin.
+ * A pin through `onoff`. Opening it drives nothing. An existing output keeps its level, whichever process set
+ * it; a new output starts inactive. Closing does not unexport the pin, because then other processes could use
+ * it.
  */
 const openOnoffPin: OpenPin = (number, { direction, activeLow }) => {
   const gpio =
     direction === 'in'
       ? new Gpio(number, 'in', 'both', { activeLow })
-      : // `high` and `low` are voltages: the inactive one.
+      : // `high` and `low` are voltages: this is the inactive one.
         new Gpio(number, activeLow ? 'high' : 'low', 'none', { activeLow, reconfigureDirection: false })
   return {
     read: () => gpio.readSync(),
@@ -51,7 +55,7 @@ const openOnoffPin: OpenPin = (number, { direction, activeLow }) => {
     watch: (onEdge) => gpio.watch(onEdge),
     close() {
       gpio.unwatchAll()
-      // The library closes its descriptor only together with unexporting the pin.
+      // The library closes its descriptor only when it unexports the pin.
       const { _valueFd: descriptor } = gpio as unknown as { _valueFd?: number }
       if (descriptor !== undefined) closeSync(descriptor)
     },
@@ -62,7 +66,7 @@ export interface OnoffLinesOptions {
   hardware: HardwareDescription['gpio']
   runtime: Runtime
   log: Log
-  /** Where the kernel shows its chips. */
+  /** The sysfs folder of the kernel's chips. */
   root?: string
   openPin?: OpenPin
 }
@@ -70,8 +74,9 @@ export interface OnoffLinesOptions {
 const reopen = { firstMs: 500, maxMs: 30_000 }
 
 /**
- * GPIO lines through sysfs and `onoff`. Lines that cannot be opened are tried again for ever, and a line that fails later is
- * closed and opened again: until then they read as `undefined`. Levels are always read from the pin, edges only say when.
+ * GPIO lines through sysfs and `onoff`. Lines that cannot be opened are retried without end. A line that
+ * fails later is closed and reopened; meanwhile it reads as `undefined`. Levels are always read from the pin;
+ * an edge only triggers a read.
  */
 export class OnoffLines implements GpioLines {
   readonly #options: OnoffLinesOptions
@@ -165,7 +170,7 @@ export class OnoffLines implements GpioLines {
       this.#chip.succeeded({ label }, 'the GPIO chip is there')
       return base
     } catch (error) {
-      // A chip may vanish between two calls.
+      // A chip may disappear between two calls.
       return this.#missingChip({
         reason: `the GPIO chips cannot be read: ${reasonOf(error)}`,
         isFinal: false,
@@ -203,7 +208,7 @@ export class OnoffLines implements GpioLines {
     }
   }
 
-  /** Closes a line that has failed, and opens it again later. */
+  /** Closes a failed line, and reopens it later. */
   #failed(name: string, what: string, error: unknown): void {
     const reason = `it cannot be ${what}: ${reasonOf(error)}`
     this.#failures.get(name)?.failed(reason, { line: name }, 'a GPIO line fails', 'error')

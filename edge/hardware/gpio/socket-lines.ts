@@ -6,8 +6,9 @@ import type { Log } from '../../../protocol/model/log.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 
 /**
- * GPIO lines over a socket (`protocol/gpio/messages.ts`), for machines on which a simulated chip cannot be mounted as a
- * sysfs tree. Reconnects for ever; while there is no connection reads are `undefined` and writes false.
+ * GPIO lines over a socket (`protocol/gpio/messages.ts`), for machines on which a simulated chip cannot be
+ * mounted as a sysfs tree. It reconnects without end. Without a connection, reads are `undefined` and writes
+ * return false.
  */
 export function createSocketLines(options: { address: GpioAddress; runtime: Runtime; log: Log }): GpioLines {
   return new GpioClient({
