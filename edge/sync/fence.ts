@@ -1,8 +1,8 @@
 import type { Command } from '../../protocol/mqtt/command.ts'
 
 /**
- * Whether a command may still be carried out (I2, SPEC §6): it must be for this very connection, and come before its time
- * on this hub's own monotonic clock is up. What the fence refuses leaves no trace at the hub.
+ * Whether a command may still be executed (I2, SPEC §6). It must be for this connection, and arrive before
+ * its expiry on this hub's own monotonic clock. A refused command leaves no trace at the hub.
  */
 export function judgeCommand(
   command: Pick<Command, 'session' | 'expires_monotonic'>,

@@ -1,19 +1,22 @@
 import { backoffMs, type BackoffOptions, type Cancel, type Runtime } from '../../protocol/model/runtime.ts'
 
-/** What a connection says again and again: hello until the cloud answers, and heartbeats. */
+/** Times of a connection's repeated messages: hello until the cloud answers, and heartbeats. */
 
 export interface HelloTimes {
-  /** The pauses between hellos that nothing answers. */
+  /** The pauses between unanswered hellos. */
   hello: BackoffOptions
   hailMs: number
   quietMs: number
   laterMs: number
 }
 
-/** The part of a time by which hubs that were told the same differ. */
+/** The fraction by which equal times of different hubs are spread. */
 const SPREAD = 0.1
 
-/** Times the hellos of one connection. `send` sends one; `monotonic` identifies it, and the cloud's answer names it. */
+/**
+ * Times the hellos of one connection. `send` sends one. `monotonic` identifies the hello, and the cloud's
+ * answer contains it.
+ */
 export class Hellos {
   readonly #runtime: Runtime
   readonly #times: HelloTimes
@@ -29,34 +32,37 @@ export class Hellos {
     this.#send = send
   }
 
-  /** Says hello now, and again, less and less often, until `answered`. */
+  /** Sends hello now, and again at growing intervals until `answered`. */
   say(): void {
-    // Strictly later than the one before: the cloud's answer names it.
+    // Strictly later than the previous hello, because the cloud's answer identifies the hello by it.
     this.#latestMs = Math.max(this.#runtime.clock.monotonic(), this.#latestMs + 0.001)
     this.#send(this.#latestMs)
     this.sayAgain()
   }
 
-  /** Says hello after a pause: it has not been answered, or nothing could be made of the answer. */
+  /** Sends hello after a pause: it was not answered, or the answer could not be processed. */
   sayAgain(): void {
     const { hello } = this.#times
     this.#sayAfter(backoffMs(this.#attempt++, hello, this.#runtime.random))
   }
 
-  /** Says hello at once, or as soon as the last one is `hailMs` old. */
+  /** Sends hello at once, or as soon as the last hello is `hailMs` old. */
   saySoon(): void {
     const waitMs = this.#untilHail()
     if (waitMs <= 0) return this.say()
     this.#sayAfter(waitMs)
   }
 
-  /** The cloud has no time for it now. */
+  /** The cloud is too busy now and requests a later hello. */
   sayLater(afterMs: number): void {
     const { hailMs, laterMs } = this.#times
     this.#sayAfter(this.#spread(Math.min(laterMs, Math.max(hailMs, afterMs))))
   }
 
-  /** The cloud has answered. Says hello again when it has been silent for `quietMs`: its process may have died. */
+  /**
+   * The cloud has answered. Sends hello again when the cloud has been silent for `quietMs`: its process may
+   * have died.
+   */
   answered(lastHeardMs: () => number): void {
     this.#cancel?.()
     this.#attempt = 0
@@ -93,8 +99,8 @@ export interface HeartbeatTimes {
 }
 
 /**
- * Calls `beat` every `heartbeatMs`, a tenth more or less, so that hubs that came together do not beat together for ever;
- * and `healthMs` after a change: one beat for all changes until then.
+ * Calls `beat` every `heartbeatMs` ± 10 %, so that hubs that connected together do not send their heartbeats
+ * together. Also calls it `healthMs` after a change of health, once for all changes until then.
  */
 export class Heartbeat {
   readonly #runtime: Runtime
@@ -109,14 +115,14 @@ export class Heartbeat {
     this.#beat = beat
   }
 
-  /** Beats for the first time, and from then on. */
+  /** Sends the first heartbeat, and starts the series. */
   start(): void {
     if (this.#cancelSeries) return
     this.#arm()
     this.#beat()
   }
 
-  /** What it reports has changed. Before the start nobody has been told anything. */
+  /** The health has changed. Before the start no heartbeat was sent, so none is due. */
   changed(): void {
     if (!this.#cancelSeries) return
     this.#cancelSoon ??= this.#runtime.clock.after(this.#times.healthMs, () => {
@@ -134,7 +140,7 @@ export class Heartbeat {
     const { clock, random } = this.#runtime
     const periodMs = this.#times.heartbeatMs * (1 + SPREAD * (2 * random.fraction() - 1))
     this.#cancelSeries = clock.after(periodMs, () => {
-      // Armed first: a beat that throws must not end the series.
+      // The next beat is scheduled first: a beat that throws must not end the series.
       this.#arm()
       this.#beat()
     })

@@ -16,14 +16,15 @@ const schemas = {
   command: Command,
 } satisfies Record<DownChannel, z.ZodType>
 
-/** What to do with each message of the cloud, by its channel. */
+/** The handler of each of the cloud's channels. */
 export type InboundHandlers = {
   [Channel in DownChannel]: (message: z.infer<(typeof schemas)[Channel]>) => void
 }
 
 /**
- * Takes messages of the cloud apart. One that is too long, no JSON, of no known topic or not of its schema is logged and
- * dropped (SPEC §1): nothing that the network brings may stop the hub. What a handler throws is not caught here.
+ * Parses the cloud's messages. A message that is too long, not JSON, of an unknown topic or against its
+ * schema is logged and dropped (SPEC §1). No network input may stop the hub. Errors of handlers are not
+ * caught here.
  */
 export function createInbound(
   hubId: number,

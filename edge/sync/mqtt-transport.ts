@@ -10,30 +10,31 @@ import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { clientTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
 
 export interface MqttOptions {
-  /** `mqtt://host:port` or `mqtts://host:port`, of one cluster. */
+  /** `mqtt://host:port` or `mqtts://host:port`, all of one cluster. */
   urls: readonly string[]
-  /** Also the client id: a new connection ends an older one that the broker still believes in (SPEC §2). */
+  /** Also the client id: a new connection ends an older one that the broker still considers open (SPEC §2). */
   user: string
   password: string
   runtime: Runtime
-  /** PEM of the authorities to trust with `mqtts:`; the system's by default. */
+  /** PEM of the trusted authorities for `mqtts:` (default: the system's). */
   ca?: BrokerSocketOptions['ca']
-  /** By which the broker's certificate is judged; the system's clock by default. */
+  /** The time for checks of the broker's certificate (default: the system's clock). */
   time?: BrokerSocketOptions['time']
-  /** Called with the certificate of each broker that is trusted. */
+  /** Called with the certificate of each trusted broker. */
   onCertificate?: BrokerSocketOptions['onCertificate']
   keepaliveSeconds?: number
   connectTimeoutMs?: number
-  /** How long the broker may take to grant a subscription. */
+  /** Maximum time for the broker to grant a subscription. */
   grantTimeoutMs?: number
-  /** Bytes that may await the broker's PUBACK; beyond them the connection is given up. */
+  /** Maximum bytes that wait for the broker's PUBACK; if there are more, the connection is closed. */
   maxPendingBytes?: number
 }
 
-// mqtt.js would keep a buffer for each of the 65,536 packet ids: a tenth of the hub's memory.
+// mqtt.js would cache a buffer for each of the 65,536 packet ids: a tenth of the hub's memory.
 writeToStream.cacheNumbers = false
-// And it keeps the bytes of each length that a message has ever had, up to 16,384 of them. Cut from Node's pool each would hold a
-// slab of 8 KB (64 KB in newer Nodes): a megabyte after 500 orders, and more for ever.
+// mqtt.js also caches the bytes of each message length that it has used, up to 16,384 lengths. If they were
+// cut from Node's pool, each would hold a slab of 8 KB (64 KB in newer Nodes). That is a megabyte after 500
+// orders, and it grows without end.
 Buffer.poolSize = 0
 
 /** The hub's connections to its broker. */

@@ -29,7 +29,7 @@ import type { SyncSettings } from '../limits.ts'
 import { createStreamReceiver, type StreamReceiver } from './stream-receiver.ts'
 import { StreamSender } from './stream-sender.ts'
 
-/** What the hub's core does for the sync, and nothing more. */
+/** The part of the hub's core that the sync uses. */
 export type SyncCore = Pick<
   HubCore,
   'applyCloudEntry' | 'execute' | 'health' | 'onHealthChange' | 'setCloudClock' | 'restartLedger'
@@ -44,24 +44,24 @@ export interface SyncOptions {
   outbox: Outbox
   inbox: Inbox
   core: SyncCore
-  /** Name and version, as the hello says it. */
+  /** Name and version for the hello. */
   software: string
   checkpoint: Checkpoint
   settings: SyncSettings
 }
 
 export interface SessionOptions extends SyncOptions {
-  /** Of this life of the service: 128 random bits. */
+  /** Id of this process of the service: 128 random bits. */
   instance: string
-  /** How much is sent at once, on this connection and the next ones. */
+  /** The amount that is sent at once, on this connection and the next ones. */
   reach: Reach
   /** The cloud has answered. */
   onWelcome(): void
-  /** `welcomed`: the cloud had answered on it. */
+  /** `welcomed`: the cloud had answered on this connection. */
   onEnd(reason: string, welcomed: boolean): void
 }
 
-/** What a session has from its connection to the broker on. */
+/** A session's state after it has connected to the broker. */
 interface Connected {
   /** On the monotonic clock. */
   connectedAtMs: number
@@ -72,21 +72,21 @@ interface Connected {
   lastHeardMs: number | undefined
 }
 
-/** `greeting`: connected, and without an answer of the cloud yet. `lastHeardMs` is on the monotonic clock. */
+/** `greeting`: connected, without an answer of the cloud yet. `lastHeardMs` is on the monotonic clock. */
 type SessionState =
   | { phase: 'connecting' }
   | ({ phase: 'greeting' | 'welcomed' } & Connected)
   | { phase: 'ended'; lastHeardMs: number | undefined }
 export type SessionPhase = SessionState['phase']
 
-/** One connection, and the session on it (SPEC §3). Once ended it does nothing more. */
+/** One connection and its session (SPEC §3). An ended session does nothing more. */
 export class Session {
   readonly id: string
   readonly #options: SessionOptions
   readonly #transport: MqttTransport
   #state: SessionState = { phase: 'connecting' }
 
-  /** Begins to connect. */
+  /** Starts to connect. */
   constructor(options: SessionOptions) {
     const { hubId, runtime, log, settings } = options
     this.#options = options
@@ -121,12 +121,12 @@ export class Session {
     return this.#state.phase
   }
 
-  /** When the cloud was last heard, on the monotonic clock; undefined before the first message. */
+  /** The time of the cloud's last message on the monotonic clock; undefined before the first message. */
   get lastHeardMs(): number | undefined {
     return this.#state.phase === 'connecting' ? undefined : this.#state.lastHeardMs
   }
 
-  /** How long the broker has been connected without an answer of the cloud; undefined in every other phase. */
+  /** Milliseconds since the broker connected without an answer of the cloud; undefined in every other phase. */
   get unansweredMs(): number | undefined {
     const state = this.#state
     return state.phase === 'greeting'
@@ -147,7 +147,7 @@ export class Session {
     this.#connected?.heartbeat.changed()
   }
 
-  /** Says goodbye, and ends the connection. `onEnd` is not called. */
+  /** Publishes goodbye and ends the connection. `onEnd` is not called. */
   close(): void {
     if (this.#state.phase === 'ended') return
     if (this.#connected) void this.#publishPresence({ online: false, goodbye: true })
@@ -181,7 +181,10 @@ export class Session {
     void this.#transport.publish(upTopic(this.#options.hubId, channel), payload)
   }
 
-  /** While the storage fails a message is as good as lost: whatever is not acknowledged or answered comes again. */
+  /**
+   * While the storage fails, a message counts as lost: the cloud repeats messages that are not acknowledged
+   * or answered.
+   */
   #take(handle: () => void): void {
     try {
       handle()
@@ -239,7 +242,7 @@ export class Session {
       publish: (payload) => this.#publish(channel, payload),
       onFork: (isAhead) => {
         log.warn({ stream }, "the cloud's history is not this store's: a new epoch begins")
-        // The next answer says once more that one is due.
+        // The next answer of the cloud repeats that a new epoch is due.
         if (!this.#beginEpoch(stream, 'fork', isAhead)) hellos.sayAgain()
       },
       onNewEpoch: () => hellos.saySoon(),
@@ -247,7 +250,7 @@ export class Session {
     })
   }
 
-  /** False if nothing has begun: the storage fails, or it is not time yet. */
+  /** Returns false if no epoch was started: the storage fails, or the hub must wait for controllers. */
   #beginEpoch(stream: OutboxStream, reason: string, isAhead: boolean): boolean {
     const { core, outbox } = this.#options
     if (stream === 'ledger') return core.restartLedger(reason, isAhead ? 'ahead' : undefined)
@@ -301,7 +304,7 @@ export class Session {
     this.#publish('heartbeat', { session: this.id, ...this.#standing() } satisfies HeartbeatMessage)
   }
 
-  /** How the hub stands now. */
+  /** The hub's current state for the cloud. */
   #standing(): Omit<HeartbeatMessage, 'session'> {
     const { runtime, core } = this.#options
     return { monotonic: runtime.clock.monotonic(), health: core.health() }
@@ -313,7 +316,7 @@ export class Session {
     if (!state) return
     const { hellos, heartbeat, senders, receiver } = state
     const { answers } = welcome
-    // The cloud believes in another session, and will not hear this one before a new hello.
+    // The cloud knows another session, and accepts this one only after a new hello.
     if (welcome.session !== this.id) return hellos.saySoon()
     if (!senders.ledger.isAnswerable(answers) || !senders.telemetry.isAnswerable(answers)) return
     if (welcome.protocol !== MQTT_PROTOCOL_VERSION)
@@ -322,29 +325,29 @@ export class Session {
     this.#options.onWelcome()
     core.setCloudClock(welcome.clock.wall - runtime.clock.monotonic(), { passing: false })
     heartbeat.start()
-    // While the storage fails it is not taken up, and the hello that nothing has answered comes again.
+    // If the storage fails, this throws, and the unanswered hello is repeated.
     receiver.takeUp(welcome.outbox.epoch)
     hellos.answered(() => this.lastHeardMs ?? 0)
     senders.telemetry.welcomed(welcome.telemetry, answers)
-    // A repeated hello may have been judged by what came after it: then nothing is wrong.
+    // The cloud may have judged a repeated hello by entries that came after it. Then no restart is needed.
     const restart = welcome.ledger.restart && !senders.ledger.knows(welcome.ledger)
     const isAhead = welcome.ledger.left || senders.ledger.isAhead(welcome.ledger)
     if (!restart) senders.ledger.welcomed(welcome.ledger, answers)
     else if (!this.#beginEpoch('ledger', 'the cloud asked for a new epoch', isAhead)) hellos.sayAgain()
   }
 
-  /** Of another session it is no matter: this one's hello has yet to be heard. */
+  /** A message for another session is ignored: the hello of this session is not answered yet. */
   #onLater({ session, after_ms }: Later): void {
     if (session === this.id) this.#connected?.hellos.sayLater(after_ms)
   }
 
-  /** First the time: what is in the batch was dated by it. */
+  /** First the time, because the batch's entries were dated by it. */
   #onBatch(batch: Batch): void {
     this.#hearClock(batch.clock)
     this.#welcomed?.receiver.receive(batch)
   }
 
-  /** The cloud's clock may be put right while a session lasts. */
+  /** The cloud's clock may be corrected while a session lasts. */
   #hearClock(clock: CloudTime | undefined): void {
     const { core, runtime } = this.#options
     if (this.#welcomed && clock) core.setCloudClock(clock.wall - runtime.clock.monotonic(), { passing: true })
@@ -367,7 +370,7 @@ export class Session {
     this.#answer(refusal(command, judged))
   }
 
-  /** Over this connection or not at all: the ledger reports it too. */
+  /** Sent only over this connection: the ledger reports the result too. */
   #answer(result: CommandResult): void {
     const { checkpoint } = this.#options
     checkpoint('sync.before-result')

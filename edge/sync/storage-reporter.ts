@@ -26,8 +26,8 @@ interface Connection {
 }
 
 /**
- * The hub's line to the cloud while it cannot read its journal (SPEC §3). The hub does not know where its streams
- * stand, so it sends no hello and takes no command. Every 15 s it reports the cause.
+ * The hub's connection to the cloud while it cannot read its journal (SPEC §3). The hub does not know its
+ * stream positions, so it sends no hello and accepts no command. It reports the cause every 15 s.
  */
 export class StorageReporter {
   readonly #options: StorageReporterOptions
@@ -127,7 +127,7 @@ export class StorageReporter {
     this.#cancelRetry = runtime.clock.after(delayMs, () => this.#connect())
   }
 
-  /** A cloud that does not know the session asks for a hello: a report is all that there is. */
+  /** A cloud that does not know the session requests a hello. The hub can only answer with a report. */
   #onMessage(topic: string): void {
     const { runtime, hubId, settings } = this.#options
     this.#heardAt = runtime.clock.monotonic()

@@ -9,13 +9,13 @@ export interface StreamReceiverOptions {
   checkpoint: Checkpoint
   applyEntry(body: unknown, leaveOut: LeaveOut): void
   publish(ack: Ack): void
-  /** A batch of an epoch that no welcome has named: the welcome was lost, or is late. */
+  /** Called for a batch of an epoch that no welcome has announced: the welcome was lost, or is late. */
   onForeign(): void
 }
 
 export type StreamReceiver = ReturnType<typeof createStreamReceiver>
 
-/** The hub's receiver of the cloud's stream over one connection: acknowledges after its commit, and only then. */
+/** The hub's receiver of the cloud's stream over one connection. It acknowledges only after its commit. */
 export function createStreamReceiver(options: StreamReceiverOptions) {
   const { inbox, log, checkpoint } = options
 
@@ -26,7 +26,7 @@ export function createStreamReceiver(options: StreamReceiverOptions) {
   }
 
   return {
-    /** Takes up the epoch under which the cloud sends, as its welcome says. */
+    /** Follows the epoch of the cloud's stream that the welcome announced. */
     takeUp(epoch: string): void {
       const judged = inbox.takeUp(epoch)
       if (judged === 'new') log.info({ epoch }, "the cloud's stream has a new epoch")

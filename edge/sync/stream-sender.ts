@@ -11,28 +11,31 @@ export interface StreamSenderOptions {
   outbox: Outbox
   clock: Clock
   checkpoint: Checkpoint
-  /** They may shrink and grow while the connection lasts (`Reach`). */
+  /** The limits may change while the connection lasts (`Reach`). */
   limits: () => SenderLimits
-  /** The cloud has acknowledged progress; `bytes`: of the largest batch of it. */
+  /** The cloud has acknowledged progress. `bytes`: the size of the largest acknowledged batch. */
   onProgress: (bytes: number) => void
-  /** New entries wait so long for others. */
+  /** Milliseconds that new entries wait for others. */
   lingerMs: number
   publish: (payload: string) => void
-  /** The cloud's history is not this store's: a new epoch is due. `isAhead`: the cloud has what this store has never said. */
+  /**
+   * The cloud's history differs from this store's: a new epoch is due. `isAhead`: the cloud has entries that
+   * this store never wrote.
+   */
   onFork: (isAhead: boolean) => void
-  /** The outbox has begun a new epoch: only a new hello announces it. */
+  /** The outbox has started a new epoch: only a new hello announces it. */
   onNewEpoch: () => void
-  /** Nothing has been acknowledged for long: the cloud is asked where it stands, by a hello. */
+  /** Nothing has been acknowledged for long: a hello requests the cloud's position. */
   onAsk: () => void
 }
 
 /** The outbox's position in a hello. */
 interface Announcement {
-  /** Which hello: its time on the monotonic clock. */
+  /** Identifies the hello: its time on the monotonic clock. */
   helloAt: number
   epoch: string
   base: number
-  /** What had been sent before it on this connection. */
+  /** Number of the last entry sent before it on this connection. */
   sent: number
 }
 
@@ -42,10 +45,10 @@ const LEAST_BYTES = 48
 /** Number of unanswered hellos that are stored. */
 const REMEMBERED = 32
 
-/** The hub's sender of one stream over one connection: `stepSender` with its store, its timer and its wire. */
+/** The hub's sender of one stream over one connection: `stepSender` with its store, timer and connection. */
 export class StreamSender {
   readonly #options: StreamSenderOptions
-  /** The hellos since the one that was answered last. */
+  /** The hellos since the last answered one. */
   #announced: Announcement[] = []
   #state: SenderState
   #cancelTimer: Cancel | undefined
@@ -57,13 +60,16 @@ export class StreamSender {
     this.#state = initialSender(this.#position())
   }
 
-  /** Whether the cloud's position lies in this store's history. */
+  /** Whether the cloud's position is in this store's history. */
   knows(position: ReceiverPosition): boolean {
     const now = this.#position()
     return position.epoch === now.epoch && this.#isOurs(position, now)
   }
 
-  /** Whether the cloud has entries of this epoch that this store has never written: the store is a copy, or has one. */
+  /**
+   * Whether the cloud has entries of this epoch that this store never wrote: the store is a copy, or a copy
+   * of it was used.
+   */
   isAhead(position: ReceiverPosition): boolean {
     const now = this.#position()
     return position.epoch === now.epoch && !this.#isOurs(position, now)
@@ -79,16 +85,17 @@ export class StreamSender {
   }
 
   /**
-   * Whether a welcome to that hello is valid: the hello was sent after the one that was answered last, and the outbox has
-   * started no other epoch since.
+   * Whether a welcome to this hello is valid: the hello was sent after the last answered one, and the outbox
+   * has not started another epoch since.
    */
   isAnswerable(helloAt: number): boolean {
     return this.#announcement(helloAt) !== undefined
   }
 
-  /** Continues at the cloud's position, as the answer to a hello contains it. A position that this store's history lacks is a fork. */
+  /** Continues at the cloud's position from its welcome. A position outside this store's history is a fork. */
   welcomed(position: ReceiverPosition, helloAt: number): void {
-    // A lossy stream's sender has overwritten entries that the cloud still expects, and continues with those that it has.
+    // The sender of a lossy stream has overwritten entries that the cloud still expects; it continues with
+    // the entries that it has.
     const { base = 0, sent: sentBefore = 0 } = this.#announcement(helloAt) ?? {}
     const atLeast = this.#options.stream === 'telemetry' ? 0 : base
     this.#announced = this.#announced.filter((hello) => hello.helloAt > helloAt)
@@ -102,7 +109,7 @@ export class StreamSender {
     this.#dispatch({ ...ack, type: 'acked', ours: this.knows(ack), atMs: this.#options.clock.monotonic() })
   }
 
-  /** Whether something was sent on this connection and not acknowledged. */
+  /** Whether an entry was sent on this connection and not acknowledged. */
   isWaiting(): boolean {
     return this.#state.outstanding.length > 0
   }
@@ -132,7 +139,7 @@ export class StreamSender {
     return this.#options.outbox.position(this.#options.stream)
   }
 
-  /** Whether a position of the same epoch lies in this store's history. */
+  /** Whether a position of the same epoch is in this store's history. */
   #isOurs(position: ReceiverPosition, now: SenderPosition): boolean {
     const { outbox, stream } = this.#options
     return isOurs(position, now, (seq) => outbox.tagAt(stream, seq))
@@ -194,7 +201,7 @@ export class StreamSender {
   }
 }
 
-/** As many of the entries as the bytes allow, one at least. Bodies are spliced in as they are stored. */
+/** As many entries as fit into `maxBytes`, at least one. Stored bodies are spliced in unchanged. */
 function batchOf(
   { entries, oldest, previousTag }: OutboxSlice,
   first: number,

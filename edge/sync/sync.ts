@@ -8,7 +8,7 @@ import { isLoginRefused } from '../../protocol/mqtt/connection-problem.ts'
 import { Session, type SessionPhase, type SyncOptions } from './session.ts'
 
 export interface SyncState {
-  /** `waiting`: for the next attempt. */
+  /** `waiting`: until the next attempt. */
   phase: 'stopped' | 'waiting' | Exclude<SessionPhase, 'ended'>
   session: string | null
   /** Milliseconds since the last message of the cloud; null if there was none. */
@@ -16,14 +16,14 @@ export interface SyncState {
   ledger: SenderPosition
   /** Connections to the broker that ended or failed since the start. */
   connectionsLost?: number
-  /** Why the cloud does not answer, in words, and since when (wall clock, milliseconds); undefined while it answers. */
+  /** Why the cloud does not answer, as text, and since when (wall clock, milliseconds); undefined while it answers. */
   reason?: string | undefined
   reasonSince?: number | undefined
 }
 
 /**
- * The hub's connection to the cloud: one session after another, for ever, with a back-off between them. Everything that must not
- * be lost is in the outbox; a session only carries it.
+ * The hub's connection to the cloud: one session after another without end, with a back-off between them. The
+ * outbox contains everything that must not be lost; a session only transports it.
  */
 export class Sync {
   readonly #options: SyncOptions
@@ -33,12 +33,12 @@ export class Sync {
   #session: Session | undefined
   #cancelRetry: Cancel | undefined
   #lastHeardMs: number | undefined
-  /** Connections since the cloud answered last. */
+  /** Connections since the cloud's last answer. */
   #attempts = 0
   #connectionsLost = 0
   readonly #outage: RepeatedLine
   readonly #reach = new Reach()
-  /** The ledger's acknowledged position, and how long it has not changed while the cloud was connected. */
+  /** The ledger's acknowledged position, and the connected time in which it has not changed. */
   #still: { epoch: string; base: number; forMs: number }
   #cancelCheck: Cancel | undefined
 
@@ -68,12 +68,12 @@ export class Sync {
     this.#leave()
   }
 
-  /** The cloud has acknowledged nothing of the ledger for `stalledMs`, though it was connected: the hub takes no orders. */
+  /** The cloud has acknowledged no ledger entry for `stalledMs` although it was connected: the hub takes no orders. */
   isStalled(): boolean {
     return this.#still.forMs >= this.#options.settings.stalledMs
   }
 
-  /** Sends a hello again on the present connection, because the inbox's position has changed. */
+  /** Sends a hello again on the current connection, because the inbox's position has changed. */
   sayHello(): void {
     this.#session?.sayHello()
   }
@@ -119,13 +119,13 @@ export class Sync {
         reason,
         { welcomed, delayMs },
         'no connection to the cloud',
-        // A connection that worked and ended is ordinary; one that never works is not.
+        // It is normal that a working connection ends; a connection that never works is a problem.
         welcomed ? 'info' : 'warn',
       )
     this.#cancelRetry = this.#clock.after(delayMs, () => this.#connect())
   }
 
-  /** Heartbeats may pass where no batch does. Time without a connection does not count. */
+  /** Heartbeats may arrive where batches do not. Time without a connection does not count. */
   #checkProgress(): void {
     const { outbox, settings, core, log } = this.#options
     const { epoch, base, last } = outbox.position('ledger')
