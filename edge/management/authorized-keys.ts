@@ -8,7 +8,7 @@ export interface AuthorizedKey {
   /** In SSH's wire format. */
   wire: Buffer
   fingerprint: string
-  /** As it stands behind the key: who it is, for the log. */
+  /** The text after the key: a name for the log. */
   comment: string
 }
 
@@ -23,13 +23,13 @@ const LEAST_RSA_BITS = 2048
 
 export interface AuthorizedKeys {
   keys: AuthorizedKey[]
-  /** Lines that were left out, by number and reason. */
+  /** Rejected lines, by number and reason. */
   problems: string[]
 }
 
 /**
- * Reads a file of authorized keys, one a line; empty lines and comments count for nothing. A line that begins with options
- * is left out: an option would restrict its key, and none is known here.
+ * Parses a file of authorized keys, one per line; empty lines and comments are skipped. A line that starts
+ * with options is rejected: an option would restrict its key, and this parser supports none.
  */
 export function parseAuthorizedKeys(text: string): AuthorizedKeys {
   const keys: AuthorizedKey[] = []
@@ -61,13 +61,13 @@ function parseLine(line: string): AuthorizedKey | string {
 
 export interface PublicKeyAttempt {
   key: { algo: string; data: Buffer }
-  /** Absent while the client only asks whether the key would do. */
+  /** Absent while the client only queries whether the key is accepted. */
   signature?: Buffer | undefined
   blob?: Buffer | undefined
   hashAlgo?: string | undefined
 }
 
-/** The authorized key that an attempt offers and, where it is signed, proves to have. */
+/** The authorized key that an attempt offers. If the attempt is signed, its signature must be valid. */
 export function authorize(
   keys: readonly AuthorizedKey[],
   attempt: PublicKeyAttempt,
@@ -81,7 +81,7 @@ export function authorize(
   if (algo === 'ssh-rsa' && attempt.hashAlgo !== 'sha256' && attempt.hashAlgo !== 'sha512') return undefined
   if (attempt.signature === undefined) return found
   if (attempt.blob === undefined) return undefined
-  // Of a signature that cannot be checked it returns an error, which is not `true`.
+  // For a signature that cannot be checked, `verify` returns an error, which is not `true`.
   const verdict: unknown = found.key.verify(attempt.blob, attempt.signature, attempt.hashAlgo)
   return verdict === true ? found : undefined
 }

@@ -15,11 +15,14 @@ import {
 } from '../../protocol/model/program-settings.ts'
 import { readHardware, readProgram, readText, type Refusal } from '../config.ts'
 
-/** Who starts and stops the hub's service. */
+/** The program that starts and stops the hub's service. */
 export type Manager =
   { kind: 'systemd'; unit: string } | { kind: 'supervisor'; socket: string; program: string }
 
-/** Starting waits until the service is ready. By default stopping and starting end before the cloud gives up (40 s). */
+/**
+ * Starting waits until the service is ready. With the defaults, stopping and starting end before the cloud's
+ * timeout (40 s).
+ */
 const LONGEST_MS = 60_000
 
 const manager = z
@@ -99,7 +102,7 @@ export function readManagementConfig(
   const problems: string[] = []
   const hardware = readHardware(HARDWARE, problems)
   const task = own.length < args.length ? 'print-host-key' : 'serve'
-  // The cloud's key, which the file is to hold, is given in exchange for the host key.
+  // The file needs the cloud's key, and the cloud gives its key in exchange for the host key.
   if (task === 'serve') readText('AUTHORIZED_KEYS', settings.AUTHORIZED_KEYS, problems)
   if (!hardware || problems.length > 0) return { kind: 'problems', problems }
   const HOST_KEY = settings.HOST_KEY ?? `${settings.STORE}.host-key`

@@ -15,9 +15,9 @@ import { every, type Cancel, type Clock } from '../../protocol/model/runtime.ts'
 import { authorize, type AuthorizedKey } from './authorized-keys.ts'
 import type { Crowd } from './strangers.ts'
 
-/** What one stranger, or one careless caller, can take of the management service. */
+/** Limits for unauthenticated and logged-in callers of the management service. */
 export interface ManagementLimits {
-  /** Connections that have not logged in: of all, and of one address. */
+  /** Connections without a login: in total, and from one address. */
   strangers: Crowd
   strangersOfOne: Crowd
   /** From the first byte to the end of the key exchange. */
@@ -26,15 +26,15 @@ export interface ManagementLimits {
   callers: number
   /** From the first byte to the login. */
   loginMs: number
-  /** Attempts that are refused on one connection. */
+  /** Refused login attempts on one connection. */
   attempts: number
-  /** A caller without a command is ended after this. */
+  /** The connection of a caller without a command ends after this. */
   idleMs: number
-  /** No connection lives longer. */
+  /** The maximum lifetime of a connection. */
   connectionMs: number
   /** Commands on one connection. */
   sessions: number
-  /** How often the key of a connection is looked up again: a key that was removed ends its connections. */
+  /** Interval of checks of a connection's key: if the key was removed, its connections end. */
   recheckMs: number
 }
 
@@ -56,12 +56,12 @@ export type Execute = (command: ManagementCommand, isWaiting: () => boolean) => 
 export interface ConnectionOptions {
   connection: Connection
   socket: Socket
-  /** Read anew for each attempt: a key that was taken out of the file is out at once. */
+  /** Read for each attempt: a key that was removed from the file is invalid at once. */
   authorizedKeys: () => readonly AuthorizedKey[]
   execute: Execute
-  /** Whether one more may log in. */
+  /** Whether one more caller may log in. */
   admits: () => boolean
-  /** The key exchange is over. */
+  /** Called at the end of the key exchange. */
   onExchanged: () => void
   onLogin: () => void
   limits: ManagementLimits
@@ -69,7 +69,7 @@ export interface ConnectionOptions {
   log: Log
 }
 
-/** Serves one SSH connection from its first line on: login by public key, then sessions, within the limits. */
+/** Serves one SSH connection from its first byte: login by public key, then sessions, within the limits. */
 export function serveConnection(options: ConnectionOptions): void {
   const { connection, socket, limits, clock, log } = options
   let refused = 0
@@ -98,7 +98,7 @@ export function serveConnection(options: ConnectionOptions): void {
       if (attempt.method === 'publickey' && attempt.signature) login = key
       return attempt.accept()
     }
-    // Every client begins with `none`, to learn what there is.
+    // Every client starts with `none`, to learn the methods.
     if (attempt.method !== 'none')
       log.warn({ user: attempt.username, method: attempt.method }, 'login refused')
     attempt.reject(['publickey'])
@@ -108,7 +108,7 @@ export function serveConnection(options: ConnectionOptions): void {
     }
   })
   connection.once('handshake', () => options.onExchanged())
-  /** Ends the connection if its key is authorized no more. */
+  /** Ends the connection if its key is no longer authorized. */
   function isStillAuthorized(): boolean {
     const own = login
     if (own === undefined || options.authorizedKeys().some(({ wire }) => wire.equals(own.wire))) return true
@@ -144,15 +144,16 @@ export function serveConnection(options: ConnectionOptions): void {
   }
 }
 
-/** The key of an attempt that may go on. */
+/** The key of an attempt that may continue. */
 function judge(attempt: AuthContext, keys: () => readonly AuthorizedKey[]): AuthorizedKey | undefined {
   if (attempt.method !== 'publickey' || attempt.username !== MANAGEMENT_USER) return undefined
   return authorize(keys(), attempt)
 }
 
 /**
- * Serves one session channel: a command of the fixed set, or words about what there is. Whoever asks for a terminal,
- * variables, an agent, X11, sftp or another subsystem is refused by the library, as nobody listens for those.
+ * Serves one session channel: a command of the fixed set, or a message with the list of commands. Requests
+ * for a terminal, variables, an agent, X11, sftp or another subsystem are refused by the library, because
+ * they have no listener.
  */
 function serveSession(session: Session, execute: Execute, log: Log): void {
   session.on('exec', (accept, _reject, { command: line }) => {
@@ -172,7 +173,7 @@ function serveSession(session: Session, execute: Execute, log: Log): void {
   async function run(channel: ServerChannel, command: ManagementCommand): Promise<void> {
     let isOpen = true
     channel.once('close', () => (isOpen = false))
-    // Whatever the caller sends belongs to nobody.
+    // Input of the caller is discarded.
     channel.resume()
     log.info({ command }, 'command')
     try {

@@ -7,15 +7,16 @@ import { keepSecret } from '../../protocol/model/kept-secret.ts'
 export interface HostKey {
   /** In OpenSSH's format. */
   privateKey: string
-  /** As a line of `known_hosts` has it behind the host. */
+  /** As in a line of `known_hosts`, after the host. */
   publicKey: string
   fingerprint: string
 }
 
 /**
- * The host key in the file at `path`, for its owner's eyes only; made there where there is none yet. It is the hub's
- * identity: where it is lost, an operator must pin the new one, and until then the cloud does not speak to it. `say` is told
- * where an empty file is replaced. Throws where the file is no such key, or others may read it.
+ * The host key in the file at `path`, readable only by its owner. If there is none, it is created. The key is
+ * the hub's identity. If it is lost, an operator must pin the new key, and until then the cloud does not
+ * connect. Calls `say` if an empty file is replaced. Throws if the file is not a key, or if others may read
+ * it.
  */
 export function keptHostKey(path: string, say: (sentence: string) => void): HostKey {
   const privateKey = keepSecret(files, path, newKey('larder hub').privateKey, say)

@@ -6,8 +6,8 @@ import { backoffMs, type Cancel, type Runtime } from '../../protocol/model/runti
 import type { ServiceManager } from './service-manager.ts'
 
 /**
- * A file that is there while this service has the hub's service stopped: one that dies in between starts it again in its
- * next life.
+ * A file that exists while this service has stopped the hub's service. If this process dies meanwhile, the
+ * next one starts the hub's service.
  */
 export interface PauseMark {
   set(): void
@@ -19,7 +19,8 @@ export function pauseMark(path: string): PauseMark {
   return {
     set() {
       closeSync(openSync(path, 'w', 0o600))
-      // The name itself must survive a power cut: after one, nobody else would start the hub.
+      // The file's name must survive a power cut, because otherwise no process would start the hub
+      // afterwards.
       const folder = openSync(dirname(path), 'r')
       try {
         fsyncSync(folder)
@@ -43,7 +44,10 @@ export interface HubServiceOptions {
 
 const retry = { firstMs: 1000, maxMs: 30_000 }
 
-/** Stops and starts the hub's service, one piece of work at a time. What it has stopped it starts again, for ever. */
+/**
+ * Stops and starts the hub's service, one action at a time. A service that it stopped is started again, with
+ * retries without end.
+ */
 export class HubService {
   readonly #options: HubServiceOptions
   #last: Promise<unknown> = Promise.resolve()
@@ -53,14 +57,14 @@ export class HubService {
     this.#options = options
   }
 
-  /** Runs `work` when all that was queued before has ended: two restarts at once would undo one another. */
+  /** Runs `work` after all queued work has ended: two concurrent restarts would undo each other. */
   queue<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work)
     this.#last = result.catch(() => {})
     return result
   }
 
-  /** Stops the service, calls `meanwhile`, and starts it again, whatever came of that. To be queued. */
+  /** Stops the service, calls `meanwhile`, and starts the service again, whatever the result. Must be queued. */
   async restart<T>(
     meanwhile: (stopped: ServiceAction) => T,
   ): Promise<{ stopped: ServiceAction; started: ServiceAction; result: T }> {
@@ -72,7 +76,7 @@ export class HubService {
     return { stopped, result, started: await this.#start() }
   }
 
-  /** Starts the service again where an earlier life of this one died while it was stopped. */
+  /** Starts the service again if an earlier process of this service died while it was stopped. */
   recover(): void {
     const { mark, log } = this.#options
     if (!mark.isSet()) return
@@ -80,7 +84,7 @@ export class HubService {
     void this.queue(() => this.#start())
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when all queued work has ended. */
   async stop(): Promise<void> {
     this.#cancelRetry()
     await this.#last
@@ -105,7 +109,7 @@ export class HubService {
     })
   }
 
-  /** A mark that stays makes the next life start a service that runs: nothing happens. */
+  /** If the mark stays, the next process starts a running service, which has no effect. */
   #clearMark(): void {
     try {
       this.#options.mark.clear()

@@ -82,8 +82,8 @@ async function serve(config: ManagementConfig): Promise<void> {
     log,
     timeoutMs: config.shutdownTimeoutMs,
     async stop() {
-      // A command under way goes on to its end: the hub's service may be stopped just now. What that takes too long for,
-      // `recover` brings to its end at the next start.
+      // A running command is completed, because the hub's service may be stopped now. If that takes too long,
+      // `recover` completes it at the next start.
       await management.stop()
       server.close()
     },
@@ -91,11 +91,11 @@ async function serve(config: ManagementConfig): Promise<void> {
   })
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-  // Started by a program that holds a channel to it (the demo): it ends with that one.
+  // If a parent program with a channel started this process (the demo), the process ends with its parent.
   if (process.channel) process.once('disconnect', () => stop('disconnect'))
 }
 
-/** A file that cannot be read lets nobody in. */
+/** If the file cannot be read, no login succeeds. */
 function readKeys(path: string, log: Log): AuthorizedKeys {
   try {
     return parseAuthorizedKeys(readFileSync(path, 'utf8'))

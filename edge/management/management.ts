@@ -4,27 +4,30 @@ import { StoreError, type StoredConfig } from './stored-config.ts'
 
 export interface ManagementOptions extends HubServiceOptions {
   hubId: number
-  /** The hub's bins, by its hardware. */
+  /** The hub's bins, from its hardware description. */
   bins: readonly number[]
   config: StoredConfig
 }
 
 export interface Management {
-  /** Carries out a command. One that changes something is queued, and dropped where by its time nobody `isWaiting`. */
+  /**
+   * Executes a command. A change is queued. It is dropped if the caller is no longer waiting (`isWaiting`)
+   * when its turn comes.
+   */
   execute(command: ManagementCommand, isWaiting: () => boolean): Promise<ManagementAnswer>
-  /** Starts the hub's service again where an earlier life of this one died while it was stopped. */
+  /** Starts the hub's service again if an earlier process of this service died while it was stopped. */
   recover(): void
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when all running work has ended. */
   stop(): Promise<void>
 }
 
-/** More callers than this are sent away: each change takes seconds. */
+/** Maximum number of waiting callers; others are rejected, because each change takes seconds. */
 const MAX_WAITING = 3
 
 type Failure = Extract<ManagementAnswer, { ok: false }>
 type Change = { disabled: number[] | null } | { error: string }
 
-/** What the management service does (SPEC §2): stop, store, start; one after the other. */
+/** The functions of the management service (SPEC §2): stop, store, start, one after the other. */
 export function createManagement(options: ManagementOptions): Management {
   const { hubId, bins, config } = options
   const service = new HubService(options)
@@ -70,7 +73,7 @@ export function createManagement(options: ManagementOptions): Management {
   }
 }
 
-/** Stops the service, has `change` done meanwhile, and starts it again, whatever came of the change. */
+/** Stops the service, runs `change`, and starts the service again, whatever the result of the change. */
 async function restart(
   service: HubService,
   options: ManagementOptions,
@@ -100,7 +103,7 @@ function attempt(options: ManagementOptions, change?: () => number[]): Change {
   try {
     return { disabled: change ? change() : readDisabled(options) }
   } catch (error) {
-    // Whatever it is, the hub is to run again: the caller hears of it.
+    // The hub must run again after any error; the caller gets the error.
     options.log.error({ err: error }, 'the configuration could not be stored')
     return { error: error instanceof StoreError ? error.message : 'the configuration could not be stored' }
   }

@@ -36,7 +36,8 @@ interface Guest {
 const WARN_EVERY_MS = 60_000
 
 /**
- * An SSH server of one purpose. It counts sockets from the moment they are accepted: a silent one also takes a place.
+ * An SSH server for the management commands only. It counts sockets from their acceptance: a silent socket
+ * also takes a place.
  */
 export class SshServer {
   readonly #options: SshServerOptions
@@ -60,7 +61,7 @@ export class SshServer {
   /** Resolves with the port. */
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
-      // Also later: a connection that the system has no means to accept must not end the service.
+      // Also handles later errors: a connection that the system cannot accept must not end the service.
       this.#server.on('error', reject)
       this.#server.listen({ host, port }, () => {
         const address = this.#server.address()
@@ -69,7 +70,7 @@ export class SshServer {
     })
   }
 
-  /** Accepts no more connections, and ends the present ones. */
+  /** Accepts no more connections, and ends the open ones. */
   close(): void {
     this.#server.close()
     for (const { socket } of this.#guests.values()) socket.destroy()
@@ -102,7 +103,7 @@ export class SshServer {
     this.#ssh.injectSocket(socket)
   }
 
-  /** Whether there is a place for one more connection without a login from this network. */
+  /** Whether one more connection without a login from this network is allowed. */
   #hasPlace(network: string): boolean {
     const { limits, runtime } = this.#options
     const strangers = [...this.#guests.values()].filter((guest) => !guest.isCaller)

@@ -4,21 +4,22 @@ import { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import { migrations } from '../journal/migrations.ts'
 import { Sqlite } from '../journal/sqlite-driver.ts'
 
-/** The hub's configuration as its journal holds it, beside the hub's service. */
+/** The hub's configuration in its journal, for access from outside the hub's service. */
 export interface StoredConfig {
-  /** Null before the cloud's first word. */
+  /** Null before the cloud's first configuration. */
   disabledBins(): number[] | null
   /**
-   * Enables or disables one bin, durably, and returns what is then disabled. Throws a `StoreError` where it cannot be
-   * stored. Written only while the hub's service is stopped: one that runs holds it in memory.
+   * Enables or disables one bin durably, and returns the bins that are then disabled. Throws a `StoreError`
+   * if the change cannot be stored. Call it only while the hub's service is stopped: a running service has
+   * its own copy in memory.
    */
   setEnabled(bin: number, enabled: boolean): number[]
 }
 
-/** Why the configuration could not be read or written, in words for an operator. */
+/** Why the configuration could not be read or written, as text for an operator. */
 export class StoreError extends Error {}
 
-/** A service that was just killed leaves no lock; one that starts has its own for an instant. */
+/** A service that was just killed leaves no lock; a starting service has its own lock for a moment. */
 const BUSY_MS = 3000
 
 export function storedConfig(path: string): StoredConfig {
@@ -45,7 +46,7 @@ export function storedConfig(path: string): StoredConfig {
     disabledBins: () => withDatabase((db) => read(db)?.disabled_bins.toSorted(ascending) ?? null),
     setEnabled: (bin, enabled) =>
       withDatabase((db) => {
-        // As the hub itself commits: an answer that says "stored" must survive a power cut.
+        // Same durability as the hub: a change reported as stored must survive a power cut.
         db.pragma('synchronous = FULL')
         return db
           .transaction(() => {

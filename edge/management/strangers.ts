@@ -1,4 +1,4 @@
-/** From how many connections on chance turns one more away, and how many there are at most. */
+/** `start`: number of connections from which new ones are rejected by chance. `full`: the maximum number. */
 export interface Crowd {
   start: number
   full: number
@@ -7,9 +7,9 @@ export interface Crowd {
 const FIRST_CHANCE = 0.3
 
 /**
- * With what chance one more stranger is turned away, at once and before any cryptography, when so many are there: random
- * early drop, as OpenSSH's `MaxStartups` has it. Nobody who is being served makes room for another, so that whoever has got
- * in can finish; and as chance decides, a flood takes places only in the measure of its tries.
+ * The probability that a new unauthenticated connection is rejected, before any cryptography. This is random
+ * early drop, like OpenSSH's `MaxStartups`. Accepted connections are never dropped for new ones, so accepted
+ * callers can finish. Because rejection is random, a flood gets places only in proportion to its attempts.
  */
 export function dropChance(present: number, { start, full }: Crowd): number {
   if (present < start) return 0

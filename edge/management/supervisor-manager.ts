@@ -10,7 +10,7 @@ import {
 import type { Clock } from '../../protocol/model/runtime.ts'
 import { MANAGER_GRACE_MS, outputOf, type ServiceManager } from './service-manager.ts'
 
-/** The supervisor could not be asked. */
+/** Exit code: the supervisor could not be reached. */
 const UNREACHABLE = 69
 
 /** The hub's service as a program of a supervisor with a local interface: HTTP on a Unix socket. */

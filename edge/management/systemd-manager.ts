@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import { MANAGER_GRACE_MS, outputOf, type ServiceManager } from './service-manager.ts'
 
-/** One run of `systemctl`; `ended` is false where it had to be cut off. */
+/** One run of `systemctl`; `ended` is false if it was cut off. */
 export interface Run {
   code: number
   output: string
@@ -11,8 +11,8 @@ export interface Run {
 export type Systemctl = (args: readonly string[], timeoutMs: number) => Promise<Run>
 
 /**
- * The hub's service as a unit of systemd, of `Type=notify`: its start is over when it is ready. The unit's own
- * `TimeoutStopSec` may be longer than this service waits; then it is killed from here.
+ * The hub's service as a systemd unit with `Type=notify`: its start ends when it is ready. The unit's own
+ * `TimeoutStopSec` may be longer than this service waits; then this service kills the unit.
  */
 export function systemdManager(
   unit: string,
@@ -53,18 +53,18 @@ export function systemdManager(
 
   async function kill(asked: Run): Promise<Run> {
     const killed = await systemctl(['kill', '--signal=SIGKILL', unit], MANAGER_GRACE_MS)
-    // The stop that was asked for goes on within systemd: this waits for it.
+    // The requested stop continues within systemd; this waits for it.
     const stopped = await systemctl(['stop', unit], MANAGER_GRACE_MS)
     return { ...stopped, output: outputOf(asked.output, killed.output, stopped.output, 'ended by SIGKILL') }
   }
 }
 
-/** As `timeout` of coreutils says it. */
+/** The exit code of coreutils' `timeout`. */
 const TIMED_OUT = 124
-/** As a shell says that there is no such program. */
+/** A shell's exit code for a missing program. */
 const NOT_FOUND = 127
 
-/** No shell is between: the arguments are what they are. */
+/** Runs without a shell, so arguments are passed unchanged. */
 const runSystemctl: Systemctl = (args, timeoutMs) =>
   new Promise((resolve) => {
     execFile(
