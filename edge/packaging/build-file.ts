@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { checkedOut } from '../../protocol/build.ts'
 import { BUILD_FILE, type Build } from '../../protocol/model/build-time.ts'
 
-/** Writes beside compiled programs which commit they are, and when it was made. Without git the programs know neither. */
+/** Writes the commit and its time next to the compiled programs. Without git there is no such file. */
 export function writeBuildFile(root: string, folder: string): Build | undefined {
   const build = checkedOut(root)
   if (!build) return undefined

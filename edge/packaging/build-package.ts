@@ -24,7 +24,7 @@ import { buildPages } from './pages.ts'
 export interface BuiltPackage {
   debian: string
   tarball: string
-  /** What it takes up where it is installed, without Node. Bytes. */
+  /** Installed size without Node, in bytes. */
   installedBytes: number
 }
 
@@ -38,8 +38,8 @@ export interface BuildOptions {
 }
 
 /**
- * Makes a Debian package and a tarball of one program: its compiled workspaces, the dependencies that these need at run
- * time, as `npm ci` has installed and compiled them here, and the command `larder`.
+ * Makes a Debian package and a tarball of one program: its compiled workspaces, their run-time dependencies,
+ * and the command `larder`. The dependencies are those that `npm ci` installed and compiled on this machine.
  */
 export async function buildPackage({ root, name, out, progress }: BuildOptions): Promise<BuiltPackage> {
   const manifest = readManifest(root, name)
@@ -71,7 +71,8 @@ export async function buildPackage({ root, name, out, progress }: BuildOptions):
     progress.show('packing the Debian package')
     makeDebianPackage(root, tree, `${base}.deb`, { manifest, version, line })
     progress.show('packing the tarball')
-    // It runs from any folder; units and configuration lie beside the program, to be put where a system has them.
+    // The tarball runs from any folder. Units and configuration are next to the program, for manual
+    // installation.
     for (const unit of manifest.units) put(join(root, unit), join(program, 'systemd'))
     for (const file of Object.values(manifest.configuration)) put(join(root, file), join(program, 'etc'))
     execFileSync('tar', [
@@ -94,7 +95,7 @@ function put(file: string, folder: string): void {
   copyFileSync(file, join(folder, file.split('/').at(-1)!))
 }
 
-/** Places the programs, bundled; returns the folders of the packages that they need beside them. */
+/** Places the bundled programs. Returns the folders of the packages that they need as separate files. */
 async function placeCode(root: string, program: string, work: string, manifest: Manifest): Promise<string[]> {
   const { threads, workspaces } = manifest
   const compiled = join(work, 'compiled')
@@ -107,7 +108,7 @@ async function placeCode(root: string, program: string, work: string, manifest: 
   return [...new Set([...native, ...productionFolders(root, native)])].sort()
 }
 
-/** Compiles the workspaces alone, from nothing: what an earlier build left behind does not get in. */
+/** Compiles only the workspaces, into an empty folder, so that files of an earlier build are not packaged. */
 function compile(root: string, program: string, work: string, { workspaces, without }: Manifest): void {
   const config = {
     extends: join(root, 'tsconfig.json'),
@@ -129,7 +130,7 @@ function compile(root: string, program: string, work: string, { workspaces, with
   for (const file of filesBelow(program).filter((path) => path.endsWith('.js'))) {
     const path = join(program, file)
     const text = readFileSync(path, 'utf8')
-    // Where the package is there is no npm: words to users name the command that is.
+    // The package has no npm: texts for users must name the `larder` command.
     const named = text.replaceAll(/npm run ([a-z]+) --(?= )/g, 'larder $1')
     if (named !== text) writeFileSync(path, named)
   }
@@ -141,7 +142,7 @@ interface Made {
   line: number
 }
 
-/** The command, the check of Node, and what they read. */
+/** The command, the check of Node, and their data files. */
 function placeProgram(root: string, program: string, { manifest, version, line }: Made): void {
   const { name } = manifest
   const about = {
@@ -170,7 +171,7 @@ function placeProgram(root: string, program: string, { manifest, version, line }
   chmodSync(join(program, 'larder'), 0o755)
 }
 
-/** A file that was left out and is needed shows here, and not on somebody's hub. */
+/** A missing file must fail here, not on an installed hub. */
 function tryOut(program: string, manifest: Manifest): void {
   const env = { ...process.env, PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter) }
   for (const [command] of commandsOf(manifest))

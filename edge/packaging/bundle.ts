@@ -2,13 +2,16 @@ import { existsSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join, relative } from 'node:path'
 
-/** Packages with a native part, which is found by where their files lie: they stay files of their own, with all that they need. */
+/**
+ * Packages with a native part, which is located relative to their own files. They and their dependencies stay
+ * separate files.
+ */
 export const isNative = (name: string): boolean =>
   /^(better-sqlite3|better-sqlite3-node20|@serialport\/bindings-cpp|onoff|ssh2)$/.test(name)
 
 /**
- * What a start need not read, of a hub's half of it: what libraries bring along for browsers and older Nodes, and Node has itself;
- * and mqtt.js's ways over websockets and proxies, which no address of a broker takes (`mqtt-transport.ts`).
+ * Modules that a hub's start does not need: substitutes for browsers and older Nodes, which Node has itself,
+ * and mqtt.js's websockets and proxies. No broker address uses these (`mqtt-transport.ts`).
  */
 const lighter = {
   'readable-stream': 'node:stream',
@@ -18,9 +21,10 @@ const lighter = {
 } as const
 
 /**
- * Puts each program and what it imports into one file at its place below `out`, and what they share or load later beside them:
- * most of a start was finding, reading and linking 400 files. Names stay as they were written, for stacks in logs.
- * Returns the folders, below `root`, of the packages that are in these files.
+ * Bundles each program with its imports into one file at its place below `out`. Shared and later loaded code
+ * goes into separate files next to it. Most of a start was the time to find, read and link 400 files. Names
+ * are not mangled, so that stacks in logs stay readable. Returns the folders, below `root`, of the packages
+ * that the files contain.
  */
 export async function bundlePrograms(
   root: string,
@@ -51,7 +55,7 @@ export async function bundlePrograms(
       format: 'esm',
       entryFileNames: '[name].js',
       chunkFileNames: `${programs[0]!.split('/')[0]!}/parts/[name].js`,
-      // Settings of a library come before what is made by them, as in the sources.
+      // A library's settings run before the code that uses them, as in the sources.
       strictExecutionOrder: true,
       minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
     })
@@ -63,8 +67,9 @@ export async function bundlePrograms(
 }
 
 /**
- * A program in letters of one byte: of its text, which V8 keeps, it takes two bytes for every letter as soon as one needs them. Three
- * arrows and dots cost a hub 0.6 MB. In a string, a template or an expression an escape says the same.
+ * A program in one-byte characters. V8 stores the source text with two bytes per character as soon as one
+ * character needs them. Three arrows and dots cost a hub 0.6 MB. In a string, a template or an expression an
+ * escape has the same meaning.
  */
 export const ascii = (code: string): string =>
   code.replace(/[^\0-\x7f]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -75,7 +80,7 @@ function packageOf(root: string, file: string): string | undefined {
   for (let at = folder; at?.includes('node_modules'); at = at.replace(/\/[^/]*$/, '')) {
     const manifest = join(root, at, 'package.json')
     if (!existsSync(manifest)) continue
-    // A folder of modules may have a file of this name that says of which kind they are.
+    // A subfolder may contain a `package.json` that only sets the module type.
     if ('version' in (JSON.parse(readFileSync(manifest, 'utf8')) as object)) return at
   }
   return undefined

@@ -11,7 +11,7 @@ import {
 import { dirname, join } from 'node:path'
 import type { Manifest } from './manifest.ts'
 
-/** Debian's names of the processors, where they differ from Node's. */
+/** Debian's names of the processors, if they differ from Node's. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm: 'armhf', ia32: 'i386' }
 export const debianArchitecture = architectures[process.arch] ?? process.arch
 
@@ -25,7 +25,7 @@ export function filesBelow(folder: string): string[] {
 export const sizeOf = (folder: string): number =>
   filesBelow(folder).reduce((sum, path) => sum + statSync(join(folder, path)).size, 0)
 
-/** Puts units, configuration and other files of the system where Debian has them, below `tree`. */
+/** Puts units, configuration and other system files at Debian's locations, below `tree`. */
 export function placeSystemFiles(
   root: string,
   tree: string,
@@ -39,11 +39,11 @@ export function placeSystemFiles(
   }
   for (const unit of units) place(unit, join('/usr/lib/systemd/system', unit.split('/').at(-1)!), 0o644)
   for (const [to, from] of Object.entries(files)) place(from, to, 0o644)
-  // They hold secrets; postinst gives them to the services' group.
+  // Configuration files contain secrets; postinst gives them to the services' group.
   for (const [to, from] of Object.entries(configuration)) place(from, to, 0o640)
 }
 
-/** Makes the Debian package of `tree` at `path`. `line` is the line of Node that the native modules are for. */
+/** Makes the Debian package of `tree` at `path`. `line` is the Node release line of the native modules. */
 export function makeDebianPackage(
   root: string,
   tree: string,
@@ -92,7 +92,7 @@ export function makeDebianPackage(
   })
 }
 
-/** The newest glibc whose functions a native module names: it was compiled against the one of this machine. */
+/** The newest glibc version that a native module requires: the modules were compiled against this machine's glibc. */
 function newestGlibc(tree: string): string {
   const versions = filesBelow(tree)
     .filter((path) => path.endsWith('.node'))

@@ -1,18 +1,19 @@
 import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, extname, join, relative } from 'node:path'
 
-/** What package-lock.json says of a package or a workspace. */
+/** The entry of a package or workspace in package-lock.json. */
 interface Locked {
   dependencies?: Record<string, string>
   optionalDependencies?: Record<string, string>
 }
 
-/** What only makes or fetches native modules, which are there when a package is made. */
+/** Packages that only build or download native modules, which are already present when a package is made. */
 const buildTools = new Set(['prebuild-install', 'node-addon-api', 'nan', 'cpu-features'])
 
 /**
- * The folders below `node_modules` that the workspaces, or packages at the top of it, need at run time, from the lock file: each
- * dependency as Node would find it. An optional one that this machine does not have is left out.
+ * The folders below `node_modules` that the workspaces or top-level packages need at run time, from the lock
+ * file. Each dependency is resolved as Node would resolve it. An optional dependency that is not installed is
+ * skipped.
  */
 export function productionFolders(root: string, needing: readonly string[]): string[] {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
@@ -33,7 +34,7 @@ export function productionFolders(root: string, needing: readonly string[]): str
       visit(folder)
     }
   }
-  /** The nearest `node_modules` above that holds it. */
+  /** The nearest `node_modules` above that contains the package. */
   function resolve(from: string, name: string): string | undefined {
     for (let folder = from; ; folder = folder.replace(/(^|\/)[^/]*$/, '')) {
       const path = folder === '' ? `node_modules/${name}` : `${folder}/node_modules/${name}`
@@ -45,10 +46,10 @@ export function productionFolders(root: string, needing: readonly string[]): str
   return [...found].sort()
 }
 
-/** Of the package in a folder. */
+/** The name of the package in a folder. */
 export const nameOf = (folder: string): string => folder.replace(/^.*node_modules\//, '')
 
-/** Copies a package's folder, less what nothing needs at run time and less the packages below it. */
+/** Copies a package's folder, without files that are not needed at run time and without nested packages. */
 export function copyPackage(root: string, folder: string, to: string): void {
   const source = join(root, folder)
   cpSync(source, join(to, folder), {
@@ -58,7 +59,7 @@ export function copyPackage(root: string, folder: string, to: string): void {
   })
 }
 
-/** Copies what a package's authors ask of those who pass it on. */
+/** Copies the files that a package's licence requires for redistribution. */
 export function copyLicences(root: string, folder: string, to: string): void {
   for (const file of readdirSync(join(root, folder)).filter((name) => licence.test(name)))
     cpSync(join(root, folder, file), join(to, nameOf(folder), file))
@@ -69,7 +70,7 @@ const idleFolders =
   /^(node_modules|tests?|__tests__|docs?|examples?|benchmarks?|bench|coverage|\.github|typings|types)$/
 const idleFiles =
   /^(\..*|.*\.(md|markdown|map|ts|mts|cts|flow|gyp|gypi|c|cc|cpp|h|hpp|o|a|yml|yaml|tsbuildinfo)|makefile|binding\.gyp|test_extension\.node)$/i
-/** What else some packages bring and Larder does not load: sources of native parts. */
+/** Folders of single packages that Larder does not load: sources of native parts. */
 const idleIn: Readonly<Record<string, RegExp>> = {
   'better-sqlite3': /^(src|deps)$/,
   'better-sqlite3-node20': /^(src|deps)$/,

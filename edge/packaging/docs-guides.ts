@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A guide as the cloud serves it: HTML in which only what depends on the running service is left as `{{name}}`. */
+/** A guide as the cloud serves it: HTML in which only values of the running service are left as `{{name}}`. */
 export interface RenderedGuide {
   /** Its readers: callers of the API, or operators. */
   group: 'Guides' | 'Operating'
@@ -11,8 +11,8 @@ export interface RenderedGuide {
 }
 
 /**
- * Renders the guides of the API into `guides.json`, in the order of their names. Returns the name of the picture that one of
- * them shows.
+ * Renders the guides of the API into `guides.json`, in the order of their names. Returns the file name of the
+ * picture that one guide shows.
  */
 export async function renderGuides(root: string, folder: string): Promise<string> {
   const { micromark } = await import('micromark')

@@ -56,7 +56,7 @@ function build() {
   if (status !== 0) process.exit(1)
 }
 
-/** Letters that differ, so far as they matter: a word that begins so, or one with a letter or two wrong. */
+/** The closest command name: a unique prefix, or a name with at most a quarter of its letters wrong. */
 function nearest(given) {
   const names = commands.map(([name]) => name)
   const begun = names.filter((name) => given.length > 1 && name.startsWith(given))

@@ -2,19 +2,22 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 
-/** What a package consists of. Paths of the repository are relative to it; those of the system begin with a slash. */
+/** The contents of a package. Repository paths are relative to it; system paths start with a slash. */
 const Manifest = z.strictObject({
-  /** Its name in Debian, and that of its folder below /usr/lib/larder. */
+  /** Its name in Debian. */
   name: z.string(),
   folder: z.string(),
   summary: z.string(),
   about: z.string(),
   workspaces: z.array(z.string()),
-  /** Folders of the workspaces that it leaves out. */
+  /** Folders of the workspaces that the package does not contain. */
   without: z.array(z.string()),
-  /** Name, program with what it is called with, Node's flags with commas between them, configuration, what it does: as `larder` reads them. */
+  /**
+   * Name, program with its first argument, Node's flags separated by commas, configuration, summary: the
+   * format that `larder` reads.
+   */
   commands: z.array(z.tuple([z.string(), z.string(), z.string(), z.string(), z.string()])),
-  /** Commands of one program by their headings: each is called with the command's name as its first argument. */
+  /** Commands of one program by heading: the program gets the command's name as its first argument. */
   nouns: z
     .strictObject({
       program: z.string(),
@@ -22,19 +25,19 @@ const Manifest = z.strictObject({
       groups: z.record(z.string(), z.record(z.string(), z.string())),
     })
     .optional(),
-  /** Programs that a service starts as threads of its own, at their place in the sources. */
+  /** Programs that a service starts as its own threads, at their place in the sources. */
   threads: z.array(z.string()).default([]),
   units: z.array(z.string()),
-  /** Groups of the system that its services are in. */
+  /** System groups of its services. */
   groups: z.array(z.string()),
-  /** Files of the system, and where they come from; those of the configuration are kept on upgrade. */
+  /** System files and their sources. Configuration files are kept on upgrade. */
   files: z.record(z.string(), z.string()),
   configuration: z.record(z.string(), z.string()),
   recommends: z.array(z.string()),
 })
 export type Manifest = z.infer<typeof Manifest>
 
-/** Every command under its heading; those without a heading first. */
+/** Every command under its heading; commands without a heading first. */
 export const commandGroups = ({ commands, nouns }: Manifest): [heading: string, Manifest['commands']][] => [
   ['', commands],
   ...Object.entries(nouns?.groups ?? {}).map(([heading, group]): [string, Manifest['commands']] => [
@@ -52,7 +55,7 @@ export const commandGroups = ({ commands, nouns }: Manifest): [heading: string, 
 export const commandsOf = (manifest: Manifest): Manifest['commands'] =>
   commandGroups(manifest).flatMap(([, commands]) => commands)
 
-/** The packages that can be made, each described by a file of its own workspace. */
+/** The packages that can be made. Each is described by a file of its own workspace. */
 const manifests = { hub: 'edge/packaging/hub.json', cloud: 'cloud/packaging/cloud.json' } as const
 export type PackageName = keyof typeof manifests
 export const packageNames = Object.keys(manifests) as PackageName[]

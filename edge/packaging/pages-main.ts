@@ -2,7 +2,10 @@ import '../../protocol/require-node.ts'
 import { writeBuildFile } from './build-file.ts'
 import { buildPages, pages } from './pages.ts'
 
-/** Makes the programs' pages, and the file that names the commit, beside the compiled programs; called by `npm run build`, in the repository's folder. */
+/**
+ * Makes the programs' pages and the commit file next to the compiled programs. `npm run build` calls it in
+ * the repository's folder.
+ */
 try {
   writeBuildFile(process.cwd(), '.build')
   await buildPages(process.cwd(), '.build', [...new Set(pages.map(({ workspace }) => workspace))])

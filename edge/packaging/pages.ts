@@ -4,14 +4,14 @@ import { join, resolve } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { renderGuides } from './docs-guides.ts'
 
-/** A page that a program serves: its sources, and where the program looks for what was made of them. */
+/** A page that a program serves: its sources, and the folder in which the program finds the bundle. */
 export interface Page {
   workspace: string
   source: string
   assets: string
-  /** What else it is made of. */
+  /** Further sources of the page. */
   also?: readonly string[]
-  /** Its HTML files; `index.html` alone where absent. */
+  /** Its HTML files (default: only `index.html`). */
   entries?: readonly string[]
   /** Makes further files in the folder of the bundle. */
   complete?: (root: string, folder: string) => Promise<unknown>
@@ -30,13 +30,13 @@ export const pages: readonly Page[] = [
   },
 ]
 
-/** What all pages are made of besides their own folder. */
+/** Sources of all pages, in addition to their own folder. */
 const shared = ['protocol/ui', 'protocol/model', 'package-lock.json', 'edge/packaging/pages.ts']
 const STAMP = 'made-of.txt'
 
 /**
- * Makes the pages of some workspaces below `out`: bundled, named by their content, compressed. A page whose sources are those
- * that it was made of is left as it is; then nothing of the bundler is loaded either.
+ * Makes the pages of some workspaces below `out`: bundled, named by content hash, compressed. A page with
+ * unchanged sources is not made again, and then the bundler is not loaded.
  */
 export async function buildPages(root: string, out: string, workspaces: readonly string[]): Promise<Page[]> {
   const common = hashOf(root, shared)
@@ -68,7 +68,7 @@ async function bundle(root: string, out: string, page: Page, stamp: string): Pro
       modulePreload: { polyfill: false },
       assetsInlineLimit: 0,
       reportCompressedSize: false,
-      // The reference is one large program; it is loaded once and kept.
+      // The reference is one large program; browsers load it once and cache it.
       chunkSizeWarningLimit: 4000,
       rolldownOptions: {
         input: entries.map((entry) => join(root, source, entry)),
@@ -83,7 +83,8 @@ async function bundle(root: string, out: string, page: Page, stamp: string): Pro
 
 function compress(path: string): void {
   const content = readFileSync(path)
-  // The highest quality takes 14 times as long, 7 s of the processor at a first start, for a tenth less to send.
+  // The highest quality takes 14 times as long, 7 s of CPU time at a first start, and saves a tenth of the
+  // bytes.
   const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }
   writeFileSync(`${path}.br`, brotliCompressSync(content, quality))
   writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }))
