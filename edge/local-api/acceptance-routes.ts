@@ -6,9 +6,9 @@ import { LocalError } from './local-error.ts'
 
 const Begin = z.strictObject({
   by: z.string().min(1).max(200),
-  /** As `parts` of `GET /api/acceptance` has them; absent for the whole hub. */
+  /** Parts as in `parts` of `GET /api/acceptance`; absent for the whole hub. */
   parts: z.array(z.string().max(64)).min(1).max(100).optional(),
-  /** Rows without a product are tested too. */
+  /** Whether rows without a product are tested too. */
   unassigned_rows: z.boolean().default(false),
 })
 const StepId = z.string().max(64)

@@ -18,7 +18,7 @@ export function textOf(path: string): string | undefined {
   }
 }
 
-/** Replaces a file that only its owner reads; a power cut leaves the former text or the new one. */
+/** Replaces a file that only its owner can read. After a power cut it contains either the old or the new text. */
 export function replaceText(path: string, text: string): void {
   const draft = `${path}.new`
   const file = openSync(draft, 'w', 0o600)
@@ -55,7 +55,7 @@ export const sessionFile = (path: string, log: Log): SessionFile => ({
   },
 })
 
-/** The people in a file, read again at most once a second. With a file that cannot be read nobody has access by name. */
+/** The people in a file, read again at most once a second. If the file cannot be read, no personal token works. */
 export function peopleIn(path: string, clock: Clock, log: Log): () => readonly Person[] {
   let known: { people: readonly Person[]; at: number } | undefined
   return () => {

@@ -16,13 +16,13 @@ import { bodyOf, done, Nothing, parse } from './bodies.ts'
 import { LocalError } from './local-error.ts'
 import { nameOf, type LocalApp, type LocalContext } from './login-routes.ts'
 
-/** The hub judges it: by the row, as the cloud does. */
+/** The hub validates it against the row, like the cloud. */
 const units = z.number()
 
 const Settle = z.strictObject({ happened: z.boolean() })
-/** Makes an entry one that may be sent again: the hub books each id once. */
+/** With an id an entry may be sent again: the hub books each id once. */
 const id = z.uuid().optional()
-/** `age_ms`: how long ago the person counted; a page without a network sends its counts later. */
+/** `age_ms`: milliseconds since the person counted. A page without a network sends its counts later. */
 const Count = z.strictObject({
   location: Location,
   units,
@@ -30,7 +30,7 @@ const Count = z.strictObject({
   age_ms: z.int().min(0).max(604_800_000).default(0),
 })
 const Restock = z.strictObject({ location: Location, units, id })
-/** `for_ms`: how long the door stays unlocked, milliseconds; the hub's own limit holds besides. */
+/** `for_ms`: milliseconds for which the door stays unlocked; the hub's own limit also applies. */
 const Unlock = z.strictObject({ for_ms: z.int().min(1000).max(86_400_000).default(30_000) })
 const Hold = z.strictObject({ held: z.boolean() })
 
@@ -63,9 +63,9 @@ export interface ActOptions {
   log: Log
 }
 
-/** What a person tells the hub, or has it do at once. */
+/** Routes for reports and immediate actions of people. */
 export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
-  /** Answers with what became of a person's act, and keeps it in the log. */
+  /** Logs a person's action, and answers with its outcome. */
   function told(c: LocalContext, about: object, outcome: LocalOutcome, what = 'local command'): Response {
     log.info({ ...about, ...outcome, by: nameOf(c.get('actor')) }, what)
     return done(c, outcome)
@@ -129,12 +129,12 @@ export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
 export interface CommandOptions {
   core: Pick<HubCore, 'operate'>
   clock: Clock
-  /** How long a motion may take until its caller hears that no result came. */
+  /** Milliseconds that a motion may take before its caller gets `timeout`. */
   motionTimeoutMs: number
   log: Log
 }
 
-/** Commands of bins and fridges, carried out as a person's: the answer waits for the result. */
+/** Commands of bins and fridges, executed as a person's: the answer waits for the result. */
 export function commandRoutes(app: LocalApp, options: CommandOptions): void {
   async function command(c: LocalContext, body: CommandBody): Promise<Response> {
     const result = await operate(options, body, c.get('actor'))
@@ -156,17 +156,17 @@ export function commandRoutes(app: LocalApp, options: CommandOptions): void {
   }
 }
 
-/** An absent field of the body has its default. */
+/** An absent field of the body gets its default. */
 const withDefaults = <T extends z.ZodType>(schema: T, defaults: PageAction['defaults'] = {}) =>
   z.preprocess(
     (given) => (typeof given === 'object' && !Array.isArray(given) ? { ...defaults, ...given } : given),
     schema,
   )
 
-/** Number of motions one after another until the result: a cycle opens the door and closes it. */
+/** Number of consecutive motions until the result: a cycle opens the door and closes it. */
 const motionsOf = (body: CommandBody): number => ('cycles' in body ? 2 * body.cycles : 1)
 
-/** Resolves with the result, or rejects when each motion has had `motionTimeoutMs`. */
+/** Resolves with the result, or rejects after `motionTimeoutMs` per motion. */
 function operate(
   { core, clock, motionTimeoutMs }: CommandOptions,
   body: CommandBody,

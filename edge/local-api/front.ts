@@ -11,15 +11,15 @@ export interface FrontOptions {
   hubId: number
   probes: Probes
   sync: { state(): SyncState }
-  /** Why the hub cannot use its storage; undefined while it works. */
+  /** Why the hub cannot use its storage; undefined if it works. */
   storage?: () => StorageFault | undefined
-  /** Makes the rest of the local API; called at the first request for it. */
+  /** Creates the rest of the local API; called at its first request. */
   load: () => Promise<RequestListener>
 }
 
 /**
- * Answers `GET /health`, for supervisors, by itself and without a token. The rest of the local API is loaded only when
- * somebody asks for it, which on most days nobody does: a tenth of the hub's memory is its web framework.
+ * Answers `GET /health` for supervisors, without a token. The rest of the local API is loaded at its first
+ * request, which on most days never comes: its web framework takes a tenth of the hub's memory.
  */
 export function createFront({ hubId, probes, sync, storage, load }: FrontOptions): RequestListener {
   let rest: Promise<RequestListener> | undefined
@@ -44,7 +44,8 @@ export function createFront({ hubId, probes, sync, storage, load }: FrontOptions
       }
       return answer(response, failing.length === 0 ? 200 : 503, body)
     }
-    // As the cloud has them. That the cloud is away keeps nobody from working at the hub.
+    // The same paths as in the cloud. People can work at the hub while the cloud is away, so this does not
+    // count as failing.
     if (request.method === 'GET' && request.url === '/healthz') return answer(response, 200, { status: 'ok' })
     if (request.method === 'GET' && request.url === '/readyz') {
       const failing = failingProbes(probes)
@@ -55,7 +56,7 @@ export function createFront({ hubId, probes, sync, storage, load }: FrontOptions
     rest.then(
       (listener) => listener(request, response),
       () => {
-        // A disk that could not be read may be read the next time.
+        // A failed load may succeed the next time, for example after a disk error.
         rest = undefined
         answer(response, 500, { error: { code: 'internal_error', message: 'The hub failed to answer.' } })
       },
@@ -69,9 +70,9 @@ function answer(response: ServerResponse, status: number, body: object): void {
 }
 
 export interface Listener {
-  /** Where it listens: `http://127.0.0.1:8081`. */
+  /** The address, for example `http://127.0.0.1:8081`. */
   url: string
-  /** Uses another certificate from now on; throws if it cannot be used. Nothing where it speaks http. */
+  /** Uses another certificate from now on. Throws if the certificate cannot be used. Does nothing for http. */
   renew(tls: { cert: string | undefined; key: string | undefined }): void
   close(): void
 }
@@ -79,16 +80,16 @@ export interface Listener {
 export interface ListenOptions {
   host: string
   port: number
-  /** The setting that `port` is of; PORT where absent. */
+  /** The setting of `port` (default PORT). */
   setting?: string
-  /** PEM of a certificate and its key: it speaks https alone. */
+  /** PEM of a certificate and its key: the listener then uses https only. */
   cert?: string | undefined
   key?: string | undefined
   bounds: ServerBounds
   runtime: Runtime
 }
 
-/** Listens, and resolves when it does. Rejects with a sentence that names the setting where it cannot. */
+/** Listens, and resolves when it does. If it cannot listen, it rejects with a sentence that names the setting. */
 export function listen(
   { host, port, setting = 'PORT', cert, key, bounds, runtime }: ListenOptions,
   answer: RequestListener,
@@ -128,7 +129,7 @@ function reasonOf(
   return `the local API cannot listen at ${host}:${port}, as ${its} and ${setting} say: ${error.message}`
 }
 
-/** Answers `GET /metrics`, and what the front answers by itself, to those who watch over the hub. */
+/** Answers `GET /metrics`, and the front's health paths, for monitoring. */
 export const metricsListener =
   (
     front: RequestListener,

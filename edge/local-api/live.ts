@@ -3,12 +3,13 @@ import { streamSSE } from 'hono/streaming'
 import { changesOf, type Json } from '../../protocol/model/json-changes.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 
-/** A comment this often, so that nothing between takes the connection for dead. */
+/** Interval of comments, so that no proxy considers the connection dead. */
 const COMMENT_MS = 15_000
 
 /**
- * Server-sent events: `state`, the whole, and then `changes` of it (`json-changes.ts`), until the reader goes or its login ends. The hub is looked
- * at again every `liveMs` while somebody reads, and not at all otherwise. `isOver`: another hub answers by now; the page comes again.
+ * Server-sent events: first `state` with the whole state, then `changes` of it (`json-changes.ts`). The
+ * stream ends when the reader disconnects or its login ends. The hub is polled every `liveMs` only while a
+ * reader is connected. `isOver`: another hub answers now, so the page must reconnect.
  */
 export function liveState(
   c: Context,

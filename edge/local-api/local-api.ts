@@ -14,7 +14,7 @@ import { liveState } from './live.ts'
 import { LocalError } from './local-error.ts'
 import { loginRoutes, nameOf, type LocalApp, type LoginOptions } from './login-routes.ts'
 
-/** What the local API does with the hub. */
+/** The part of the hub's core that the local API uses. */
 export type LocalCore = ActOptions['core'] &
   CommandOptions['core'] &
   Pick<
@@ -42,21 +42,21 @@ export interface LocalApiOptions extends LoginOptions, ActOptions, CommandOption
   /** Name and version of the service. */
   software: string
   page: PageAssets
-  /** How often a page that looks on is told what has changed, in milliseconds. */
+  /** Interval of updates to a live page, in milliseconds. */
   liveMs: number
-  /** Whether something else answers by now: who looks on has to come again. */
+  /** Whether another hub or stand-in answers now, so that live pages must reconnect. */
   isOver?: () => boolean
-  /** Ends the service; whoever supervises it starts it again. */
+  /** Ends the service; its supervisor starts it again. */
   restart: () => void
-  /** By which `Host` it may be called (`hostCheck`). */
+  /** Checks the `Host` header (`hostCheck`). */
   isAllowedHost: (header: string | undefined) => boolean
 }
 
 const MAX_BODY_BYTES = 16 * 1024
 
 /**
- * The hub's own interface, for people who stand before it: it needs neither the cloud nor the internet. All of `/api`
- * takes a token; `front.ts` answers supervisors.
+ * The hub's own API, for people at the hub. It needs neither the cloud nor the internet. All of `/api`
+ * requires a token; `front.ts` answers supervisors.
  */
 export function createLocalApi(options: LocalApiOptions): LocalApp {
   const { log } = options
@@ -97,7 +97,7 @@ export function createLocalApi(options: LocalApiOptions): LocalApp {
   app.get('/api/live', (c) =>
     liveState(c, { ...options, isAllowed: c.get('isAllowed') }, () => {
       const { sync, ...state } = stateOf(options)
-      // When it was last heard is another at every look: a page needs to know how it stands.
+      // `heardMsAgo` differs at every poll, so it is left out: a page needs only the phase and the reason.
       const { phase, reason } = sync
       return { ...state, sync: { phase, reason } }
     }),

@@ -1,4 +1,4 @@
-/** Every error of the local API: code → HTTP status and what it means. */
+/** Every error of the local API: code → HTTP status and message. */
 const table = {
   invalid_request: [422, 'The request is not as it should be.'],
   invalid_quantity: [422, 'The row cannot hold that many units.'],
@@ -21,7 +21,7 @@ const table = {
 
 export type LocalErrorCode = keyof typeof table
 
-/** What an error of the local API looks like: `{error: {code, message, details?}}`. */
+/** An error of the local API: `{error: {code, message, details?}}`. */
 export class LocalError extends Error {
   readonly code: LocalErrorCode
   readonly details: object | undefined

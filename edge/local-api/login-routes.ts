@@ -15,27 +15,27 @@ import { cookieHeader, cookieName, isSameSite } from './token.ts'
 import { networkOf } from '../../protocol/model/network.ts'
 
 export interface LoginOptions {
-  /** The shared token, for every path below `/api`: as a bearer token, or for the cookie that `/api/login` gives. */
+  /** The shared token for every path below `/api`: as a bearer token, or for the cookie of `/api/login`. */
   token: string
-  /** People with tokens of their own. */
+  /** People with their own tokens. */
   people: () => readonly Person[]
   sessionFile: SessionFile
-  /** How long a login lasts. */
+  /** Lifetime of a login. */
   sessionMs: number
   guesses: GuessLimits
-  /** Why the hub cannot use its storage; undefined while it works. The page states it before the login. */
+  /** Why the hub cannot use its storage; undefined if it works. The page shows it before the login. */
   storage?: () => StorageFault | undefined
   runtime: Runtime
   log: Log
-  /** Where a request comes from. */
+  /** The address of a request's sender. */
   addressOf: (c: Context) => string
 }
 
-/** What the routes know of the caller. */
+/** The routes' data about the caller. */
 export interface LocalVariables {
-  /** Who acts, for the log here and the cloud's audit log. */
+  /** The acting person, for this log and the cloud's audit log. */
   actor: LocalActor
-  /** Whether the caller may still read on. */
+  /** Whether the caller may continue to read. */
   isAllowed: () => boolean
 }
 export type LocalApp = Hono<{ Variables: LocalVariables }>
@@ -43,16 +43,16 @@ export type LocalContext = Context<{ Variables: LocalVariables }>
 
 const Login = z.strictObject({
   token: z.string().max(200),
-  /** Who logs in with the shared token. */
+  /** The person who logs in with the shared token. */
   name: nameText(60).optional(),
 })
 
-/** Name of a person in the hub's log. */
+/** The person's name in the hub's log. */
 export const nameOf = ({ person }: LocalActor): string => person ?? 'shared token'
 
 const SESSIONS = 200
 
-/** Login and logout; every route below `/api` that is added after them takes a token, or the login's cookie. */
+/** Adds login and logout. Every route below `/api` that is added later requires a token, or the login's cookie. */
 export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   const { runtime, log } = options
   const { clock } = runtime
@@ -70,7 +70,7 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
     refusals.note('local_token', address, { path: c.req.path })
     throw new LocalError('authentication_required')
   }
-  /** The holder of a token. A network that guesses waits before its next token is checked. */
+  /** The holder of a token. A network with wrong tokens must wait before its next token is checked. */
   const holderOf = (c: LocalContext, token: string): Access | undefined => {
     const delayMs = guesses.delayOf(options.addressOf(c))
     if (delayMs === 0) return access.of(token)
@@ -91,7 +91,7 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   })
   app.post('/api/logout', (c) => {
     const value = getCookie(c, cookieName(isTls(c)))
-    // Another site's page must not end the login either.
+    // A page of another site must not end the login.
     if (value !== undefined && isSameSite(c.req.raw.headers)) sessions.end(value)
     c.header('Set-Cookie', cookieHeader('', 0, isTls(c)))
     return c.json({ ok: true })
@@ -102,7 +102,7 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
     const session = sessions.find(value)
     return session && access.ofCredential(session.credential) && session
   }
-  // A page asks it at its start: a 401 would stand in the browser's log as an error.
+  // A page calls it at its start: a 401 would appear as an error in the browser's log.
   app.get('/api/session', (c) => {
     const value = getCookie(c, cookieName(isTls(c)))
     const isOpen = value !== undefined && isSameSite(c.req.raw.headers) && sessionOf(value) !== undefined
@@ -113,7 +113,7 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   const authenticate: MiddlewareHandler<{ Variables: LocalVariables }> = async (c, next) => {
     const value = getCookie(c, cookieName(isTls(c)))
     const session = value === undefined ? undefined : sessionOf(value)
-    // A browser sends the cookie by itself, also where another site's page asks it to.
+    // A browser sends the cookie automatically, also for requests from another site's page.
     if (session !== undefined && isSameSite(c.req.raw.headers)) {
       c.set('actor', session.actor)
       c.set('isAllowed', () => sessionOf(value!) !== undefined)
@@ -126,7 +126,7 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
       c.set('isAllowed', () => access.ofCredential(holder.credential) !== undefined)
       return next()
     }
-    // The cookie of a session that has ended is no guess.
+    // The cookie of an ended session does not count as a wrong token.
     if (c.req.header('authorization') !== undefined) refuse(c)
     c.header('WWW-Authenticate', 'Bearer realm="larder-hub"')
     throw new LocalError('authentication_required')
@@ -151,10 +151,13 @@ interface Failures {
   at: number
 }
 
-/** Networks that are remembered; the one that failed longest ago is forgotten first. */
+/** Maximum number of remembered networks; the network with the oldest failure is forgotten first. */
 const NETWORKS = 1000
 
-/** Delays networks that present wrong tokens. During its delay a network's tokens are not checked, right ones included. */
+/**
+ * Delays networks that send wrong tokens. During its delay no token of a network is checked, not even a
+ * correct one.
+ */
 class Guesses {
   readonly #clock: Clock
   readonly #limits: GuessLimits
@@ -165,7 +168,7 @@ class Guesses {
     this.#limits = limits
   }
 
-  /** How long an address must wait before its next attempt is checked, in milliseconds; 0 if it need not wait. */
+  /** Milliseconds until the next attempt of an address is checked; 0 if it need not wait. */
   delayOf(address: string): number {
     const failures = this.#failures.get(networkOf(address))
     if (failures === undefined) return 0

@@ -29,7 +29,10 @@ const DAY_MS = 86_400_000
 
 class Usage extends Error {}
 
-/** Runs \`larder people\`. \`storeOf\` finds STORE in the configuration. Prints JSON; status 1 for an unknown or known name. */
+/**
+ * Runs `larder people`. `storeOf` finds STORE in the configuration. Prints JSON. Status 1 if the name is
+ * unknown (remove) or already exists (add).
+ */
 export function runPeople(
   args: readonly string[],
   storeOf: (config: string | undefined) => string,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { digestOf, isSameDigest } from './token.ts'
 
-/** A person with a token of their own, as the file `<STORE>.people` contains them. */
+/** A person with their own token, as in the file `<STORE>.people`. */
 export const Person = z.object({
   name: z.string().min(1).max(60),
   /** SHA-256 of the token, hexadecimal. */
@@ -12,17 +12,17 @@ export const Person = z.object({
 })
 export type Person = z.infer<typeof Person>
 
-/** The people in the file's text. Throws for a text that is no such list. */
+/** Parses the file's text. Throws if the text is not such a list. */
 export const parsePeople = (text: string): Person[] => z.array(Person).parse(JSON.parse(text))
 
-/** Whose token it is. `credential` is the digest of the token. */
+/** The holder of a token. `credential` is the digest of the token. */
 export interface Access {
   credential: string
   /** Null for the shared token. */
   person: string | null
 }
 
-/** Who may use the hub's page: the holders of the shared token (`LOCAL_TOKEN`), and people with tokens of their own. */
+/** Access to the hub's page: by the shared token (`LOCAL_TOKEN`), or by personal tokens. */
 export class LocalAccess {
   readonly #shared: string
   readonly #people: () => readonly Person[]
@@ -34,7 +34,7 @@ export class LocalAccess {
     this.#now = now
   }
 
-  /** The holder of a token; undefined for a wrong, removed or expired one. */
+  /** The holder of a token; undefined if the token is wrong, removed or expired. */
   of(token: string): Access | undefined {
     return this.ofCredential(digestOf(token))
   }

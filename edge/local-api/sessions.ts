@@ -3,17 +3,17 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { digestOf } from './token.ts'
 
-/** A login at the hub's page. The hub stores digests only: whoever reads the file cannot use a session. */
+/** A login at the hub's page. The hub stores only digests, so a reader of the file cannot use a session. */
 const Session = z.object({
   digest: z.string(),
-  /** Digest of the token that opened it: the session ends with the token. */
+  /** Digest of the token that opened the session; the session ends with the token. */
   credential: z.string(),
   actor: LocalActor,
   expiresAt: z.number(),
 })
 type Session = z.infer<typeof Session>
 
-/** Where the open sessions are kept, so that a restart of the service ends none. */
+/** The file of the open sessions, so that a restart of the service ends none. */
 export interface SessionFile {
   read(): string | undefined
   /** May fail on a full disk; the sessions then last until the next restart. */
@@ -46,7 +46,7 @@ export class Sessions {
     this.#open = parsed(file.read())
   }
 
-  /** Opens a session and returns its value for the cookie. Beyond the most sessions, the oldest one ends. */
+  /** Opens a session and returns its value for the cookie. If there are too many sessions, the oldest one ends. */
   begin({ credential, actor }: OpenSession): string {
     const value = Buffer.from(this.#runtime.random.bytes(VALUE_BYTES)).toString('base64url')
     const now = this.#runtime.clock.now()

@@ -6,21 +6,24 @@ import { keepSecret } from '../../protocol/model/kept-secret.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
 import { storageReasonOf } from '../journal/storage-error.ts'
 
-/** SHA-256, hexadecimal. Tokens are so random that a slow digest would add nothing. */
+/** SHA-256, hexadecimal. Tokens have enough entropy that a slow digest would add nothing. */
 export const digestOf = (text: string): string => hash('sha256', text)
 
 /** Compares in constant time. */
 export const isSameDigest = (left: string, right: string): boolean =>
   left.length === right.length && timingSafeEqual(Buffer.from(left), Buffer.from(right))
 
-/** With TLS the prefix binds the cookie to this host: no other host of the domain can set it (RFC 6265bis §4.1.3). */
+/**
+ * With TLS the prefix binds the cookie to this host: a different host of the domain cannot set it (RFC
+ * 6265bis §4.1.3).
+ */
 export const cookieName = (isTls: boolean): string => (isTls ? '__Host-larder_hub' : 'larder_hub')
 
 /** Scripts cannot read the cookie, and no page of another site makes the browser send it. */
 export const cookieHeader = (session: string, seconds: number, isTls: boolean): string =>
   `${cookieName(isTls)}=${session}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${isTls ? '; Secure' : ''}`
 
-/** Whether a browser says that the request is of the hub's own page. Programs say neither. */
+/** Whether the request comes from the hub's own page, by the browser's headers. Programs send neither header. */
 export function isSameSite(headers: Headers): boolean {
   const site = headers.get('sec-fetch-site')
   const origin = headers.get('origin')
@@ -28,7 +31,7 @@ export function isSameSite(headers: Headers): boolean {
   return origin === null || (URL.canParse(origin) && new URL(origin).host === headers.get('host'))
 }
 
-/** Gives the token of the local API: that of LOCAL_TOKEN, or the one that the file beside the journal keeps. */
+/** Reads the token of the local API: LOCAL_TOKEN, or the token in the file next to the journal. */
 export function tokenKeeper(
   { store, local }: { store: string; local: { token: string | undefined } },
   { random }: { random: Random },
@@ -43,7 +46,7 @@ export function tokenKeeper(
         return (kept = keptToken(path, random, (sentence) => log.warn({}, sentence)))
       } catch (error) {
         if (storageReasonOf(error, path) === undefined) throw error
-        // Nobody knows this one. The file is read again when the storage works.
+        // A temporary token that no person has. The file is read again when the storage works.
         log.error(
           { path, error: String(error) },
           'STORE: the token of the local API cannot be read: nobody can log in',
@@ -54,7 +57,7 @@ export function tokenKeeper(
   }
 }
 
-/** The token kept in the file at `path`; made there where there is none yet. `say` is told where an empty one is replaced. */
+/** The token in the file at `path`; created if there is none. Calls `say` if an empty file is replaced. */
 export function keptToken(path: string, random: Random, say: (sentence: string) => void): string {
   const token = keepSecret(files, path, `${randomHex(random, 24)}\n`, say).trim()
   if (token.length < 16) throw new Error(`${path} holds no token: remove it, or set LOCAL_TOKEN`)

@@ -5,13 +5,13 @@ import type { AcceptanceStepView } from '../../../protocol/model/acceptance.ts'
 import { agreed, ahead, chosen, decide, lastOf } from './acceptance-store.ts'
 import { act, running, state } from './store.ts'
 
-/** What the technician has written for the step in hand and not sent. */
+/** The unsent remark for the current step. */
 const remark = signal('')
 
-/** A verdict was given: the next step's button is where the keyboard goes on. */
+/** A verdict was given: the keyboard focus moves to the next step's button. */
 let wasDecided = false
 
-/** The step in hand: what is done, what is expected, what was seen, and the technician's word on it. */
+/** The current step: its action, its expectation, the observation, and the technician's verdict. */
 export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element {
   const { acceptance } = state.value!
   const last = lastOf(step)
@@ -20,7 +20,8 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
   const first = useRef<HTMLButtonElement>(null)
   useEffect(() => {
     remark.value = ''
-    // By keyboard one goes on from verdict to next step; a page that was just opened takes no focus away.
+    // Keyboard users continue from the verdict to the next step. A page that was just opened must not move
+    // the focus.
     if (wasDecided) first.current?.focus({ preventScroll: true })
     wasDecided = false
   }, [step.id])
@@ -44,7 +45,7 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
         <dt class="quiet">Expect</dt>
         <dd>{step.expected}</dd>
       </dl>
-      {/* It stays while the hub is at it: whoever uses the keyboard stays where he is. */}
+      {/* The button stays while the step runs, so that keyboard users keep their focus. */}
       <button
         ref={first}
         class={`btn aria-disabled:opacity-60 ${last ? '' : 'btn-primary'}`}
@@ -92,7 +93,7 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
   )
 }
 
-/** One verdict for all steps of a chain that the hub saw as expected. */
+/** One verdict for all steps of a chain with the expected result. */
 function VerdictOfAll(): JSX.Element {
   const steps = agreed.value
   return (
@@ -164,7 +165,7 @@ function Verdict({ step, observed, agrees, verdict }: VerdictProps): JSX.Element
   )
 }
 
-/** What fell is taken out: rows need bins that are empty and closed. */
+/** Bins must be emptied between rows: rows need bins that are empty and closed. */
 function Bins(): JSX.Element {
   return (
     <div class="grid grid-cols-2 gap-2" role="group" aria-label="Empty the bins">

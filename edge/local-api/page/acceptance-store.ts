@@ -16,25 +16,25 @@ interface Answer {
 }
 
 const answer = signal<Answer | null>(null)
-/** An older one, that somebody reads again. */
+/** An earlier protocol that a person opened. */
 const older = signal<AcceptanceProtocol | null>(null)
-/** The step that the technician has chosen himself. */
+/** The step that the technician chose. */
 export const chosen = signal<string | null>(null)
 
 export const parts = computed(() => answer.value?.parts ?? [])
 export const kept = computed(() => answer.value?.kept ?? [])
-/** The one under way; null where there is none, or nothing is known yet. */
+/** The open acceptance; null if there is none, or if it is not loaded yet. */
 export const current = computed(() =>
   answer.value?.protocol?.ended_at === null ? answer.value.protocol : null,
 )
 export const isKnown = computed(() => answer.value !== null)
-/** The protocol that is read: an older one, or the last one where none is under way. */
+/** The shown protocol: an earlier one, or the last one if no acceptance is open. */
 export const shown = computed(() => older.value ?? answer.value?.protocol ?? null)
 
 export const lastOf = (step: AcceptanceStepView) => step.attempts.at(-1)
 export const verdictOf = (step: AcceptanceStepView) => lastOf(step)?.verdict ?? null
 
-/** The step in hand: the chosen one, or the first without a verdict. */
+/** The current step: the chosen one, or the first without a verdict. */
 export const step = computed(() => {
   const steps = current.value?.steps ?? []
   return (
@@ -52,7 +52,7 @@ async function load(): Promise<void> {
   }
 }
 
-/** What the hub says to have changed is fetched. */
+/** Changes whenever the hub reports a new revision, which must then be loaded. */
 const told = computed(() => {
   const live = state.value?.acceptance
   return live && view.value === 'acceptance' ? `${live.id} ${live.revision}` : null
@@ -79,10 +79,10 @@ export const begin = (by: string, of: readonly string[], withUnassignedRows: boo
   })
 }
 
-/** The steps that can be carried out in a chain: the controllers, or the rows of a shelf. */
+/** Steps that can run as one chain: the controllers, or the rows of a shelf. */
 const groupOf = (id: string): string => /^(?:controller|row\/\d+\/\d+)(?=\/)/.exec(id)?.[0] ?? id
 
-/** The steps of the group of the step in hand, as far as they have no verdict. */
+/** The steps in the current step's group that have no verdict. */
 export const group = computed(() => {
   const inHand = step.value
   if (!inHand) return []
@@ -91,12 +91,12 @@ export const group = computed(() => {
   )
 })
 
-/** Those of them that the hub has carried out, and that went as expected. */
+/** The group's steps with the expected result. */
 export const agreed = computed(() => group.value.filter((one) => lastOf(one)?.agrees))
-/** Those that were not carried out yet. */
+/** The group's steps that have not run yet. */
 export const ahead = computed(() => group.value.filter((one) => !lastOf(one)))
 
-/** The technician's verdict on these steps; the next one without a verdict follows them. */
+/** Stores the technician's verdict on these steps, and continues with the next step without a verdict. */
 export async function decide(
   ids: readonly string[],
   verdict: 'passed' | 'failed',

@@ -19,7 +19,7 @@ import {
 } from './acceptance-store.ts'
 import { act, state, hardware } from './store.ts'
 
-/** The guided acceptance of this hub: begun, gone through step by step, ended; its protocols, to be printed. */
+/** The guided acceptance of this hub: start, steps, end, and its protocols for printing. */
 export function AcceptanceView(): JSX.Element {
   return (
     <div class="grid gap-3">
@@ -37,7 +37,7 @@ export function AcceptanceView(): JSX.Element {
   )
 }
 
-/** Nothing moves while orders are taken: it is said, and offered. */
+/** Nothing moves while orders are taken: shows it, and offers to stop orders. */
 function OrdersStopped(): JSX.Element {
   const { acceptance, held } = state.value!
   if (acceptance.hindrance === null)
@@ -198,7 +198,7 @@ function StepList({ steps }: { steps: readonly AcceptanceStepView[] }): JSX.Elem
   )
 }
 
-/** Whether the technician was asked what ends it before all is done. */
+/** Whether the page asks the technician to confirm an end before all steps are done. */
 const isEnding = signal(false)
 
 function End({ steps }: { steps: readonly AcceptanceStepView[] }): JSX.Element {
@@ -278,7 +278,7 @@ const resultWords = {
 
 const at = (instant: number): string => new Date(instant).toLocaleString()
 
-/** The protocol of an acceptance, as it is printed. */
+/** The protocol of an acceptance in its printed form. */
 function Protocol({ protocol }: { protocol: AcceptanceProtocol }): JSX.Element {
   const { by, begun_at, ended_at, software, firmware, result, steps, left_out: leftOut } = protocol
   return (

@@ -8,11 +8,11 @@ interface ActProps {
   what: string
   path: string
   body?: object
-  /** The body of the act that takes it back. */
+  /** The body of the action that reverts it. */
   undo?: object
 }
 
-/** An act without a way back: the person holds the button, or confirms. */
+/** A button for an action that cannot be reverted: the person holds the button, or confirms. */
 export function Held({ device, what, path, body = {} }: ActProps): JSX.Element {
   const title = `${nameOf(device)}, ${what.toLowerCase()}`
   return (
@@ -26,7 +26,7 @@ export function Held({ device, what, path, body = {} }: ActProps): JSX.Element {
   )
 }
 
-/** A button for one act. It shows that the hub is executing the act. */
+/** A button for one action. It shows that the hub is executing the action. */
 export function Do({ device, what, path, body = {}, undo }: ActProps): JSX.Element {
   const title = `${nameOf(device)}, ${what.toLowerCase()}`
   const isRunning = running.value.has(title)
@@ -45,8 +45,8 @@ export function Do({ device, what, path, body = {}, undo }: ActProps): JSX.Eleme
 }
 
 /**
- * The commands below a path of the hub (`bins/{bin}/`) with their parameters: a number stands in the path, anything else in
- * the body. A stored state of an older page has no commands.
+ * The commands below a path of the hub (`bins/{bin}/`) with their parameters. A number is part of the path;
+ * other parameters are in the body. A stored state of an older page has no commands.
  */
 export function Commands(props: {
   device: string

@@ -10,7 +10,7 @@ import { sellingObstacle } from './obstacle.ts'
 import { showDevice } from './show.ts'
 import { act, hardware, productName, running, state } from './store.ts'
 
-/** The device of the picture that an alarm's subject names: `bin 3` is `bin-3`; of `row 1/2/3` also the row. */
+/** The picture's device for an alarm's subject: `bin 3` is `bin-3`; for `row 1/2/3` also the row. */
 function placeOf(subject: string): { device: string; row?: string } | undefined {
   const [kind, name = ''] = subject.split(' ')
   if (kind === 'row') return { device: `cabinet-${name.split('/')[0]!}`, row: name }
@@ -28,13 +28,13 @@ export interface Incident {
   key: string
   title: string
   remedy: string
-  /** Start of the incident, and further facts. */
+  /** The incident's start, and further facts. */
   about: string
   place: { device: string; row?: string } | undefined
   isWarning: boolean
-  /** The name by which tests and styles know the card. */
+  /** Attributes that identify the card for tests and styles. */
   mark: Readonly<Record<string, string | true>>
-  /** The operation of unknown outcome that the person is asked about. */
+  /** The operation of unknown outcome that the card asks about. */
   settles?: { operation: string; device: string }
 }
 
@@ -137,7 +137,7 @@ function Card({ incident }: { incident: Incident }): JSX.Element {
   )
 }
 
-/** A person's word on an operation cannot be taken back. */
+/** A person's resolution of an operation cannot be reverted. */
 function Settle(props: { operation: string; device: string; title: string }): JSX.Element {
   const { operation, device, title } = props
   return (

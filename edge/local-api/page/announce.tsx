@@ -7,7 +7,7 @@ import { incidentsOf, type Incident } from './alarms.tsx'
 import { showDevice } from './show.ts'
 import { hardware, state } from './store.ts'
 
-/** The last new incidents in words, for screen readers. */
+/** The latest new incidents as text for screen readers. */
 const announced = signal('')
 let known: ReadonlySet<string> | undefined
 
@@ -34,19 +34,19 @@ function announce(fresh: readonly Incident[], name: string): void {
   }
 }
 
-/** Heard by screen readers as soon as it changes. */
+/** Screen readers announce it after each change. */
 export const Announcer = (): JSX.Element => (
   <p class="sr-only" role="alert" data-announced>
     {announced.value}
   </p>
 )
 
-/** Browsers know notifications on secure pages only: with TLS, or on the machine itself. */
+/** Browsers support notifications on secure pages only: with TLS, or on the machine itself. */
 const canNotify = (): boolean => isSecureContext && 'Notification' in globalThis
 const mayNotify = (): boolean => canNotify() && Notification.permission === 'granted'
 const isAllowed = signal(mayNotify())
 
-/** Asks for notifications of this browser, for alarms that come while another page is in front. */
+/** Requests permission for browser notifications, for alarms while another page is in front. */
 export function NotifyButton(): JSX.Element | null {
   if (!canNotify() || Notification.permission === 'denied') return null
   if (isAllowed.value) return <p class="quiet text-sm">This browser notifies you of alarms.</p>
@@ -60,7 +60,7 @@ export function NotifyButton(): JSX.Element | null {
   )
 }
 
-/** Number of incidents, as a link to their cards; nothing while nothing is wrong. */
+/** Number of incidents as a link to their cards; hidden if there are none. */
 export function AlarmBadge(): JSX.Element | null {
   const count = state.value ? incidentsOf(state.value).length : 0
   if (count === 0) return null

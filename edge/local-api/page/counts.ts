@@ -10,7 +10,7 @@ import { causeOf } from './words.ts'
 /** `1/2/3`: cabinet, shelf, row. */
 export const rowKey = ({ cabinet, shelf, row }: Location): string => `${cabinet}/${shelf}/${row}`
 
-/** Typed numbers that were not entered yet, by row. */
+/** Typed numbers that are not submitted yet, by row. */
 export const typed = signal<ReadonlyMap<string, number>>(new Map(readKept().typed))
 export function setTyped(key: string, units: number | undefined): void {
   const next = new Map(typed.value)
@@ -43,7 +43,7 @@ async function send({ id, what, location, units }: PendingCount, ageMs: number):
     })
     return 'confirmed'
   } catch (error) {
-    // The hub said no: a person has to decide. Everything else may pass.
+    // The hub refused the entry: a person must decide. Other failures may pass.
     if (error instanceof CallError && (error.status === 409 || error.status === 422 || error.status === 404))
       return { refused: causeOf(error) }
     if (error instanceof CallError && error.status === 401) login.value = 'needed'
@@ -51,7 +51,7 @@ async function send({ id, what, location, units }: PendingCount, ageMs: number):
   }
 }
 
-/** A count that is younger is as good as new. */
+/** A younger count is sent without its age. */
 const AGE_FROM_MS = 2000
 const AGAIN_MS = 5000
 
@@ -63,14 +63,14 @@ const newId = (): string => {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** Enters a count or a restock: it is kept until the hub confirms it. */
+/** Submits a count or a restock: it is stored until the hub confirms it. */
 export function enterUnits(what: 'count' | 'restock', location: Location, units: number): Promise<void> {
   return counts.enter({ id: newId(), what, location, units })
 }
 
 export const discardEntry = (location: Location): void => counts.discard(location)
 
-/** While something waits it is sent again, at once when the hub is there again. */
+/** Waiting entries are sent again: periodically, and at once when the hub is connected again. */
 let isTrying = false
 effect(() => {
   const waits = pending.value.some(({ problem }) => problem === null)

@@ -8,7 +8,7 @@ import { showWholeHub } from './show.ts'
 import { picture, state } from './store.ts'
 import { readingWords } from './words.ts'
 
-/** A device: what it is, what it does now, and all that may be done with it here. */
+/** A device: its name, its state, and all actions for it on this page. */
 export function DevicePanel({ id }: { id: string }): JSX.Element {
   return (
     <div
@@ -25,7 +25,7 @@ export function DevicePanel({ id }: { id: string }): JSX.Element {
         <h2 class="text-lg font-semibold" tabindex={-1}>
           {nameOf(id)}
         </h2>
-        {/* It has room for its longest words: buttons below do not move. */}
+        {/* The height fits the longest text, so that the buttons below do not move. */}
         <p class="min-h-[3lh]" data-sentence-of={id}>
           {sentenceOf(picture.value!, id) ?? 'It is not there.'}.
         </p>

@@ -9,7 +9,7 @@ import { keyOf, type Facing } from './shelves.tsx'
 import { showDevice } from './show.ts'
 import { state } from './store.ts'
 
-/** The browser's own reader of barcodes, where it has one (and the page came over https, or from this machine). */
+/** The browser's own barcode reader, if it has one (only on https pages, or from this machine). */
 declare class BarcodeDetector {
   constructor(options: { formats: string[] })
   detect(image: ImageBitmap): Promise<{ rawValue: string }[]>
@@ -17,13 +17,13 @@ declare class BarcodeDetector {
 
 const FORMATS = ['upc_a', 'upc_e', 'ean_13', 'ean_8']
 
-/** Rows that are meant, where several are. */
+/** Matching rows, if there are several. */
 const found = signal<readonly Facing[]>([])
 
-/** An EAN-13 that begins with a nought is the same number as a UPC. */
+/** An EAN-13 that starts with 0 is the same number as a UPC. */
 const plain = (code: string): string => code.replace(/^0(?=\d{12}$)/, '')
 
-/** The rows of what somebody typed or a reader read: a barcode, or a part of a name. */
+/** The rows for a typed or scanned text: a barcode, or a part of a name. */
 function rowsOf(sought: string, stock: readonly Facing[]): Facing[] {
   const text = searchText(sought)
   if (text === '') return []
@@ -55,7 +55,7 @@ async function read(file: File | undefined): Promise<void> {
   }
 }
 
-/** Finds the row of a product, to count or restock it: by name, by a reader that types, by the telephone's camera. */
+/** Finds the row of a product for a count or restock: by name, keyboard scanner or the telephone's camera. */
 export function FindRow(): JSX.Element {
   return (
     <div class="grid gap-2">

@@ -14,7 +14,7 @@ const phases: Readonly<Record<string, string>> = {
   collecting: 'is being collected',
 }
 
-/** What the cloud sent and this hub could not apply. */
+/** Cloud entries that this hub could not apply. */
 function DeadLetters(): JSX.Element | null {
   const letters = state.value!.dead_letters
   if (letters.length === 0) return null
@@ -44,7 +44,7 @@ function DeadLetters(): JSX.Element | null {
   )
 }
 
-/** Sale at the hub: stopped at once, with a way back. */
+/** Stops or resumes the sale at the hub, with an undo. */
 function Intake(): JSX.Element {
   const { health, held } = state.value!
   const hold = (isHeld: boolean): void => {
@@ -128,7 +128,7 @@ function UnderWay(): JSX.Element {
   )
 }
 
-/** The hub as a whole. Lists that grow by themselves stand last, so that no button moves. */
+/** The hub as a whole. Lists that grow on their own are last, so that no button moves. */
 export function HubPanel(): JSX.Element {
   return (
     <div class="grid gap-4">

@@ -4,7 +4,7 @@ import type { PendingCount } from './pending-counts.ts'
 
 /** Content of the browser's storage for a reload without network. It contains no token and no session. */
 interface Kept {
-  /** Numbers that were typed and not entered, by row. */
+  /** Typed numbers that are not submitted, by row. */
   typed: [row: string, units: number][]
   pending: PendingCount[]
   /** Last known state of the hub. `at`: the browser's clock, milliseconds since the Unix epoch. */
@@ -14,7 +14,7 @@ interface Kept {
 const KEY = 'larder-hub-page'
 const nothing: Kept = { typed: [], pending: [], seen: null }
 
-/** A browser may refuse its storage, or have another version's content in it. */
+/** A browser may refuse its storage, or the storage may contain another version's content. */
 export function readKept(): Kept {
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) ?? 'null') as Kept | null
@@ -28,7 +28,7 @@ export function keep(change: Partial<Kept>): void {
   try {
     localStorage.setItem(KEY, JSON.stringify({ ...readKept(), ...change }))
   } catch {
-    // The storage is full or forbidden: the entries last as long as the page is open.
+    // The storage is full or forbidden: the entries last only while the page is open.
   }
 }
 
@@ -36,6 +36,6 @@ export function forgetKept(): void {
   try {
     localStorage.removeItem(KEY)
   } catch {
-    // Nothing was kept.
+    // Nothing was stored.
   }
 }

@@ -2,7 +2,7 @@ import type { AcceptanceState } from '../../../protocol/model/acceptance.ts'
 import type { PageAction } from '../../../protocol/model/hub-commands.ts'
 import type { Location } from '../../../protocol/model/location.ts'
 
-/** What the page reads of `GET /api/state` (`local-api.ts` makes it; a test holds that both are one). */
+/** The fields of `GET /api/state` that the page uses (`local-api.ts` creates it; a test compares both). */
 export interface LocalState {
   hub_id: number
   alarms: { code: string; subject: string; detail: string | null; raised_at: number }[]

@@ -30,8 +30,8 @@ import { syncWords } from './words.ts'
 import workerUrl from './page-worker.ts?worker&url'
 
 /**
- * Keeps the page's own files, so that a reload without network shows it. Browsers allow that on secure pages only: with TLS,
- * or on the machine itself.
+ * Caches the page's own files, so that a reload without network works. Browsers allow that on secure pages
+ * only: with TLS, or on the machine itself.
  */
 async function keepOffline(): Promise<void> {
   if (!isSecureContext || !('serviceWorker' in navigator)) return
@@ -47,11 +47,11 @@ async function keepOffline(): Promise<void> {
     for (const { url } of await cache.keys())
       if (!wanted.includes(url) && new URL(url).pathname !== '/') await cache.delete(url)
   } catch {
-    // A browser that forbids it shows the page as long as the network is there.
+    // A browser without caching shows the page only while the network works.
   }
 }
 
-/** The page shows an old state: the header states its age. */
+/** The page shows an old state: the header contains its age. */
 function awayWords(): string {
   const at = heardAt.value
   return at === null ? 'away' : `away since ${new Date(at).toLocaleTimeString([], { timeStyle: 'short' })}`
@@ -111,7 +111,7 @@ function Login(): JSX.Element {
   )
 }
 
-/** Touched again, a device is closed; a row of a cabinet is opened for a count. */
+/** A second touch closes a device; a touch on a row of a cabinet opens it for a count. */
 function select(id: string, row?: string): void {
   if (selected.value === id && row === undefined) return showWholeHub()
   showDevice(id, row && `${id.slice('cabinet-'.length)}/${row}`)

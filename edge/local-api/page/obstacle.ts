@@ -2,17 +2,17 @@ import { alarmKinds, alarmMessage } from '../../../protocol/model/alarms.ts'
 import { takenBinsText, type BinObstacle, type TakenBin } from '../../../protocol/model/taken-bins.ts'
 import type { LocalState } from './local-state.ts'
 
-/** Why the hub sells nothing, and what a person does about it. */
+/** Why the hub sells nothing, and the remedy. */
 export interface Obstacle {
-  /** As alarms name it; null if somebody stopped the sale on purpose. */
+  /** The alarm's code; null if a person stopped the sale on purpose. */
   code: 'no_bin_available' | null
   text: string
   remedy: string
 }
 
 /**
- * Why a hub sells nothing, though no alarm of its own says so: no bin is free, orders are stopped, or no row can give a
- * unit. Null if it can sell. The cloud's alarm `no_bin_available` has the same sentence.
+ * Why a hub sells nothing although no alarm explains it: no bin is free, orders are stopped, or no row can
+ * dispense. Null if it can sell. The cloud's alarm `no_bin_available` has the same sentence.
  */
 export function sellingObstacle(state: LocalState): Obstacle | null {
   const taken = takenBins(state)
@@ -42,7 +42,7 @@ export function sellingObstacle(state: LocalState): Obstacle | null {
   return null
 }
 
-/** The bins, if none is free or comes free by itself; else null. */
+/** The bins, if none is free or becomes free automatically; otherwise null. */
 function takenBins({ health, orders }: LocalState): TakenBin[] | null {
   const taken: TakenBin[] = []
   for (const bin of health.bins) {
@@ -54,7 +54,7 @@ function takenBins({ health, orders }: LocalState): TakenBin[] | null {
   return taken.length > 0 ? taken : null
 }
 
-/** Phases of an order whose bin comes free by itself. */
+/** Phases of an order after which the bin becomes free automatically. */
 const leaving: readonly (string | undefined)[] = [
   'queued',
   'recovering',

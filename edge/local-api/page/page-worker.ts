@@ -1,4 +1,4 @@
-/** The part of a service worker that this file uses: the compiler knows the types of windows only. */
+/** The part of a service worker that this file uses: the compiler has only the types of windows. */
 interface FetchEvent extends Event {
   request: Request
   respondWith(answer: Promise<Response>): void
@@ -11,7 +11,7 @@ interface Worker {
 }
 const worker = globalThis as unknown as Worker
 
-/** How long the page itself is waited for before the kept one is shown, in milliseconds. */
+/** Milliseconds to wait for the current page before the cached page is shown. */
 const PATIENCE_MS = 3000
 
 worker.addEventListener('install', () => void worker.skipWaiting())
@@ -21,7 +21,7 @@ worker.addEventListener('fetch', (event) => {
   if (request.method !== 'GET') return
   const { pathname } = new URL(request.url)
   if (request.mode === 'navigate' && pathname === '/') event.respondWith(newest(request))
-  // Their names have a hash of their content.
+  // Their names contain a hash of their content.
   else if (/^\/[A-Za-z0-9_-]+\.(?:js|css|svg)$/.test(pathname)) event.respondWith(kept(request))
 })
 

@@ -2,12 +2,12 @@ import type { Location } from '../../../protocol/model/location.ts'
 
 /** A count or a restock that the hub has not confirmed. */
 export interface PendingCount {
-  /** UUID: the hub books it once, however often it is sent. */
+  /** UUID: the hub books it once, even if it is sent several times. */
   id: string
   what: 'count' | 'restock'
   location: Location
   units: number
-  /** When the person entered it: the page's clock, milliseconds since the Unix epoch. */
+  /** The time of entry on the page's clock, milliseconds since the Unix epoch. */
   at: number
   /** Why the hub refused it; null while it waits for the hub. */
   problem: string | null
@@ -23,7 +23,7 @@ export interface PendingOptions {
   stored: readonly PendingCount[]
   send: (entry: PendingCount, ageMs: number) => Promise<Sent>
   now: () => number
-  /** Called with the entries after each change: to show and to store them. */
+  /** Called with the entries after each change, for display and storage. */
   onChange: (entries: readonly PendingCount[]) => void
 }
 
@@ -42,25 +42,28 @@ export class PendingCounts {
     return this.#entries
   }
 
-  /** Adds an entry and sends what waits. A count replaces what waited for its row. Resolves when sending has ended. */
+  /**
+   * Adds an entry and sends the waiting entries. A count replaces the waiting entries of its row. Resolves
+   * when sending has ended.
+   */
   async enter(entry: Omit<PendingCount, 'at' | 'problem' | 'isLate'>): Promise<void> {
     const { location } = entry
     const others = this.#entries.filter(
       (one) => !isSameRow(one.location, location) || (entry.what === 'restock' && one.problem === null),
     )
     this.#change([...others, { ...entry, at: this.#options.now(), problem: null, isLate: false }])
-    // A transfer under way may have passed this entry already.
+    // A running transfer may have passed this entry already.
     await this.#sending
     await this.send()
   }
 
-  /** Sends what waits for the hub; ends at the first entry that was not delivered. */
+  /** Sends the waiting entries; stops at the first undelivered entry. */
   send(): Promise<void> {
     this.#sending ??= this.#sendAll().finally(() => (this.#sending = undefined))
     return this.#sending
   }
 
-  /** Forgets what waits for a row. */
+  /** Deletes the waiting entries of a row. */
   discard(location: Location): void {
     this.#change(this.#entries.filter((one) => !isSameRow(one.location, location)))
   }

@@ -7,7 +7,7 @@ import { call } from '../../../protocol/ui/live.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { causeOf } from './words.ts'
 
-/** What the page reads of `GET /api/recent` (`edge/recent.ts`). */
+/** The fields of `GET /api/recent` that the page uses (`edge/recent.ts`). */
 interface Recent {
   log: { at: number; level: string; message: string; fields: Record<string, unknown> }[]
   wire: { at: number; controller: string; direction: 'in' | 'out'; line: string }[]
@@ -17,7 +17,7 @@ const recent = signal<Recent | null>(null)
 const view = signal<'log' | 'wire'>('log')
 const sought = signal('')
 
-/** As many as a telephone draws at once; the filter finds the others. */
+/** Maximum number of lines that a telephone draws quickly; the filter finds the others. */
 const SHOWN = 200
 
 async function look(): Promise<void> {
@@ -39,9 +39,9 @@ interface Line {
   at: number
   mark: string
   class: string
-  /** What people read first. */
+  /** The main text for people. */
   text: string
-  /** The line as the log has it; empty where the text is all of it. */
+  /** The line as in the log; empty if `text` contains all of it. */
   raw: string
 }
 
@@ -68,7 +68,7 @@ function linesOf({ log, wire }: Recent): Line[] {
   })
 }
 
-/** The service's log and its serial lines, of the last minutes: what one sends to whoever asks “what did it say?”. */
+/** The recent log and serial lines of the service, for example to send to support. */
 export function RecentView(): JSX.Element {
   const lines = recent.value === null ? [] : linesOf(recent.value)
   const found = lines.filter(({ mark, text, raw }) =>

@@ -12,11 +12,11 @@ import { heardAt, isConnected, state } from './store.ts'
 export type Facing = NonNullable<typeof state.value>['stock'][number]
 
 export const keyOf = ({ location }: Facing): string => rowKey(location)
-/** The row that a person chose: its shelf opens, and its field gets the focus. */
+/** The chosen row: its shelf opens, and its field gets the focus. */
 const wantedRow = signal<string | null>(null)
 export const openRow = (key: string): void => void (wantedRow.value = key)
 
-/** A shelf unfolds over some frames: its fields take no focus before they are visible. */
+/** A shelf unfolds over some frames. Its fields cannot get the focus before they are visible. */
 function focusWhenShown(input: HTMLInputElement, frames = 60): void {
   input.focus()
   if (document.activeElement !== input && frames > 0)
@@ -25,7 +25,7 @@ function focusWhenShown(input: HTMLInputElement, frames = 60): void {
   input.scrollIntoView({ block: 'center' })
 }
 
-/** The field of the row behind this one, on this shelf or the next: it is opened and waits for a number. */
+/** Opens the next row's field, on this shelf or the next, and moves the focus to it. */
 function focusNext(input: HTMLInputElement): void {
   const inputs = [...document.querySelectorAll<HTMLInputElement>('#device [data-row] input')]
   const next = inputs[inputs.indexOf(input) + 1]
@@ -43,19 +43,20 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
   useEffect(() => {
     if (wantedRow.value !== key) return
     wantedRow.value = null
-    // The shelf stays open until somebody closes it.
+    // The shelf stays open until a person closes it.
     input.current!.closest('details')!.open = true
     focusWhenShown(input.current!)
   }, [wantedRow.value])
   const waiting = pending.value.filter((entry) => rowKey(entry.location) === key)
   const unsent = waiting.filter(({ isLate, problem }) => isLate || problem !== null)
-  // Sales do not change a number that a person is about to overwrite or to confirm.
+  // Sales must not change a number that a person is about to overwrite or confirm.
   const [held, hold] = useState<number>()
   const wanted = typed.value.get(key) ?? held ?? expectedOf(quantity, waiting)
   const difference = wanted - quantity
-  // An empty field, a negative number or more than the row holds is refused, and never taken for another number.
+  // An empty field, a negative number or more than the row's capacity is refused and never interpreted as
+  // another number.
   const problem = Number.isNaN(wanted) ? 'enter a number' : countProblem(wanted, capacity)
-  // Two clicks may come before the page is drawn again: each starts from the typed number.
+  // Two clicks may come before the page is drawn again, so each starts from the typed number.
   const step = (by: 1 | -1): void => {
     const units = typed.value.get(key) ?? wanted
     const from = Number.isNaN(units) ? quantity : units
@@ -112,7 +113,7 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
           Added {difference > 0 ? difference : ''}
         </button>
       </form>
-      {/* It has its place also while it is empty: nothing below moves. */}
+      {/* The line keeps its height when it is empty, so that nothing below moves. */}
       <p class="bad text-sm min-h-5 flex flex-wrap items-center gap-2" data-row-problem>
         {unsent.length > 0 ? <NotSent entries={unsent} /> : problem}
       </p>

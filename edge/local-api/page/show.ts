@@ -3,7 +3,7 @@ import { rowKey } from './counts.ts'
 import { openRow } from './shelves.tsx'
 import { selected, state } from './store.ts'
 
-/** Opens the panel of a device and leads the person there; `row` (`1/2/3`) is opened for a count. */
+/** Opens the panel of a device and scrolls to it. `row` (`1/2/3`) is opened for a count. */
 export function showDevice(id: string, row?: string): void {
   selected.value = id
   if (row !== undefined && state.value?.stock.some(({ location }) => rowKey(location) === row))
@@ -15,7 +15,7 @@ export function showDevice(id: string, row?: string): void {
   })
 }
 
-/** Closes the panel of a device; the keyboard goes back to the device in the picture. */
+/** Closes the panel of a device; the keyboard focus returns to the device in the picture. */
 export function showWholeHub(): void {
   const id = selected.value
   selected.value = null

@@ -8,7 +8,7 @@ import type { LocalState } from './local-state.ts'
 import { pictureOf } from './picture-of.ts'
 import { causeOf } from './words.ts'
 
-/** What is looked at: the address says it, so that “back” and a reload work. */
+/** The current view. The address contains it, so that “back” and a reload work. */
 export const view = signal<'hub' | 'acceptance'>('hub')
 const followAddress = (): void => void (view.value = location.hash === '#acceptance' ? 'acceptance' : 'hub')
 addEventListener('hashchange', followAddress)
@@ -26,7 +26,7 @@ const seenBefore = signal<LocalState | null>(null)
 
 export const state = computed(() => live.value?.state.value ?? seenBefore.value)
 export const isConnected = computed(() => live.value?.isConnected.value ?? false)
-/** When the state was last heard, by the browser's clock, milliseconds; null before the first time. */
+/** The time of the last received state on the browser's clock, milliseconds; null before the first state. */
 export const heardAt = signal<number | null>(null)
 effect(() => {
   if (live.value?.state.value && isConnected.value) heardAt.value = epochMs()
@@ -34,15 +34,15 @@ effect(() => {
 export const picture = computed(() =>
   hardware.value && state.value ? pictureOf(hardware.value, state.value) : null,
 )
-/** What people call a product. */
+/** The product's display name. */
 export const productName = (id: number | null): string =>
   state.value?.stock.find(({ product_id, name }) => product_id === id && name !== null)?.name ??
   `product ${id ?? '?'}`
 
-/** What the hub is asked to do just now: a motion takes seconds. */
+/** The running actions: a motion takes seconds. */
 export const running = signal<ReadonlySet<string>>(new Set())
 
-/** Why the hub cannot use its storage: shown before the login too, as the token may be on the same card. */
+/** Why the hub cannot use its storage. Also shown before the login, because the token may be on the same card. */
 export const storageProblem = signal<string | null>(null)
 
 interface Session {
@@ -70,7 +70,10 @@ function followHub(): void {
   live.value ??= follow<LocalState>('api/live', {}, { whileHidden: 'api/state' })
 }
 
-/** Shows the last known state if the hub is not reached; counts go on. Returns false if there is no known state. */
+/**
+ * Shows the last known state if the hub cannot be reached; counting still works. Returns false if there is no
+ * known state.
+ */
 function enterWithoutNetwork(): boolean {
   const { seen } = readKept()
   if (!seen) return false
@@ -103,8 +106,9 @@ export async function signOut(): Promise<void> {
 }
 
 /**
- * Asks the hub to do something, and says what came of it, the cause in words. False where it was not done.
- * `quiet`: what the page shows anyway is not told where it went well. A `NoticeAction` is offered with the notice, to undo it.
+ * Sends an action to the hub, and shows its outcome with the cause of a failure. Returns false if it failed.
+ * `quiet`: a success shows no notice, because the page shows it anyway. A `NoticeAction` is offered with the
+ * notice, as an undo.
  */
 export async function act(
   what: string,
@@ -125,7 +129,8 @@ export async function act(
   }
 }
 
-// A code shown on the console, or a link, may bring the token behind `#token=`: it does not go over the network by itself.
+// A code on the console, or a link, may contain the token after `#token=`. Browsers do not send this part
+// over the network.
 const given = /^#token=(\S+)$/.exec(location.hash)?.[1]
 if (given === undefined) void enter()
 else {

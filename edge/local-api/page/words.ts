@@ -1,6 +1,6 @@
 import { CallError } from '../../../protocol/ui/live.ts'
 
-/** Why a command was not carried out, and what to do: by `details.reason`. */
+/** Why a command was not executed, and the remedy, by `details.reason`. */
 const reasons: Readonly<Record<string, string>> = {
   offline: 'Its controller is not connected: check supply and cable, or reconnect it.',
   timeout: 'No result came from its controller: look what it did before you try again.',
@@ -11,7 +11,7 @@ const reasons: Readonly<Record<string, string>> = {
   interrupted: 'The hub was interrupted meanwhile: look what it did before you try again.',
 }
 
-/** What a controller says of a failed motion: `details.fault` (serial SPEC §7). */
+/** The controller's fault of a failed motion: `details.fault` (serial SPEC §7). */
 const faults: Readonly<Record<string, string>> = {
   jam: 'It is jammed: its motor stalled. Clear what blocks it and try again.',
   timeout: 'It did not arrive in time: look whether something slows it.',
@@ -29,7 +29,7 @@ interface Details {
   problems?: { loc: (string | number)[]; message: string }[]
 }
 
-/** What went wrong, in words, with what to do. */
+/** An error as text, with its remedy. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof CallError)) return error instanceof Error ? error.message : String(error)
   const { reason, fault, why, problems } = (error.details ?? {}) as Details
@@ -52,7 +52,7 @@ export function readingWords(reading: {
   return `Temperature unknown: ${why ?? 'there is no valid reading'}. ${last}.`
 }
 
-/** How the hub stands with the cloud, and why it does not answer. */
+/** The state of the cloud connection, and why the cloud does not answer. */
 export function syncWords({ phase, reason }: { phase: string; reason?: string | undefined }): {
   text: string
   isGood: boolean
