@@ -30,7 +30,7 @@ import { problemText, schemaProblems } from '../protocol/model/schema-problems.t
 import { CACHE_KB, MAX_MB } from './journal/store.ts'
 import { hubSettings } from './limits.ts'
 
-/** How GPIO lines are reached: sysfs through onoff, a socket, or not at all. */
+/** The access to GPIO lines: sysfs through onoff, a socket, or none. */
 export type GpioMount = { kind: 'onoff' | 'none' } | { kind: 'socket'; address: GpioAddress }
 
 const gpio = z
@@ -139,10 +139,10 @@ export const edgeSettings = {
   hub: hubSettings,
 } satisfies SettingsTable
 
-/** The settings, with what their files hold in place of the paths of these. */
+/** The settings, with file contents in place of the paths of these files. */
 export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardware'> {
   hardware: HardwareDescription
-  /** Where the files of certificates are, which may be renewed while the service runs. */
+  /** Paths of the certificate files, which may be renewed while the service runs. */
   pemPaths: Readonly<Record<'MQTT_CA' | 'LOCAL_CERT' | 'LOCAL_KEY', string | undefined>>
 }
 
@@ -182,7 +182,7 @@ export function readConfig(
   }
 }
 
-/** What goes over a network in clear. */
+/** Connections that would send secrets over a network in plain text. */
 const exposuresOf = ({ mqtt, local }: SettingsOf<typeof edgeSettings>) =>
   [
     {
@@ -201,7 +201,7 @@ const exposuresOf = ({ mqtt, local }: SettingsOf<typeof edgeSettings>) =>
     },
   ] as const
 
-/** A relative port is below the folder of the data, as the simulator makes it there; never where the program was started. */
+/** A relative port is below the folder of the data, where the simulator creates it; not below the working directory. */
 const withPortsBelow = (folder: string, hardware: HardwareDescription): HardwareDescription => ({
   ...hardware,
   controllers: hardware.controllers.map((controller) => ({
@@ -231,7 +231,7 @@ export function readProgram<T extends SettingsTable>(
     : { kind: 'problems', problems: read.problems }
 }
 
-/** Reads the hardware's description from the file that `HARDWARE` names; what is wrong with it goes to `problems`. */
+/** Reads the hardware description from the file in `HARDWARE`; errors are added to `problems`. */
 export function readHardware(path: string, problems: string[]): HardwareDescription | undefined {
   const content = readText('HARDWARE', path, problems)
   if (content === undefined) return undefined
@@ -249,7 +249,7 @@ export function readHardware(path: string, problems: string[]): HardwareDescript
   return undefined
 }
 
-/** The text of the file that a setting names; `problems` says why it cannot be read. */
+/** The text of the file that a setting names. If the file cannot be read, the reason is added to `problems`. */
 export function readText(setting: string, path: string, problems: string[]): string | undefined {
   try {
     return readFileSync(path, 'utf8')

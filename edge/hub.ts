@@ -27,7 +27,7 @@ export interface HubOptions {
   lastWords?: string | undefined
   isStart?: boolean
   certificates?: () => readonly { name: string; endsAt: number }[]
-  /** Name and version, as the hello says it. */
+  /** Name and version for the hello. */
   software?: string
 }
 
@@ -42,7 +42,7 @@ export interface Hub {
   certificates(): readonly { name: string; endsAt: number }[]
 }
 
-/** A hub's service, composed of its parts; everything outside is a parameter. */
+/** A hub's service, composed of its parts; all external access is a parameter. */
 export function createHub(options: HubOptions): Hub {
   const { runtime, log, store, hardware, openPort, gpio, openTransport, checkpoint, settings } = options
   const outbox = createOutbox(store, runtime, settings.outbox)

@@ -1,16 +1,16 @@
-/** The functions of `node:fs` that this uses. */
+/** The functions of `node:fs` that this module uses. */
 interface Files {
   readFileSync(path: string, encoding: 'utf8'): string
   writeFileSync(path: string, text: string): void
   rmSync(path: string, options: { force: true }): void
 }
 
-/** Characters that are kept of an error. */
+/** Maximum number of characters of an error. */
 const MAX = 1000
 
 /**
- * Keeps the error that ended the service, in a file beside the journal, because the journal itself may have failed. The next
- * start reports it with the alarm `hub_restarting`.
+ * Stores the error that ended the service in a file next to the journal, because the journal itself may have
+ * failed. The next start reports it with the alarm `hub_restarting`.
  */
 export type LastWords = ReturnType<typeof lastWords>
 
@@ -30,7 +30,7 @@ export function lastWords(path: string, files: Files) {
       try {
         files.writeFileSync(path, String(error instanceof Error ? error.message : error).slice(0, MAX))
       } catch {
-        // The disk may be what failed; the log has it.
+        // The disk itself may have failed; the log contains the error.
       }
     },
   }

@@ -1,5 +1,5 @@
 import { config } from 'zod'
 
-// Imported before any schema is made. Zod would compile a function for each schema at its first use: megabytes on a
-// small board, for lines and messages that come a few times a second.
+// Imported before any schema is created. Otherwise Zod would compile a function for each schema at its first
+// use. That costs megabytes on a small board, for lines and messages that come a few times a second.
 config({ jitless: true })

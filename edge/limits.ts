@@ -11,11 +11,11 @@ import {
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
 
-/** Every limit of a hub. Tests change the plain numbers, which have no name for operators. */
+/** Every limit of a hub. Tests change the plain numbers, which have no setting for operators. */
 
-/** What a frame of the serial protocol can carry (SPEC §3, `max`). */
+/** The maximum of a frame of the serial protocol (SPEC §3, `max`). */
 const LONGEST_MOTION_MS = 600_000
-/** The firmware ends each motion after this long by itself (I7). */
+/** The firmware ends each motion on its own after this time (I7). */
 const motion = (env: string, standardMs: number, what: string) =>
   named(
     env,
@@ -37,22 +37,28 @@ export const coreSettings = {
     lower_lift: lift,
     dispense: motion('DISPENSE_MAX_MS', 10_000, "a row's motor"),
   },
-  /** Beyond `maxMs` without a result the controller is asked. */
+  /** The controller is queried this long after `maxMs` without a result. */
   queryAfterMs: 2000,
-  /** After its start the hub dispenses nothing until every cabinet's controller has been up, or for this long. */
+  /**
+   * After its start the hub dispenses nothing until every cabinet's controller has connected, or for at most
+   * this time.
+   */
   startUpGraceMs: 120_000,
-  /** A refused or failed motion is tried again no sooner; doubles up to `maxRetryMs`. */
+  /** The first pause before a refused or failed motion is retried; doubles up to `maxRetryMs`. */
   retryMs: 1000,
   maxRetryMs: 60_000,
   /**
-   * If the sensor did not see the unit of a dispense, the cabinet rests and the order waits for this time. A unit that hung and
-   * falls late is then not booked for another order, and still reaches its customer.
+   * If the sensor did not see the unit of a dispense, the cabinet rests and the order waits for this time. A
+   * hanging unit that falls late is then not booked for another order, and still reaches its customer.
    */
   lateDropMs: 20_000,
   closeAfterEmptyMs: duration(3000, 'Time after a bin was emptied at which its door closes.'),
-  /** A bin counts as emptied when its sensor has said so for this long (bounce). */
+  /** A bin counts as emptied when its sensor has reported it for this time (bounce). */
   emptyDebounceMs: 500,
-  /** After the preparation deadline a running dispense may still end for so long, and a lift rise for as long again. */
+  /**
+   * After the preparation deadline a running dispense may still end within this time. A lift may rise for the
+   * same time again.
+   */
   prepareGraceMs: 30_000,
   maxUnlockMs: named(
     'UNLOCK_MAX_MS',
@@ -60,16 +66,16 @@ export const coreSettings = {
   ),
   mainUnlockMs: duration(10_000, 'Time for which a remote command unlocks the main door.'),
   fridgeUnlockMs: duration(30_000, "Time for which a remote command unlocks a fridge's door."),
-  /** A command to reconnect has failed when its controller has not shaken hands by then. */
+  /** A reconnect command fails if its controller has not completed the handshake within this time. */
   reconnectMs: 8000,
-  /** A step of an acceptance waits for people's hands so long, and its door stays unlocked. */
+  /** A step of an acceptance waits this long for people's actions, and its door stays unlocked this long. */
   acceptanceStepMs: duration(60_000, 'Time for which a step of an acceptance waits for actions of people.'),
-  /** When all is seen that a step expects, what it does not expect is waited for so long. */
+  /** After all expected readings, a step waits this long for unexpected ones. */
   acceptanceSettleMs: 1000,
-  /** A contact is read when it has been quiet for so long, and no later than so long after its first edge. */
+  /** A contact is read after `doorDebounceMs` without an edge, but at most `doorReadWithinMs` after its first edge. */
   doorDebounceMs: 50,
   doorReadWithinMs: 500,
-  /** A lock that stays open beyond its time, or a contact that cannot be read, raises an alarm after this. */
+  /** A lock that stays open after its time, or a contact that cannot be read, raises an alarm after this. */
   doorTroubleMs: duration(
     10_000,
     'Time after which a lock that cannot be locked, or a contact that cannot be read, raises an alarm.',
@@ -82,19 +88,19 @@ export const coreSettings = {
     5000,
     'Time after which a light barrier or a door contact that does not settle is unknown and raises an alarm.',
   ),
-  /** A sensor that comes and goes must hold for longer each time, up to this. */
+  /** A sensor that changes repeatedly must hold for longer each time, up to this. */
   maxSensorHoldMs: 60_000,
   silentMs: named(
     'CONTROLLER_SILENT_MS',
     duration(5000, 'Time without an answer after which the products of a controller are not sold.'),
   ),
-  /** So often a row may fail in a row with nothing moved, before it is not tried any more even for an order in hand. */
+  /** Consecutive failures of a row with nothing moved, after which even a running order does not retry it. */
   rowTries: wholeNumber(
     [1, 100],
     5,
     'Number of failures without a motion after which a row is not tried again before it is counted.',
   ),
-  /** A row that has failed is tried again after this long where another one has the product too; doubles each time. */
+  /** A failed row is retried after this time if another row has the product; doubles with each failure. */
   rowRetryMs: duration(
     10 * 60_000,
     'Time after which a row that failed is tried again, if another row has its product.',
@@ -108,7 +114,7 @@ export const coreSettings = {
     'CONTROLLER_SILENT_ALARM_MS',
     duration(60_000, 'Time without an answer after which a controller raises an alarm.'),
   ),
-  /** One that was back for less than this has been away all along: a line that comes and goes is no better for it. */
+  /** A controller that returned for less than this counts as absent the whole time: an unstable line is not usable. */
   steadyMs: 30_000,
   doorLeftOpenMs: duration(5 * 60_000, 'Time after which an open door raises an alarm.'),
   restarts: named(
@@ -125,9 +131,9 @@ export const coreSettings = {
     'Time before the end of a certificate at which an alarm is raised.',
     365 * DAY_MS,
   ),
-  /** A clock of the board that is further from the cloud's raises an alarm. */
+  /** If the board's clock differs more than this from the cloud's, an alarm is raised. */
   clockWrongMs: 5 * 60_000,
-  /** A fridge above its limit for so long raises an alarm. */
+  /** A fridge above its limit for this time raises an alarm. */
   warmAlarmMs: 10 * 60_000,
   fridgeUnreadableMs: duration(
     5 * 60_000,
@@ -144,9 +150,9 @@ export const coreSettings = {
     60_000,
     'Time over which several readings must be cold before a fridge counts as cold again.',
   ),
-  /** So many readings in a row prove that a fridge is cold, or warm. */
+  /** Consecutive readings that prove that a fridge is cold, or warm. */
   proof: { coldReadings: 3, warmReadings: 2 },
-  /** Which readings of a probe are plausible (`thermometer.ts`). */
+  /** The plausible readings of a probe (`thermometer.ts`). */
   probe: {
     minCelsius: -45,
     maxCelsius: 60,
@@ -156,7 +162,10 @@ export const coreSettings = {
     agreeing: 3,
     moveCelsius: 1,
   },
-  /** A probe that repeats one value so often, for so long, is frozen if something else has changed (`thermometer.ts`). */
+  /**
+   * A probe that repeats one value this often, for this time, is frozen if there is evidence of a change
+   * (`thermometer.ts`).
+   */
   frozen: {
     frozenMs: named(
       'FRIDGE_FROZEN_MS',
@@ -166,25 +175,25 @@ export const coreSettings = {
       ),
     ),
     frozenReadings: 30,
-    /** A door that is open for so long warms the air at its probe. */
+    /** A door that is open for this time warms the air at its probe. */
     openMs: 120_000,
   },
   ...inGroup('Hub', {
     healthShutoffMs: duration(30 * 60_000, 'Time above its limit after which nothing is sold from a fridge.'),
   }),
-  /** After a start the cloud is waited for so long, which may know for how long the hub was away. */
+  /** After a start the hub waits this long for the cloud's time, which shows the length of its absence. */
   clockWaitMs: 60_000,
   /** Housekeeping: temperatures, pruning, the ballast, the clock's persisted estimate. */
   housekeepingMs: 60_000,
-  /** On a full disk what could not be written is tried again after this long. */
+  /** On a full disk, failed writes are retried after this time. */
   fullRetryMs: 5000,
-  /** To a cloud that may have been restored, orders that ended and units that fell in this time are reported once more. */
+  /** Ended orders and drops within this time are reported again to a cloud that may have been restored. */
   reportAgainMs: duration(
     48 * 3_600_000,
     'Time for which ended orders are reported again to a cloud that was restored.',
     30 * 24 * 3_600_000,
   ),
-  /** Finished operations kept for each controller, and finished orders and commands. */
+  /** Finished operations stored for each controller, and finished orders and commands. */
   keptRows: 1000,
 } satisfies SettingsTable
 
@@ -193,18 +202,18 @@ export const defaultCoreSettings: CoreSettings = defaultsOf(coreSettings)
 
 /** Times of a serial link, in milliseconds (serial SPEC §4, §5). */
 export const linkSettings = {
-  /** The first repetition of an unacknowledged frame; doubles up to `maxRetryMs`. */
+  /** The first pause before an unacknowledged frame is repeated; doubles up to `maxRetryMs`. */
   retryMs: 25,
   maxRetryMs: 400,
-  /** A frame that is still unacknowledged after this ends the connection, although the line answers. */
+  /** A frame that is unacknowledged after this time ends the connection, even if the line answers. */
   giveUpMs: 10_000,
   pingMs: named('SERIAL_PING_MS', duration(1000, 'Time between two heartbeats on a serial line.')),
-  /** Without any acknowledgement or PONG. */
+  /** Time without any acknowledgement or PONG. */
   silentMs: named(
     'SERIAL_SILENT_MS',
     duration(3000, 'Time without an answer of its controller after which a serial port is opened again.'),
   ),
-  /** The longest time for which an open port waits for the answer to HELLO; it doubles with each attempt. */
+  /** The maximum wait of an open port for the answer to HELLO; the wait doubles with each attempt. */
   maxGreetMs: named(
     'SERIAL_GREET_MAX_MS',
     duration(
@@ -212,7 +221,7 @@ export const linkSettings = {
       'Maximum wait for the first answer of a serial port; it starts at SERIAL_SILENT_MS and doubles with each attempt.',
     ),
   ),
-  /** The first pause before a lost port is opened again; doubles up to `maxReopenMs`, and never ends. */
+  /** The first pause before a lost port is reopened; doubles up to `maxReopenMs`, without end. */
   reopenMs: 250,
   maxReopenMs: 5000,
 } satisfies SettingsTable
@@ -231,11 +240,11 @@ export const syncSettings = {
       'Maximum time between two hellos. The time doubles with each of them, and half of each pause is random.',
     ),
   }),
-  /** A hail, or a message that only a new hello can explain, brings one at most this often. */
+  /** The minimum interval between hellos after a hail, or after a message that only a new hello can explain. */
   hailMs: 1000,
-  /** The longest that the cloud may tell the hub to wait before its next hello. */
+  /** The maximum time that the cloud may delay the hub's next hello. */
   laterMs: 300_000,
-  /** A broker that is connected for so long without an answer of the cloud is a problem that the page shows. */
+  /** A connected broker without an answer of the cloud for this time is a problem that the page shows. */
   unansweredMs: 10_000,
   stalledMs: named(
     'LEDGER_STALLED_MS',
@@ -244,23 +253,23 @@ export const syncSettings = {
       'Time without an acknowledgement by the connected cloud after which the hub takes no orders.',
     ),
   ),
-  /** How often this is checked. */
+  /** The interval of this check. */
   stalledCheckMs: 5_000,
-  /** Without any message from the cloud for this long the hub says hello again. */
+  /** The hub sends hello again after this time without any message from the cloud. */
   quietMs: 60_000,
   heartbeatMs: duration(15_000, 'Time between two heartbeats to the cloud, a tenth more or less.'),
-  /** A change of health is reported this long after it began. */
+  /** The delay after which a change of health is reported. */
   healthMs: 500,
-  /** What is appended within so long goes out together: a commit here and one in the cloud for all of it. */
+  /** Entries appended within this time are sent together: one commit here and one in the cloud for all of them. */
   lingerMs: 20,
-  /** After `askMs` of silence about what was sent the hub says hello again, to hear where the cloud stands. */
+  /** `askMs`: after this time without an acknowledgement the hub sends hello again, to get the cloud's position. */
   ledger: { batchEntries: 1000, askMs: 10_000, maxAskMs: 60_000 },
   telemetry: { batchEntries: 1000, askMs: 20_000, maxAskMs: 60_000 },
-  /** Bytes ahead of the acknowledgement; they grow with what is acknowledged within `promptMs`. */
+  /** Unacknowledged bytes in flight; the window grows with acknowledgements within `promptMs`. */
   stream: { windowBytes: 64 * 1024, maxWindowBytes: 2 * 1024 * 1024, promptMs: 1000 },
   /** Bytes of entries in one batch. */
   batchBytes: 480 * 1024,
-  /** Characters of a message from the cloud; longer ones are dropped. */
+  /** Maximum characters of a message from the cloud; longer messages are dropped. */
   maxMessage: 1024 * 1024,
 } satisfies SettingsTable
 
@@ -268,7 +277,7 @@ export type SyncSettings = SettingsOf<typeof syncSettings>
 export const defaultSyncSettings: SyncSettings = defaultsOf(syncSettings)
 
 export interface OutboxSettings {
-  /** Telemetry entries kept; the oldest give way. */
+  /** Stored telemetry entries; the oldest are overwritten. */
   telemetryEntries: number
   /** Unacknowledged ledger entries at which the hub stops selling. */
   ledgerEntries: number
@@ -279,13 +288,13 @@ export const defaultOutboxSettings: OutboxSettings = {
   ledgerEntries: 1_000_000,
 }
 
-/** All that can be tuned in a hub, part by part. */
+/** All settings of a hub, part by part. */
 export const hubSettings = {
   core: limits('Decisions', coreSettings),
   links: limits('Serial lines', linkSettings),
   outbox: { ...defaultOutboxSettings },
   sync: limits('Connection to the cloud', syncSettings),
-  /** The pauses between attempts to use a storage that fails. */
+  /** The pauses between attempts to use a failing storage. */
   storage: limits(
     'Journal',
     prefixed('STORAGE_RETRY', {

@@ -32,10 +32,10 @@ import { superviseBy, systemdNotify, watchdogMsOf } from './supervision.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { mqttTransport } from './sync/mqtt-transport.ts'
 
-/** How long the answer to a restart has until the service ends. */
+/** Time between the answer to a restart and the end of the service. */
 const RESTART_MS = 200
 
-/** The lines of a hub without GPIO: none can be read or driven. */
+/** The lines of a hub without GPIO: no line can be read or driven. */
 const noGpio: GpioLines = {
   read: () => undefined,
   write: () => false,
@@ -54,7 +54,7 @@ async function run(config: EdgeConfig): Promise<void> {
   const base = { part: 'edge', hub: hubId }
   const log = quietly(recent.log(pino({ level: config.logLevel, base }, output)), runtime.clock)
 
-  // First: one process has the journal and the hardware, and no other process may use them.
+  // Locked first: only one process may use the journal and the hardware.
   const lock = tryLock(config.store, runtime)
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
   const listener = await listen({ ...local, runtime }, (request, response) => answer(request, response))
@@ -77,7 +77,7 @@ async function run(config: EdgeConfig): Promise<void> {
     lock,
     notify,
     watchdogMs,
-    // Its supervisor starts it again. The answer goes out first.
+    // The supervisor starts the service again. The delay lets the answer be sent first.
     restart: () => void runtime.clock.after(RESTART_MS, () => stop('restart')),
     onRefused(error) {
       process.stderr.write(`larder edge: ${inWords(config.store, error)}\n`)
@@ -107,7 +107,7 @@ async function run(config: EdgeConfig): Promise<void> {
     log,
     notify,
     watchdogMs,
-    // A restart does not mend a card: a storage failure is no reason for one.
+    // A restart cannot repair a card, so a storage failure does not trigger one.
     probes: { core: () => resident.isAlive() },
   })
   const stop = stopper({
@@ -128,7 +128,7 @@ async function run(config: EdgeConfig): Promise<void> {
   })
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-  // Started by a program that holds a channel to it (the demo): it ends with that one.
+  // If a parent program with a channel started this process (the demo), the process ends with its parent.
   if (process.channel) process.once('disconnect', () => stop('disconnect'))
 }
 
@@ -168,14 +168,15 @@ function hubTransport(
     user: hubUser(hardware.hubId),
     password: mqtt.password,
     runtime,
-    // A board without a battery boots with a wrong date: a later date that the journal or this build proves is valid.
+    // A board without a battery boots with a wrong date. The journal or this build may prove a later date,
+    // which is then used.
     time: () => certificateTime(runtime.clock.now(), builtAt, cloudTime()),
     ca: () => pems.MQTT_CA,
     onCertificate: known.sawBroker,
   })
 }
 
-/** The listener for monitoring. Its modules are loaded only if it is configured: a hub is small. */
+/** The listener for monitoring. Its modules are loaded only if it is configured, to save a small hub's memory. */
 async function listenForMetrics(
   { hardware, local, metrics, store: path }: EdgeConfig,
   runtime: Runtime,
@@ -191,7 +192,7 @@ async function listenForMetrics(
   return listen(address, metricsListener(front, read, isMetricsHost(host)))
 }
 
-/** The journal's lock, or why the storage does not give it; throws if another service has it. */
+/** The journal's lock, or the storage error that prevents it. Throws if another service has the lock. */
 function tryLock(path: string, runtime: Runtime): StoreLock | StorageError {
   try {
     return lockJournal(path, runtime)
@@ -208,8 +209,8 @@ function inWords(path: string, error: unknown): string {
 }
 
 /**
- * A row that cannot be read throws wherever it is asked for. That ends the hub's present life, and not the service. Any other
- * error ends the process, and is kept for the next start.
+ * A row that cannot be read throws in any caller. That stops the current hub but not the service. Any other
+ * error ends the process, and is stored for the next start.
  */
 function surviveStorage(resident: Pick<Resident, 'lose'>, path: string, log: Log, words: LastWords): void {
   process.on('uncaughtException', (error) => {
@@ -218,7 +219,7 @@ function surviveStorage(resident: Pick<Resident, 'lose'>, path: string, log: Log
         ? storageReasonOf(error, path)
         : undefined
     if (reason !== undefined) return resident.lose(new StorageError(reason, error.message, { cause: error }))
-    // A caller of the former life asks a journal that is closed.
+    // A caller of the previous hub uses a journal that is closed.
     if (error instanceof TypeError && error.message === 'The database connection is not open')
       return log.debug({ error: error.message }, 'a call came after the end of its hub')
     words.keep(error)
@@ -236,7 +237,7 @@ async function openGpio({ gpio, hardware }: EdgeConfig, runtime: Runtime, log: L
       return createSocketLines({ address: gpio.address, runtime, log })
     }
     case 'onoff': {
-      // Only here: its native part is not needed otherwise, nor to be had everywhere.
+      // Imported only here: its native part is not needed otherwise, and is not available on every system.
       const { OnoffLines } = await import('./hardware/gpio/onoff-lines.ts')
       return new OnoffLines({ hardware: hardware.gpio, runtime, log })
     }

@@ -14,14 +14,14 @@ export interface HubMetricsOptions {
   folder?: string
 }
 
-/** Node's gauges with a name in `_total`, which only counters may have. */
+/** Node's gauges that end in `_total`, which only counters may do. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ]
 
-/** The hub's metrics in Prometheus' text; names follow its conventions. */
+/** The hub's metrics in Prometheus' text format; the names follow its conventions. */
 export function createHubMetrics(options: HubMetricsOptions): () => Promise<{ type: string; text: string }> {
   const { hubId, hub, store, folder } = options
   const register = new Registry()
@@ -117,7 +117,7 @@ function readHub(gauges: Gauges, { core, sync, controllers, outbox, certificates
   gauges.connected.set(Number(phase === 'welcomed'))
   gauges.lost.reset()
   gauges.lost.inc(connectionsLost ?? 0)
-  // Before the first message of the cloud its silence is not known.
+  // The cloud's silence is unknown before its first message.
   if (heardMsAgo === null) gauges.heard.remove()
   else gauges.heard.set(heardMsAgo / 1000)
   gauges.expiry.reset()

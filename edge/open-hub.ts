@@ -27,13 +27,13 @@ interface Parts extends Pick<HubOptions, 'lastWords' | 'certificates' | 'isStart
   openTransport: OpenTransport
   software: string
   recent: Pick<ReturnType<typeof createRecent>, 'port'>
-  /** The journal's lock, where it is held already. */
+  /** The journal's lock, if this process has it already. */
   held: StoreLock | undefined
 }
 
 /**
- * Locks the journal for this process. Throws a `StorageError` if the storage cannot be used, an error in words if
- * another service has the journal.
+ * Locks the journal for this process. Throws a `StorageError` if the storage cannot be used, or a readable
+ * error if another service has the journal.
  */
 export function lockJournal(path: string, { clock }: Runtime): StoreLock {
   return ofStorage(path, () => {
@@ -53,7 +53,7 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
     try {
       hub?.stop()
     } catch (error) {
-      // The next start finishes it, as after a crash.
+      // The next start completes it, as after a crash.
       log.warn({ error: String(error) }, 'the hub could not be stopped in good order')
     }
     store?.close()
@@ -94,7 +94,7 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
   }
 }
 
-/** Turns failures of the storage into `StorageError`s. */
+/** Converts storage failures to `StorageError`s. */
 function ofStorage<T>(path: string, work: () => T): T {
   try {
     return work()
@@ -105,10 +105,10 @@ function ofStorage<T>(path: string, work: () => T): T {
   }
 }
 
-/** A slow card gives so much in a second, when the whole journal is read for its check. */
+/** Reading speed of a slow card, for the check of the whole journal. */
 const SLOW_BYTES_PER_MS = 2000
 
-/** How long the check of the journal may take on a slow card, milliseconds. */
+/** Milliseconds that the check of the journal may take on a slow card. */
 export function checkingMs(path: string): number {
   try {
     return files.statSync(path).size / SLOW_BYTES_PER_MS

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { runPeople } from './local-api/people-command.ts'
 
-/** The journal of the hub's service: STORE of the environment, of the configuration, or the default. */
+/** The journal of the hub's service: STORE from the environment, the configuration, or the default. */
 function storeOf(config: string | undefined): string {
   const fromFile =
     config === undefined

@@ -3,7 +3,7 @@ import type { Log } from '../protocol/model/log.ts'
 import type { Clock } from '../protocol/model/runtime.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
 
-/** Instants are the wall clock's, milliseconds. */
+/** Instants are wall-clock milliseconds. */
 export interface LoggedLine {
   at: number
   level: keyof Log
@@ -19,7 +19,7 @@ export interface WireLine {
   line: string
 }
 
-/** What the service said and what passed its serial lines of late, in memory: for people who stand before the hub. */
+/** Recent log records and serial lines, in memory, for people at the hub. */
 export interface Recent {
   log: readonly LoggedLine[]
   wire: readonly WireLine[]
@@ -28,11 +28,11 @@ export interface Recent {
 export interface RecentOptions {
   clock: Clock
   hardware: HardwareDescription
-  /** How many records of each are kept. */
+  /** Number of stored records of each kind. */
   kept: number
 }
 
-/** Keeps the newest records of a log and of serial lines that pass through it. */
+/** Stores the newest records of a log and of serial lines that pass through it. */
 export function createRecent({ clock, hardware, kept }: RecentOptions) {
   const log: LoggedLine[] = []
   const wire: WireLine[] = []
@@ -40,13 +40,13 @@ export function createRecent({ clock, hardware, kept }: RecentOptions) {
 
   function keep<T>(all: T[], one: T): void {
     all.push(one)
-    // A quarter at once: each one alone would move all the others.
+    // Removes a quarter at once: a single removal would move all the others.
     if (all.length >= kept * 1.25) all.splice(0, all.length - kept)
   }
 
   return {
     read: (): Recent => ({ log: log.slice(-kept), wire: wire.slice(-kept) }),
-    /** A log that is also kept here. What is for debugging alone is not. */
+    /** A log that also stores its records here, except debug records. */
     log(to: Log): Log {
       const at =
         (level: keyof Log) =>
@@ -61,7 +61,7 @@ export function createRecent({ clock, hardware, kept }: RecentOptions) {
         error: at('error'),
       }
     },
-    /** Lines that are also kept here. */
+    /** A port opener that also stores its lines here. */
     port:
       (open: OpenLinePort): OpenLinePort =>
       (options, handlers) => {
@@ -88,7 +88,7 @@ export function createRecent({ clock, hardware, kept }: RecentOptions) {
   }
 }
 
-/** As JSON has it; an error tells its message. */
+/** The fields as JSON; an error becomes its message. */
 const plain = (fields: object): object =>
   Object.fromEntries(
     Object.entries(fields).map(([key, value]) => [

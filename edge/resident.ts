@@ -33,7 +33,7 @@ export interface ResidentOptions {
   recent: ReturnType<typeof createRecent>
   gpio: GpioLines
   openTransport: OpenTransport
-  /** The journal's lock, or the reason why the storage did not give it at the start. */
+  /** The journal's lock, or the storage error that prevented it at the start. */
   lock: StoreLock | StorageError
   notify: Notify
   watchdogMs: number | undefined
@@ -47,8 +47,8 @@ export interface ResidentOptions {
 }
 
 /**
- * The parts that stay while the hub comes and goes with its storage: local API, health, metrics. Composes the hub and its stand-in
- * while the storage fails.
+ * The parts that stay while the hub starts and stops with its storage: local API, health, metrics. Composes
+ * the hub, and its stand-in while the storage fails.
  */
 export class Resident {
   readonly #options: ResidentOptions
@@ -58,9 +58,9 @@ export class Resident {
   #lock: StoreLock | undefined
   #serving: Serving | undefined
   #front: RequestListener = (_request, response) => void response.writeHead(503).end()
-  /** A journal that is opened again within one process is no new start of the service. */
+  /** Reopening the journal within one process is not a new start of the service. */
   #isStart = true
-  /** The time that the hub knew last, and when that was on the monotonic clock. */
+  /** The last time that the hub knew, and its instant on the monotonic clock. */
   #known: { at: number; estimate: number; certain: number | undefined } | undefined
 
   constructor(options: ResidentOptions) {
@@ -89,12 +89,12 @@ export class Resident {
     this.#runner.stop()
   }
 
-  /** Ends the hub's present life because of a failure of the storage. */
+  /** Stops the current hub because of a storage failure. */
   lose(error: StorageError): void {
     this.#runner.lose(error)
   }
 
-  /** The present local API. */
+  /** Answers with the current local API. */
   answer(request: IncomingMessage, response: ServerResponse): void {
     this.#front(request, response)
   }
@@ -105,7 +105,7 @@ export class Resident {
     return (this.#opened()?.hub.core.quietMs() ?? 0) < 3 * housekeepingMs
   }
 
-  /** The cloud's time as the hub estimates it, and the certain part of it; while the hub waits, from its last values. */
+  /** The estimated cloud time, and its certain lower bound; while the hub waits, extrapolated from the last values. */
   cloudTime(): { estimate?: number | undefined; certain?: number | undefined } {
     const at = this.#options.runtime.clock.monotonic()
     const core = this.#opened()?.hub.core
@@ -134,7 +134,8 @@ export class Resident {
     const isStart = this.#isStart
     this.#lock = undefined
     this.#isStart = false
-    // The check of a large journal on a slow card takes long: neither the start nor the watchdog may end it.
+    // Checking a large journal takes long on a slow card: neither the start timeout nor the watchdog may end
+    // it.
     const checkMs = checkingMs(config.store)
     extendTimeouts(notify, checkMs, watchdogMs)
     const software = this.#software
@@ -170,9 +171,9 @@ export class Resident {
     })
   }
 
-  /** Changes the local API to the hub or to its stand-in. */
+  /** Switches the local API to the hub or to its stand-in. */
   #serve(serving: Serving): void {
-    // Made at the first start, and read again after each failure: it is on the same card.
+    // Created at the first start, and read again after each failure, because it is on the same card.
     const token = this.#tokens.read()
     this.#serving = serving
     this.#front = createFront({

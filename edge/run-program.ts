@@ -1,8 +1,8 @@
 import type { Refusal } from './config.ts'
 
 /**
- * Runs a program of the hub by what its settings say: shows the help that was asked for, or says what is wrong and ends with
- * status 1, be it in the settings or at the start.
+ * Runs a program of the hub with its settings. Prints the help if requested. Errors in the settings or at the
+ * start are printed, and the program ends with status 1.
  */
 export async function runProgram<Result extends { kind: 'config' }>(
   name: string,

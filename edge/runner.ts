@@ -12,24 +12,24 @@ import type { Waiting } from './waiting.ts'
 
 /** A hub that runs on its journal. */
 export interface Running {
-  /** Calls `listener` when the journal cannot be used any more. */
+  /** Calls `listener` when the journal can no longer be used. */
   onLost(listener: (error: StorageError) => void): void
-  /** Stops the hub and closes its journal. Throws nothing, whatever the card does. */
+  /** Stops the hub and closes its journal. Never throws, even if the card fails. */
   stop(): void
 }
 
 export interface RunnerOptions<R extends Running> {
   runtime: Runtime
   log: Log
-  /** The journal's file, for people. */
+  /** The journal's file, for messages. */
   path: string
   retry: BackoffOptions
   /** Opens the journal and starts the hub on it. Throws a `StorageError` if the storage cannot be used now. */
   open: (life: Runtime) => R
   wait: (life: Runtime, fault: () => StorageFault) => Waiting
-  /** Something else answers from now on. */
+  /** Called when the hub or its stand-in takes over. */
   onChange: (phase: RunnerPhase<R>) => void
-  /** The journal is readable again, but must not be used. The service has to end. */
+  /** The journal is readable again, but must not be used. The service must end. */
   onRefused: (error: unknown) => void
 }
 
@@ -39,9 +39,9 @@ export type RunnerPhase<R extends Running> =
 export type Runner<R extends Running> = ReturnType<typeof createRunner<R>>
 
 /**
- * Runs the hub as long as its journal can be used. If the journal fails, at the start or later, the hub ends as at a crash and
- * `Waiting` answers. The file is closed, so that the card can be unmounted and repaired. The journal is opened again with
- * back-off, without end; the hub then goes on as after a restart.
+ * Runs the hub while its journal can be used. If the journal fails, at the start or later, the hub ends as in
+ * a crash, and `Waiting` answers. The file is closed, so that the card can be unmounted and repaired. The
+ * journal is reopened with back-off, without end. Then the hub continues as after a restart.
  */
 export function createRunner<R extends Running>(options: RunnerOptions<R>) {
   const { runtime, log, path, retry, open, wait, onChange, onRefused } = options
@@ -51,7 +51,7 @@ export function createRunner<R extends Running>(options: RunnerOptions<R>) {
   let attempts = 0
   let isStopped = false
 
-  /** Throws any error but a failure of the storage. */
+  /** Throws any error except a storage failure. */
   function attempt(): void {
     const next = lifeOf(runtime)
     let hub: R
@@ -68,14 +68,14 @@ export function createRunner<R extends Running>(options: RunnerOptions<R>) {
     }
     life?.end()
     life = next
-    // A card that opens and fails at once is tried less and less often, too.
+    // A card that opens and then fails at once is also retried with back-off.
     next.runtime.clock.after(retry.maxMs, () => (attempts = 0))
     phase = { kind: 'running', hub }
     hub.onLost((error) => lose(error))
     onChange(phase)
   }
 
-  /** The hub's own calls are still on the stack: it is taken down behind them. */
+  /** The hub's own calls are still on the stack, so the hub is stopped after they return. */
   function lose(error: StorageError): void {
     if (phase?.kind !== 'running' || cancel) return
     cancel = runtime.clock.after(0, () => {
@@ -88,7 +88,7 @@ export function createRunner<R extends Running>(options: RunnerOptions<R>) {
     })
   }
 
-  /** Waits, and opens the journal again later. */
+  /** Waits, and reopens the journal later. */
   function begin(error: StorageError): void {
     const fault = error.faultOf(path)
     const isNews = phase?.kind !== 'waiting' || phase.fault.reason !== fault.reason
@@ -115,12 +115,12 @@ export function createRunner<R extends Running>(options: RunnerOptions<R>) {
   }
 
   return {
-    /** Throws if the journal is another version's, or another service has it. */
+    /** Throws if the journal belongs to another version, or another service has it. */
     start: attempt,
-    /** A failure of the storage that no transaction met: a row could not be read. */
+    /** Reports a storage failure outside of transactions: a row could not be read. */
     lose,
     phase: () => phase,
-    /** Why the hub cannot use its journal, where it waits for it. */
+    /** Why the hub cannot use its journal; undefined unless it waits. */
     fault: (): StorageFault | undefined => (phase?.kind === 'waiting' ? phase.fault : undefined),
     stop(): void {
       isStopped = true
@@ -137,7 +137,7 @@ interface Life {
   end(): void
 }
 
-/** A runtime with timers that end together, so that a former hub does nothing beside the next one. */
+/** A runtime with timers that end together, so that a stopped hub cannot act beside the next one. */
 function lifeOf({ clock, random }: Runtime): Life {
   let isOver = false
   const own: Clock = {

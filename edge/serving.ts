@@ -3,7 +3,7 @@ import type { Hub } from './hub.ts'
 import type { LocalCore } from './local-api/local-api.ts'
 import type { SyncState } from './sync/sync.ts'
 
-/** What the local API and the metrics read and ask for: of the hub, or of what answers while it cannot use its journal. */
+/** The interface for the local API and the metrics: of the hub, or of its stand-in while the journal cannot be used. */
 export interface Serving extends Pick<Hub, 'controllers' | 'outbox'>, Partial<Pick<Hub, 'certificates'>> {
   readonly core: LocalCore & Pick<HubCore, 'quietMs'>
   readonly sync: { state(): SyncState }

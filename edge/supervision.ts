@@ -5,7 +5,7 @@ import { every, type Cancel, type Clock } from '../protocol/model/runtime.ts'
 /** Notifies the service manager (`READY=1`, `WATCHDOG=1`, `STOPPING=1`; sd_notify(3)). */
 export type Notify = (state: string) => void
 
-/** What must answer before the hub calls itself alive. A probe that fails throws or returns false. */
+/** The checks that must pass before the hub reports that it is alive. A failing probe throws or returns false. */
 export type Probes = Readonly<Record<string, () => boolean>>
 
 /** The names of the probes that fail now, with their reasons. */
@@ -23,19 +23,22 @@ export interface SupervisionOptions {
   clock: Clock
   log: Log
   notify: Notify
-  /** The manager restarts the service when it has not heard from it for so long; `undefined` where it does not watch. */
+  /**
+   * The manager restarts the service after this time without a notice; `undefined` if the manager does not
+   * watch it.
+   */
   watchdogMs: number | undefined
   probes: Probes
 }
 
 /**
- * Reports that the hub is ready, and from then on that it is alive: only while its event loop runs (this runs in it)
- * and every probe answers. A hub that hangs is thus restarted by its manager; the journal makes that safe.
+ * Reports that the hub is ready, and then regularly that it is alive. The report needs a running event loop
+ * and passing probes. So the manager restarts a hub that hangs; the journal makes the restart safe.
  */
 export function superviseBy({ clock, log, notify, watchdogMs, probes }: SupervisionOptions): Cancel {
   notify('READY=1')
   if (watchdogMs === undefined) return () => notify('STOPPING=1')
-  // Thrice within the time: one late notice is no reason for a restart.
+  // Three notices within the time: one late notice is no reason for a restart.
   const cancel = every(clock, watchdogMs / 3, () => {
     const failing = failingProbes(probes)
     if (failing.length === 0) notify('WATCHDOG=1')
@@ -47,13 +50,13 @@ export function superviseBy({ clock, log, notify, watchdogMs, probes }: Supervis
   }
 }
 
-/** Work that is shorter than this needs no extension. */
+/** Shorter work needs no extension. */
 const SHORT_MS = 5000
 const usec = (ms: number): number => Math.ceil(ms * 1000)
 
 /**
- * Asks the manager for more time, before work that stops everything else for up to `workMs`: of the start
- * (`EXTEND_TIMEOUT_USEC`), and of the watchdog. `restoreTimeouts` follows the work.
+ * Requests more time from the manager before blocking work of up to `workMs`: for the start
+ * (`EXTEND_TIMEOUT_USEC`) and for the watchdog. Call `restoreTimeouts` after the work.
  */
 export function extendTimeouts(notify: Notify, workMs: number, watchdogMs: number | undefined): void {
   if (workMs < SHORT_MS) return
@@ -67,7 +70,7 @@ export function restoreTimeouts(notify: Notify, workMs: number, watchdogMs: numb
   notify('WATCHDOG=1')
 }
 
-/** The watchdog's time, as sd_watchdog_enabled(3) reads it from the environment. */
+/** The watchdog's time from the environment, as in sd_watchdog_enabled(3). */
 export function watchdogMsOf(
   environment: Readonly<Record<string, string | undefined>>,
   pid: number,
@@ -79,8 +82,8 @@ export function watchdogMsOf(
 }
 
 /**
- * Notices through the descriptor that `larder` opens (`packaging/notify-socket.pl`): each write is a datagram of this process, which
- * is the one that systemd listens to. Does nothing where no manager listens.
+ * Writes notices to the descriptor that `larder` opens (`packaging/notify-socket.pl`). Each write is a
+ * datagram of this process, and systemd accepts notices only from it. Does nothing if there is no manager.
  */
 export function systemdNotify(
   { NOTIFY_SOCKET, NOTIFY_FD }: Readonly<Record<string, string | undefined>>,

@@ -20,21 +20,22 @@ export interface WaitingOptions {
   openTransport: OpenTransport
   settings: HubSettings
   software: string
-  /** The present failure; it may become another one. */
+  /** The current failure; its reason may change. */
   fault: () => StorageFault
 }
 
 /** The stand-in for the hub while it cannot use its journal. */
 export interface Waiting extends Serving {
-  /** The failure has become another one. */
+  /** The reason of the failure has changed. */
   changed(): void
   /** Locks every door, and ends the connection to the cloud. */
   stop(): void
 }
 
 /**
- * Serves people and the cloud while the hub cannot use its journal. Nothing moves, because no intent can be journaled
- * (I1). Doors are locked, obey people at the hub for a bounded time, and lock again. Page, health and cloud learn why.
+ * Serves people and the cloud while the hub cannot use its journal. Nothing moves, because no intent can be
+ * journaled (I1). Doors are locked; people at the hub can unlock them for a bounded time. Page, health and
+ * cloud show the reason.
  */
 export function startWaiting(options: WaitingOptions): Waiting {
   const { runtime, log, hardware, gpio, openTransport, settings, software, fault } = options
@@ -108,7 +109,7 @@ interface WaitingCoreParts {
   doors: Doors
 }
 
-/** A core without a journal: it shows why, refuses every action, and unlocks doors for people. */
+/** A core without a journal: it shows the reason, refuses every action, and unlocks doors for people. */
 function waitingCore({ fault, since, startedAt, clock, health, doors }: WaitingCoreParts): Serving['core'] {
   const no = (): LocalOutcome => ({ ok: false, reason: 'unavailable', why: storageSentence(fault()) })
   return {
