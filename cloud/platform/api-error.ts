@@ -39,7 +39,7 @@ export function sentenceOf(items: readonly ValidationItem[]): string | undefined
   return others.length === 0 ? sentence : `${sentence} And ${others.length} more: see \`detail\`.`
 }
 
-/** FastAPI starts `detail` so. Its callers know the prefix; our own messages use it too. */
+/** Prefix of our own messages in `detail`, which FastAPI's callers know. */
 const OURS = /^Value error, /
 
 /** Maximum length of a caller's field name in a message. */

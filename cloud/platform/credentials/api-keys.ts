@@ -87,7 +87,8 @@ export async function listApiKeys(q: Queries): Promise<ApiKey[]> {
 
 /**
  * Issues a successor with the same rights. The old key ends at `endsAt`, or at its earlier end. Until then both keys
- * are valid, so that callers can switch without a gap. Returns undefined if the old key has already ended.
+ * are valid, so that callers can switch without a gap. Returns undefined if the old key has ended, even if it ended
+ * just now.
  */
 export async function rotateApiKey(
   q: Queries,

@@ -40,8 +40,8 @@ export class Call {
   }
 
   /**
-   * All headers of its answer. It copies an object that already has their names and does not use `Headers`: filling a
-   * `Headers`, or an object that grows name by name, takes longer than most handlers.
+   * All headers of its answer. Copies an object that already has their names. Filling a `Headers`, or an object name by
+   * name, takes longer than most handlers.
    */
   headersWith(own: Headers): Record<string, string> {
     const headers: Record<string, string> = { ...this.place.headers }

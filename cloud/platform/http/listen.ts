@@ -72,7 +72,7 @@ export const addressReader =
 const REMIND_MS = 3_600_000
 
 /**
- * Warns if a proxy on this machine forwards calls while `TRUSTED_PROXIES` is 0: all callers then share one network, and
+ * Warns if a proxy on this machine forwards calls while `TRUSTED_PROXIES` is 0. All callers then share one network, and
  * one caller can use up everyone's limits. The first request is logged at once, later ones hourly with their count.
  */
 export function untrustedProxyWarning(clock: Clock, log: Pick<Log, 'warn'>): (address: string) => void {

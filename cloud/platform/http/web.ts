@@ -140,9 +140,9 @@ function zipped(
 }
 
 /**
- * Compresses the answer if the caller accepts it, but only texts that were read, not written. The answer to a POST may
- * contain a secret (a token, a key, a webhook's secret). Beside text of the caller's, its compressed length would
- * reveal it (BREACH). A stream is sent uncompressed.
+ * Compresses a text answer to a read if the caller accepts it. The answer to a POST may contain a secret (a token, a
+ * key, a webhook's secret). Beside text of the caller's, its compressed length would reveal it (BREACH). A stream is
+ * sent uncompressed.
  */
 export function compressed(
   { c }: Call,

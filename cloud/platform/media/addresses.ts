@@ -77,8 +77,8 @@ export const keptMediaSecret = (folder: string, random: Random, say: Say): strin
 export type AddressOf = (key: string) => string
 
 /**
- * The `image_url` for callers, from the stored one: an external address (http or https) stays unchanged, a key of the
- * media store becomes a signed address, an empty text stays empty.
+ * The `image_url` for callers, from the stored one. An external address (http or https) and an empty text stay
+ * unchanged. A key of the media store becomes a signed address.
  */
 export const imageUrl = (addressOf: AddressOf, stored: string): string =>
   stored === '' || /^https?:\/\//.test(stored) ? stored : addressOf(stored)

@@ -353,7 +353,7 @@ const pool = (prefix: string, of: string, [connections, waitMs, lockMs, statemen
   })
 
 /**
- * Connections by use, so that a slow or locked use does not stop the others: hubs are served while requests hang, and
+ * Connections by use, so that a slow or locked use does not stop the others. Hubs are served while requests hang, and
  * reads continue while writes wait for a lock.
  */
 const databaseLimits = limits('Database', {

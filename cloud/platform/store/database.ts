@@ -62,10 +62,10 @@ export type News = { kind: 'event' } | { kind: 'order'; orderId: number; hubId: 
 export type DatabaseUse = 'requests' | 'gateway' | 'background'
 
 export interface CloudDatabase {
-  /** For single statements. For requests, its connections differ from those of their transactions. */
+  /** For single statements. The use `requests` has separate connections for these and for transactions. */
   kysely: Kysely<Tables>
   kind: DatabaseKind
-  /** The same database on the connections of another use. It opens with those of requests. */
+  /** The same database on the connections of another use. `openDatabase` returns the use `requests`. */
   for(use: DatabaseUse): CloudDatabase
   /** Rejects unless the server answers and accepts writes. It has its own connection, so busy pools do not matter. */
   ping(): Promise<void>

@@ -30,7 +30,7 @@ const SHORT = 8
 /**
  * The number of places for a list of this length: the next power of two, undefined beyond `SHORT`. A statement thus has
  * few texts, and the server plans each once for a realistic number of rows. For a list of unknown length the server
- * expects many more rows: it scans the table instead of using the index, or plans again at each run.
+ * expects many more rows. It then scans the table instead of using the index, or plans again at each run.
  */
 export const placesFor = (length: number): number | undefined =>
   length > SHORT ? undefined : 2 ** Math.ceil(Math.log2(Math.max(1, length)))

@@ -39,7 +39,7 @@ class Turn implements DatabaseConnection {
 /** Finished transactions and single writes that are not durable yet. */
 class Group {
   size = 0
-  /** Whether others may still join. The commit is due when `soon` runs it. */
+  /** Whether `soon` was called. Others may join until it runs; then the commit is due. */
   isAwaited = false
   isDue = false
   readonly durable: Promise<void>
@@ -59,9 +59,11 @@ class Group {
  * read it could not wait for the lock (SQLITE_BUSY at once).
  *
  * Making a commit durable takes longer than most transactions. Waiting transactions therefore join it: each is a
- * savepoint of one SQLite transaction, and one commit makes all of them durable. A failing one is undone separately.
- * None resolves before the commit, so no caller sees a change that a power cut could undo, and no query outside of a
- * transaction reads it. If the commit fails, all of them fail.
+ * savepoint of one SQLite transaction, and one commit makes all of them durable. A failing one is undone separately. If
+ * the commit fails, all of them fail.
+ *
+ * None resolves before the commit. No caller therefore sees a change that a power cut could undo, and no query outside
+ * of a transaction reads it.
  */
 export class SqliteConnection implements Driver {
   readonly #database: BetterSqlite3.Database
@@ -205,7 +207,7 @@ export class SqliteConnection implements Driver {
     }
     if (this.read && query.query.kind === 'SelectQueryNode') return { rows: this.read(sql, parameters) }
     if (!isWrite(query) || !(this.#group || this.#beside.soon)) {
-      // No group is open, or the statement may be of any kind. It is committed separately.
+      // A statement of unknown kind, or a write without a group. It is committed separately.
       this.#commit()
       this.#undo()
       return this.#attempt(this.#statements.of(sql), parameters)

@@ -138,7 +138,7 @@ class FileDialect extends SqliteDialect {
 
 /**
  * Columns with few values that the conditions of partial indexes use. If a statement compares such a column with a
- * parameter, SQLite reads the value to choose an index, and prepares the statement again for each run. That takes
+ * parameter, SQLite reads the value to choose an index. It then prepares the statement again for each run, which takes
  * longer than most of our statements run. With the value in the text, it is prepared once.
  */
 const chosenBy: ReadonlySet<string> = columnsOf(Object.values(tables))

@@ -116,8 +116,8 @@ export interface Table<C extends Columns = Columns> {
   /** Not logged: its rows may be lost with the server. */
   volatile(): Table<C>
   /**
-   * For rows that change every few seconds. On PostgreSQL most of each page stays free: a new version of a row stays on
-   * its page without a new index entry, and only the changed part of the row is logged.
+   * For rows that change every few seconds. On PostgreSQL most of each page stays free, so a new version of a row stays
+   * on its page. It needs no new index entry, and only the changed part of the row is logged.
    */
   updatedOften(): Table<C>
 }

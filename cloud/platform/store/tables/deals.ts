@@ -3,7 +3,7 @@ import { constraintTypes, rewardTypes, triggerTypes } from '../../../../protocol
 import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
 
 /**
- * Deals (O §2) and their redemptions. A redemption belongs to the books: it contains the numbers of its order and user,
+ * Deals (O §2) and their redemptions. A redemption belongs to the books. It contains the numbers of its order and user,
  * and remains after the deletion of either or of the deal.
  */
 export const dealTables = {

@@ -68,7 +68,7 @@ export const hubTables = {
   })
     .primaryKey('hub_id', 'until')
     .index('former_owners_by_owner', ['owner_id']),
-  /** Layout (O §2): the shelves of a hub's cabinets and their rows. The cloud owns it. */
+  /** Layout (O §2): the shelves of a hub's cabinets, and the number of their rows. The cloud owns it. */
   hub_shelves: defineTable({
     hub_id: int.references('hubs'),
     cabinet: int.check('between 1 and 4'),
