@@ -8,12 +8,12 @@ import { importProducts, ProductFile } from '../commerce/catalogue/import-produc
 const usage = `Usage:
   larder products import --hub HUB --file FILE
 
-Makes what a hub sells and where it stands what a file (JSON) says: a list of
+Imports a hub's products, prices and planogram from a JSON file, which is a list of
   {"upc", "name", "category", "price", "purchase_price", "facings": [{"cabinet", "shelf", "row"}]}
-with "description", "subcategory", "markdown_percent", "image_url", "is_active" and "quantity" where they are wanted. Prices are
-cents; the first facing is the primary one; "quantity" is a count of what stands there now. A product is known by its UPC: one
-that the hub has is changed, one that the file does not name stays as it is, "is_active": false takes one out of sale. The hub
-learns of it at once, or when it returns.`
+Optional: "description", "subcategory", "markdown_percent", "image_url", "is_active" and "quantity". Prices are cents; the
+first facing is the primary one; "quantity" is the present count of units. The UPC identifies a product. The import changes
+products that the hub has. Products that the file does not name stay as they are.
+"is_active": false ends the sale of a product. The hub receives the change at once, or when it connects again.`
 
 export const productCommands = (runtime: Runtime): CommandLine => ({
   usage,

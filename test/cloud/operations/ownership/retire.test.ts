@@ -17,16 +17,22 @@ const acknowledge = ({ kysely }: CloudDatabase) =>
     .set((eb) => ({ base: eb.ref('last') }))
     .execute()
 
+/** The digest of the password with which hub 1 signs in at the broker. */
+async function loginOf({ kysely }: CloudDatabase): Promise<string> {
+  const hub = await kysely
+    .selectFrom('hubs')
+    .select('mqtt_password_digest')
+    .where('id', '=', 1)
+    .executeTakeFirstOrThrow()
+  return hub.mqtt_password_digest
+}
+
 onEachDatabase('a hub that is retired', (open) => {
   test('a retired hub sells nothing, has neither login nor alarm, and its books stay readable', async () => {
     const { db, context, shop, one, orders, figures, sell, retire, call } = await openHub(open)
     const id = await sell()
     await db.transact((tx) => raiseAlarm(tx, context, { hubId: 1, kind: 'bin_fault', subject: 'bin 1' }))
-    const { mqtt_password_digest: digest } = await db.kysely
-      .selectFrom('hubs')
-      .select('mqtt_password_digest')
-      .where('id', '=', 1)
-      .executeTakeFirstOrThrow()
+    const digest = await loginOf(db)
     await acknowledge(db)
     const first = await retire()
     expect(await stillHolds(db.kysely, first.retiredAt, { hubId: 1, digest })).toBe(false)
@@ -51,11 +57,7 @@ onEachDatabase('a hub that is retired', (open) => {
     await deleteOrder(shop.services, { orderId: id, userId }, 'user')
     expect((await shop.order(id)).processing_status).toBe(OrderStatus.CANCELLED)
     const { retiredAt } = await retire()
-    const { mqtt_password_digest: digest } = await db.kysely
-      .selectFrom('hubs')
-      .select('mqtt_password_digest')
-      .where('id', '=', 1)
-      .executeTakeFirstOrThrow()
+    const digest = await loginOf(db)
     const { hubDrainMs } = shop.context.settings
     const holdsAfter = (ms: number) => stillHolds(db.kysely, retiredAt + ms, { hubId: 1, digest })
     expect([await holdsAfter(0), await holdsAfter(hubDrainMs)]).toEqual([true, false])
@@ -84,11 +86,7 @@ onEachDatabase('a hub that is retired', (open) => {
     const retired = await retire(true)
     expect(retired.orders).toEqual(ids)
     // The hub must receive the cancellation, so its login stays for a limited time.
-    const { mqtt_password_digest: digest } = await db.kysely
-      .selectFrom('hubs')
-      .select('mqtt_password_digest')
-      .where('id', '=', 1)
-      .executeTakeFirstOrThrow()
+    const digest = await loginOf(db)
     const { hubDrainMs } = shop.context.settings
     const holdsAfter = (ms: number) => stillHolds(db.kysely, retired.retiredAt + ms, { hubId: 1, digest })
     expect([await holdsAfter(0), await holdsAfter(hubDrainMs)]).toEqual([true, false])
