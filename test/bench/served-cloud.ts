@@ -4,7 +4,7 @@ import { mkdirSync, openSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
 import { programCommand } from '../../simulator/demo/programs.ts'
-import { freePorts } from '../process/chaos/ports.ts'
+import { freePorts } from '../support/ports.ts'
 import type { Held } from './held.ts'
 
 const READY_MS = 120_000

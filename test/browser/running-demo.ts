@@ -1,7 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -13,6 +12,7 @@ import { type Simulator, simulatorAt } from '../../simulator/interface/client.ts
 import type { HubState } from '../../simulator/hub-state.ts'
 import type { Act } from '../../simulator/physics/world-state.ts'
 import { type Browser, builtPage, openBrowser } from '../support/browser.ts'
+import { portSettings } from '../support/ports.ts'
 import { commandOf } from '../support/programs.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -39,21 +39,10 @@ export interface RunningDemo {
   stop: () => Promise<void>
 }
 
-function freePort(): Promise<number> {
-  return new Promise((found) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => found(port))
-    })
-  })
-}
-
 export async function startDemo(settings: Record<string, string>): Promise<RunningDemo> {
   const folder = mkdtempSync(join(tmpdir(), 'larder-journeys-'))
   const places = demoPlaces(join(folder, 'data'))
-  const ports = Object.fromEntries(
-    await Promise.all(demoPorts.map(async (name) => [name, String(await freePort())] as const)),
-  )
+  const ports = await portSettings(demoPorts)
   const [node, ...main] = commandOf('simulator/demo/main')
   const demo = spawn(node, [...main, '--gpio', 'socket'], {
     cwd: root,

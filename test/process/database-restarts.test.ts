@@ -9,7 +9,7 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { startCloud } from '../cloud/support/program.ts'
 import { openShop } from '../cloud/support/shop.ts'
 import { service } from '../support/services.ts'
-import { freePorts } from './chaos/ports.ts'
+import { freePorts } from '../support/ports.ts'
 import { startPostgres } from './chaos/postgres.ts'
 
 const runtime = systemRuntime()

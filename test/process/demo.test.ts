@@ -9,6 +9,7 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { DemoFile } from '../../simulator/demo/demo.ts'
 import { waitUntilReady } from '../../simulator/demo/readiness.ts'
 import { commandOf } from '../support/programs.ts'
+import { portSettings } from '../support/ports.ts'
 import { statusInHttp10 } from '../support/raw-http.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -34,7 +35,7 @@ beforeAll(() => {
 
 beforeEach(async () => {
   environment = { DATA_DIR: join(folder, 'data'), SIMULATOR_SPEED: '20' }
-  for (const name of ports) environment[name] = String(await freePort())
+  Object.assign(environment, await portSettings(ports))
 })
 
 afterEach(async () => {
@@ -74,15 +75,6 @@ const ended = (child: ChildProcess): Promise<unknown> =>
   child.exitCode !== null || child.signalCode !== null
     ? Promise.resolve()
     : new Promise((resolve) => child.once('exit', resolve))
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
-}
 
 function isAlive(pid: number): boolean {
   try {
@@ -125,7 +117,7 @@ test('a second demo in the same folder reports where the first one runs, and doe
   const { base_url } = demo()
   const links = () => readdirSync(join(folder, 'data/hub-1/ports'))
   const before = links()
-  for (const name of ports) environment[name] = String(await freePort())
+  Object.assign(environment, await portSettings(ports))
   const second = start('--gpio', 'socket')
   await ended(second.child)
   expect([second.child.exitCode, second.text()]).toEqual([

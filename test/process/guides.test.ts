@@ -1,6 +1,5 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -8,6 +7,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { commandOf } from '../support/programs.ts'
 import { onPath } from '../support/on-path.ts'
+import { portSettings } from '../support/ports.ts'
 import { recordingProxy, type RecordedCall, type RecordingProxy } from '../support/recording-proxy.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -29,18 +29,8 @@ let words: Record<string, string>
 /** Proxies between the samples and the demo: one for the cloud, one for the simulator. */
 let proxies: RecordingProxy[] = []
 
-const freePort = (): Promise<number> =>
-  new Promise((done) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => done(port))
-    })
-  })
-
 beforeAll(async () => {
-  const ports: Record<string, string> = {}
-  for (const name of ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'])
-    ports[name] = String(await freePort())
+  const ports = await portSettings(['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'])
   const [node, ...main] = commandOf('simulator/demo/main')
   demo = spawn(node, [...main, '--gpio', 'socket'], {
     cwd: root,

@@ -14,7 +14,7 @@ import { collectCloud } from '../invariants/collect-cloud.ts'
 import type { Evidence } from '../invariants/evidence.ts'
 import { moneyAddsUp } from '../invariants/money.ts'
 import { walletsAddUp } from '../invariants/wallets.ts'
-import { freePorts } from './chaos/ports.ts'
+import { freePorts } from '../support/ports.ts'
 import { mortalCloud, type MortalCloud } from './mortal-cloud.ts'
 
 const runtime = systemRuntime()

@@ -9,7 +9,6 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -18,6 +17,7 @@ import { cloudSettings } from '../../cloud/platform/settings/config.ts'
 import { alarmKindNames } from '../../protocol/model/alarms.ts'
 import { settingsIn } from '../../protocol/model/program-settings.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { freePorts } from '../support/ports.ts'
 import { commandOf } from '../support/programs.ts'
 import { service } from '../support/services.ts'
 import { createPostgresDatabase } from './chaos/postgres.ts'
@@ -42,14 +42,6 @@ const blocks: Block[] = names.flatMap((page) =>
 let folder: string
 let port: number
 const at = (...parts: string[]): string => join(folder, ...parts)
-
-const freePort = (): Promise<number> =>
-  new Promise((done) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port: found } = server.address() as AddressInfo
-      server.close(() => done(found))
-    })
-  })
 
 /** The folders of a machine, below the test's own folder. */
 const places: Readonly<Record<string, string>> = {
@@ -101,12 +93,13 @@ esac`,
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'larder-operating-'))
-  port = await freePort()
+  const [cloudPort, brokerPort] = (await freePorts(2)) as [number, number]
+  port = cloudPort
   layOut()
   const settings = {
     DATA_DIR: at('var/cloud'),
     PORT: port,
-    MQTT_PORT: await freePort(),
+    MQTT_PORT: brokerPort,
     STORE_SECRET: 'a secret of the store for this test only',
     MEDIA_SECRET: 'a secret of the media for this test only',
   }

@@ -17,7 +17,7 @@ import type { Order } from '../../protocol/contract/consumer-orders.ts'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { missing, service } from '../support/services.ts'
 import { commandOf, packageRoot } from '../support/programs.ts'
-import { freePorts } from './chaos/ports.ts'
+import { freePorts } from '../support/ports.ts'
 import { residentMb } from '../bench/process-figures.ts'
 
 /** Limits of a hub: installed size without Node, and memory, in megabytes. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePorts } from './chaos/ports.ts'
+import { freePorts } from '../support/ports.ts'
 import { Place, PORTS, type Facing } from './told/place.ts'
 
 /**

@@ -10,7 +10,7 @@ import { startCloud } from '../cloud/support/program.ts'
 import { openShop } from '../cloud/support/shop.ts'
 import { onPath } from '../support/on-path.ts'
 import { service } from '../support/services.ts'
-import { freePorts } from './chaos/ports.ts'
+import { freePorts } from '../support/ports.ts'
 import { asPostgres, createPostgresDatabase, postgresFolder } from './chaos/postgres.ts'
 
 /** The file that operators copy from the package's examples. */

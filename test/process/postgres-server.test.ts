@@ -12,7 +12,7 @@ import { openShop } from '../cloud/support/shop.ts'
 import { makeCertificateOfAuthority } from '../support/certificate.ts'
 import { administrate } from '../support/postgres.ts'
 import { service } from '../support/services.ts'
-import { freePorts } from './chaos/ports.ts'
+import { freePorts } from '../support/ports.ts'
 import { startPostgres, type TestServer } from './chaos/postgres.ts'
 
 const runtime = systemRuntime()

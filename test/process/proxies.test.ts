@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
-import { createServer, type AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
@@ -11,19 +10,11 @@ import { seedHubs } from '../cloud/support/app.ts'
 import { programFolder, startCloud } from '../cloud/support/program.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { onPath } from '../support/on-path.ts'
+import { freePorts } from '../support/ports.ts'
 import { service } from '../support/services.ts'
 
 /** The files that operators copy from the package's examples. */
 const proxies = resolve(import.meta.dirname, '../../cloud/packaging/proxies')
-
-function freePort(): Promise<number> {
-  return new Promise((done) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => done(port))
-    })
-  })
-}
 
 /** A cloud behind a proxy, and one of its API keys. */
 async function cloudBehindProxy() {
@@ -85,7 +76,7 @@ async function startProxy(program: 'nginx' | 'haproxy', cloudPort: number): Prom
   const folder = programFolder()
   const certificate = makeCertificate()
   onTestFinished(() => certificate.remove())
-  const port = await freePort()
+  const [port] = (await freePorts(1)) as [number]
   const [file, listening] =
     program === 'nginx'
       ? (['nginx.conf', 'listen 443 ssl'] as const)

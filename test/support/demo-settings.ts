@@ -1,4 +1,4 @@
-import { freePorts } from '../process/chaos/ports.ts'
+import { freePorts } from './ports.ts'
 
 /** Settings of the demo in `folder`, with free ports. */
 export async function freeDemoSettings(folder: string) {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePorts } from '../process/chaos/ports.ts'
+import { freePorts } from './ports.ts'
 import { setUpMosquitto, type MosquittoSetup } from './mosquitto-spec.ts'
 
 /** A separate Mosquitto of a test, with the configuration of protocol/mqtt/SPEC.md §2. */

@@ -10,7 +10,7 @@ import { createCommandTap, type CommandTap } from './command-tap.ts'
 import { setUpMosquitto } from '../../support/mosquitto-spec.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
 import { environments, quickCloud, quickEdge, type ProgramName } from './plant-settings.ts'
-import { freePorts } from './ports.ts'
+import { freePorts } from '../../support/ports.ts'
 import { startProxy, type Proxy } from '../../../simulator/demo/proxy.ts'
 
 export interface PlantOptions {

@@ -8,7 +8,7 @@ import { ManagementAnswer } from '../../../protocol/management/command.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
 import { missing, service } from '../../support/services.ts'
 import { commandOf } from '../../support/programs.ts'
-import { freePorts } from '../chaos/ports.ts'
+import { freePorts } from '../../support/ports.ts'
 
 /** OpenSSH's own clients against the real program. Refused calls need no running hub. */
 let folder: string
