@@ -16,9 +16,10 @@ const usage = `Usage:
   larder alarms list [--owner NAME] [--hub ID] [--state open|cleared|all] [--limit N]
   larder alarms acknowledge ID
 
-Alarms, the newest first; \`list\` prints at most 100 open ones. \`acknowledge\` records that somebody has taken note. An alarm of
-a state stays open until the problem is resolved. An alarm of an incident ends with it: ${endedByPeople.join(', ')}.
-Each alarm has the name of its hub, the hub's last contact (\`last_contact\`) and what to do (\`remedy\`). Prints JSON.`
+Problems that need a person. \`list\` prints the newest first, at most 100 open ones. \`acknowledge\` records that a person has
+seen the alarm. It also ends an alarm of these kinds: ${endedByPeople.join(', ')}.
+Every other alarm stays open until the problem is resolved.
+Each alarm has the name of its hub, the hub's last contact (\`last_contact\`) and the remedy (\`remedy\`). Prints JSON.`
 
 /** Names and last contacts of hubs. */
 const hubsById = (q: Queries, ids: readonly number[]) =>

@@ -25,7 +25,7 @@ const apiSettings = inGroup('Service', {
   },
   LARDER_API_KEY: {
     ...optionalText(
-      'API key for calls of owners and diagnostics (also --api-key). Default: that of the running demo.',
+      'API key for calls of owners and diagnostics (also --api-key). Default: the key of the running demo.',
     ),
     secret: true,
   },

@@ -8,15 +8,14 @@ const usage = `Usage:
   larder audit list [--hub ID] [--owner NAME] [--since TIME] [--until TIME] [--action NAME] [--actor NAME] [--object NAME]
       [--limit N] [--cursor ID] [--csv]
 
-What was done to hardware, money, prices and credentials: who asked for it, and what came of it. Prints the newest records
-that match, oldest first, each as JSON on a line of its own. If there are older ones, a line on stderr names the --cursor
+Records of actions on hardware, money, prices and credentials, with the actor and the result. Prints the newest records
+that match, oldest first, one JSON record on each line. If there are older records, a line on stderr names the --cursor
 that continues the list.
 
---owner selects the records of the owner's orders, of the owner's keys, and of the owner's hubs in the time in which they
-were the owner's. If the hub has another owner by now, a refund of an older order stays with the owner of the order.
---since and --until take an ISO 8601 time. --action takes a whole name (controls.open_bin) or the beginning of names that
-ends in a dot (controls.). --actor: key:PREFIX, identity:SUB, and the like. --limit: 1 to 10000 (default 100).
---cursor prints records before this id. --csv prints CSV with a header row: all matching records, newest first, if --limit
+--owner selects the records of an owner's orders, keys and hubs. A hub's records belong to the owner of that time. A refund
+belongs to the owner of its order. --since and --until take an ISO 8601 time. --action takes a whole name
+(controls.open_bin), or the beginning of names, which ends in a dot (controls.). --actor takes an actor as the records show
+it, for example key:PREFIX or identity:SUB. --limit: 1 to 10000 (default 100). --cursor prints records before this id. --csv prints CSV with a header row: all matching records, newest first, if --limit
 is absent. Text cells that begin with = + - @ get an apostrophe.`
 
 const STANDARD_LIMIT = 100

@@ -13,9 +13,9 @@ const usage = `Usage:
   larder contacts list [--owner NAME]
   larder contacts remove ID
 
-Who is told of an owner's alarms by mail: of those as bad as --severity (default: warning) and worse. One mail when an incident
-begins and one when it is over; those that come together come in one mail. The service needs SMTP_URL for it. \`add\` of an
-address that the owner has already changes its name and severity. Prints JSON.`
+Recipients of an owner's alarms by mail. --severity is the lowest severity that is sent (default: warning). The service sends
+one mail when an incident begins and one when it ends. Mails of the same moments are combined. The service needs SMTP_URL.
+If the owner already has the address, \`add\` changes its name and severity. Prints JSON.`
 
 /** Recipients of alarms by mail. */
 export const contactCommands = (runtime: Runtime): CommandLine => ({

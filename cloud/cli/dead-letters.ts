@@ -10,12 +10,12 @@ const usage = `Usage:
   larder dead-letters replay IDS | --hub ID
   larder dead-letters drop IDS | --hub ID
 
-What hubs reported and the cloud could not apply: each entry is kept with the error, and the hub's next ones went on. \`replay\`
-applies entries again, the oldest first, each in a transaction of its own: what succeeds is gone from the list, what fails
-stays with the new error. Its hub is then asked to say anew how everything stands. \`drop\` gives entries up; the audit log says
-so. IDS: ids separated by commas. --limit: 1 to 10000; 100 where it is not given.
+Reports of hubs that the cloud could not apply. The cloud stores each with its error and applies the later ones. \`replay\`
+applies entries again, the oldest first, each in its own transaction. An entry that succeeds leaves the list; an entry that
+fails stays with the new error. The cloud then asks the hub for its whole state. \`drop\` deletes entries and records it in the
+audit log. IDS: ids separated by commas. --limit: 1 to 10000 (default 100).
 
-Prints JSON. Exit code 1 where an entry could not be applied, or is not there.`
+Prints JSON. Exit code 1 if an entry cannot be applied or does not exist.`
 
 const ACTOR = 'command line'
 const STANDARD_LIMIT = 100

@@ -59,43 +59,43 @@ Management by SSH:
 
 create registers a hub, and its owner with --new-owner, and prints the hub's MQTT user and password. The password is stored
 nowhere and never shown again; renew-password makes another. --hardware takes the hub's hardware description (JSON), which
-is stored; set-layout and set replace it. The file names the hub by its number, "hubId". The number of a new hub is known
-after create: if the file has another number, create prints what to change. --tax is the sales tax in percent, with at most
+is stored; set-layout and set replace it. The file contains the hub's number as "hubId". If the file has another number than
+the new hub, create prints the correction. --tax is the sales tax in percent, with at most
 three decimals (8.875; default 0).
 
-Each option has a value that is not empty, and is given once. --latitude and --longitude are decimal numbers (-89.65).
+Each option has a value and is given once. --latitude and --longitude are decimal numbers (-89.65).
 --no-street-2 removes the second line of the address.
 
 show prints a hub with its settings. set changes the settings that are given and prints the hub as show does. If a value is
-invalid, nothing changes. --external-payments names who may claim an order that an integrator is paid for (guide "Your own
-payments"): nobody (off, the default), users with an account (customers), or anonymous users too (everyone).
+invalid, nothing changes. --external-payments permits orders that an integrator is paid for (guide "Your own payments"): off
+(the default), customers (users with an account), or everyone (anonymous users too).
 
 move gives a hub to another owner. Past orders, payments, events, temperatures, reports and figures stay with the former
 owner, who still reads and refunds them. The new owner reads nothing of that time. Products, prices, deals and stock move
 with the hub. Roles that name the hub lose it. move fails while an order is being paid, prepared or collected.
 
-retire takes a hub out of service for good. It has no sale, no login and no alarm, and nothing of it changes any more; its books stay readable. retire fails while an
-order is unfinished; --force ends such orders and refunds all of their money. Then the hub keeps its login until it has received
-the cancellations and has reported what fell before them, but no longer than HUB_DRAIN_MS (7 days). show prints the end of that
-time as draining_until, and null when the login has ended. If somebody else may have the hub, call renew-password before
-retire: then the login ends at once, and a hub that is offline may still dispense the orders that it has. The hub keeps its
-files: erase its card. secrets_erased is true after the hub has confirmed that it erased its secrets; no hub of this version
-does.
+retire takes a hub out of service for good. A retired hub has no sales, no login and no alarms, and its records no longer
+change; its books stay readable. retire fails while an order is unfinished; --force ends such orders and refunds their money.
+The hub then keeps its login until it has received the cancellations and reported its last drops, at most HUB_DRAIN_MS (7 days).
+show prints that time as draining_until, or null if the login has ended. If another person may have the hub, call
+renew-password before retire. The login then ends at once; an offline hub may still dispense the orders that it has. The hub
+keeps its files: erase its card. secrets_erased is true after the hub has confirmed that it erased its secrets; no hub of this
+version does.
 
 export prints the stored hardware description and the broker's address, without secrets. --to writes hub.json and
 hardware.json into a folder, for a new card. Add the password with renew-password.
 
-renew-password prints a new MQTT password. The embedded broker ends the session of the former one within 5 seconds. --overlap
-keeps the former password valid for that many hours (up to 168), so that the hub stays online until its configuration has
-the new one. An external broker (MQTT_URL) accepts the former password until its own password file changes: the command
+renew-password prints a new MQTT password. The embedded broker ends the session of the former password within 5 seconds.
+--overlap keeps the former password valid for up to 168 hours: the hub stays online until its configuration has the new one.
+An external broker (MQTT_URL) accepts the former password until its own password file changes: the command
 prints the line for that file. --old-password-file contains the former password: the command tries it at the broker and
-reports the result. --broker is the address at which hubs reach the broker (default MQTT_URL). The trial interrupts the
-hub's own connection for a moment.
+reports the result. This trial interrupts the hub's own connection for a moment. --broker is the broker's address for hubs
+(default MQTT_URL).
 
 --host-key takes the public key of a hub's management service, or its fingerprint (SHA256:…), as
 \`larder management --host-key\` prints them on the hub. The cloud refuses a hub with another key. key prints the cloud's own
 public key, for the file AUTHORIZED_KEYS of each hub; the first call makes the key. rotate-key makes a new key and keeps the
-former one: hubs that have either key let the cloud in. Add the new key at each hub, remove the former one, then call
+former one: the cloud can log in at hubs that have either key. Add the new key at each hub, remove the former one, then call
 end-key-rotation.`
 
 /** Hubs, for operators. */

@@ -15,11 +15,12 @@ import { findOwner, hubsOf, required, requireHubs, timeOf, nameOf } from './opti
 
 const usage = `Usage:
   larder keys create --owner NAME --name NAME --scopes a,b --hubs 1,2|* [--expires TIME]
-  larder keys list        (\`warning\`: a key that expires within CERTIFICATE_WARN_MS, 14 days)
+  larder keys list
   larder keys rotate PREFIX [--overlap HOURS] [--expires TIME]
   larder keys revoke PREFIX
 
-API keys of the owner's interface. create prints the key: it is stored nowhere and never shown again.
+API keys of the owner's interface. create prints the key: it is stored nowhere and never shown again. list has a \`warning\`
+for a key that expires within CERTIFICATE_WARN_MS (14 days).
 rotate issues a successor with the same rights; the key itself expires after the overlap (24 hours by default; 0: at once).
 --owner takes an owner's name, or the id if no owner has that name; \`larder hubs create --new-owner\` makes an owner.
 --hubs takes hub ids, or "*" for all hubs of the owner.

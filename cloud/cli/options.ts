@@ -101,7 +101,7 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
   return conform(schema, value, path)
 }
 
-/** Parses a value with a schema. Throws an error whose text lists the first 20 problems. */
+/** Parses a value with a schema. Throws an error that lists the first 20 problems. */
 export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   const result = schema.safeParse(value)
   if (result.success) return result.data
@@ -112,8 +112,8 @@ export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string):
 }
 
 /**
- * Parses the options of a record's fields with its schema. Throws an error whose text lists each problem with
- * its option.
+ * Parses the options of a record's fields with its schema. Throws an error that lists each problem with its
+ * option.
  */
 export function conformOptions<T>(
   schema: z.ZodType<T>,

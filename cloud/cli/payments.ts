@@ -12,13 +12,13 @@ const usage = `Usage:
   larder payments orphaned
   larder payments settle ID|REF
 
-Payments whose processor has not said for too long whether it took money: their orders no longer wait, and the service goes
-on asking. One of a processor that is not configured any more is looked up there by hand, cancelled or given back, and then
-settled here: the service asks no more.
+stuck lists payments with an outcome that the processor has not reported in time. Their orders no longer wait, and the service
+asks the processor again. If the processor is no longer configured, look the payment up there, and cancel or refund it. Then
+call settle ID: the service stops asking.
 
-orphaned lists payments that the card processor has and this database does not, as after a restored backup. Refund each at the
-processor (or set ORPHANED_PAYMENTS=refund), and the service closes it. settle REF closes one that needs no refund: its customer
-has the goods. REF is the processor's id (pi_…). Prints JSON.`
+orphaned lists payments that the card processor has and this database lacks, for example after a restore. Refund each at the
+processor (or set ORPHANED_PAYMENTS=refund); the service then closes it. If the customer has the goods, no refund is due:
+settle REF closes the payment. REF is the processor's id (pi_…). Prints JSON.`
 
 /** Stuck payments, for operators. */
 export const paymentCommands = (runtime: Runtime): CommandLine => ({

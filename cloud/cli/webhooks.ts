@@ -35,11 +35,14 @@ const usage = `Usage:
   larder webhooks listen --owner NAME [--forward URL]
   larder webhooks trigger TYPE --owner NAME [--hub ID | --order ID]
 
-Who is told of events (Standard Webhooks). \`add\` prints the secret, which is shown there and nowhere else. \`rotate\`
-prints a new secret; the former one signs too for --overlap hours (0 to 168, default 24). \`test\` and \`redeliver\` leave the sending to the service, which does it within seconds. \`listen\` prints events as they come, a line of JSON
-each, until it is stopped; with --forward it posts them there as well, signed with the secret that it prints first: for trying a
-receiver on this machine. \`trigger\` makes an event of a type: an example in the state of that type, with negative ids, or
-the order that --order names. It stands in the list of events and goes to webhooks like any other, so production refuses it.
+Addresses that receive events (Standard Webhooks). \`add\` prints the secret, which is never shown again. \`rotate\` prints a new
+secret; the former secret also signs for --overlap hours (0 to 168, default 24). After \`test\` and \`redeliver\` the service
+sends within seconds.
+
+\`listen\` prints each new event as a line of JSON until it is stopped. --forward posts the events to a URL too, signed with the
+secret that \`listen\` prints first: use it to try a receiver on this machine. \`trigger\` makes an event of a type: an example
+with negative ids, or the order of --order. The event is in the list of events and goes to webhooks like any other, so
+production refuses the command.
 
 Prints JSON. Types: ${eventTypes.join(', ')}.`
 

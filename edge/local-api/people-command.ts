@@ -11,9 +11,9 @@ export const PEOPLE_USAGE = `Usage:
   larder people list
   larder people remove NAME
 
-People who may use the hub's page and its local API, each with a token of their own beside the shared one (LOCAL_TOKEN). add
-prints the token, which is stored nowhere; --days ends it after so many days. remove ends a person's token and open sessions
-within a second. The log names the person of each act (by).
+People who may use the hub's page and its local API. Each has a token, in addition to the shared token (LOCAL_TOKEN). add prints
+the token, which is stored nowhere; --days is its lifetime in days. remove ends a person's token and open sessions within a
+second. The log names the person of each action (by).
 
 Options: --config FILE (the configuration of the hub's service, for STORE) or --store PATH.
 `

@@ -269,7 +269,7 @@ export const consumerOrderRoutes = defineRoutes(
       at: 'POST /users/{user_id}/orders/{source_order_id}/reorder',
       params: z.object({
         user_id: UserId,
-        source_order_id: Id.describe('Number of the order whose items are ordered again.'),
+        source_order_id: Id.describe('Number of the order to repeat.'),
       }),
       query: z.object({ target_hub_id: Id.describe('Number of the hub at which the items are ordered.') }),
       response: Order.extend({

@@ -239,7 +239,7 @@ export const consumerPaymentRoutes = defineRoutes(
       errors: ['payment_method_not_found', 'card_declined', 'processor_unavailable'],
       summary: 'Save a payment method',
       description:
-        'Takes what the processor’s form or a mobile wallet returned: a payment method (`pm_…`) or a wallet token (`tok_…`), which becomes a method. The answer has the id by which the method is paid with and removed. `type` is the processor’s word: `platform_a` or `platform_b` for a card in a mobile wallet. A method that is already saved is returned unchanged. A customer can save 50 methods. The sandbox takes the names of its test cards, each time for a new method: `pm_card_visa` for a card, `tok_visa` (or `tok_platform_a_visa`) for the same card in a wallet of platform A, `tok_platform_b_visa` for platform B.',
+        'Saves the result of the processor’s form or of a mobile wallet: a payment method (`pm_…`) or a wallet token (`tok_…`), which becomes a method. The answer has the id of the method. `type` is the processor’s word: `platform_a` or `platform_b` for a card in a mobile wallet. A method that is already saved is returned unchanged. A customer can save 50 methods. The sandbox takes the names of its test cards, each time for a new method: `pm_card_visa` for a card, `tok_visa` (or `tok_platform_a_visa`) for the same card in a wallet of platform A, `tok_platform_b_visa` for platform B.',
       examples: { body: { payment_method_id: 'pm_card_visa', set_default: true }, response: visa },
     },
     'consumer.payments.methods': {

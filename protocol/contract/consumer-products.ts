@@ -23,7 +23,7 @@ export const Product = z
     shelf: z.int().describe('Number of the shelf in its cabinet.'),
     row: z.int().describe('Number of the row on its shelf.'),
     image_url: ImageUrl,
-    is_bestseller: z.boolean().describe('True if the product is one of the bestsellers of its hub.'),
+    is_bestseller: z.boolean().describe('True if the product is a bestseller of its hub.'),
   })
   .meta({ id: 'Product', description: 'A product as customers see it.' })
 export type Product = z.infer<typeof Product>

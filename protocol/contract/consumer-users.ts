@@ -88,7 +88,7 @@ export const consumerUserRoutes = defineRoutes(
       response: UserWithHub,
       summary: 'Read the user with the selected hub, or the default hub',
       description:
-        'The user whose token is sent. An identity without a user is 404 `user_not_found`: call `bootstrap` once.',
+        'The user of the token. An identity without a user is 404 `user_not_found`: call `bootstrap` once.',
     },
     'consumer.users.create': {
       at: 'POST /users/user',
@@ -111,7 +111,7 @@ export const consumerUserRoutes = defineRoutes(
         forfeit: z
           .boolean()
           .default(false)
-          .describe('True gives up the money in the wallet and what deposits may still bring.'),
+          .describe('True forfeits the money in the wallet and in open deposits.'),
       }),
       status: 204,
       response: z.undefined(),

@@ -98,7 +98,7 @@ export const Deal = z
           description: 'A condition of a deal.',
         }),
       )
-      .describe('Conditions, all of which must be met.'),
+      .describe('Conditions. The deal applies if all of them are met.'),
     rewards: z
       .array(
         RewardFields.extend({ id: Id.describe('Number of the reward.') }).meta({
@@ -276,7 +276,11 @@ function checkDates({ start, end }: Dates, context: Context): void {
 export const NewDeal = z
   .strictObject({
     ...dealFields,
-    triggers: z.array(NewTrigger.strict()).min(1).max(10).describe('Conditions, all of which must be met.'),
+    triggers: z
+      .array(NewTrigger.strict())
+      .min(1)
+      .max(10)
+      .describe('Conditions. The deal applies if all of them are met.'),
     rewards: z.array(NewReward.strict()).min(1).max(10).describe('Rewards of the deal.'),
     constraints: constraintsOf(NewConstraint.strict())
       .default([])

@@ -117,7 +117,7 @@ const dealForm = {
 const exampleDeal = {
   name: 'Three for two',
   hub_id: 1,
-  description: 'Of three bottles of water one is free.',
+  description: 'Three bottles of water for the price of two.',
   start: '2025-06-01',
   end: '2025-08-31',
   triggers: [{ type: 'QUANTITY', quantity: 2, category: null, category_id: null, product_id: 7 }],
@@ -205,7 +205,7 @@ export const dealRoutes = defineRoutes(
             {
               deal_id: 4,
               deal_name: 'Three for two',
-              description: 'Of three bottles of water one is free.',
+              description: 'Three bottles of water for the price of two.',
               display_text: null,
               reward_description: '1 × Still Water 500 ml free',
               potential_savings: 149,
@@ -282,7 +282,7 @@ export const dealRoutes = defineRoutes(
       idempotent: true,
       summary: 'Create a deal',
       description:
-        'Every trigger must be met, each by units of its own; spending is measured before any deal. A reward with neither product nor quantity applies to the whole cart: its percentage or amount is of the cart, a fixed price is the price of the cart. Any other reward applies to units, and its amount or price is per unit; it takes the cheapest units. A trigger of units repeats the reward for each whole multiple. Units that met a trigger cannot be its free units. Among deals that do not stack, the best saving is applied. Deals that stack are applied together, each unit to one deal: deals on units before deals on the cart, then by `priority`. A deal that can never apply is 422 with the reason, for example a reward of 100 % on the units that its trigger needs, or dates without any of its weekdays.',
+        'Every trigger must be met, each by different units. Spending is measured before any deal. A reward with neither product nor quantity applies to the whole cart: its percentage or amount is of the cart, a fixed price is the price of the cart. Any other reward applies to units, and its amount or price is per unit; it takes the cheapest units. A trigger of units repeats the reward for each whole multiple. Units that met a trigger cannot be its free units. Among deals that do not stack, the best saving is applied. Deals that stack are applied together, each unit to one deal: deals on units before deals on the cart, then by `priority`. A deal that can never apply is 422 with the reason, for example a reward of 100 % on the units that its trigger needs, or dates without any of its weekdays.',
       examples: { body: exampleDeal },
     },
     'owner.deals.get': {

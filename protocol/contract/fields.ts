@@ -29,7 +29,7 @@ export const UpdatedAt = Timestamp.describe('Time of the last change (ISO 8601, 
 export const ImageUrl = z
   .string()
   .describe('Address of the image; empty if there is none. It expires: read the object again for a new one.')
-export const Upc = z.string().describe('UPC of the product: 12 digits, the last of which is a check digit.')
+export const Upc = z.string().describe('UPC of the product: 12 digits, the last one a check digit.')
 export const Success = z.boolean().describe('True if the call had its effect.')
 export const Message = z.string().describe('Result of the call as a sentence for people.')
 export const CommandId = z.uuid().describe('UUID of the command that the cloud sent to the hub.')

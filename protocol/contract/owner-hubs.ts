@@ -49,7 +49,9 @@ export const HubHealthReport = z
     hub_id: HubId,
     online: z
       .boolean()
-      .describe('True if the hub was heard of within the last 90 seconds (the operator can change it).'),
+      .describe(
+        'True if the hub has reported within the last 90 seconds (the operator can change this time).',
+      ),
     last_heartbeat: Timestamp.nullable().describe(
       'Time of the last heartbeat (UTC); null if the hub was never connected.',
     ),
@@ -304,7 +306,7 @@ export const ownerHubRoutes = defineRoutes(
       response: HubHealthReport,
       summary: 'Read the health of a hub: bins, fridges, main door, network',
       description:
-        '`online` is true if the hub was heard of within 90 seconds. A new hub shows its configured bins and fridges. The devices of an offline hub are `offline`, and their temperature is null.',
+        '`online` is true if the hub has reported within 90 seconds. A new hub shows its configured bins and fridges. The devices of an offline hub are `offline`, and their temperature is null.',
     },
   },
 )

@@ -227,7 +227,7 @@ export const ownerInventoryRoutes = defineRoutes(
         upc: UpcText.meta({
           pattern: '^\\d{12}$',
           description:
-            'UPC of the product: 12 digits, the last of which is a check digit. Spaces, hyphens and the further zeros of an EAN-13 are accepted; the answer has the 12 digits.',
+            'UPC of the product: 12 digits, the last one a check digit. Spaces, hyphens and the further zeros of an EAN-13 are accepted; the answer has the 12 digits.',
         }),
       }),
       response: z.object({

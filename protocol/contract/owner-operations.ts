@@ -33,7 +33,9 @@ export const Operation = z
     order_id: Id.nullable().describe('Number of the order that it was for; null if it was for none.'),
     started_at: Timestamp.describe('Time at which the hub started it (UTC).'),
     ended_at: Timestamp.nullable().describe('Time at which it was resolved (UTC); null while it is unknown.'),
-    settled_by: OperationResolver.nullable().describe('What resolved it; null while it is unknown.'),
+    settled_by: OperationResolver.nullable().describe(
+      'The way in which it was resolved; null while it is unknown.',
+    ),
   })
   .meta({ id: 'Operation', description: 'A motion of a hub with an unknown or resolved outcome.' })
 export type Operation = z.infer<typeof Operation>
@@ -79,7 +81,7 @@ export const ownerOperationRoutes = defineRoutes(
       errors: ['invalid_cursor'],
       summary: 'List operations of unknown outcome, newest first',
       description:
-        'The hub could not learn whether these motions happened: a unit that no sensor saw fall, or a motion whose controller lost its memory. The hub never repeats such a motion, and its row dispenses nothing until a sensor, a count or a person resolves it. `state=unknown` lists those that wait for that.',
+        'The hub could not learn whether these motions happened: a unit that no sensor saw fall, or a motion whose controller lost its memory. The hub never repeats such a motion, and its row dispenses nothing until a sensor, a count or a person resolves it. `state=unknown` lists the operations that wait for a result.',
     },
     'owner.operations.settle': {
       at: 'POST /owners/operations/{operation_id}/settle',

@@ -10,7 +10,7 @@ export interface AlarmKind {
   severity: Severity
   /** The problem, as the rest of a sentence after the subject: `row 2/1/4 is blocked`. */
   what: string
-  /** What a person must do. */
+  /** The action that a person must take. */
   remedy: string
   /** The remedy for a person at the hub, who reads the hub's page and can act there; `remedy` if absent. */
   remedyAtHub?: string

@@ -289,7 +289,7 @@ export type CommandBody<Name extends CommandName = CommandName> = { [N in Name]:
 export const commandNames = Object.keys(hubCommands) as CommandName[]
 export const commandRow = (name: CommandName): HubCommand => hubCommands[name]
 
-/** What a technician can send at the hub. */
+/** Commands of a technician at the hub. */
 export const pageCommands = commandNames.flatMap((name) => commandRow(name).page ?? [])
 
 const bodies = commandNames.map((name) =>

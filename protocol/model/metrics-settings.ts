@@ -14,7 +14,7 @@ export const metricsSettings = {
   }),
   ...limits('Observation', {
     METRICS_HOST: hostText(
-      'Address that METRICS_PORT listens on; nobody is asked there who they are.',
+      'Address that METRICS_PORT listens on; the port asks for no credential.',
       '127.0.0.1',
     ),
   }),

@@ -25,7 +25,7 @@ interface Series {
 
 /**
  * A log that does not repeat itself. Two warnings or errors are equal if message, reason and fields are equal; requests,
- * durations and stack traces do not count. `debug` and `info` pass unchanged. `flush` writes what is counted so far.
+ * durations and stack traces do not count. `debug` and `info` pass unchanged. `flush` writes the counts so far.
  */
 export function quietly(log: Log, clock: Clock, maxDifferent = MAX_DIFFERENT): Log & { flush(): void } {
   const all = new Map<string, Series>()

@@ -39,4 +39,4 @@ export const UpcText = z
   .string()
   .max(40)
   .overwrite(normalUpc)
-  .refine(isUpc, 'must be a UPC: 12 digits, of which the last checks the others')
+  .refine(isUpc, 'must be a UPC: 12 digits, the last one a check digit')

@@ -139,7 +139,9 @@ function Verdict({ step, observed, agrees, verdict }: VerdictProps): JSX.Element
         {observed}
       </p>
       <p class={agrees ? '' : 'bad'}>
-        {agrees ? 'That is what is expected. Did you see the same?' : 'That is not what is expected.'}
+        {agrees
+          ? 'The hub saw the expected result. Did you see the same?'
+          : 'The hub did not see the expected result.'}
       </p>
       {verdict && <p class="text-sm">You said: {verdict}.</p>}
       <label class="grid gap-1 text-sm">

@@ -27,7 +27,7 @@ export function sellingObstacle(state: LocalState): Obstacle | null {
       code: null,
       text: 'The hub takes no orders.',
       remedy: state.held.orders
-        ? 'Somebody stopped orders on this page: resume them at the whole hub below.'
+        ? 'A person stopped orders on this page: resume them at the whole hub below.'
         : 'The owner stopped orders, or the hub waits for its devices: resume orders with resume_orders or in the console.',
     }
   if (

@@ -202,7 +202,7 @@ function NotSent({ entries }: { entries: readonly (typeof pending.value)[number]
       <button
         type="button"
         class="btn btn-sm"
-        aria-label={`Discard what was not sent of row ${rowKey(entries[0]!.location)}`}
+        aria-label={`Discard the unsent counts of row ${rowKey(entries[0]!.location)}`}
         onClick={() => discardEntry(entries[0]!.location)}
       >
         <Icon icon={Undo2} /> Discard
