@@ -7,7 +7,8 @@ import { buildPages, pages } from './pages.ts'
  * the repository's folder.
  */
 try {
-  writeBuildFile(process.cwd(), '.build')
+  if (!writeBuildFile(process.cwd(), '.build'))
+    process.stderr.write('larder: no git, so the commit is unknown and the version is 0.0.0+unknown\n')
   await buildPages(process.cwd(), '.build', [...new Set(pages.map(({ workspace }) => workspace))])
 } catch (error) {
   process.stderr.write(`larder pages: ${error instanceof Error ? error.message : String(error)}\n`)

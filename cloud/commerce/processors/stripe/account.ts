@@ -1,4 +1,5 @@
 import { Stripe } from 'stripe'
+import { PRODUCT_VERSION } from '../../../../protocol/build.ts'
 import { addressOf } from '../../../../protocol/model/address.ts'
 import type { Clock, Runtime } from '../../../../protocol/model/runtime.ts'
 import type { Log } from '../../../../protocol/model/log.ts'
@@ -45,7 +46,7 @@ export function openAccount(options: StripeOptions): StripeAccount {
     timeout: timeoutMs,
     maxNetworkRetries: retries,
     telemetry: false,
-    appInfo: { name: 'larder' },
+    appInfo: { name: 'larder', version: PRODUCT_VERSION },
   })
   return { sdk, installation, clock, log, keyOf: (key) => `${installation}:${key}` }
 }
