@@ -17,9 +17,13 @@ const paint = (style: Style, text: string): string => styleText(style, text, { v
 
 const styleOf = (text: string): Style | undefined => styles.find(([pattern]) => pattern.test(text))?.[1]
 
+/** A terminal executes control characters, so a text shows them as JSON does. */
+const escaped = (text: string): string =>
+  text.replaceAll(/\p{Cc}/gu, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
 const cellOf = (value: unknown): string => {
   if (value === null || value === undefined) return '-'
-  return typeof value === 'string' ? value : JSON.stringify(value)
+  return escaped(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
 const cut = (text: string, width: number): string =>

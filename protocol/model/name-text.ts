@@ -2,17 +2,16 @@ import { z } from 'zod'
 
 /** Invisible characters that mislead in a name: zero-width space, soft hyphen, changes of direction. */
 const MISLEADING = /[\u00AD\u061C\u200B\u200E\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/g
-/**
- * White space of every kind, also line breaks. Other control characters are not replaced; requests with NUL are
- * refused.
- */
+/** White space of every kind, also line breaks. */
 const BLANKS = /\s+/gu
+/** The other control characters. A terminal executes them: ESC can delete the lines of a list. */
+const CONTROLS = /\p{Cc}/gu
 
 /**
  * The stored form of a name from any source: Unicode NFC and single spaces. Names that look the same are thus equal.
  */
 export const normalName = (text: string): string =>
-  text.normalize('NFC').replaceAll(MISLEADING, '').replaceAll(BLANKS, ' ').trim()
+  text.normalize('NFC').replaceAll(MISLEADING, '').replaceAll(BLANKS, ' ').replaceAll(CONTROLS, '').trim()
 
 /** A name of at most `max` characters, for bodies, files, options and settings. */
 export const nameText = (max: number) => z.string().overwrite(normalName).min(1).max(max)

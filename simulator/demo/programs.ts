@@ -118,6 +118,8 @@ export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
       command: mounted ?? edge,
       environment: {
         HOST: '127.0.0.1',
+        // The cloud listens on the demo's METRICS_PORT.
+        METRICS_PORT: '',
         HARDWARE: places.hardwareFile,
         STORE: places.journal,
         PORT: String(settings.EDGE_PORT),

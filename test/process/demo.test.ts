@@ -14,6 +14,8 @@ import { statusInHttp10 } from '../support/raw-http.ts'
 
 const root = join(import.meta.dirname, '../..')
 const ports = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'] as const
+/** The ports above, and the port of a program that is no setting of the demo itself. */
+const allPorts = [...ports, 'METRICS_PORT'] as const
 
 /** Pages and health checks of each listener, requested as a minimal client does. */
 const http10Paths = [
@@ -22,6 +24,8 @@ const http10Paths = [
   ['PORT', '/api/v1/'],
   ['EDGE_PORT', '/health'],
   ['SIMULATOR_PORT', '/api/hubs/1/state'],
+  // Only the cloud listens on the demo's port of the metrics.
+  ['METRICS_PORT', '/metrics'],
 ] as const
 
 let folder: string
@@ -35,7 +39,7 @@ beforeAll(() => {
 
 beforeEach(async () => {
   environment = { DATA_DIR: join(folder, 'data'), SIMULATOR_SPEED: '20' }
-  Object.assign(environment, await portSettings(ports))
+  Object.assign(environment, await portSettings(allPorts))
 })
 
 afterEach(async () => {
@@ -117,7 +121,7 @@ test('a second demo in the same folder reports where the first one runs, and doe
   const { base_url } = demo()
   const links = () => readdirSync(join(folder, 'data/hub-1/ports'))
   const before = links()
-  Object.assign(environment, await portSettings(ports))
+  Object.assign(environment, await portSettings(allPorts))
   const second = start('--gpio', 'socket')
   await ended(second.child)
   expect([second.child.exitCode, second.text()]).toEqual([

@@ -8,6 +8,7 @@ import { hubCommands } from '../../../cloud/cli/hubs.ts'
 import { keyCommands } from '../../../cloud/cli/keys.ts'
 import { ownerCommands } from '../../../cloud/cli/owners.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
+import { tableOf } from '../../../cloud/cli/table.ts'
 import { stillRuntime } from '../support/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
@@ -252,6 +253,13 @@ test('a terminal gets a table, or JSON with --json, and any other output is JSON
   expect(first).toMatch(/^1 {9}One {3,}\[1\]/)
   expect(await list(20)).toMatch(/^owner_id {4}1\nname {8}One\n/)
   expect(JSON.parse(await list(120, '--json'))).toEqual(JSON.parse(await list(undefined)))
+})
+
+test('a table shows control characters of a text and does not send them to the terminal', () => {
+  const table = tableOf([{ name: 'a\u001b[2J\u009b\nb', detail: { text: '\u001b' } }], 80)
+  expect(table.split('\n')).toHaveLength(3)
+  expect(table).toContain('a\\u001b[2J\\u009b\\u000ab')
+  expect(table.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
 })
 
 test('a file that is unreadable or not JSON is refused in words', async () => {

@@ -70,6 +70,7 @@ const forms = [
   'Crème\nBrûlée',
   '\u200BCrème Brûlée\uFEFF',
   '\u202ECrème Brûlée\u202C',
+  '\u001BCrème \u009BBrûlée\u0007',
 ]
 
 test.each(forms)('the name %j is stored in one form for every way of typing it', (form) => {
@@ -95,6 +96,6 @@ test('a name keeps the marks of its script, and joined emoji', () => {
 })
 
 test('a name without a visible character is refused', () => {
-  for (const name of ['', ' ', '\u200B', '\n\t', '\u00A0'])
+  for (const name of ['', ' ', '\u200B', '\n\t', '\u00A0', '\u001B', '\u0000'])
     expect(PersonName.safeParse(name).success).toBe(false)
 })
