@@ -27,6 +27,8 @@ export default defineConfig({
     // A limit for tests that hang. Only the benchmarks measure durations.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // A busy machine needs more than the default second until a state is reached.
+    expect: { poll: { timeout: 15_000 } },
     reporters: ['default', new SecondTryReporter()],
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/temporary-folder.ts'],

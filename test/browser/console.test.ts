@@ -171,7 +171,7 @@ describe('the simulator’s console', () => {
       await device.focus()
       await page.keyboard.press('Enter')
       await page.waitForSelector('[data-sentence-of="bin-3"]')
-      expect(await device.getAttribute('aria-pressed')).toBe('true')
+      await expect.poll(() => device.getAttribute('aria-pressed')).toBe('true')
       await page.keyboard.press('Space')
       await page.waitForSelector('h2:text-is("Hub 1")')
       // The keyboard focus is in the picture again, and arrow keys move on.
@@ -194,7 +194,9 @@ describe('the simulator’s console', () => {
       await select(page, 'bin-2')
       await page.click('summary:has-text("Raise a fault here")')
       await page.selectOption('aside select[name=type]', 'jam')
-      expect(await page.textContent('aside [data-sentence]')).toMatch(/starts and stalls on the way/)
+      await expect
+        .poll(() => page.textContent('aside [data-sentence]'))
+        .toMatch(/starts and stalls on the way/)
       await page.click('aside button:text-is("Raise the fault")')
       await page.waitForSelector('[data-device="bin-2"][aria-label*="Fault: jam"]')
       await page.click('aside button:has-text("Clear")')
@@ -220,6 +222,7 @@ describe('the simulator’s console', () => {
       await page.click('button:text-is("Send")')
       await page.locator('[data-wire] li', { hasText: 'crc: ~0002 PING t=5*0000' }).waitFor()
       await page.click('button:text-is("Pause")')
+      await page.waitForSelector('button:text-is("Go on")')
       const before = await lines.count()
       station.hub.wires[1]!.toController('~0003 unseen')
       await page.waitForTimeout(300)
@@ -229,12 +232,12 @@ describe('the simulator’s console', () => {
       // The list is one stop of the Tab key; arrow keys move through it.
       await expect.poll(() => lines.count()).toBeGreaterThan(1)
       const stop = page.locator('button[data-line][tabindex="0"]')
-      expect(await stop.count()).toBe(1)
+      await expect.poll(() => stop.count()).toBe(1)
       await stop.focus()
       await page.keyboard.press('ArrowDown')
-      expect(
-        await page.evaluate('document.activeElement.closest("li").previousElementSibling !== null'),
-      ).toBe(true)
+      await expect
+        .poll(() => page.evaluate('document.activeElement.closest("li")?.previousElementSibling != null'))
+        .toBe(true)
       await page.fill('input[type=search]', 'unseen')
       await expect.poll(() => lines.count()).toBe(1)
     },
@@ -263,7 +266,7 @@ describe('the simulator’s console', () => {
       await page.click('[data-scenarios] button:has-text("a hand in bin 2")')
       await page.click('[data-chosen] button:has-text("Run it")')
       await page.waitForSelector('[data-run="passed"]')
-      expect(await page.locator('[data-step="passed"]').count()).toBeGreaterThan(7)
+      await expect.poll(() => page.locator('[data-step="passed"]').count()).toBeGreaterThan(7)
       expect(station.hub.actuations(recorded.length).map(({ action }) => action)).toEqual(recorded)
       await picture(page, 'console', 'simulator')
 
@@ -276,9 +279,9 @@ describe('the simulator’s console', () => {
       )
       await page.click('[data-editor] button:has-text("Try it")')
       await page.waitForSelector('[data-run="failed"]')
-      expect(await page.textContent('[data-run] [role=alert]')).toContain(
-        'bin-2 put_items happened once, it should have 5 times',
-      )
+      await expect
+        .poll(() => page.textContent('[data-run] [role=alert]'))
+        .toContain('bin-2 put_items happened once, it should have 5 times')
       expect(problems).toEqual([])
     },
     60_000,

@@ -36,7 +36,7 @@ describe('a person at the hub’s page', () => {
     const { page } = await served.visit()
     await page.getByRole('button', { name: 'Show it: Row 2/3/4' }).click()
     await expect.poll(() => focused(page)).toBe('Row 2/3/4: units')
-    expect(await page.locator('[data-row="2/3/4"]').isVisible()).toBe(true)
+    await expect.poll(() => page.locator('[data-row="2/3/4"]').isVisible()).toBe(true)
     await page.getByRole('button', { name: 'Show it: Bin 3' }).click()
     await expect.poll(() => focused(page)).toBe('Bin 3')
     const { y, height } = (await page.locator('[data-sentence-of="bin-3"]').boundingBox())!
@@ -47,7 +47,7 @@ describe('a person at the hub’s page', () => {
   browserTest('a touch on a row of the picture opens the row, and the page shows its name', async () => {
     const { page } = await served.visit()
     const row = page.locator('[data-device="cabinet-3"] [data-picture-row="2/1"]')
-    expect(await row.locator('title').textContent()).toBe('Row 3/2/1: Snack 320, 6 of 12')
+    await expect.poll(() => row.locator('title').textContent()).toBe('Row 3/2/1: Snack 320, 6 of 12')
     await row.click()
     await expect.poll(() => focused(page)).toBe('Row 3/2/1: units')
   })
@@ -93,10 +93,11 @@ describe('a person at the hub’s page', () => {
       await page.context().setOffline(true)
       await page.keyboard.type('7')
       await page.keyboard.press('Enter')
+      await expect.poll(() => focused(page)).toBe('Row 2/1/2: units')
       await page.keyboard.type('9')
       await page.keyboard.press('Enter')
       await row.getByText('Not sent yet: counted 7').waitFor()
-      expect(await row.getByLabel('units').inputValue()).toBe('7')
+      await expect.poll(() => row.getByLabel('units').inputValue()).toBe('7')
       await page.reload()
       await page.waitForSelector('[data-device="bin-1"]')
       await page.waitForSelector('[data-connected=false]:has-text("away since")')
@@ -111,7 +112,7 @@ describe('a person at the hub’s page', () => {
         countOf({ cabinet: 2, shelf: 1, row: 2 }, 9),
       ])
       await row.getByText('Not sent yet').waitFor({ state: 'detached' })
-      expect(await page.getByLabel('Row 2/1/3: units').inputValue()).toBe('4')
+      await expect.poll(() => page.getByLabel('Row 2/1/3: units').inputValue()).toBe('4')
     },
     60_000,
   )
@@ -189,18 +190,18 @@ describe('a person at the hub’s page', () => {
       }
       expect(stops.at(-1)).toMatch(/^Cabinet 1: /)
       await page.keyboard.press('ArrowRight')
-      expect(await focused(page)).toMatch(/^Cabinet 2: /)
+      await expect.poll(() => focused(page)).toMatch(/^Cabinet 2: /)
       await page.keyboard.press('End')
       await page.keyboard.press('Home')
       await page.keyboard.press('ArrowDown')
-      expect(await focused(page)).toMatch(/^Fridge 1/)
+      await expect.poll(() => focused(page)).toMatch(/^Fridge 1/)
       await page.keyboard.press('ArrowDown')
-      expect(await focused(page)).toMatch(/^Bin 1: /)
+      await expect.poll(() => focused(page)).toMatch(/^Bin 1: /)
       await page.keyboard.press('ArrowRight')
       await page.keyboard.press('Enter')
       await expect.poll(() => focused(page)).toBe('Bin 2')
       await page.keyboard.press('Tab')
-      expect(await focused(page)).toBe('Open, Bin 2')
+      await expect.poll(() => focused(page)).toBe('Open, Bin 2')
       await page.keyboard.press('Escape')
       await expect.poll(() => focused(page)).toMatch(/^Bin 2: /)
       await page.keyboard.press('Tab')
@@ -222,7 +223,7 @@ describe('a person at the hub’s page', () => {
       expect(await page.title()).toBe(`(${others}) Hub 1`)
       hub.state.alarms = [alarm('door_forced', 'door main')]
       await page.waitForSelector('[role=alert]:has-text("Door main")', { state: 'attached' })
-      expect(await page.title()).toBe(`(${others + 1}) Hub 1`)
+      await expect.poll(() => page.title()).toBe(`(${others + 1}) Hub 1`)
       await page.click('[data-notice=bad] button:has-text("Show it")')
       await page.waitForSelector('[data-sentence-of="main"]')
     },
@@ -276,7 +277,7 @@ describe('a person at the hub’s page', () => {
                 globalThis as unknown as { getComputedStyle(of: unknown): { backgroundColor: string } }
               ).getComputedStyle(one).backgroundColor,
           )
-      expect(await colour('Log')).not.toBe(await colour('Wire'))
+      await expect.poll(async () => (await colour('Log')) !== (await colour('Wire'))).toBe(true)
       expect(await seriousProblems(opened.page)).toEqual([])
     },
   )

@@ -56,7 +56,7 @@ describe('the hub’s own page', () => {
 
   browserTest('a link with the token logs in, and the token is removed from the address', async () => {
     const { page, problems } = await visit()
-    expect(page.url()).toBe(served.url)
+    await expect.poll(() => page.url()).toBe(served.url)
     expect(problems).toEqual([])
   })
 
@@ -65,7 +65,9 @@ describe('the hub’s own page', () => {
     async () => {
       const { page } = await visit()
       const alarm = page.locator('[data-alarms] > ul > li').first()
-      expect(await alarm.textContent()).toMatch(/Bin 2 has failed to move.*Then close or raise it here/)
+      await expect
+        .poll(() => alarm.textContent())
+        .toMatch(/Bin 2 has failed to move.*Then close or raise it here/)
       await alarm.getByRole('button', { name: 'Show it' }).click()
       await page.waitForSelector('[data-sentence-of="bin-2"]')
       hub.state.alarms = []
@@ -180,7 +182,7 @@ describe('the hub’s own page', () => {
       await sought.fill('049000003110')
       await sought.press('Enter')
       await expect.poll(focused).toBe('Row 3/1/2: units')
-      expect(await page.locator('[data-row="3/1/2"]').textContent()).toContain('Snack 311')
+      await expect.poll(() => page.locator('[data-row="3/1/2"]').textContent()).toContain('Snack 311')
       // The shelf of this row stays open.
       await page.waitForTimeout(500)
       expect(await focused()).toBe('Row 3/1/2: units')
@@ -269,7 +271,7 @@ describe('the hub’s own page', () => {
     await units.selectText()
     await sell()
     await page.keyboard.insertText('0')
-    expect(await units.inputValue()).toBe('0')
+    await expect.poll(() => units.inputValue()).toBe('0')
   })
 
   for (const width of [390, 768, 1400])

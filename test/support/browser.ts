@@ -2,6 +2,7 @@ import axe from 'axe-core'
 import * as files from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
+import { onTestFinished } from 'vitest'
 import { buildPages, pages } from '../../edge/packaging/pages.ts'
 import { type PageAssets, pageAssets } from '../../protocol/page-assets.ts'
 import { chromiumFlags } from './chromium.ts'
@@ -25,20 +26,24 @@ export interface Visit {
 }
 
 export interface Browser {
-  /** A separate page; `problems` collects the errors of its console. */
+  /**
+   * A separate page, closed at the end of the test; `problems` collects the errors of its console.
+   */
   open(url: string, visit?: Partial<Visit>): Promise<{ page: Page; problems: string[] }>
   close(): Promise<void>
 }
 
 export async function openBrowser(): Promise<Browser> {
   const browser = await chromium.launch({ executablePath: onPath('chromium')!, args: chromiumFlags })
-  const contexts: BrowserContext[] = []
+  let present: BrowserContext | undefined
   return {
     async open(url, { width = 1400, colorScheme = 'light' } = {}) {
       // One page at a time: an abandoned page would still receive changes.
-      for (const former of contexts.splice(0)) await former.close()
+      await present?.close()
       const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme })
-      contexts.push(context)
+      present = context
+      // A page of a failed try would send its changes to the hub of the second try.
+      onTestFinished(() => context.close())
       const page = await context.newPage()
       const problems: string[] = []
       page.on('pageerror', (error) => problems.push(error.message))
@@ -46,10 +51,7 @@ export async function openBrowser(): Promise<Browser> {
       await page.goto(url)
       return { page, problems }
     },
-    async close() {
-      for (const context of contexts) await context.close()
-      await browser.close()
-    },
+    close: () => browser.close(),
   }
 }
 
