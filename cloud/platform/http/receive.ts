@@ -84,7 +84,6 @@ export function requireSignature({ route: { signedBy }, context }: Receiving, ca
 
 const cleaningLimits = (settings: CloudSettings): CleaningLimits => ({
   parts: settings.mediaParts,
-  depth: settings.mediaDepth,
   pixels: settings.imagePixels,
   processorMs: settings.mediaProcessorMs,
 })

@@ -278,7 +278,6 @@ const callLimits = limits('Calls', {
   fileAddressesKept: many(10_000, 'Number of signed addresses that are cached.'),
   imagePixels: within(1, 1_000_000_000)(50_000_000, 'Maximum number of pixels of an uploaded image.'),
   mediaParts: within(100, 10_000_000)(20_000, 'Maximum number of segments, chunks or boxes of an upload.'),
-  mediaDepth: few(8, 'Maximum depth of boxes within boxes of an uploaded video.'),
   mediaProcessorMs: within(10, MINUTE)(2 * SECOND, 'Maximum processor time for one upload in milliseconds.'),
   orphanedFileMs: ms(DAY, 'Time after which the file of an unfinished upload is removed.'),
 })

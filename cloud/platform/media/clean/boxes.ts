@@ -1,17 +1,22 @@
 import type { Parts } from './parts.ts'
 
-const CONTAINERS = new Set(['moov', 'trak'])
-const METADATA = new Set(['udta', 'meta', 'uuid'])
+/** The boxes that a player needs, by the box around them (ISO 14496-12 §6.2.3; QuickTime: `wide`, `tapt`, `load`). */
+const KEPT: Readonly<Record<string, ReadonlySet<string>>> = {
+  file: new Set(['ftyp', 'styp', 'moov', 'mdat', 'moof', 'mfra', 'sidx', 'ssix', 'pdin', 'wide']),
+  moov: new Set(['mvhd', 'trak', 'mvex', 'iods', 'pssh']),
+  trak: new Set(['tkhd', 'edts', 'mdia', 'tref', 'trgr', 'tapt', 'load']),
+}
 
 /**
- * Boxes of a length, a type and content (ISO 14496-12 §4.2). Metadata becomes free space of the same length, because
- * the tables of other boxes contain byte offsets. A list holds the ends of the enclosing boxes, which avoids recursion.
+ * Boxes of a length, a type and content (ISO 14496-12 §4.2). Other boxes become free space of the same length, because
+ * the tables of the kept boxes contain byte offsets. A list holds the enclosing boxes, which avoids recursion.
  */
 export function* cleanBoxes(file: Parts): Generator<void> {
-  const ends: number[] = []
+  const around: { type: string; end: number }[] = []
   for (;;) {
-    while (ends.length > 0 && file.offset >= ends.at(-1)!) ends.pop()
-    const left = (ends.at(-1) ?? Infinity) - file.offset
+    while (around.length > 0 && file.offset >= around.at(-1)!.end) around.pop()
+    const { type: outer, end } = around.at(-1) ?? { type: 'file', end: Infinity }
+    const left = end - file.offset
     if (left < 8) {
       yield* file.pass(left)
       continue
@@ -26,15 +31,13 @@ export function* cleanBoxes(file: Parts): Generator<void> {
     const size = short === 1 ? Number(file.block.readBigUInt64BE(file.at + 8)) : short === 0 ? left : short
     if (size < headBytes || size > left)
       file.refuse('one of its boxes is larger than the box around it, or smaller than its own head')
-    if (METADATA.has(type)) {
+    if (!KEPT[outer]!.has(type)) {
       file.block.write('free', file.at + 4, 'latin1')
       yield* file.pass(headBytes)
       yield* file.blank(size - headBytes)
-    } else if (CONTAINERS.has(type)) {
-      const end = file.offset + size
+    } else if (type in KEPT) {
+      around.push({ type, end: file.offset + size })
       yield* file.pass(headBytes)
-      ends.push(end)
-      file.enter(ends.length)
     } else yield* file.pass(size)
   }
 }

@@ -3,7 +3,9 @@ import type { Parts } from './parts.ts'
 
 const SOS = 0xda
 const EOI = 0xd9
-const COMMENT = 0xfe
+/** Lengths of the segments of JFIF without a preview (JFIF 1.02) and of Adobe, with their markers. */
+const JFIF_BYTES = 18
+const ADOBE_BYTES = 16
 /** Maximum distance of an image's header from the start. It follows the camera's metadata. */
 const LONGEST_HEAD = 1024 * 1024
 
@@ -46,18 +48,24 @@ function* fillBytes(file: Parts): Generator<void> {
   }
 }
 
-/** Keeps frames and tables, the segments of JFIF, colour profiles and Adobe, and from Exif only the orientation. */
+/**
+ * Keeps frames and tables, the density of JFIF without its preview, colour profiles, Adobe's colour transform, and from
+ * Exif only the orientation.
+ */
 function keep(file: Parts, marker: number, segment: Buffer): void {
-  const isApplication = marker >= 0xe0 && marker <= 0xef
+  const holds = (name: string): boolean => segment.toString('latin1', 4, 4 + name.length) === name
   const isKept =
-    (marker !== COMMENT && !isApplication) ||
-    marker === 0xe0 ||
-    marker === 0xee ||
-    (marker === 0xe2 && segment.toString('latin1', 4, 15) === 'ICC_PROFILE')
+    (marker >= 0xc0 && marker <= 0xdf) ||
+    (marker === 0xe0 && holds('JFIF\0') && segment.length === JFIF_BYTES) ||
+    (marker === 0xee && holds('Adobe') && segment.length === ADOBE_BYTES) ||
+    (marker === 0xe2 && holds('ICC_PROFILE\0'))
   if (isKept) return file.keep(segment.length)
   const orientation = marker === 0xe1 ? orientationOf(segment.subarray(4)) : undefined
+  const density =
+    marker === 0xe0 && holds('JFIF\0') && segment.length > JFIF_BYTES ? segment.subarray(9, 16) : undefined
   file.drop(segment.length)
   if (orientation !== undefined) file.insert(exifOf(orientation))
+  if (density) file.insert(jfifOf(density))
 }
 
 /** Everything until the next marker outside the scan: FF 00 is a data byte of it, D0 to D7 restart it. */
@@ -101,6 +109,10 @@ function orientationOf(content: Buffer): number | undefined {
   }
   return undefined
 }
+
+/** A JFIF segment without a preview. `density`: version, unit, and horizontal and vertical density. */
+const jfifOf = (density: Buffer): Buffer =>
+  Buffer.concat([Buffer.from([0xff, 0xe0, 0, 16]), Buffer.from('JFIF\0'), density, Buffer.alloc(2)])
 
 /** An Exif segment with nothing but the orientation. */
 const exifOf = (orientation: number): Buffer =>

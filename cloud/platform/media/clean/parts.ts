@@ -5,8 +5,6 @@ import { Blocks } from './blocks.ts'
 export interface CleaningLimits {
   /** Segments, chunks, blocks, frames or boxes. */
   parts: number
-  /** Maximum nesting of boxes. */
-  depth: number
   /** Width times height of an image. */
   pixels: number
   /** Processor time for one file, in milliseconds. */
@@ -46,11 +44,6 @@ export class Parts extends Blocks {
     this.#count += 1
     if (this.#count > this.#limits.parts)
       this.refuse(`it has more than ${this.#limits.parts} segments, chunks, blocks or boxes`)
-  }
-
-  /** Checks the nesting of a part. */
-  enter(depth: number): void {
-    if (depth > this.#limits.depth) this.refuse(`its boxes are more than ${this.#limits.depth} deep`)
   }
 
   /** Reports the size of the image. */

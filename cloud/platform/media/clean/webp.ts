@@ -1,12 +1,13 @@
 import { imageSizeOf } from '../image-size.ts'
 import type { Parts } from './parts.ts'
 
-const METADATA = new Set(['EXIF', 'XMP '])
+/** The chunks that a decoder needs for the picture, its colours and its animation (RFC 9649 §2.7). */
+const KEPT = new Set(['VP8 ', 'VP8L', 'VP8X', 'ALPH', 'ANIM', 'ANMF', 'ICCP'])
 const HEADER_BYTES = 30
 
 /**
- * Chunks of a type, a length and content, padded to an even length (RFC 9649 §2.3). Metadata is replaced by zeros,
- * because the file's length comes first.
+ * Chunks of a type, a length and content, padded to an even length (RFC 9649 §2.3). Other chunks are replaced by
+ * zeros, because the file's length comes first.
  */
 export function* cleanWebp(file: Parts): Generator<void> {
   if (yield* file.has(HEADER_BYTES)) file.hasSize(imageSizeOf('webp', file.block.subarray(file.at)))
@@ -22,6 +23,6 @@ export function* cleanWebp(file: Parts): Generator<void> {
     const padded = Math.min(left - 8, length + (length % 2))
     left -= 8 + padded
     yield* file.pass(8)
-    yield* METADATA.has(type) ? file.blank(padded) : file.pass(padded)
+    yield* KEPT.has(type) ? file.pass(padded) : file.blank(padded)
   }
 }

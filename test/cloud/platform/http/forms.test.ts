@@ -55,7 +55,7 @@ function bench(db: CloudDatabase): Bench {
       {
         ...context.settings,
         clock: runtime.clock,
-        cleaning: { parts: 1000, depth: 8, pixels: 1000, processorMs: 10_000 },
+        cleaning: { parts: 1000, pixels: 1000, processorMs: 10_000 },
         spent: () => {},
       },
       { form, contentType, contentLength, body },

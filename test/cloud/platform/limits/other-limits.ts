@@ -51,7 +51,7 @@ export const otherLimits: readonly OtherLimit[] = [
   },
   {
     what: 'structure of one picture or video',
-    settings: ['IMAGE_PIXELS', 'MEDIA_PARTS', 'MEDIA_DEPTH'],
+    settings: ['IMAGE_PIXELS', 'MEDIA_PARTS'],
     share: 'per file; the processor time of all files is the budget `mediaTime`',
   },
   { what: 'names that one order search reads', settings: ['ORDER_SEARCH_NAMES'], share: 'per call' },

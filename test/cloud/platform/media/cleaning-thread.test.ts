@@ -11,7 +11,7 @@ import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { gif, jpeg, mp4, png } from '../../support/media-samples.ts'
 
-const LIMITS = { parts: 20_000, depth: 8, pixels: 1_000_000, processorMs: 10_000 }
+const LIMITS = { parts: 20_000, pixels: 1_000_000, processorMs: 10_000 }
 
 /** The thread's program, bundled as in the build. */
 async function bundled(): Promise<URL> {
