@@ -68,3 +68,40 @@ export const grown = (head: Buffer, size: number): Buffer =>
 /** A file for `FormData`; its claimed type does not matter. */
 export const fileOf = (content: Buffer, name: string, type = 'application/octet-stream'): File =>
   new File([new Uint8Array(content)], name, { type })
+
+/** Text as bytes, one for each character. */
+export const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1')
+export const insert = (file: Buffer, at: number, ...parts: Buffer[]): Buffer =>
+  Buffer.concat([file.subarray(0, at), ...parts, file.subarray(at)])
+
+export const pngChunk = (type: string, content: string): Buffer => {
+  const chunk = Buffer.alloc(12 + content.length)
+  chunk.writeUInt32BE(content.length, 0)
+  chunk.write(type + content, 4, 'latin1')
+  return chunk
+}
+export const segment = (marker: number, content: Buffer): Buffer =>
+  Buffer.concat([Buffer.from([0xff, marker, (content.length + 2) >> 8, (content.length + 2) & 255]), content])
+export const riffChunk = (type: string, content: string): Buffer => {
+  const chunk = Buffer.alloc(8 + content.length + (content.length % 2))
+  chunk.write(type, 0, 'latin1')
+  chunk.writeUInt32LE(content.length, 4)
+  chunk.write(content, 8, 'latin1')
+  return chunk
+}
+export const box = (type: string, ...content: Buffer[]): Buffer => {
+  const body = Buffer.concat(content)
+  const head = Buffer.alloc(8)
+  head.writeUInt32BE(8 + body.length)
+  head.write(type, 4, 'latin1')
+  return Buffer.concat([head, body])
+}
+export const riff = (...chunks: Buffer[]): Buffer => {
+  const file = Buffer.concat([latin1('RIFF\0\0\0\0WEBP'), webp.subarray(12), ...chunks])
+  file.writeUInt32LE(file.length - 8, 4)
+  return file
+}
+
+/** `part` again and again, at most `most` bytes. */
+export const many = (part: Buffer, most: number): Buffer =>
+  Buffer.concat(Array.from({ length: Math.floor(most / part.length) }, () => part))

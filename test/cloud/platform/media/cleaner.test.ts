@@ -3,7 +3,23 @@ import { describe, expect, test } from 'vitest'
 import { Cleaner } from '../../../../cloud/platform/media/clean/cleaner.ts'
 import { RefusedFile, type CleaningLimits } from '../../../../cloud/platform/media/clean/parts.ts'
 import { mediaTypeOf } from '../../../../cloud/platform/media/media-type.ts'
-import { gif, jpeg, mov, mp4, png, webm, webp } from '../../support/media-samples.ts'
+import {
+  box,
+  gif,
+  insert,
+  jpeg,
+  latin1,
+  many,
+  mov,
+  mp4,
+  png,
+  pngChunk,
+  riff,
+  riffChunk,
+  segment,
+  webm,
+  webp,
+} from '../../support/media-samples.ts'
 
 const SECRET = '48.2082 N 16.3738 E'
 const LIMITS: CleaningLimits = { parts: 20_000, pixels: 50_000_000, processorMs: 60_000 }
@@ -29,32 +45,6 @@ function refusalOf(file: Buffer, limits: Partial<CleaningLimits> = {}): unknown 
 }
 
 const blank = Buffer.alloc(SECRET.length)
-const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1')
-const insert = (file: Buffer, at: number, ...parts: Buffer[]): Buffer =>
-  Buffer.concat([file.subarray(0, at), ...parts, file.subarray(at)])
-
-const pngChunk = (type: string, content: string): Buffer => {
-  const chunk = Buffer.alloc(12 + content.length)
-  chunk.writeUInt32BE(content.length, 0)
-  chunk.write(type + content, 4, 'latin1')
-  return chunk
-}
-const segment = (marker: number, content: Buffer): Buffer =>
-  Buffer.concat([Buffer.from([0xff, marker, (content.length + 2) >> 8, (content.length + 2) & 255]), content])
-const riffChunk = (type: string, content: string): Buffer => {
-  const chunk = Buffer.alloc(8 + content.length + (content.length % 2))
-  chunk.write(type, 0, 'latin1')
-  chunk.writeUInt32LE(content.length, 4)
-  chunk.write(content, 8, 'latin1')
-  return chunk
-}
-const box = (type: string, ...content: Buffer[]): Buffer => {
-  const body = Buffer.concat(content)
-  const head = Buffer.alloc(8)
-  head.writeUInt32BE(8 + body.length)
-  head.write(type, 4, 'latin1')
-  return Buffer.concat([head, body])
-}
 /** Exif with a place and an orientation, in either byte order of cameras. */
 const exif = (orientation: number, isLittle: boolean): Buffer => {
   const tiff = Buffer.alloc(8 + 2 + 24 + 4)
@@ -74,12 +64,6 @@ const exif = (orientation: number, isLittle: boolean): Buffer => {
   }
   return segment(0xe1, Buffer.concat([latin1('Exif\0\0'), tiff, latin1(SECRET)]))
 }
-const riff = (...chunks: Buffer[]): Buffer => {
-  const file = Buffer.concat([latin1('RIFF\0\0\0\0WEBP'), webp.subarray(12), ...chunks])
-  file.writeUInt32LE(file.length - 8, 4)
-  return file
-}
-
 /** A scan that contains FF 00 and restarts, and another scan after a further table. */
 const scans = Buffer.concat([
   segment(0xda, Buffer.alloc(6)),
@@ -273,10 +257,6 @@ describe('the size of an image', () => {
       expect(refusalOf(file)).toEqual(missing)
   })
 })
-
-/** Repeats the parts `count` times, up to `most` bytes. */
-const many = (part: Buffer, most: number): Buffer =>
-  Buffer.concat(Array.from({ length: Math.floor(most / part.length) }, () => part))
 
 const SIZE = 5_000_000
 /** Files of about 5 MB that are designed to need much work. Each is refused for its structure, or cleaned. */
