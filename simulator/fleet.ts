@@ -52,7 +52,7 @@ export class Fleet {
     const wire = createWireLog(hub, this.#options.clock, this.#options.wireKept)
     const station = { hub, wire }
     if (loaded) this.#beginnings.set(hubId, loaded)
-    // Before it is mounted, which takes a while: it must not be added a second time meanwhile.
+    // The entry comes before the slow mount, so that the hub cannot be added a second time.
     this.#stations.set(hubId, station)
     const end = (unmount: () => Promise<void>) => async () => {
       wire.stop()

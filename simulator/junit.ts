@@ -1,4 +1,4 @@
-/** What was tried and what came of it, as build servers read it. */
+/** A case and its result, in the form of build servers. */
 export interface JunitCase {
   name: string
   ms: number
@@ -6,7 +6,7 @@ export interface JunitCase {
   failure?: string | undefined
   /** Why it was not tried. */
   skipped?: string | undefined
-  /** What there is to read besides. */
+  /** Further output of the case. */
   output?: string | undefined
 }
 

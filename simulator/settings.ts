@@ -110,11 +110,11 @@ export const simulatorSettings = {
 
 export type SimulatorSettings = SettingsOf<typeof simulatorSettings>
 
-/** What is wrong with where it listens. */
+/** Problems of the addresses that it listens on. */
 export const exposed = ({ SIMULATOR_HOST, ALLOW_INSECURE }: SimulatorSettings): string[] => {
   const problem =
     !isLoopback(SIMULATOR_HOST) &&
-    `SIMULATOR_HOST: anybody who reaches ${SIMULATOR_HOST} may do anything there`
+    `SIMULATOR_HOST: every caller who reaches ${SIMULATOR_HOST} may do anything there`
   return refusedExposures([{ name: 'open-console', problems: [problem] }], ALLOW_INSECURE)
 }
 

@@ -126,7 +126,7 @@ export class SimulatedHub {
     return deed.action === 'press' ? this.#press(deed.target) : act(this.world, deed)
   }
 
-  /** Power of the whole hub's electronics, or of one controller; `forMs`: it comes back by itself. */
+  /** Power of the whole hub's electronics, or of one controller; `forMs`: it returns automatically after this time. */
   power(state: 'on' | 'off', controllerId?: string, forMs?: number): void {
     const ids = controllerId === undefined ? [...this.#controllers.keys()] : [controllerId]
     if (controllerId === undefined) this.#mainsOn = state === 'on' || forMs !== undefined

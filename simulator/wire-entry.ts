@@ -1,4 +1,4 @@
-/** What passed a line, moved a pin or ran, in the order in which it did. */
+/** A line, a change of a pin or a step of a scenario, in the order of time. */
 export type WireEntry = {
   n: number
   /** Milliseconds since the simulator's start, monotonic. */ at_ms: number
@@ -8,7 +8,7 @@ export type WireEntry = {
       controller: string
       direction: 'to_hub' | 'to_controller'
       line: string
-      /** What came out at the other end, where that is not the line itself. */
+      /** The lines that arrived at the other end, if they differ from the sent line. */
       arrived?: readonly string[]
       type?: string
       /** Its sender repeats it until it is answered with ACK or NAK. */

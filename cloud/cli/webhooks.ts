@@ -176,7 +176,7 @@ function wholeNumberOf(text: string): number {
 async function trigger(invocation: Invocation, runtime: Runtime): Promise<unknown> {
   const { options, q, db, settings } = invocation
   if (settings.NODE_ENV === 'production')
-    throw new UsageError('production refuses trigger: integrators would be told what has not happened')
+    throw new UsageError('production refuses trigger: integrators would get events that have not happened')
   const type = eventTypes.find((known) => known === options['type'])
   if (type === undefined)
     throw new UsageError(`no such type: ${options['type'] ?? ''}; one of ${eventTypes.join(', ')}`)

@@ -68,7 +68,7 @@ export const managementSettings = {
   LOG_LEVEL: oneOf(
     ['debug', 'info', 'warn', 'error'],
     'info',
-    'debug, info, warn or error; every login and command is told at info.',
+    'debug, info, warn or error; every login and command is logged at info.',
   ),
 } satisfies SettingsTable
 

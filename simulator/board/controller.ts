@@ -83,7 +83,7 @@ export class Controller {
     former?.cut()
   }
 
-  /** Replaces the board with one that has these flash contents; empty: a new board. Only while it has no power. */
+  /** Replaces the board by a board with these flash contents; empty: a new board. Only while it has no power. */
   replaceMemory(contents: readonly object[]): void {
     this.#options.memory.replace(contents)
   }

@@ -27,8 +27,9 @@ const programNames = ['cloud', 'edge'] as const
 type ProgramName = (typeof programNames)[number]
 
 /**
- * What scenarios do to the demo's programs and lines (`scenarios/bench.ts`): `POST /programs/{cloud|edge}/{stop|start|kill}`,
- * `/programs/cloud/{copy|restore}`, `/network/{away|back}`. Each answers when it is done.
+ * The interface through which scenarios act on the demo's programs and lines (`scenarios/bench.ts`):
+ * `POST /programs/{cloud|edge}/{stop|start|kill}`, `/programs/cloud/{copy|restore}`, `/network/{away|back}`. Each call answers
+ * when it is complete.
  */
 export function openBenchInterface(options: BenchInterfaceOptions): Promise<OwnerSocket> {
   const { supervisor, isReady, line, clock, socket } = options
@@ -40,7 +41,7 @@ export function openBenchInterface(options: BenchInterfaceOptions): Promise<Owne
   }
   const halt = (name: ProgramName): Promise<boolean> => supervisor.halt(name, KILL_AFTER_MS)
 
-  /** Moves the database's files while nobody has them open. */
+  /** Moves the database's files while no program has them open. */
   async function whileStopped(work: () => void): Promise<void> {
     await halt('cloud')
     try {
@@ -82,7 +83,7 @@ export function openBenchInterface(options: BenchInterfaceOptions): Promise<Owne
   return listenAtSocket(app, socket)
 }
 
-/** The files of a database: SQLite has its journal beside it. */
+/** The files of a database, SQLite's journal included. */
 const filesOf = (folder: string, database: string): string[] =>
   readdirSync(folder).filter((name) => name.startsWith(database))
 

@@ -47,7 +47,7 @@ export interface DemoOptions {
   print: (text: string) => void
   /** Shows what takes long. */
   progress: Progress
-  /** Further settings of the programs, besides those of this process. */
+  /** Settings of the programs in addition to the environment of this process. */
   environment?: Readonly<Record<string, string>>
 }
 
@@ -58,7 +58,7 @@ export class Demo {
   readonly #options: DemoOptions
   readonly #places: DemoPlaces
   readonly #addresses: DemoAddresses
-  /** Close what was opened; called in the reverse order. */
+  /** Functions that close the opened resources; called in reverse order. */
   readonly #closings: (() => unknown)[] = []
   readonly #endProgress: () => void
   #stage = 'checking ports and folder'

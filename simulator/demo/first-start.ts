@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { type DemoPlaces, SeedResult, writeJson } from './places.ts'
 
-/** A command of ours, and what it adds to this process's environment. */
+/** A command of Larder, and its variables in addition to this process's environment. */
 interface Tool {
   command: readonly string[]
   environment: Readonly<Record<string, string>>
@@ -26,14 +26,14 @@ export function dropData(places: DemoPlaces): void {
 }
 
 /**
- * Makes the demo's data on the first start, and reads on later ones what the first made. A first start that was cut off
- * is begun again from nothing: `seed.json` is written last.
+ * Makes the demo's data on the first start; later starts read it. An interrupted first start begins again without data,
+ * because `seed.json` is written last.
  */
 export async function prepareData(options: {
   places: DemoPlaces
   /** The command that fills the cloud's database and prints a `SeedResult`. */
   seed: Tool
-  /** The demo hub's hardware, as it stands in the repository: its serial ports are relative. */
+  /** The demo hub's hardware from the repository, with relative serial ports. */
   hardwareTemplate: string
 }): Promise<SeedResult> {
   const { places } = options
@@ -63,13 +63,13 @@ function hardwareAt(template: string, folder: string): HardwareDescription {
 
 const HostKey = z.object({ host_key: z.string() })
 const Registered = z.object({ cloud_key: z.string() })
-/** What the cloud knows of the hub's management service. */
+/** The cloud's record of the hub's management service. */
 const Known = z.object({ port: z.int(), host_key: z.string() })
 
 /**
- * Has hub and cloud know one another, as an operator would with the same two commands: at the first start both make their
- * keys, the hub's is pinned in the cloud and the cloud's let in at the hub. Later the hub's key is never pinned anew, so
- * that a changed one is refused; only another port is reported.
+ * Registers the hub's management service, with the same two commands as an operator. At the first start both sides make
+ * their keys; the cloud pins the hub's key, and the hub permits the cloud's. Later starts never pin the hub's key again,
+ * so a changed key is refused; they only report another port.
  */
 export async function prepareManagement(options: {
   places: DemoPlaces
@@ -96,7 +96,7 @@ export async function prepareManagement(options: {
   writeJson(places.managementFile, { port, host_key })
 }
 
-/** Runs a program of ours that prints JSON. Rejects with `failure` and what the program complained of. */
+/** Runs a program of Larder that prints JSON. Rejects with `failure` and the program's error. */
 async function run(
   { command, environment }: Tool,
   args: readonly string[],
@@ -116,9 +116,9 @@ async function run(
 }
 
 /**
- * Removes the links to the serial ports of a simulator that has died. The kernel gives its pseudo-terminals to whoever asks
- * next, and that may be another simulator on this machine: by a link that outlives the first, the hub would drive the
- * second one's hardware.
+ * Removes the links to the serial ports of a simulator that has died. The kernel gives its pseudo-terminals to the next
+ * program, which may be another simulator on this machine. With an old link, the hub would drive the hardware of that
+ * simulator.
  */
 export function unplug(hardwareFile: string): void {
   const { controllers } = HardwareDescription.parse(JSON.parse(readFileSync(hardwareFile, 'utf8')))

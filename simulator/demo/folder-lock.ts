@@ -4,8 +4,9 @@ import { connect, createServer, type Server } from 'node:net'
 const ATTEMPTS = 5
 
 /**
- * Keeps a folder for one process, by a Unix socket in it that the process listens at: it cannot outlive its process, as a
- * file with a process id can. Resolves with the release, or with null where another process has the folder.
+ * Locks a folder for one process. The lock is a Unix socket in the folder at which the process listens. A socket cannot
+ * outlive its process; a file with a process id can. Resolves with the release, or with null if another process has the
+ * folder.
  */
 export async function lockFolder(socket: string): Promise<(() => void) | null> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {

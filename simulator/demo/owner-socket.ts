@@ -10,7 +10,7 @@ export interface OwnerSocket {
 /** Serves an interface at a Unix socket that only its owner may use. */
 export function listenAtSocket(app: Hono, socket: string): Promise<OwnerSocket> {
   const server = createAdaptorServer({ fetch: app.fetch }) as Server
-  // One that an earlier, killed start left.
+  // Removes the socket of an earlier start that was killed.
   rmSync(socket, { force: true })
   return new Promise((resolve, reject) => {
     server.once('error', reject)

@@ -10,7 +10,7 @@ export function demoPlaces(dataDir: string) {
     demoFile: at('demo.json'),
     /** A socket: whoever listens at it has the folder. */
     lock: at('lock.sock'),
-    /** What the seed printed. It is there once the first start got through. */
+    /** The seed program's output. It exists after a complete first start. */
     seedFile: at('seed.json'),
     logs: at('logs'),
     cloud: at('cloud'),
@@ -19,7 +19,7 @@ export function demoPlaces(dataDir: string) {
     journal: at('hub-1', 'journal.sqlite'),
     hardwareFile: at('hub-1', 'hardware.json'),
     shelvesFile: at('hub-1', 'shelves.json'),
-    /** Of the hub's management service: who may log in, its own key, and what the cloud knows of it. */
+    /** Files of the hub's management service: permitted keys, its own key, and the cloud's record of it. */
     authorizedKeys: at('hub-1', 'authorized_keys'),
     hostKey: at('hub-1', 'host-key'),
     managementFile: at('hub-1', 'management.json'),
@@ -37,7 +37,7 @@ export function demoPlaces(dataDir: string) {
 }
 export type DemoPlaces = ReturnType<typeof demoPlaces>
 
-/** What the seed program prints. Keys are shown here and nowhere else again. */
+/** The output of the seed program. Keys are never shown again. */
 export const SeedResult = z.object({
   owner: z.object({ api_key: z.string() }),
   other_owner: z.object({ api_key: z.string(), hub_id: z.int() }),
@@ -45,7 +45,7 @@ export const SeedResult = z.object({
   hubs: z.array(z.object({ hub_id: z.int(), name: z.string() })).min(1),
   /** The password of hub 1 at the broker. */
   mqtt_password: z.string(),
-  /** What hub 1's shelves hold at the beginning. */
+  /** The initial stock of hub 1's shelves. */
   shelves: z.array(
     z.object({
       cabinet: z.int(),

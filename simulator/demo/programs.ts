@@ -31,14 +31,14 @@ export function programCommand(path: string, flags: readonly string[] = []): str
 }
 
 /**
- * As `npm run edge` has it. New objects get 2 MB instead of up to 32, which a hub's few messages never need; the
- * compiler that makes hot code fast stays away: it takes 10 MB, and a hub's code is never hot; and memory goes before speed.
+ * The flags of `npm run edge`. New objects get 2 MB instead of up to 32, because a hub has few messages. The optimizing
+ * compiler is off: it takes 10 MB, and a hub's code is never hot. Memory has precedence over speed.
  */
 export const edgeFlags = ['--max-semi-space-size=1', '--no-turbofan', '--optimize-for-size'] as const
 
 /**
- * The environment that the cloud and the seed program share. What is empty counts as not set: the demo is the same
- * whatever its own environment says of other installations.
+ * The environment that the cloud and the seed program share. An empty variable counts as absent, so settings of other
+ * installations in the demo's environment have no effect.
  */
 export const cloudEnvironment = (settings: DemoSettings, places: DemoPlaces, addresses: DemoAddresses) => ({
   NODE_ENV: 'development',
@@ -57,7 +57,7 @@ export const cloudEnvironment = (settings: DemoSettings, places: DemoPlaces, add
   MANAGEMENT_KEY: places.managementKey,
 })
 
-/** Of the hub's management service. */
+/** The environment of the hub's management service. */
 export const managementEnvironment = (settings: DemoSettings, places: DemoPlaces) => ({
   HOST: '127.0.0.1',
   PORT: String(settings.MANAGEMENT_PORT),

@@ -1,20 +1,20 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Clock } from '../../protocol/model/runtime.ts'
 
-/** From whoever connects to what is led to, or back. */
+/** `up`: from the client to the server; `down`: back. */
 export type Direction = 'up' | 'down'
 
 export interface Proxy {
   port: number
-  /** Ends every connection; what was on its way is lost. */
+  /** Ends every connection; bytes in transit are lost. */
   cut(): void
-  /** Holds back everything of one direction, or of both, for so long. Connections stay open. */
+  /** Holds back all bytes of one direction, or of both, for `forMs`. Connections stay open. */
   stall(directions: readonly Direction[], forMs: number): void
-  /** Each chunk arrives `byMs` later, for so long. */
+  /** Each chunk arrives `byMs` later, for `forMs`. */
   delay(byMs: number, forMs: number): void
-  /** Ends every connection, and lets nobody in from now on. */
+  /** Ends every connection, and refuses new ones. */
   bar(): void
-  /** No weather any more: whoever comes is let in. */
+  /** Ends all interference: new connections are accepted. */
   calm(): void
   close(): Promise<void>
 }
@@ -24,11 +24,11 @@ export interface ProxyOptions {
   target: number
   host?: string
   clock: Clock
-  /** Called for each connection; what it returns sees each chunk: `up` when it arrives, `down` when it is passed on. */
+  /** Called for each connection. The returned function gets each chunk: `up` when it arrives, `down` when it is sent on. */
   listenIn?: () => (direction: Direction, chunk: Buffer) => void
 }
 
-/** A line to a server that can be cut, barred, held up and slowed down. Bytes keep their order. */
+/** A proxy before a server that can cut, refuse, hold back and slow down connections. Bytes keep their order. */
 export async function startProxy({
   target,
   host = '127.0.0.1',

@@ -10,16 +10,16 @@ export interface ReadinessOptions {
   clock: Clock
   baseUrl: string
   hubId: number
-  /** Of the hub's management service, where there is one. */
+  /** Port of the hub's management service, if it runs. */
   managementPort?: number
   timeoutMs: number
-  /** Asked between attempts: true ends the waiting. */
+  /** Called between attempts: true ends the wait. */
   isGivenUp(): boolean
 }
 
 /**
- * Waits until a customer could begin: the cloud answers, and the hub is online and takes orders. Tried by opening a cart
- * and deleting it again, as nothing less says so; and that the hub's management service listens. False where `timeoutMs` passes before.
+ * Waits until a customer could order: the cloud answers, the hub is online and takes orders, and its management service
+ * listens. Opens a cart and deletes it again, because no smaller check proves that. Returns false after `timeoutMs`.
  */
 export async function waitUntilReady(options: ReadinessOptions): Promise<boolean> {
   const { clock } = options
@@ -66,7 +66,7 @@ export async function request(
   }
 }
 
-/** Whether nobody listens at the port on this machine's loopback address. */
+/** Whether the port is free on this machine's loopback address. */
 export function isPortFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer()

@@ -52,7 +52,7 @@ const usage = `Starts the demo: a cloud with its broker, hub 1 and the simulator
 export const demoHelp = (): string =>
   helpText(usage, demoTable, true).replace(' or from a JSON file of the same names (--config FILE)', '')
 
-/** What is neither development nor a test may be meant to be production. */
+/** Refuses every NODE_ENV but development and test, because another value may mean production. */
 function refusedEnvironment(name: string | undefined): string[] {
   if (!name || name === 'development' || name === 'test') return []
   return [
@@ -62,7 +62,7 @@ function refusedEnvironment(name: string | undefined): string[] {
   ]
 }
 
-/** Reads command line and environment; a list says what is wrong with them. */
+/** Reads command line and environment. Returns the list of problems, if there are any. */
 export function readDemoSettings(
   argv: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,

@@ -22,7 +22,7 @@ export interface SupervisorOptions<Name extends string> {
   environment?: Readonly<Record<string, string>>
   /** Called each time a program was started. */
   onStarted(name: Name, pid: number): void
-  /** Called each time a program ended by itself: how, and after how many starts. */
+  /** Called each time a program ended without a request, with the way in which it ended and the number of its starts. */
   onDied(name: Name, how: string, starts: number): void
 }
 
@@ -70,7 +70,7 @@ export class Supervisor<Name extends string = string> {
     this.#run(program, 0, 1)
   }
 
-  /** Ends every program: SIGTERM, and SIGKILL for those that need longer than five seconds. */
+  /** Ends every program with SIGTERM, after five seconds with SIGKILL. */
   async stop(): Promise<void> {
     this.#isStopping = true
     for (const cancel of this.#restarts.values()) cancel()
@@ -139,7 +139,7 @@ export class Supervisor<Name extends string = string> {
 
 interface Running {
   child: ChildProcess
-  /** Of the actual program, if its starter has reported it. */
+  /** Process id of the actual program, if its starter has reported it. */
   pid: number | undefined
 }
 
@@ -148,7 +148,7 @@ const pidsOf = ({ child, pid }: Running): number[] => [
   ...new Set([pid, child.pid].filter((each) => each !== undefined)),
 ]
 
-/** The process may have ended meanwhile. */
+/** Sends a signal to a process, which may have ended. */
 function signal(pid: number, name: 'SIGCONT' | 'SIGKILL'): void {
   try {
     process.kill(pid, name)

@@ -5,12 +5,12 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { deeds, isDeed, type Deed } from './lines-to-try.ts'
+import { steps, isStep, type Step } from './lines-to-try.ts'
 import { writeJson } from './places.ts'
 import { z } from 'zod'
 import { createClient, unwrap, type Client } from '../../protocol/client/client.ts'
 
-/** What the deeds know of a running demo, of `data/demo.json`. */
+/** The fields of `data/demo.json` that the steps use. */
 const RunningDemo = z.object({
   base_url: z.string(),
   simulator_url: z.string(),
@@ -18,36 +18,36 @@ const RunningDemo = z.object({
 })
 type RunningDemo = z.infer<typeof RunningDemo>
 
-/** What a deed leaves for the next one. */
-const Begun = z.object({ token: z.string(), userId: z.int(), orderId: z.int() })
-type Begun = z.infer<typeof Begun>
+/** The result of a step, for the next step. */
+const StepResult = z.object({ token: z.string(), userId: z.int(), orderId: z.int() })
+type StepResult = z.infer<typeof StepResult>
 
 interface TryOut {
   demo: RunningDemo
   /** The guest's name at the demo's issuer. */
   subject: string
-  begun: Begun | undefined
-  say: (line: string) => void
+  former: StepResult | undefined
+  print: (line: string) => void
 }
 
-/** Somebody did the deeds out of order, or the demo is not there. */
+/** The steps were called in the wrong order, or no demo runs. */
 class TryError extends Error {}
 
 const UNITS = 2
 
-/** Does one deed; resolves with what the next one goes on with, when what it says has happened. */
-async function tryOut(deed: Deed, given: TryOut): Promise<Begun> {
-  if (deed === 'cart') return fillCart(given)
-  if (!given.begun) throw new TryError('there is no cart yet: npm run try -- cart')
-  await (deed === 'pay' ? pay : collect)(given, given.begun)
-  return given.begun
+/** Runs one step. Resolves with the data for the next step when the printed result has happened. */
+async function tryOut(step: Step, given: TryOut): Promise<StepResult> {
+  if (step === 'cart') return fillCart(given)
+  if (!given.former) throw new TryError('there is no cart yet: npm run try -- cart')
+  await (step === 'pay' ? pay : collect)(given, given.former)
+  return given.former
 }
 
 const customerOf = ({ demo: { base_url: baseUrl } }: TryOut, token: string): Client =>
   createClient({ baseUrl, token })
 
-async function fillCart(given: TryOut): Promise<Begun> {
-  const { demo, subject, say } = given
+async function fillCart(given: TryOut): Promise<StepResult> {
+  const { demo, subject, print } = given
   const hub_id = demo.hubs[0]!.hub_id
   const identity = await post(`${demo.base_url}/demo/identity/token`, { sub: subject, anonymous: true })
   const { access_token: token } = Identity.parse(identity)
@@ -65,7 +65,7 @@ async function fillCart(given: TryOut): Promise<Begun> {
         body: { product_id: product.id, quantity: UNITS },
       }),
     )
-    say(
+    print(
       `order ${cart.order_id}: ${UNITS} × ${product.name}, ${(order.total / 100).toFixed(2)} ${order.currency}`,
     )
     return { token, userId: user_id, orderId: cart.order_id }
@@ -73,29 +73,29 @@ async function fillCart(given: TryOut): Promise<Begun> {
   throw new TryError(`hub ${hub_id} has no product of which ${UNITS} are left: npm start -- --fresh`)
 }
 
-async function pay(given: TryOut, begun: Begun): Promise<void> {
-  const customer = customerOf(given, begun.token)
-  const body = { order_id: begun.orderId, payment_method_id: 'pm_card_visa' }
+async function pay(given: TryOut, former: StepResult): Promise<void> {
+  const customer = customerOf(given, former.token)
+  const body = { order_id: former.orderId, payment_method_id: 'pm_card_visa' }
   const { payment_status } = unwrap(await customer.call('POST /users/payments/pay', { body }))
-  given.say(`payment: ${payment_status}`)
-  await until(given, begun, 'READY')
+  given.print(`payment: ${payment_status}`)
+  await until(given, former, 'READY')
 }
 
-async function collect(given: TryOut, begun: Begun): Promise<void> {
-  const { demo, say } = given
-  const customer = customerOf(given, begun.token)
+async function collect(given: TryOut, former: StepResult): Promise<void> {
+  const { demo, print } = given
+  const customer = customerOf(given, former.token)
   const hub_id = demo.hubs[0]!.hub_id
   const opened = unwrap(
     await customer.call('POST /users/{user_id}/orders/{order_id}/open-delivery', {
-      params: { user_id: begun.userId, order_id: begun.orderId },
+      params: { user_id: former.userId, order_id: former.orderId },
       query: { hub_id },
     }),
   )
   for (const { bin_number, success, error } of opened.results) {
-    say(success ? `bin ${bin_number} is open` : `bin ${bin_number}: ${error ?? 'it stays closed'}`)
+    print(success ? `bin ${bin_number} is open` : `bin ${bin_number}: ${error ?? 'it stays closed'}`)
     if (success) await takeItems(demo, hub_id, bin_number)
   }
-  await until(given, begun, 'COMPLETED')
+  await until(given, former, 'COMPLETED')
 }
 
 /** The hands of the customer, which the simulator has. */
@@ -105,7 +105,7 @@ async function takeItems({ simulator_url }: RunningDemo, hubId: number, bin: num
 
 const Identity = z.object({ access_token: z.string() })
 
-/** What is of the demo alone, and so not of the client. */
+/** Calls a route that only the demo has, and the client therefore lacks. */
 async function post(url: string, body: object): Promise<unknown> {
   const answer = await fetch(url, {
     method: 'POST',
@@ -117,24 +117,24 @@ async function post(url: string, body: object): Promise<unknown> {
 }
 
 /** Follows the order, and says each of its states once. */
-async function until(given: TryOut, { userId, orderId, token }: Begun, wanted: string): Promise<void> {
+async function until(given: TryOut, { userId, orderId, token }: StepResult, wanted: string): Promise<void> {
   const customer = customerOf(given, token)
   let last: string | undefined
   for await (const { processing_status_name: name, bins } of customer.followOrder({ userId, orderId })) {
     if (name !== last)
-      given.say(`order ${orderId}: ${name}${bins.length > 0 ? `, bin ${bins.join(', ')}` : ''}`)
+      given.print(`order ${orderId}: ${name}${bins.length > 0 ? `, bin ${bins.join(', ')}` : ''}`)
     last = name
     if (name === wanted) return
   }
   throw new TryError(`order ${orderId} has ended otherwise: ${last}`)
 }
 
-const usage = `Usage: npm run try -- ${Object.keys(deeds).join('|')} [--data DIR]
+const usage = `Usage: npm run try -- ${Object.keys(steps).join('|')} [--data DIR]
 
 Takes one order of a running demo (npm start) from a guest's cart to COMPLETED, in three steps:
 
-${Object.entries(deeds)
-  .map(([deed, words]) => `  ${deed.padEnd(8)} ${words}`)
+${Object.entries(steps)
+  .map(([step, words]) => `  ${step.padEnd(8)} ${words}`)
   .join('\n')}
 
   --data DIR   the demo's DATA_DIR; by default data
@@ -142,17 +142,17 @@ ${Object.entries(deeds)
 
 const readJson = (path: string): unknown => JSON.parse(readFileSync(path, 'utf8'))
 
-async function main(deed: Deed, dataDir: string): Promise<void> {
+async function main(step: Step, dataDir: string): Promise<void> {
   const [demoFile, begunFile] = [join(dataDir, 'demo.json'), join(dataDir, 'try.json')]
   if (!existsSync(demoFile))
     throw new TryError(`No demo runs with its data in ${dataDir}. Start one with: npm start`)
-  const begun = await tryOut(deed, {
+  const former = await tryOut(step, {
     demo: RunningDemo.parse(readJson(demoFile)),
     subject: `guest-${randomHex(systemRuntime().random, 4)}`,
-    begun: existsSync(begunFile) ? Begun.parse(readJson(begunFile)) : undefined,
-    say: (line) => void process.stdout.write(`${line}\n`),
+    former: existsSync(begunFile) ? StepResult.parse(readJson(begunFile)) : undefined,
+    print: (line) => void process.stdout.write(`${line}\n`),
   })
-  writeJson(begunFile, begun)
+  writeJson(begunFile, former)
 }
 
 try {
@@ -162,7 +162,7 @@ try {
   })
   const [word = '', ...others] = positionals
   if (values.help) process.stdout.write(usage)
-  else if (!isDeed(word) || others.length > 0) throw new TryError(`one of: ${Object.keys(deeds).join(', ')}`)
+  else if (!isStep(word) || others.length > 0) throw new TryError(`one of: ${Object.keys(steps).join(', ')}`)
   else await main(word, resolve(values.data))
 } catch (error) {
   process.stderr.write(`larder try: ${error instanceof Error ? error.message : String(error)}\n`)

@@ -1,6 +1,6 @@
 /** Every fault that the simulator knows, as data: the console and the HTTP interface list this table. */
 
-/** What a fault's `target` names; without a target it hits everything of that kind. */
+/** The kind of thing that a fault's `target` names. A fault without a target affects all of that kind. */
 export type FaultTarget = 'bin' | 'cabinet' | 'fridge' | 'door' | 'controller' | 'device'
 
 export interface FaultKind {
@@ -16,11 +16,11 @@ export interface FaultKind {
   hitsRows?: true
   /** It cannot do without a target. */
   needsTarget?: true
-  /** People have wired it so: it does not befall a hub by itself, and whatever was done meanwhile was done elsewhere. */
+  /** A wiring mistake of people: it never occurs on its own, and motions under it happened at another hub. */
   isWiring?: true
 }
 
-/** A row of the table. What is left out: it strikes on every occasion, until it is cleared. */
+/** A row of the table. By default a fault occurs on every occasion until it is cleared. */
 const fault = (
   description: string,
   targets: readonly FaultTarget[],

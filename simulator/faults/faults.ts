@@ -25,7 +25,7 @@ export interface Fault {
 export interface FaultMap {
   kindsOf(name: string): readonly FaultTarget[]
   isRow(name: string): boolean
-  /** What contains a target: the controller of a device; the cabinet and the controller of a row. */
+  /** The parts that contain a target: the controller of a device; the cabinet and the controller of a row. */
   wholesOf(name: string): readonly string[]
 }
 

@@ -2,10 +2,10 @@ import type { Random } from '../../protocol/model/runtime.ts'
 import type { FaultType } from './fault-types.ts'
 import type { Faults } from './faults.ts'
 
-/** What becomes of a line on its way: none, one, or several lines come out. */
+/** Changes a line on its way: none, one, or several lines arrive. */
 export type LineFilter = (line: string) => string[]
 
-/** What the faults of a controller's line do to the lines of one direction. */
+/** Applies the faults of a controller's line to the lines of one direction. */
 export function lineFilter(
   faults: Faults,
   controllerId: string,
@@ -19,7 +19,7 @@ export function lineFilter(
   }
 }
 
-/** What is at the end of each cable, in the order of the cables, when some are exchanged with the next ones. */
+/** The controllers at the ends of the cables, in the order of the cables, if some are exchanged with the next ones. */
 export function crossed(ids: readonly string[], exchanged: readonly string[]): string[] {
   const ends = [...ids]
   for (const id of exchanged) {

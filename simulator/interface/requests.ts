@@ -72,7 +72,7 @@ export const ChanceBody = z.strictObject({ seed: z.int().min(0).max(4_294_967_29
 
 const values = z.record(z.string(), z.union([z.string().max(200), z.number(), z.boolean()]))
 
-/** A scenario by its name, or as the text of its file; `parameters` in place of those that stand there. */
+/** A scenario by its name, or as the text of its file; `parameters` replace the ones in the file. */
 export const RunBody = z.strictObject({
   hub_id: z.int().min(1),
   name: z.string().max(100).optional(),

@@ -29,7 +29,7 @@ export function doorNames(hardware: HardwareDescription): string[] {
   return [...new Set(names)]
 }
 
-/** A hub as it was built: doors closed, lifts down, rows empty. */
+/** A new hub: doors closed, lifts down, rows empty. */
 export function builtState(hardware: HardwareDescription): WorldState {
   const state: WorldState = { bins: new Map(), rows: new Map(), doors: new Map() }
   for (const { devices } of hardware.controllers)

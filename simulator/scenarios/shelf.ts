@@ -6,9 +6,9 @@ import { readScenario, ScenarioError } from './text.ts'
 export interface ScenarioShelf {
   list(): Listed[]
   read(name: string): string | undefined
-  /** Writes one of the user's own. Throws `ScenarioError` if the library has the name. */
+  /** Writes a scenario of the user. Throws `ScenarioError` if the library has the name. */
   write(name: string, text: string): void
-  /** Removes one of the user's own. Returns false if there is none with this name. */
+  /** Removes a scenario of the user. Returns false if the name is unknown. */
   remove(name: string): boolean
 }
 

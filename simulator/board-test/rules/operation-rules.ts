@@ -269,7 +269,7 @@ export const operationRules: readonly Rule[] = [
       if (max < 10)
         throw new Unasked(`the door of ${dev} opens in ${whole.ms} ms: there is no time to stop it`)
       const { op, from } = await bench.started(dev, 'open_door', { max })
-      // The host begins a new session meanwhile, which must neither stop nor prolong the motion.
+      // The host begins a new session during the motion, which must neither stop nor prolong it.
       await host.greet()
       await host.until(() => host.resultOf(op, from) !== undefined, whole.ms + 3000)
       const result = await host.query(op)
