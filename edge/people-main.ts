@@ -4,7 +4,7 @@ import './light-zod.ts'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { systemRuntime } from '../protocol/system-runtime.ts'
-import { runPeople } from './local-api/people-command.ts'
+import { runPeople } from './local-api/access-files.ts'
 
 /** The journal of the hub's service: STORE from the environment, the configuration, or the default. */
 function storeOf(config: string | undefined): string {

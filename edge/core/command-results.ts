@@ -7,7 +7,7 @@ import type { CommandRow, OperationRow } from '../journal/tables.ts'
 import type { Context } from './context.ts'
 import { cyclesEnd } from './bins/cycles.ts'
 import { numberOf } from './layout.ts'
-import { reportLocal } from './local-report.ts'
+import { reportLocal } from './ledger.ts'
 import { goals } from './bins/motions.ts'
 
 /** Ends the operation's command, if this was the last operation that the command waited for. */

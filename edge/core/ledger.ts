@@ -1,7 +1,7 @@
 import type { HubAlarmCode } from '../../protocol/model/alarms.ts'
 import { locationKey } from '../../protocol/model/location.ts'
 import type { Log } from '../../protocol/model/log.ts'
-import type { HubEntry, SnapshotEntry } from '../../protocol/mqtt/hub-entries.ts'
+import type { HubEntry, SnapshotEntry, LocalActor, LocalEntry } from '../../protocol/mqtt/hub-entries.ts'
 import type { OperationEnd, State } from '../journal/state.ts'
 import type { DropRow } from '../journal/stock.ts'
 import type { OperationRow, Settler } from '../journal/tables.ts'
@@ -178,4 +178,30 @@ export function settleOperation(
   state.operations.end(operation.id, end)
   state.operations.change(operation.id, { settled_by: by, happened })
   ledger.report({ kind: 'operation.settled', operation_id: operation.id, by, happened })
+}
+
+interface LocalFacts extends Partial<Pick<LocalEntry, 'outcome'>> {
+  /** Undefined if the caller did not name a person. */
+  by: LocalActor | undefined
+  /** Units in the row. */
+  before?: number
+  after?: number
+}
+
+/** Reports an action of a person at the hub to the cloud's audit log. Called within the transaction of the action. */
+export function reportLocal(
+  { ledger }: { ledger: Ledger },
+  action: string,
+  subject: string,
+  { by, outcome = 'executed', ...units }: LocalFacts,
+): void {
+  ledger.report({
+    kind: 'local',
+    action,
+    subject,
+    outcome,
+    person: by?.person ?? null,
+    shared_token: by?.shared_token ?? false,
+    ...units,
+  })
 }

@@ -3,16 +3,18 @@ import { bodyLimit } from 'hono/body-limit'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { pageCommands } from '../../protocol/model/hub-commands.ts'
 import type { AssetAnswer, PageAssets } from '../../protocol/page-assets.ts'
-import type { HubCore } from '../core/hub-core.ts'
+import type { HubCore, HubAcceptance } from '../core/hub-core.ts'
 import type { LinkSummary } from '../hardware/controllers.ts'
 import type { Recent } from '../recent.ts'
 import type { SyncState } from '../sync/sync.ts'
-import { acceptanceRoutes } from './acceptance-routes.ts'
 import { actRoutes, type ActOptions, commandRoutes, type CommandOptions } from './act-routes.ts'
-import { bodyOf, Nothing } from './bodies.ts'
-import { liveState } from './live.ts'
+import { bodyOf, Nothing, done, parse } from './bodies.ts'
 import { LocalError } from './local-error.ts'
 import { loginRoutes, nameOf, type LocalApp, type LoginOptions } from './login-routes.ts'
+import { streamSSE } from 'hono/streaming'
+import { changesOf, type Json } from '../../protocol/model/json-changes.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import { z } from 'zod'
 
 /** The part of the hub's core that the local API uses. */
 export type LocalCore = ActOptions['core'] &
@@ -143,3 +145,106 @@ function asset(c: Context, { status, headers, body }: AssetAnswer): Response {
 }
 
 const answer = (c: Context, error: LocalError): Response => c.json(error.body(), error.status)
+
+/** Interval of comments, so that no proxy considers the connection dead. */
+const COMMENT_MS = 15_000
+
+/**
+ * Server-sent events: first `state` with the whole state, then `changes` of it (`json-changes.ts`). The
+ * stream ends when the reader disconnects or its login ends. The hub is polled every `liveMs` only while a
+ * reader is connected. `isOver`: another hub answers now, so the page must reconnect.
+ */
+export function liveState(
+  c: Context,
+  {
+    clock,
+    liveMs,
+    isAllowed,
+    isOver = () => false,
+  }: { clock: Clock; liveMs: number; isAllowed: () => boolean; isOver?: (() => boolean) | undefined },
+  look: () => object,
+): Response {
+  const pause = (): Promise<void> => new Promise((resolve) => void clock.after(liveMs, resolve))
+  return streamSSE(c, async (stream) => {
+    let before: Json | undefined
+    let saidAt = clock.monotonic()
+    while (!stream.aborted && !stream.closed && isAllowed() && !isOver()) {
+      const now = look() as Json
+      const changes = before === undefined ? undefined : changesOf(before, now)
+      before = now
+      if (changes === undefined || changes.length > 0) {
+        const event = changes === undefined ? 'state' : 'changes'
+        await stream.writeSSE({ event, data: JSON.stringify(changes ?? now) })
+        saidAt = clock.monotonic()
+      } else if (clock.monotonic() - saidAt > COMMENT_MS) {
+        await stream.write(': here\n\n')
+        saidAt = clock.monotonic()
+      }
+      await pause()
+    }
+  })
+}
+
+const Begin = z.strictObject({
+  by: z.string().min(1).max(200),
+  /** Parts as in `parts` of `GET /api/acceptance`; absent for the whole hub. */
+  parts: z.array(z.string().max(64)).min(1).max(100).optional(),
+  /** Whether rows without a product are tested too. */
+  unassigned_rows: z.boolean().default(false),
+})
+const StepId = z.string().max(64)
+/** One step, or several in their order. */
+const steps = { step: StepId.optional(), steps: z.array(StepId).min(1).max(200).optional() }
+const Steps = z.strictObject(steps).refine(isOneOfTwo, { error: 'either step or steps is needed' })
+const Decide = z
+  .strictObject({
+    ...steps,
+    verdict: z.enum(['passed', 'failed']),
+    remark: z.string().max(500).default(''),
+  })
+  .refine(isOneOfTwo, { error: 'either step or steps is needed' })
+
+interface StepNames {
+  step?: string | undefined
+  steps?: string[] | undefined
+}
+function isOneOfTwo({ step, steps }: StepNames): boolean {
+  return (step === undefined) !== (steps === undefined)
+}
+const idsOf = ({ step, steps }: StepNames): string[] => steps ?? [step!]
+
+/** The guided acceptance of the hub by a technician. */
+function acceptanceRoutes(app: LocalApp, { core }: { core: { acceptance: HubAcceptance } }): void {
+  app.get('/api/acceptance', (c) => c.json(acceptanceOf(core.acceptance)))
+  app.get('/api/acceptance/:id', (c) => {
+    const protocol = core.acceptance.protocol(parse(z.uuid(), c.req.param('id'), 'id'))
+    if (!protocol) throw new LocalError('not_found')
+    return c.json(protocol)
+  })
+  app.post('/api/acceptance/begin', async (c) => {
+    const { by: name, parts, unassigned_rows: withUnassignedRows } = await bodyOf(c, Begin)
+    return done(c, core.acceptance.begin(name, parts ?? null, { by: c.get('actor'), withUnassignedRows }))
+  })
+  app.post('/api/acceptance/step', async (c) => {
+    return done(c, core.acceptance.beginSteps(idsOf(await bodyOf(c, Steps)), c.get('actor')))
+  })
+  app.post('/api/acceptance/stop', async (c) => {
+    await bodyOf(c, Nothing)
+    return done(c, core.acceptance.stop())
+  })
+  app.post('/api/acceptance/decide', async (c) => {
+    const { verdict, remark, ...names } = await bodyOf(c, Decide)
+    return done(c, core.acceptance.decide(idsOf(names), verdict, remark))
+  })
+  app.post('/api/acceptance/end', async (c) => {
+    await bodyOf(c, Nothing)
+    return done(c, core.acceptance.end(c.get('actor')))
+  })
+}
+
+/** `GET /api/acceptance`. */
+const acceptanceOf = (acceptance: HubAcceptance) => ({
+  protocol: acceptance.protocol(),
+  parts: acceptance.parts(),
+  kept: acceptance.kept(),
+})

@@ -13,14 +13,11 @@ import { runProgram } from '../run-program.ts'
 import { parseAuthorizedKeys, type AuthorizedKeys } from './authorized-keys.ts'
 import { readManagementConfig, type ManagementConfig, type Manager } from './config.ts'
 import { defaultLimits } from './connection.ts'
-import { keptHostKey } from './host-key.ts'
+import { keptHostKey, SshServer } from './ssh-server.ts'
 import { createManagement } from './management.ts'
 import { pauseMark } from './hub-service.ts'
-import type { ServiceManager } from './service-manager.ts'
-import { SshServer } from './ssh-server.ts'
+import { type ServiceManager, supervisorManager, systemdManager } from './service-manager.ts'
 import { storedConfig } from './stored-config.ts'
-import { supervisorManager } from './supervisor-manager.ts'
-import { systemdManager } from './systemd-manager.ts'
 
 await runProgram(
   'management',

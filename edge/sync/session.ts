@@ -22,11 +22,9 @@ import type { HubCore } from '../core/hub-core.ts'
 import type { Inbox } from '../journal/inbox.ts'
 import type { Outbox, OutboxStream } from '../journal/outbox.ts'
 import { StorageError } from '../journal/storage-error.ts'
-import { judgeCommand } from './fence.ts'
+import { judgeCommand, createInbound, createStreamReceiver, type StreamReceiver } from './inbound.ts'
 import { Heartbeat, Hellos } from './hello.ts'
-import { createInbound } from './inbound.ts'
 import type { SyncSettings } from '../limits.ts'
-import { createStreamReceiver, type StreamReceiver } from './stream-receiver.ts'
 import { StreamSender } from './stream-sender.ts'
 
 /** The part of the hub's core that the sync uses. */

@@ -6,11 +6,18 @@ import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import { isAvailable, isPrepared, viewBins } from '../bins/bin.ts'
 import { operate } from '../commands.ts'
 import type { Context } from '../context.ts'
-import { readingOf } from '../fridges.ts'
+import { readingOf as fridgeReading } from '../fridges.ts'
 import { freeBin } from '../test-dispense.ts'
-import { reportLocal } from '../local-report.ts'
-import { changesOf, isAllSeen, obstacle, type Observation, type Readings, type Seen } from './observation.ts'
-import { readingsOf } from './readings.ts'
+import { reportLocal } from '../ledger.ts'
+import {
+  changesOf,
+  isAllSeen,
+  obstacle,
+  type Observation,
+  type Readings,
+  type Seen,
+  readingOf,
+} from './observation.ts'
 import type { AcceptanceStep } from './steps.ts'
 
 /** A bin and the number of units that rows dropped into it. The next row may drop its unit onto them. */
@@ -182,7 +189,8 @@ export class StepRun {
     this.#lock()
     const seen = [...this.#seen, ...changesOf(this.#last, readingsOf(this.#context))]
     this.#isOver = true
-    const celsius = check.of === 'temperature' ? readingOf(this.#context, check.fridge)?.celsius : undefined
+    const celsius =
+      check.of === 'temperature' ? fridgeReading(this.#context, check.fridge)?.celsius : undefined
     const [bin, drops] = [this.#bin, this.#drops]
     this.#events.onEnd({ before: this.#before, seen, end, why, celsius, bin, drops }, this.#pile())
   }
@@ -212,4 +220,30 @@ const reasons: Readonly<Record<string, string>> = {
   interlock: 'it must not move now: an interlock',
   interrupted: 'the hub was interrupted',
   fault: 'a fault',
+}
+
+/** The current values of all sensors and lines. */
+function readingsOf(context: Context): Readings {
+  const { layout, devices, doors, controllers, strangers } = context
+  const content = (occupied: boolean | undefined): string =>
+    occupied === undefined ? 'unknown' : occupied ? 'something' : 'empty'
+  return new Map([
+    ...layout.bins.flatMap(({ number }) => {
+      const { door, lift, occupied } = devices.bin(number)
+      return [
+        [readingOf.door(number), door],
+        [readingOf.lift(number), lift],
+        [readingOf.content(number), content(occupied)],
+      ] as const
+    }),
+    ...doors.readings().map(({ door, status }) => [readingOf.doorway(door), status] as const),
+    ...controllers.links().map(({ controller, up, firmware }) => {
+      const is = strangers.get(controller)?.isForeign
+        ? 'not of this hub and line'
+        : up
+          ? `connected, firmware ${firmware ?? 'unknown'}`
+          : 'not connected'
+      return [readingOf.controller(controller), is] as const
+    }),
+  ])
 }

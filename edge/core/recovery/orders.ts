@@ -3,15 +3,24 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry, QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { LeaveOut } from '../../journal/inbox.ts'
 import type { UnitRow } from '../../journal/state.ts'
-import type { FacingRow, OperationRow } from '../../journal/tables.ts'
+import type { FacingRow, OperationRow, OrderRow } from '../../journal/tables.ts'
 import type { Context } from '../context.ts'
 import { confirmByCloud } from '../fridges.ts'
 import { cabinetDevice, isAt, placeOf } from '../layout.ts'
 import { reportUnknown } from '../ledger.ts'
 import { refOf, unitOfRef } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
-import { acceptOrder, cancelOrder, endOrder, isOwn, prepareOrder, reduceOrder } from '../orders/orders.ts'
+import {
+  acceptOrder,
+  cancelOrder,
+  endOrder,
+  isOwn,
+  prepareOrder,
+  reduceOrder,
+  progressOf,
+} from '../orders/orders.ts'
 import { applyCount, applyPlanogram, bookDrop, countedFacings } from '../stock.ts'
+import { reportAcceptance } from '../acceptance/protocol.ts'
 
 /** Reason of failed orders and unknown operations that an earlier store of this hub may have carried out. */
 const REPLACED = 'hub_replaced'
@@ -313,4 +322,60 @@ function doubtFacing(context: Context, facing: FacingRow, unit: UnitRow): void {
     ended_at: cloud.now(),
   })
   reportUnknown(context, operation)
+}
+
+/**
+ * Repeats recent reports on orders, operations and acceptances after the snapshot of a new epoch. The cloud
+ * may have been restored to an earlier time and have lost reports that the hub deleted after their
+ * acknowledgement. A cloud that lost nothing ignores the repetitions.
+ */
+export function reportAgain(context: Context): void {
+  const { state, settings, cloud } = context
+  const since = cloud.now() - settings.reportAgainMs
+  for (const operation of state.operations.unknown()) reportUnknown(context, operation)
+  for (const operation of state.operations.settledSince(since)) reportSettled(context, operation)
+  for (const order of state.orders.since(since)) reportOrder(context, order)
+  for (const { id, ended_at } of state.acceptances.list())
+    if ((ended_at ?? 0) >= since) reportAcceptance(context, id)
+}
+
+function reportSettled({ ledger }: Context, { id, settled_by, happened }: OperationRow): void {
+  if (settled_by === null || happened === null) return
+  ledger.report({
+    kind: 'operation.settled',
+    operation_id: id,
+    by: settled_by,
+    happened: happened,
+  })
+}
+
+function reportOrder({ state, ledger }: Context, order: OrderRow): void {
+  const order_id = order.id
+  const bins = [...order.bins]
+  const lines = progressOf(state, order_id)
+  const wasReady = order.ready_at !== null
+  if (wasReady) ledger.report({ kind: 'order.ready', order_id, bins, lines })
+  switch (order.phase) {
+    case 'queued':
+    case 'recovering':
+    case 'ready':
+      return
+    case 'preparing':
+      return ledger.report({ kind: 'order.preparing', order_id, bins })
+    case 'collecting':
+    case 'completed':
+    case 'cancelled':
+    case 'unclaimed':
+      return ledger.report({ kind: `order.${order.phase}`, order_id })
+    case 'timed_out':
+      return ledger.report({ kind: 'order.timed_out', order_id, bins, lines })
+    case 'failed':
+      return ledger.report({
+        kind: 'order.failed',
+        order_id,
+        reason: order.reason ?? 'hardware',
+        bins,
+        lines,
+      })
+  }
 }

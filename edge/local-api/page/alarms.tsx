@@ -5,8 +5,7 @@ import { rowSubject, subjectWithProduct } from '../../../protocol/model/subject.
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { rowKey } from './counts.ts'
-import { isAsked, nameOf } from './incident-names.ts'
-import { sellingObstacle } from './obstacle.ts'
+import { isAsked, nameOf, sellingObstacle } from './local-state.ts'
 import { showDevice } from './show.ts'
 import { act, hardware, productName, running, state } from './store.ts'
 

@@ -10,7 +10,7 @@ import { openApiDocument } from '../../../cloud/platform/http/openapi.ts'
 import { mountsOf, type Route } from '../../../protocol/contract/route.ts'
 import { routes } from '../../../protocol/contract/routes.ts'
 import { errorCodeNames } from '../../../protocol/model/error-codes.ts'
-import { renderGuides } from '../../../edge/packaging/docs-guides.ts'
+import { renderGuides } from '../../../edge/packaging/pages.ts'
 import { pageAssets } from '../../../protocol/page-assets.ts'
 
 const description = openApiDocument('http://larder.test', routes) as unknown as Description

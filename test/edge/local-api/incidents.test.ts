@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { isAsked, nameOf } from '../../../edge/local-api/page/incident-names.ts'
-import type { LocalState } from '../../../edge/local-api/page/local-state.ts'
+import { isAsked, nameOf, type LocalState } from '../../../edge/local-api/page/local-state.ts'
 import { alarmKinds, hubAlarmCodes, kindOfCode, textAtHub } from '../../../protocol/model/alarms.ts'
 
 const location = { cabinet: 1, shelf: 2, row: 3 }

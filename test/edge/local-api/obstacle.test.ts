@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { LocalState } from '../../../edge/local-api/page/local-state.ts'
-import { sellingObstacle } from '../../../edge/local-api/page/obstacle.ts'
+import { type LocalState, sellingObstacle } from '../../../edge/local-api/page/local-state.ts'
 
 type Bin = LocalState['health']['bins'][number]
 

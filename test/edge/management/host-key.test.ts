@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { keptHostKey } from '../../../edge/management/host-key.ts'
+import { keptHostKey } from '../../../edge/management/ssh-server.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
 
 const never = (sentence: string): void => expect.unreachable(sentence)

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { systemdManager } from '../../../edge/management/systemd-manager.ts'
+import { systemdManager } from '../../../edge/management/service-manager.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 
 let folder: string

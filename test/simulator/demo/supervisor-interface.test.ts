@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { supervisorManager } from '../../../edge/management/supervisor-manager.ts'
+import { supervisorManager } from '../../../edge/management/service-manager.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { openSupervisorInterface } from '../../../simulator/demo/supervisor-interface.ts'
 import { Supervisor } from '../../../simulator/demo/supervisor.ts'
