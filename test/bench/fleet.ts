@@ -11,7 +11,6 @@ import { createPostgresDatabase } from '../process/chaos/postgres.ts'
 import { freePorts } from '../support/ports.ts'
 import { MOSQUITTO_PASSWORD, startMosquitto } from '../support/mosquitto.ts'
 import { answer, dismiss, launch } from './children.ts'
-import { holdTo, type Held } from './held.ts'
 import { quantile, type Figure, type Section } from './figures.ts'
 import { processorMs, residentMb } from './process-figures.ts'
 import { serveCloud, type ServedCloud } from './served-cloud.ts'
@@ -22,8 +21,6 @@ export interface FleetBench {
   hubs: number
   /** How long the fleet is observed while it only sends heartbeats. */
   idleSeconds: number
-  /** Also measures a cloud with a tenth of a core. */
-  isHeld?: boolean
 }
 
 /** Messages to the hubs' process, which answers each with its state. */
@@ -39,9 +36,6 @@ export interface FleetState {
 const ENTRIES = 20
 const HEARTBEAT_MS = 15_000
 const PATIENCE_MS = 180_000
-/** Cores of a restricted cloud, and its time limit. */
-const A_TENTH = 0.1
-const HELD_PATIENCE_MS = 900_000
 const CALL_PAUSE_MS = 50
 /** The clouds are idle when each uses less than this per second. */
 const REST_MS = 60
@@ -73,13 +67,6 @@ export async function benchFleet(options: FleetBench): Promise<Section> {
     `of a hub that only beats: what a heartbeat takes with all else that its hub sets off (each minute a hello, as nothing comes from the cloud), less what the clouds take without hubs`,
   ]
   await measure(options, await embedded(options), figures)
-  const held = options.isHeld ? holdTo(A_TENTH) : undefined
-  if (options.isHeld && !held)
-    notes.push('this user may not hold a process to a part of a core (control groups)')
-  if (held) {
-    await measure(options, await embedded(options, held), figures, HELD_PATIENCE_MS)
-    held.remove()
-  }
   const postgres = process.env['TEST_POSTGRES_URL']
   if (postgres === undefined) notes.push('without TEST_POSTGRES_URL nothing was measured on PostgreSQL')
   else await measure(options, await external(options, postgres), figures)
@@ -87,8 +74,8 @@ export async function benchFleet(options: FleetBench): Promise<Section> {
 }
 
 /** SQLite and the broker inside the one process. */
-async function embedded({ runtime, folder: parent, hubs }: FleetBench, held?: Held): Promise<Installation> {
-  const folder = join(parent, held ? 'held' : 'free')
+async function embedded({ runtime, folder: parent, hubs }: FleetBench): Promise<Installation> {
+  const folder = join(parent, 'embedded')
   mkdirSync(folder)
   const database = join(folder, 'fleet.sqlite')
   const password = 'a secret'
@@ -100,7 +87,6 @@ async function embedded({ runtime, folder: parent, hubs }: FleetBench, held?: He
       folder: join(folder, 'embedded'),
       database,
       environment: { PORT: `${port}`, MQTT_PORT: `${mqttPort}` },
-      ...(held && { held }),
     })
   const clouds = [await start()]
   const killCloud = async (): Promise<void> => {
@@ -108,7 +94,7 @@ async function embedded({ runtime, folder: parent, hubs }: FleetBench, held?: He
     clouds[0] = await start()
   }
   return {
-    name: held ? 'the same with a tenth of a core' : 'SQLite, embedded broker',
+    name: 'SQLite, embedded broker',
     brokerUrl: `mqtt://127.0.0.1:${mqttPort}`,
     password,
     keys,
@@ -196,7 +182,6 @@ async function measure(
   { runtime, hubs: count, idleSeconds }: FleetBench,
   installation: Installation,
   figures: Figure[],
-  patienceMs = PATIENCE_MS,
 ): Promise<void> {
   const { clock } = runtime
   const { name, clouds, blows, keys } = installation
@@ -240,7 +225,7 @@ async function measure(
       await sleep(clock, 100)
       state = await tell(hubs, { type: 'state' })
       if (state.welcomed === count) welcomedMs ??= clock.monotonic() - from
-    } while ((state.pending > 0 || state.welcomed < count) && clock.monotonic() - from < patienceMs)
+    } while ((state.pending > 0 || state.welcomed < count) && clock.monotonic() - from < PATIENCE_MS)
     const drainedMs = clock.monotonic() - from
     ends.abort()
     await calls

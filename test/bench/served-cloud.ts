@@ -5,7 +5,6 @@ import { extname, join } from 'node:path'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
 import { programCommand } from '../../simulator/demo/programs.ts'
 import { freePorts } from '../support/ports.ts'
-import type { Held } from './held.ts'
 
 const READY_MS = 120_000
 /** Extension of the programs beside this one: compiled or not like this one. */
@@ -35,10 +34,8 @@ export async function serveCloud(options: {
   folder: string
   database: string
   environment?: Readonly<Record<string, string>>
-  /** Restricts it to a part of the processor. */
-  held?: Held
 }): Promise<ServedCloud> {
-  const { clock, folder, database, environment = {}, held } = options
+  const { clock, folder, database, environment = {} } = options
   const free = await freePorts(2)
   const port = Number(environment['PORT'] ?? free[0])
   const baseUrl = `http://127.0.0.1:${port}`
@@ -47,9 +44,7 @@ export async function serveCloud(options: {
   const profile = process.env['BENCH_PROFILE']
   const preloaded = profile ? ['--import', new URL(`./profiled${EXTENSION}`, import.meta.url).href] : []
   const [node, ...program] = programCommand('cloud/main')
-  const whole = [node!, ...preloaded, ...program]
-  const [command, ...args] = held ? held.command(whole) : whole
-  const child = spawn(command!, args, {
+  const child = spawn(node!, [...preloaded, ...program], {
     stdio: ['ignore', log, log, ...(profile ? ['ipc' as const] : [])],
     env: {
       ...(profile && { BENCH_PROFILE: profile }),
