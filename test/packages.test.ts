@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { apiNouns } from '../cloud/cli/api-commands.ts'
 import { commandsOf, readManifest } from '../edge/packaging/manifest.ts'
-import { VERSION } from '../protocol/model/version.ts'
+import { VERSION } from '../protocol/model/build-time.ts'
 
 const root = resolve(import.meta.dirname, '..')
 

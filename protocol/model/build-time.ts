@@ -45,3 +45,6 @@ export function versionOf(build: Build | undefined): string {
   const day = [date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate()].join('.')
   return `${day}+${build.commit.slice(0, SHORT_COMMIT)}`
 }
+
+/** The version of the HTTP API and of package.json. Programs report their own version (`protocol/build.ts`). */
+export const VERSION = '0.1.0'

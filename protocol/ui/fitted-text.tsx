@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { fit } from './fit.ts'
+import { fit } from './picture-layout.ts'
 
 const FONTS = "ui-sans-serif, system-ui, sans-serif, 'Apple Color Emoji'"
 let pen: CanvasRenderingContext2D | null | undefined

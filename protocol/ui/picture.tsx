@@ -3,8 +3,7 @@ import { signal } from '@preact/signals'
 import { type ComponentChildren, Fragment, h, type JSX } from 'preact'
 import { FittedText } from './fitted-text.tsx'
 import { Cabinet, cabinetRows, type RowPlace } from './picture-cabinet.tsx'
-import { deviceByKey } from './picture-keys.ts'
-import { type Box, layOut } from './picture-layout.ts'
+import { deviceByKey, type Box, layOut } from './picture-layout.ts'
 import { Frame, Mark } from './picture-parts.tsx'
 import {
   type HubPicture,

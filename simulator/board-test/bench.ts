@@ -117,3 +117,14 @@ export const told = (outcome: Outcome): string =>
   outcome.refused !== undefined
     ? `refused: ${outcome.refused}`
     : `state=${outcome.state}${outcome.why ? ` why=${outcome.why}` : ''} moved=${Number(outcome.moved)} drops=${outcome.drops} ms=${outcome.ms}`
+
+/** A rule of the serial SPEC §11, with its test. */
+export interface Rule {
+  /** The number in SPEC §11. */
+  number: number
+  title: string
+  /** The test cuts the power. */
+  power?: true
+  /** Throws `Broken` with the expectation and the observation, or `Unasked` if the rule cannot be tested here. */
+  prove(bench: Bench): Promise<void>
+}

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { Station } from '../fleet.ts'
-import { Refusal } from '../interface/refusal.ts'
+import { Refusal } from '../interface/body.ts'
 
 export type Stations = ReadonlyMap<number, Station>
 

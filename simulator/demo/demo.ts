@@ -8,11 +8,10 @@ import { every, type Runtime } from '../../protocol/model/runtime.ts'
 import { testCards } from '../../protocol/model/test-cards.ts'
 import { sysfsAvailability } from '../mounts/gpio/mounted-command.ts'
 import { packageRoot } from '../package-root.ts'
-import { writeJson, type SeedResult, demoPlaces, type DemoPlaces } from './places.ts'
-import { isHeld, lockFolder } from './folder-lock.ts'
+import { writeJson, type SeedResult, demoPlaces, type DemoPlaces, isHeld, lockFolder } from './places.ts'
 import { dropData, prepareData, prepareManagement, unplug } from './first-start.ts'
 import { formatLinesToTry, operatorLine } from './lines-to-try.ts'
-import { openBenchInterface } from './bench-interface.ts'
+import { openBenchInterface, openSupervisorInterface } from './supervisor-interface.ts'
 import { startProxy, type Proxy } from './proxy.ts'
 import { isPortFree, request, waitUntilReady } from './readiness.ts'
 import {
@@ -28,7 +27,6 @@ import {
 } from './programs.ts'
 import { demoPorts, standardDataDir, type DemoSettings } from './settings.ts'
 import { Supervisor } from './supervisor.ts'
-import { openSupervisorInterface } from './supervisor-interface.ts'
 
 const READY_TIMEOUT_MS = 120_000
 const PROGRESS_EVERY_MS = 250

@@ -1,7 +1,6 @@
 import type { Context } from 'hono'
 import type { z } from 'zod'
 import { isPlainBody } from '../../protocol/model/http-refusals.ts'
-import { Refusal } from './refusal.ts'
 import { complaint } from './requests.ts'
 
 /** The JSON body, whatever the content type is. Throws `Refusal`. */
@@ -18,4 +17,15 @@ export async function bodyOf<T extends z.ZodType>(c: Context, schema: T): Promis
   const parsed = schema.safeParse(json)
   if (!parsed.success) throw new Refusal(422, 'validation_error', complaint(parsed.error))
   return parsed.data
+}
+
+/** Thrown by a handler to answer with an error. */
+export class Refusal extends Error {
+  readonly status: 400 | 403 | 404 | 409 | 413 | 415 | 422
+  readonly code: string
+  constructor(status: Refusal['status'], code: string, message: string) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
 }

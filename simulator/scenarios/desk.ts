@@ -3,13 +3,13 @@ import type { Simulator } from '../interface/client.ts'
 import { type Bench, createBench } from './bench.ts'
 import type { Seen } from './conditions.ts'
 import { Customers } from './customers.ts'
-import { doStep } from './do-step.ts'
-import type { Json } from './placeholders.ts'
-import { createRecorder, type Recorder } from './recorder.ts'
+import { doStep, valueOf } from './do-step.ts'
+import { type Json, namesIn } from './placeholders.ts'
 import type { Run } from './results.ts'
-import { filled, newRun, runScenario } from './run.ts'
 import type { Parameters, StepKind } from './schema.ts'
-import { readScenario, readStep } from './text.ts'
+import { readScenario, readStep, writeScenario, filledStep, type Scenario, type WrittenStep } from './text.ts'
+import type { Act } from '../physics/world-state.ts'
+import { tidy } from './tidy.ts'
 
 /** The runs and the recording of one simulator. */
 export interface Desk {
@@ -119,3 +119,165 @@ export function createDesk(options: DeskOptions): Desk {
 
 /** Steps that the routes of the console execute. */
 const throughConsole: ReadonlySet<StepKind> = new Set(['act', 'fault', 'power', 'line', 'clear'])
+
+interface Recorder {
+  readonly hubId: number
+  /** Records an action that a person has just done. */
+  note(kind: StepKind, what: Json): void
+  /** The number of recorded actions. */
+  count(): number
+  /**
+   * The scenario as a file: the actions, the pauses between them, and a final check that each of `acts` happened
+   * exactly as often again.
+   */
+  finish(name: string, acts: readonly Act[]): string
+}
+
+/** Shorter pauses are not recorded. */
+const LEAST_PAUSE_MS = 300
+
+/** The condition for repeating an action, because a replay may be faster or slower than the recording. */
+function neededFor(kind: StepKind, what: Json): Json | undefined {
+  if (what === null || typeof what !== 'object' || Array.isArray(what)) return undefined
+  const { action, target, customer } = what
+  const isHandInBin = kind === 'act' && (action === 'take_items' || action === 'put_items')
+  if (isHandInBin && typeof target === 'string' && target.startsWith('bin-'))
+    return { device: { name: target, is: { door: 'open' } } }
+  if (typeof customer !== 'string') return undefined
+  if (kind === 'open') return { order: { customer, status: ['READY', 'COLLECTING'] }, within: '90 s' }
+  if (kind === 'take') return { device: { name: `bin-\${bin.${customer}}`, is: { door: 'open' } } }
+  return undefined
+}
+
+function createRecorder(hubId: number, clock: Clock): Recorder {
+  const steps: Record<string, Json>[] = []
+  let lastAt = clock.monotonic()
+  let count = 0
+  return {
+    hubId,
+    note(kind, what) {
+      const pauseMs = clock.monotonic() - lastAt
+      const needed = neededFor(kind, what)
+      // A wait for a condition takes its own time. Without a condition the pause is needed.
+      if (needed !== undefined) steps.push({ wait_until: needed })
+      else if (pauseMs >= LEAST_PAUSE_MS && count > 0)
+        steps.push({ wait: `${Math.round(pauseMs / 100) / 10} s` })
+      steps.push({ [kind]: what })
+      count += 1
+      lastAt = clock.monotonic()
+    },
+    count: () => count,
+    finish: (name, acts) =>
+      writeScenario({
+        name,
+        description: 'Recorded at the console.',
+        steps: [...steps, ...movedAgain(acts)],
+      }),
+  }
+}
+
+function movedAgain(acts: readonly Act[]): Record<string, Json>[] {
+  const times = new Map<string, { device: string; action: string; times: number }>()
+  for (const { device, action } of acts) {
+    const key = `${device} ${action}`
+    const motion = times.get(key) ?? { device, action, times: 0 }
+    times.set(key, { ...motion, times: motion.times + 1 })
+  }
+  return [...times.values()].map((motion) => ({ wait_until: { motion, within: '60 s' } }))
+}
+
+/** Runs a scenario to its end, or to the first step that fails. */
+async function runScenario(
+  scenario: Scenario,
+  run: Run,
+  { bench, customers, isStopped }: { bench: Bench; customers: Customers; isStopped: () => boolean },
+): Promise<void> {
+  const { clock } = bench
+  const startedAt = clock.monotonic()
+  const sinceStart = (): number => Math.round(clock.monotonic() - startedAt)
+  const end = (state: Run['state'], problem?: string): void => {
+    run.state = state
+    run.durationMs = sinceStart()
+    if (problem !== undefined) run.problem = problem
+  }
+  customers.forget()
+  const seen: Seen = { bench, customers, begunAfter: 0, begunAt: clock.now(), answer: undefined }
+  try {
+    await tidy(bench, customers)
+    if (scenario.seed !== undefined)
+      await bench.simulator.ask('POST', `/api/hubs/${bench.hubId}/chance`, { seed: scenario.seed })
+    seen.begunAfter = (await bench.state()).last_actuation
+    seen.begunAt = clock.now()
+  } catch (error) {
+    return end('failed', (error as Error).message)
+  }
+  const [state, problem] = await runSteps(scenario, run, seen, { sinceStart, isStopped })
+  await restore(scenario, bench)
+  end(state, problem)
+}
+
+/** Restores the lines and programs that a scenario stopped, however it ended. */
+async function restore({ steps }: Scenario, bench: Bench): Promise<void> {
+  const attempt = async (work: () => Promise<void>): Promise<void> => {
+    try {
+      await work()
+    } catch {
+      // The next scenario tries again and reports the problem.
+    }
+  }
+  if (steps.some(({ kind }) => kind === 'network')) await attempt(() => bench.demo().network('back'))
+  if (steps.some(({ kind }) => kind === 'program'))
+    for (const name of ['cloud', 'edge'] as const) await attempt(() => bench.demo().program(name, 'start'))
+}
+
+async function runSteps(
+  scenario: Scenario,
+  run: Run,
+  seen: Seen,
+  { sinceStart, isStopped }: { sinceStart: () => number; isStopped: () => boolean },
+): Promise<[state: Run['state'], problem?: string]> {
+  for (const [index, step] of scenario.steps.entries()) {
+    if (isStopped()) return ['stopped']
+    const result = run.steps[index]!
+    result.state = 'running'
+    try {
+      await doStep(await filled(step, seen), seen)
+      result.state = 'passed'
+      result.endedAtMs = sinceStart()
+    } catch (error) {
+      const problem = (error as Error).message
+      Object.assign(result, { state: 'failed', endedAtMs: sinceStart(), problem })
+      return ['failed', `step ${index + 1} (line ${step.line}), ${result.text}: ${problem}`]
+    }
+  }
+  return [isStopped() ? 'stopped' : 'passed']
+}
+
+async function filled(step: Pick<WrittenStep, 'kind' | 'what'>, seen: Seen) {
+  const values = new Map<string, Json>()
+  for (const name of namesIn(step.what)) values.set(name, await valueOf(name, seen))
+  return filledStep(step, values)
+}
+
+const newRun = (scenario: Scenario, about: { id: number; hubId: number; startedAt: string }): Run => ({
+  id: about.id,
+  hub_id: about.hubId,
+  name: scenario.name,
+  state: 'running',
+  started_at: about.startedAt,
+  steps: scenario.steps.map(({ kind, what, note, line }) => ({
+    text: `${kind} ${wordsOf(what)}`,
+    ...(note !== undefined && { note }),
+    line,
+    state: 'waiting',
+  })),
+})
+
+/** A step's content for people: `device name bin-1, is door open`. */
+function wordsOf(value: Json): string {
+  if (value === null || typeof value !== 'object') return String(value)
+  if (Array.isArray(value)) return value.map(wordsOf).join(' and ')
+  return Object.entries(value)
+    .map(([key, each]) => `${key} ${wordsOf(each)}`)
+    .join(', ')
+}

@@ -1,8 +1,7 @@
 import { deviceId } from '../../../protocol/model/hardware.ts'
-import { type Bench, told } from '../bench.ts'
+import { type Bench, told, type Rule } from '../bench.ts'
 import { Broken, expect, type Result, Unasked } from '../host.ts'
 import type { Power } from '../power.ts'
-import type { Rule } from './rule.ts'
 
 const CAPACITY = 256
 const SETTLE_MS = 1500

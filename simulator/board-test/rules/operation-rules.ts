@@ -1,7 +1,6 @@
 import { deviceId } from '../../../protocol/model/hardware.ts'
-import { type Bench, told } from '../bench.ts'
+import { type Bench, told, type Rule } from '../bench.ts'
 import { expect, MOTION_MS, Unasked } from '../host.ts'
-import type { Rule } from './rule.ts'
 
 const REPETITIONS = 100
 const SETTLE_MS = 1500

@@ -1,9 +1,8 @@
 import { deviceId } from '../../../protocol/model/hardware.ts'
 import { crc16 } from '../../../protocol/serial/codec.ts'
 import { SERIAL_PROTOCOL_VERSION } from '../../../protocol/serial/frames.ts'
-import type { Bench } from '../bench.ts'
+import type { Bench, Rule } from '../bench.ts'
 import { expect, type Host } from '../host.ts'
-import type { Rule } from './rule.ts'
 
 const QUIET_MS = 700
 const SILENT_MS = 5000

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { nodeRange, nodeRefusal } from '../../../protocol/model/node-version.ts'
+import { nodeRange, nodeRefusal } from '../../../protocol/require-node.ts'
 
 test.each(['20.19.0', '20.20.2', '22.14.0', '22.23.3', '24.0.0', '24.21.0', '26.0.0', '26.10.0'])(
   'Larder runs on Node %s',

@@ -1,8 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { fit } from '../../../protocol/ui/fit.ts'
-import { deviceByKey } from '../../../protocol/ui/picture-keys.ts'
-import { layOut } from '../../../protocol/ui/picture-layout.ts'
+import { fit, deviceByKey, layOut } from '../../../protocol/ui/picture-layout.ts'
 import {
   type HubPicture,
   type PictureRow,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { rules } from '../../../simulator/board-test/rules/rules.ts'
+import { rules } from '../../../simulator/board-test/run.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { proveOn, told } from './virtual-board.ts'
 

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { lockFolder } from '../../../simulator/demo/folder-lock.ts'
+import { lockFolder } from '../../../simulator/demo/places.ts'
 
 let folder: string
 let socket: string
