@@ -4,7 +4,7 @@ import { settled } from '../../cloud/platform/work/background.ts'
 import { schedule } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { retentionWork } from '../../cloud/retention.ts'
-import { stillRuntime } from './support/clock.ts'
+import { virtualRuntime } from '../world/clock.ts'
 import { testContext } from './support/context.ts'
 import { onEachDatabase } from './support/database.ts'
 import { testMedia } from './support/media.ts'
@@ -15,7 +15,7 @@ const ANCIENT = 400 * DAY
 onEachDatabase('guests', (open) => {
   test('a guest without an order is deleted after a month with picture and devices, and all other users stay', async () => {
     const db = await open()
-    const runtime = stillRuntime()
+    const runtime = virtualRuntime()
     const context = testContext(db, runtime, { underWay: new Set() })
     const ago = (ms: number): number => runtime.clock.now() - ms
     const media = testMedia(context)

@@ -7,7 +7,7 @@ import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { retentionWork } from '../../cloud/retention.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
-import { stillRuntime, type StillRuntime } from './support/clock.ts'
+import { virtualRuntime, type VirtualRuntime } from '../world/clock.ts'
 import { onEachDatabase } from './support/database.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { openShop } from './support/shop.ts'
@@ -58,13 +58,13 @@ async function countRows({ kysely }: CloudDatabase, tables: readonly string[]): 
 
 onEachDatabase('retention', (open) => {
   let db: CloudDatabase
-  let runtime: StillRuntime
+  let runtime: VirtualRuntime
   const ago = (ms: number): number => runtime.clock.now() - ms
   const sweep = () => deleteOld(testContext(db, runtime))
 
   beforeEach(async () => {
     db = await open()
-    runtime = stillRuntime()
+    runtime = virtualRuntime()
     await seedHub(db, 1)
   })
 
@@ -257,7 +257,7 @@ onEachDatabase('retention', (open) => {
       (await db.kysely.selectFrom('alarms').select('id').where('cleared_at', 'is', null).execute()).length > 0
     await sweep()
     expect(await isOpen()).toBe(true)
-    runtime.advance(ANCIENT - OLD)
+    runtime.clock.advance(ANCIENT - OLD)
     await sweep()
     expect(await db.kysely.selectFrom('dead_letters').select('id').execute()).toEqual([])
     expect(await isOpen()).toBe(false)

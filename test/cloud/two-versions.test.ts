@@ -48,7 +48,7 @@ onEachDatabase('two versions side by side: credentials', (open) => {
       (await call('GET', '/api/v1/owners/hubs/get_hub_health/?hub_id=1', { key: mine })).status
     expect(await status()).toBe(200)
     await migrate(db.kysely, db.kind, { numbered: [{ name: '0002-next', statements }] })
-    runtime.advance(context.settings.grantsKeptMs)
+    runtime.clock.advance(context.settings.grantsKeptMs)
     expect(await status()).toBe(200)
   })
 })

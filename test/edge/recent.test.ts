@@ -3,7 +3,7 @@ import { createRecent } from '../../edge/recent.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import type { LinePortHandlers } from '../../protocol/serial/line-port.ts'
 import { simulatedHardware } from '../simulation/hardware.ts'
-import { virtualClock } from '../support/virtual-clock.ts'
+import { virtualClock } from '../world/clock.ts'
 
 const bench = (kept = 100) => {
   const clock = virtualClock()

@@ -5,7 +5,7 @@ import type { Waiting } from '../../edge/waiting.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { StorageReason } from '../../protocol/model/storage.ts'
-import { virtualRuntime } from '../support/virtual-clock.ts'
+import { virtualRuntime } from '../world/clock.ts'
 
 /** A hub on a card that works, or fails with a reason. */
 function setUp(fails?: StorageReason) {

@@ -7,7 +7,7 @@ import {
   watchdogMsOf,
 } from '../../edge/supervision.ts'
 import { silentLog } from '../../protocol/model/log.ts'
-import { fakeRuntime } from './support/fake-runtime.ts'
+import { virtualRuntime } from '../world/clock.ts'
 
 describe('supervision', () => {
   it('the check of a large journal gets extra time from the watchdog at the start, and none afterwards', () => {
@@ -25,7 +25,7 @@ describe('supervision', () => {
   })
 
   it('the hub reports that it is ready once, and that it is alive three times per watchdog period', () => {
-    const runtime = fakeRuntime()
+    const runtime = virtualRuntime()
     const told: string[] = []
     const stop = superviseBy({
       clock: runtime.clock,
@@ -35,16 +35,16 @@ describe('supervision', () => {
       probes: { journal: () => true },
     })
     expect(told).toEqual(['READY=1'])
-    runtime.advance(30_000)
+    runtime.clock.advance(30_000)
     expect(told).toEqual(['READY=1', 'WATCHDOG=1', 'WATCHDOG=1', 'WATCHDOG=1'])
     stop()
-    runtime.advance(60_000)
+    runtime.clock.advance(60_000)
     expect(told.at(-1)).toBe('STOPPING=1')
     expect(told).toHaveLength(5)
   })
 
   it('the hub sends no heartbeat to the watchdog while the journal or the core does not answer', () => {
-    const runtime = fakeRuntime()
+    const runtime = virtualRuntime()
     const told: string[] = []
     let journal = true
     const probes = {
@@ -62,11 +62,11 @@ describe('supervision', () => {
       probes,
     })
     journal = false
-    runtime.advance(60_000)
+    runtime.clock.advance(60_000)
     expect(told).toEqual(['READY=1'])
     expect(failingProbes(probes)).toEqual(['journal (Error: database is locked)'])
     journal = true
-    runtime.advance(10_000)
+    runtime.clock.advance(10_000)
     expect(told).toEqual(['READY=1', 'WATCHDOG=1'])
   })
 

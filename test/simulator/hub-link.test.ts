@@ -7,16 +7,16 @@ import { silentLog } from '../../protocol/model/log.ts'
 import { SimulatedHub } from '../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../simulator/storage/append-log.ts'
 import { smallHub } from './support/hardware.ts'
-import { VirtualTime } from './support/virtual-time.ts'
+import { virtualClock, virtualRuntime } from '../world/clock.ts'
 
 const operationId = (n: number): string => `01900000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`
 
 /** The hub's end of the line to a simulated controller. */
 function bench(seed: number) {
-  const time = new VirtualTime()
+  const clock = virtualClock()
   const hub = new SimulatedHub({
     hardware: smallHub,
-    runtime: time.runtime(seed),
+    runtime: virtualRuntime(seed, clock),
     storage: memoryStorage(),
     log: silentLog,
   })
@@ -28,7 +28,7 @@ function bench(seed: number) {
     {
       hardware: smallHub,
       openPort: hub.openPort,
-      runtime: time.runtime(seed + 1),
+      runtime: virtualRuntime(seed + 1, clock),
       log: silentLog,
       settings: defaultLinkSettings,
     },
@@ -42,7 +42,7 @@ function bench(seed: number) {
     },
   )
   controllers.start()
-  time.pass(100)
+  clock.advance(100)
   /** Whether the device's controller is connected and has completed the handshake. */
   const isUp = (device: string): boolean | undefined => {
     const onLine = smallHub.controllers.find(({ devices }) =>
@@ -50,7 +50,7 @@ function bench(seed: number) {
     )
     return controllers.links().find(({ controller }) => controller === onLine?.id)?.up
   }
-  return { time, hub, isUp, controllers, outcomes, refused, doors, ups: () => ups }
+  return { clock, hub, isUp, controllers, outcomes, refused, doors, ups: () => ups }
 }
 
 const order = (n: number) => ({
@@ -64,14 +64,14 @@ const order = (n: number) => ({
 })
 
 test('the hub’s link and the simulated controller understand one another', () => {
-  const { time, hub, isUp, controllers, outcomes, doors } = bench(1)
+  const { clock, hub, isUp, controllers, outcomes, doors } = bench(1)
   expect(isUp('cabinet-2')).toBe(true)
   expect(doors.get('bin-1')).toBe('closed')
   expect(controllers.perform(order(1))).toBe(true)
-  time.pass(4000)
+  clock.advance(4000)
   expect(outcomes.get(operationId(1))).toMatchObject({ state: 'done', moved: true, drops: 1 })
   hub.power('off', 'front', 500)
-  time.pass(10_000)
+  clock.advance(10_000)
   expect(isUp('bin-1')).toBe(true)
 })
 
@@ -91,19 +91,19 @@ test('after any line fault the hub’s final report equals the simulator’s own
   })
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), fc.nat({ max: 1000 }), (steps, seed) => {
-      const { time, hub, isUp, controllers, outcomes, refused, ups } = bench(seed)
+      const { clock, hub, isUp, controllers, outcomes, refused, ups } = bench(seed)
       const sent = new Set<number>()
       for (const [index, one] of steps.entries()) {
         if (one.trouble !== 'none') hub.faults.raise({ type: one.trouble, for_ms: one.forMs })
         if (controllers.perform(order(index + 1))) sent.add(index + 1)
-        time.pass(one.waitMs)
+        clock.advance(one.waitMs)
       }
       hub.faults.clearAll()
-      time.pass(30_000)
+      clock.advance(30_000)
       expect(isUp('bin-1')).toBe(true)
       expect(ups()).toBeGreaterThanOrEqual(2)
       for (const n of sent) controllers.query('bin-1', operationId(n))
-      time.pass(5000)
+      clock.advance(5000)
       for (const n of sent) {
         const acts = hub.actuations().filter((act) => act.operation_id === operationId(n))
         const outcome = outcomes.get(operationId(n))

@@ -7,7 +7,7 @@ import { auditCommands } from '../../../cloud/cli/audit.ts'
 import { listAudit } from '../../../cloud/platform/audit/audit.ts'
 import { runCommandLine } from '../../../cloud/cli/command-line.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
-import { stillRuntime, type StillRuntime } from '../support/clock.ts'
+import { virtualRuntime, type VirtualRuntime } from '../../world/clock.ts'
 import { issueApiKey } from '../../../cloud/platform/credentials/api-keys.ts'
 import { csvLine } from '../../../cloud/platform/csv.ts'
 import { seedHubs } from '../support/app.ts'
@@ -16,7 +16,7 @@ import { onEachDatabase } from '../support/database.ts'
 const all = { limit: 100 }
 
 /** Six records, one second apart, of hubs 1 and 2 in turn. */
-async function fill({ kysely }: CloudDatabase, runtime: StillRuntime): Promise<number> {
+async function fill({ kysely }: CloudDatabase, runtime: VirtualRuntime): Promise<number> {
   const began = runtime.clock.now()
   const actions = ['controls.open_bin', 'controls.open_binx', 'inventory.update_price']
   for (let index = 0; index < 6; index++) {
@@ -28,7 +28,7 @@ async function fill({ kysely }: CloudDatabase, runtime: StillRuntime): Promise<n
       result: 'executed',
       detail: { index },
     })
-    runtime.advance(1000)
+    runtime.clock.advance(1000)
   }
   return began
 }
@@ -36,7 +36,7 @@ async function fill({ kysely }: CloudDatabase, runtime: StillRuntime): Promise<n
 onEachDatabase('the audit log', (open) => {
   test('the audit log lists actor, action, object, time and result, oldest first', async () => {
     const db = await open()
-    const runtime = stillRuntime()
+    const runtime = virtualRuntime()
     await db.migrate()
     const began = await fill(db, runtime)
     const [first, ...rest] = await listAudit(db.kysely, all)
@@ -66,7 +66,7 @@ onEachDatabase('the audit log', (open) => {
     'the filter $filter shows the records $ids',
     async ({ filter: { afterMs, beforeMs, ...filter }, ids }) => {
       const db = await open()
-      const began = await fill(db, stillRuntime())
+      const began = await fill(db, virtualRuntime())
       const since = afterMs === undefined ? undefined : began + afterMs
       const until = beforeMs === undefined ? undefined : began + beforeMs
       const found = await listAudit(db.kysely, { ...all, since, until, ...filter })
@@ -78,7 +78,7 @@ onEachDatabase('the audit log', (open) => {
 onEachDatabase('the audit log of an owner', (open) => {
   test('an owner’s audit log has the records of the owner’s hubs during the ownership, and of the owner’s keys', async () => {
     const db = await open()
-    const runtime = stillRuntime()
+    const runtime = virtualRuntime()
     await seedHubs(db)
     const began = await fill(db, runtime)
     // Hub 1 belonged to owner 2 until its second record.
@@ -121,7 +121,7 @@ test('the audit command prints each record as JSON on its own line, and refuses 
   try {
     const audit = (...args: string[]) => runCommandLine(auditCommands, args, { DATA_DIR: folder })
     expect(await audit('list')).toEqual({ exitCode: 0, stdout: '', stderr: '' })
-    const runtime = stillRuntime()
+    const runtime = virtualRuntime()
     const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
     await db.migrate()
     await seedHubs(db)

@@ -11,11 +11,11 @@ import { paymentCommands } from '../../../cloud/cli/payments.ts'
 import { productCommands } from '../../../cloud/cli/products.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
 import { webhookCommands } from '../../../cloud/cli/webhooks.ts'
-import { stillRuntime } from '../support/clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { environment, db } = await cloudFolder()
-const runtime = stillRuntime()
+const runtime = virtualRuntime()
 
 const commandLines: Record<string, CommandLine> = {
   alarms: alarmCommands(runtime),

@@ -9,11 +9,11 @@ import { keyCommands } from '../../../cloud/cli/keys.ts'
 import { ownerCommands } from '../../../cloud/cli/owners.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
 import { tableOf } from '../../../cloud/cli/table.ts'
-import { stillRuntime } from '../support/clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { folder, environment, db } = await cloudFolder()
-const runtime = stillRuntime()
+const runtime = virtualRuntime()
 
 const keys = (...args: string[]) => runCommandLine(keyCommands(runtime), args, environment)
 const hubs = (...args: string[]) => runCommandLine(hubCommands(runtime), args, environment)
@@ -69,7 +69,7 @@ test('commands too refuse an unencrypted connection to a remote database', async
 
 test('a key can be created, listed without its secret, and revoked', async () => {
   const args = ['--owner', 'One', '--name', 'till', '--scopes', 'orders:write,hubs:read', '--hubs', '1']
-  const created = json(await keys('create', ...args, '--expires', '2026-01-01T00:00:00Z')) as Record<
+  const created = json(await keys('create', ...args, '--expires', '2027-01-01T00:00:00Z')) as Record<
     string,
     unknown
   >
@@ -80,8 +80,8 @@ test('a key can be created, listed without its secret, and revoked', async () =>
     owner: 'One',
     scopes: ['orders:write', 'hubs:read'],
     hubs: [1],
-    created_at: '2025-03-01T12:00:00.000Z',
-    expires_at: '2026-01-01T00:00:00.000Z',
+    created_at: '2026-01-01T00:00:00.000Z',
+    expires_at: '2027-01-01T00:00:00.000Z',
     revoked_at: null,
     last_used_at: null,
   }
@@ -89,7 +89,7 @@ test('a key can be created, listed without its secret, and revoked', async () =>
   expect(json(await keys('list'))).toEqual([view])
   const key = String(created['api_key'])
   expect(json(await keys('revoke', key))).toEqual({ prefix: created['prefix'], revoked: true })
-  expect(json(await keys('list'))).toEqual([{ ...view, revoked_at: '2025-03-01T12:00:00.000Z' }])
+  expect(json(await keys('list'))).toEqual([{ ...view, revoked_at: '2026-01-01T00:00:00.000Z' }])
 })
 
 test('a rotated key’s successor has the same rights, and the old key ends after the overlap or at its own expiry', async () => {
@@ -104,19 +104,19 @@ test('a rotated key’s successor has the same rights, and the old key ends afte
     scopes: ['hubs:read'],
     hubs: [1],
     expires_at: null,
-    replaces: { prefix: old['prefix'], expires_at: '2025-03-01T13:30:00.000Z', revoked_at: null },
+    replaces: { prefix: old['prefix'], expires_at: '2026-01-01T01:30:00.000Z', revoked_at: null },
   })
   expect([rotated['prefix'], rotated['api_key']]).not.toEqual([old['prefix'], old['api_key']])
   const again = json(await keys('rotate', String(old['prefix']), '--overlap', '48')) as Record<
     string,
     unknown
   >
-  expect(again['replaces']).toMatchObject({ expires_at: '2025-03-01T13:30:00.000Z' })
+  expect(again['replaces']).toMatchObject({ expires_at: '2026-01-01T01:30:00.000Z' })
   const atOnce = json(await keys('rotate', String(rotated['prefix']), '--overlap', '0')) as Record<
     string,
     unknown
   >
-  expect(atOnce['replaces']).toMatchObject({ expires_at: '2025-03-01T12:00:00.000Z' })
+  expect(atOnce['replaces']).toMatchObject({ expires_at: '2026-01-01T00:00:00.000Z' })
   const ended = await keys('rotate', String(rotated['prefix']))
   expect([ended.exitCode, ended.stderr]).toEqual([2, expect.stringContaining('has ended')])
   for (const { prefix } of [old, rotated, again, atOnce]) await keys('revoke', String(prefix))
@@ -167,7 +167,7 @@ test('a role can be granted, listed and revoked', async () => {
     identity: 'tess',
     role: 'technician',
     hubs: [1, 2],
-    created_at: '2025-03-01T12:00:00.000Z',
+    created_at: '2026-01-01T00:00:00.000Z',
   }
   expect(json(await roles('grant', '--identity', 'tess', '--role', 'technician', '--hubs', '1,2'))).toEqual(
     role,
@@ -246,7 +246,7 @@ test('a terminal gets a table, or JSON with --json, and any other output is JSON
     ...(columns !== undefined && { columns }),
   })
   const list = async (columns: number | undefined, ...args: string[]) =>
-    (await runCommandLine(ownerCommands(stillRuntime()), ['list', ...args], environment, terminal(columns)))
+    (await runCommandLine(ownerCommands(virtualRuntime()), ['list', ...args], environment, terminal(columns)))
       .stdout
   const [header, first] = (await list(120)).split('\n')
   expect(header).toMatch(/^owner_id {2}name {2,}hub_ids {2,}created_at$/)
@@ -266,7 +266,7 @@ test('a file that is unreadable or not JSON is refused in words', async () => {
   const file = join(folder, 'broken.json')
   writeFileSync(file, '[')
   const run = (path: string) =>
-    runCommandLine(hubCommands(stillRuntime()), ['set-layout', '1', '--hardware', path], environment)
+    runCommandLine(hubCommands(virtualRuntime()), ['set-layout', '1', '--hardware', path], environment)
   expect((await run('/nowhere.json')).stderr).toBe('error: /nowhere.json: there is no such file (ENOENT)\n')
   expect((await run(folder)).stderr).toBe(`error: ${folder}: it is a folder (EISDIR)\n`)
   expect((await run(file)).stderr).toMatch(/broken\.json is not valid JSON: /)

@@ -35,7 +35,7 @@ onEachDatabase('alarms', (open) => {
   const raise = (raised: Raised) => context.db.transact((tx) => raiseAlarm(tx, context, raised))
   const clear = (incident: Incident) => context.db.transact((tx) => clearAlarm(tx, context, incident))
   const pass = async (ms: number): Promise<void> => {
-    app.runtime.advance(ms)
+    app.runtime.clock.advance(ms)
     await work.drain()
   }
   const rows = () => context.db.kysely.selectFrom('alarms').selectAll().orderBy('seq').execute()

@@ -16,7 +16,7 @@ import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
 import { makeCertificate } from '../../support/certificate.ts'
 import { service } from '../../support/services.ts'
-import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { emptySqlite } from '../support/database.ts'
 import { seedHub } from './support/seed-hub.ts'
 

@@ -6,7 +6,7 @@ import { openDatabase, type Tx } from '../../../cloud/platform/store/database.ts
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { createPostgresDatabase } from '../../process/chaos/postgres.ts'
 import { service } from '../../support/services.ts'
-import { stillRuntime } from '../support/clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { testContext } from '../support/context.ts'
 import { seedHub } from './support/seed-hub.ts'
 import { healthy } from './support/scripted-hub.ts'
@@ -38,7 +38,7 @@ service('postgres')(
       await database.remove()
     })
     await db.migrate()
-    const runtime = stillRuntime()
+    const runtime = virtualRuntime()
     const session = '5'.repeat(32)
     // The health report of a hub with many devices.
     const health = {
@@ -72,7 +72,7 @@ service('postgres')(
     })
     let monotonic = 1
     async function beat(changed: object = {}): Promise<number> {
-      runtime.advance(5000)
+      runtime.clock.advance(5000)
       monotonic += 5000
       const beats = Array.from({ length: HUBS }, (_, index): Beat => {
         const heartbeat = { session, monotonic, health: { ...health, ...changed } }

@@ -3,7 +3,7 @@ import { beforeEach, expect, test, vi } from 'vitest'
 import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import type { CloudDatabase, Queries } from '../../../cloud/platform/store/database.ts'
-import { stillRuntime, type StillRuntime } from '../support/clock.ts'
+import { virtualRuntime, type VirtualRuntime } from '../../world/clock.ts'
 import { testContext } from '../support/context.ts'
 import { onEachDatabase } from '../support/database.ts'
 import { seedHub } from './support/seed-hub.ts'
@@ -12,10 +12,10 @@ const HUBS = [1, 2, 3]
 
 onEachDatabase('leases of several hubs', (open) => {
   let db: CloudDatabase
-  let runtime: StillRuntime
+  let runtime: VirtualRuntime
 
   beforeEach(async () => {
-    runtime = stillRuntime()
+    runtime = virtualRuntime()
     db = await open()
     for (const hubId of HUBS) await seedHub(db, hubId)
     // The order in a table with often written rows, which differs from the order of ids.

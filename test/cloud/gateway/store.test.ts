@@ -18,7 +18,7 @@ import {
 import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
-import { stillRuntime, type StillRuntime } from '../support/clock.ts'
+import { virtualRuntime, type VirtualRuntime } from '../../world/clock.ts'
 import { onEachDatabase } from '../support/database.ts'
 import { healthy } from './support/scripted-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
@@ -56,10 +56,10 @@ const batch = (first: number, ...codes: string[]) => ({
 
 onEachDatabase('the gateway’s store', (open) => {
   let context: CloudContext
-  let runtime: StillRuntime
+  let runtime: VirtualRuntime
 
   beforeEach(async () => {
-    runtime = stillRuntime()
+    runtime = virtualRuntime()
     const db = await open()
     context = testContext(db, runtime)
     await seedHub(db, 1)
@@ -180,7 +180,7 @@ onEachDatabase('the gateway’s store', (open) => {
         return renewals.get(hubId)!
       }
       expect(await ask('b')).toEqual({ kind: 'other' })
-      runtime.advance(LEASE_MS)
+      runtime.clock.advance(LEASE_MS)
       const taken = await Promise.all(['b', 'c', 'd'].map((name) => ask(name)))
       expect(taken.filter(({ kind }) => kind === 'held')).toHaveLength(1)
       expect(await ask('a', 2)).toEqual({

@@ -20,7 +20,7 @@ import { userHandlers } from '../../../cloud/people/users/handlers.ts'
 import { profileHandlers } from '../../../cloud/people/users/profile.ts'
 import { emptySqlite } from './database.ts'
 import { testMedia } from './media.ts'
-import { stillRuntime, type StillRuntime } from './clock.ts'
+import { virtualRuntime, type VirtualRuntime } from '../../world/clock.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from './tokens.ts'
 import { testContext } from './context.ts'
 
@@ -28,7 +28,7 @@ import { testContext } from './context.ts'
 export interface TestApp {
   app: App
   context: CloudContext
-  runtime: StillRuntime
+  runtime: VirtualRuntime
   issuer: TestIssuer
   key: (
     scopes: Scope[],
@@ -80,7 +80,7 @@ export interface TestAppOptions {
 }
 
 export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const runtime = stillRuntime()
+  const runtime = virtualRuntime()
   const db = options.db ?? openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const made = testContext(db, runtime, { log: options.log ?? silentLog })
   const context = { ...made, settings: { ...made.settings, ...options.settings } }

@@ -22,7 +22,7 @@ import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { simulatedHardware, stockedFacings } from '../../simulation/hardware.ts'
 import { uuid } from '../../support/uuid.ts'
-import { virtualClock, type VirtualClock } from '../../support/virtual-clock.ts'
+import { virtualClock, type VirtualClock } from '../../world/clock.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { checkedStore } from './checked-store.ts'
 

@@ -7,7 +7,7 @@ import type { Log } from '../../../protocol/model/log.ts'
 import { decodeFrame, encodeFrame } from '../../../protocol/serial/codec.ts'
 import type { Frame } from '../../../protocol/serial/frames.ts'
 import type { LinePortHandlers, OpenLinePort } from '../../../protocol/serial/line-port.ts'
-import { fakeRuntime } from '../support/fake-runtime.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 const hardware = HardwareDescription.parse({
   hubId: 1,
@@ -25,7 +25,7 @@ interface Board {
 }
 
 function bench(board: Board) {
-  const runtime = fakeRuntime()
+  const runtime = virtualRuntime()
   const warnings: { message: string; reason: unknown }[] = []
   const hellos: number[] = []
   const said: string[] = []
@@ -94,16 +94,16 @@ describe('a board that restarts when its port opens', () => {
     'a board that restarts and boots for %i ms when its port opens connects',
     (bootMs) => {
       const { runtime, controllers, said } = bench({ versions: [3], bootMs })
-      runtime.advance(3 * bootMs + 15_000)
+      runtime.clock.advance(3 * bootMs + 15_000)
       expect(controllers.links()[0]).toMatchObject({ up: true, protocol: 3, reason: null })
-      runtime.advance(600_000)
+      runtime.clock.advance(600_000)
       expect(said.filter((line) => line.startsWith('up'))).toHaveLength(1)
     },
   )
 
   test('a booting board gets repeated HELLOs on one open port, without a reopening', () => {
     const { runtime, opened, hellos } = bench({ versions: [3], bootMs: Infinity })
-    runtime.advance(5 * 60_000)
+    runtime.clock.advance(5 * 60_000)
     expect(opened()).toBeLessThan(16)
     expect(hellos).toEqual([])
   })
@@ -112,17 +112,17 @@ describe('a board that restarts when its port opens', () => {
 describe('a board of an older version of the protocol', () => {
   test('a board of an older protocol version gets a session of its version on the same port, and its reports are accepted', () => {
     const { runtime, controllers, hellos, said, opened } = bench({ versions: [2], bootMs: 0 })
-    runtime.advance(1000)
+    runtime.clock.advance(1000)
     expect(said).toEqual(['up 2', 'fridge-1 4'])
     expect([hellos[0], hellos.at(-1), opened()]).toEqual([3, 2, 1])
     expect(controllers.links()[0]).toMatchObject({ up: true, protocol: 2 })
-    runtime.advance(600_000)
+    runtime.clock.advance(600_000)
     expect(said).toHaveLength(2)
   })
 
   test('a board with several protocol versions gets a session of the present one', () => {
     const { runtime, said } = bench({ versions: [2, 3], bootMs: 0 })
-    runtime.advance(1000)
+    runtime.clock.advance(1000)
     expect(said[0]).toBe('up 3')
   })
 
@@ -130,7 +130,7 @@ describe('a board of an older version of the protocol', () => {
     'a board with an unknown protocol version is not used, and the version is its reason: %j',
     (versions) => {
       const { runtime, controllers, said, opened } = bench({ versions, bootMs: 0 })
-      runtime.advance(60_000)
+      runtime.clock.advance(60_000)
       expect(said).toEqual([])
       expect(controllers.links()[0]).toMatchObject({
         up: false,
@@ -145,14 +145,14 @@ describe('reasons of a closed port', () => {
   test('each new reason why a port does not open is one warning, and is part of the line’s state', () => {
     const board: Board = { versions: [3], bootMs: 0, fails: 'there is no such port' }
     const { runtime, controllers, warnings } = bench(board)
-    runtime.advance(10 * 60_000)
+    runtime.clock.advance(10 * 60_000)
     expect(warnings).toEqual([{ message: 'controller is not connected', reason: 'there is no such port' }])
     expect(controllers.links()[0]).toMatchObject({ up: false, reason: 'there is no such port' })
     board.fails = 'another process uses the port'
-    runtime.advance(10 * 60_000)
+    runtime.clock.advance(10 * 60_000)
     expect(warnings.map(({ reason }) => reason)).toEqual(['there is no such port', board.fails])
     board.fails = undefined
-    runtime.advance(30_000)
+    runtime.clock.advance(30_000)
     expect(controllers.links()[0]).toMatchObject({ up: true, reason: null })
   })
 

@@ -10,7 +10,7 @@ import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { opOfUuid } from '../../../protocol/serial/codec.ts'
-import { fakeRuntime } from '../support/fake-runtime.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { noisyLine, type Fate } from './noisy-line.ts'
 import { ScriptedController } from './scripted-controller.ts'
 
@@ -21,7 +21,7 @@ const hardware = HardwareDescription.parse({
 })
 
 function bench(fates: () => Fate = () => 'pass') {
-  const runtime = fakeRuntime()
+  const runtime = virtualRuntime()
   const controller = new ScriptedController(runtime.clock)
   const line = noisyLine(runtime.clock, controller, fates)
   const said: string[] = []
@@ -53,12 +53,12 @@ describe('a serial link', () => {
     const { runtime, controller, controllers, said, memories, results, open } = bench()
     expect(open(uuidv7(runtime))).toBe(false)
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     expect(said).toEqual(['bins up b0000001'])
     expect(memories.at(-1)).toBe('aaaaaaaa')
     const id = uuidv7(runtime)
     expect(open(id)).toBe(true)
-    runtime.advance(200)
+    runtime.clock.advance(200)
     expect(results).toEqual([
       { operationId: id, state: 'done', why: undefined, moved: true, drops: 0, ms: 100 },
     ])
@@ -73,7 +73,7 @@ describe('a serial link', () => {
         controllers.start()
         const sent: string[] = []
         for (let turn = 0; turn < 400; turn++) {
-          runtime.advance(100)
+          runtime.clock.advance(100)
           if (sent.length < commands) {
             const id = uuidv7(runtime)
             if (open(id)) sent.push(id)
@@ -84,7 +84,7 @@ describe('a serial link', () => {
         // One connection loses nothing; a later connection asks for results, and does not repeat commands.
         if (downs === 0) expect(results.map((result) => result.operationId).sort()).toEqual(sent.toSorted())
         for (const id of sent) controllers.query('bin-1', id)
-        runtime.advance(2000)
+        runtime.clock.advance(2000)
         for (const id of sent) {
           const last = results.findLast((result) => result.operationId === id)
           expect(last?.state).toBe(controller.motions.includes(opOfUuid(id)) ? 'done' : 'none')
@@ -98,11 +98,11 @@ describe('a serial link', () => {
     let count = 0
     const { runtime, controller, controllers, said } = bench(() => (count++ % 3 === 2 ? 'lose' : 'double'))
     controllers.start()
-    runtime.advance(500)
+    runtime.clock.advance(500)
     controller.report({ dev: 'bin-1', drop: 1 })
     controller.report({ dev: 'bin-1', temp: 10_425 })
     controller.report({ dev: 'bin-1', door: 'open', occ: true })
-    runtime.advance(3000)
+    runtime.clock.advance(3000)
     expect(said.filter((text) => text.startsWith('{'))).toHaveLength(3)
     expect(said).toContain('{"device":"bin-1","eventId":"b0000001.2","celsius":4.25}')
     expect(said).toContain('{"device":"bin-1","eventId":"b0000001.3","door":"open","occupied":true}')
@@ -111,27 +111,27 @@ describe('a serial link', () => {
   it('a serial link does not acknowledge a result whose handler threw, so that the result is repeated', () => {
     const { runtime, controllers, events, results, open } = bench()
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     const keep = { ...events }
     events.onResult = () => {
       throw new Error('the journal is full')
     }
     const id = uuidv7(runtime)
     open(id)
-    expect(() => runtime.advance(150)).toThrow('the journal is full')
+    expect(() => runtime.clock.advance(150)).toThrow('the journal is full')
     Object.assign(events, keep)
-    runtime.advance(1000)
+    runtime.clock.advance(1000)
     expect(results.map((result) => result.operationId)).toEqual([id])
   })
 
   it('a serial link reports a refusal as a command without a motion', () => {
     const { runtime, controllers, controller, said, open } = bench()
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     controller.refuse = 'interlock'
     const id = uuidv7(runtime)
     open(id)
-    runtime.advance(1000)
+    runtime.clock.advance(1000)
     expect(said).toContain(`${id} refused: interlock`)
     expect(controller.motions).toEqual([])
   })
@@ -139,16 +139,16 @@ describe('a serial link', () => {
   it('a serial link notices an open but silent port, and reopens it until the controller answers', () => {
     const { runtime, controllers, controller, line, said } = bench()
     controllers.start()
-    runtime.advance(1000)
+    runtime.clock.advance(1000)
     controller.mute = true
-    runtime.advance(4100)
+    runtime.clock.advance(4100)
     expect(said).toEqual(['bins up b0000001', 'bins down: the port is silent'])
     expect(controllers.links()[0]?.up).toBe(false)
-    runtime.advance(600_000)
+    runtime.clock.advance(600_000)
     expect(line.opened).toBeGreaterThan(15)
     expect(line.open).toBeLessThanOrEqual(1)
     controller.mute = false
-    runtime.advance(9000)
+    runtime.clock.advance(9000)
     expect(said.at(-1)).toBe('bins up b0000001')
     expect(new Set(controller.hosts).size).toBe(controller.hosts.length)
   })
@@ -157,25 +157,25 @@ describe('a serial link', () => {
     const { runtime, controllers, line, said } = bench()
     line.absent = true
     controllers.start()
-    runtime.advance(3_600_000)
+    runtime.clock.advance(3_600_000)
     expect(line.opened).toBeGreaterThan(3_600_000 / (defaultLinkSettings.maxReopenMs + 100))
     expect(line.opened).toBeLessThan(3_600_000 / (defaultLinkSettings.maxReopenMs / 2) + 10)
     line.absent = false
-    runtime.advance(defaultLinkSettings.maxReopenMs + 100)
+    runtime.clock.advance(defaultLinkSettings.maxReopenMs + 100)
     expect(said).toEqual(['bins up b0000001'])
   })
 
   it('a serial link never repeats a command on a later connection (I2)', () => {
     const { runtime, controllers, controller, line, open } = bench()
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     controller.mute = true
     expect(open(uuidv7(runtime))).toBe(true)
     expect(open(uuidv7(runtime))).toBe(true)
-    runtime.advance(10)
+    runtime.clock.advance(10)
     line.unplug()
     controller.mute = false
-    runtime.advance(60_000)
+    runtime.clock.advance(60_000)
     expect(controllers.links()[0]?.up).toBe(true)
     expect(controller.motions).toEqual([])
   })
@@ -183,11 +183,11 @@ describe('a serial link', () => {
   it('a serial link starts a new session with a controller that restarted unnoticed', () => {
     const { runtime, controllers, controller, said, open } = bench()
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     controller.restart('b0000002')
     const id = uuidv7(runtime)
     open(id)
-    runtime.advance(1000)
+    runtime.clock.advance(1000)
     expect(said).toEqual([
       'bins up b0000001',
       'bins down: the controller lost its session',
@@ -199,10 +199,10 @@ describe('a serial link', () => {
   it('a serial link starts a new session when a controller reports its start', () => {
     const { runtime, controllers, controller, said } = bench()
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     controller.restart('b0000002')
     controller.announce()
-    runtime.advance(400)
+    runtime.clock.advance(400)
     expect(said).toEqual(['bins up b0000001', 'bins down: the controller restarted', 'bins up b0000002'])
   })
 
@@ -210,14 +210,14 @@ describe('a serial link', () => {
     const { runtime, controllers, controller, said, memories, results } = bench()
     controller.mute = true
     controllers.start()
-    runtime.advance(5)
+    runtime.clock.advance(5)
     controller.say('~0004 WELCOME proto=2 host=0badcafe fw=1 boot=b0000000 mem=deadbeef count=0')
     controller.say(`~0005 RES op=${'0'.repeat(32)} state=done moved=1 drops=1 ms=1`)
     controller.announce()
-    runtime.advance(100)
+    runtime.clock.advance(100)
     expect(said).toEqual([])
     controller.mute = false
-    runtime.advance(500)
+    runtime.clock.advance(500)
     expect(said).toEqual(['bins up b0000001'])
     expect(memories.at(-1)).toBe('aaaaaaaa')
     expect(results).toEqual([])
@@ -226,10 +226,10 @@ describe('a serial link', () => {
   it('a serial link refuses an unreadable whole frame, so that it is not repeated for ever', () => {
     const { runtime, controllers, controller } = bench()
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     controller.say('~0077 NOVELTY x=1')
     controller.say('~0078 EVT ev=1 dev=toaster-1')
-    runtime.advance(10)
+    runtime.clock.advance(10)
     expect(controller.naks).toEqual([
       { s: 0x77, why: 'unsupported' },
       { s: 0x78, why: 'bad_argument' },
@@ -240,16 +240,16 @@ describe('a serial link', () => {
     let count = 0
     const { runtime, controllers, said, open } = bench(() => (count++ % 3 === 1 ? 'lose' : 'pass'))
     controllers.start()
-    runtime.advance(2000)
+    runtime.clock.advance(2000)
     const ids: string[] = []
     for (let operation = 0; operation < 12; operation++) {
       ids.push(uuidv7(runtime))
       open(ids.at(-1)!)
-      runtime.advance(1000)
+      runtime.clock.advance(1000)
     }
     expect(controllers.list('bins', 10)).toBe(true)
     expect(controllers.list('bins', 10)).toBe(true)
-    runtime.advance(10_000)
+    runtime.clock.advance(10_000)
     const listings = said.filter((text) => text.includes('lists'))
     expect(listings).toHaveLength(1)
     expect(new Set(listings[0]!.split(' ').slice(2))).toEqual(new Set(ids.slice(-10)))
@@ -258,7 +258,7 @@ describe('a serial link', () => {
   it('a serial link refuses an actuation that no controller could parse', () => {
     const { runtime, controllers } = bench()
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     const request = {
       operationId: uuidv7(runtime),
       device: 'bin-1',
@@ -272,14 +272,14 @@ describe('a serial link', () => {
   it('a serial link sends nothing after its stop', () => {
     const { runtime, controllers, line, said } = bench()
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     controllers.stop()
-    runtime.advance(60_000)
+    runtime.clock.advance(60_000)
     expect(line.open).toBe(0)
     expect(line.opened).toBe(1)
     expect(said).toEqual(['bins up b0000001'])
     controllers.start()
-    runtime.advance(10)
+    runtime.clock.advance(10)
     expect(controllers.links()[0]?.up).toBe(true)
   })
 })

@@ -4,7 +4,7 @@ import { createInbox } from '../../../edge/journal/inbox.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
-import { fakeRuntime } from '../support/fake-runtime.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 const EPOCH = 'e'.repeat(32)
 
@@ -15,7 +15,7 @@ function setUp() {
       throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
   }
   const store = openStore({ path: ':memory:', checkpoint, log: silentLog })
-  const runtime = fakeRuntime()
+  const runtime = virtualRuntime()
   const told: number[] = []
   const letters = new DeadLetters(store)
   const open = (software: string) =>

@@ -8,7 +8,7 @@ import { createOutbox } from '../../../edge/journal/outbox.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
-import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-first-'))))

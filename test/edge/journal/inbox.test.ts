@@ -6,7 +6,7 @@ import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { Batch } from '../../../protocol/mqtt/session.ts'
-import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 const EPOCH = 'a'.repeat(32)
 const LATER = 'b'.repeat(32)

@@ -8,7 +8,7 @@ import type { Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { HubEntry, TelemetryEntry } from '../../../protocol/mqtt/hub-entries.ts'
-import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 const alarm = (detail: string): HubEntry => ({
   kind: 'alarm',

@@ -7,7 +7,7 @@ import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import type { Log } from '../../../protocol/model/log.ts'
-import { fakeRuntime } from '../support/fake-runtime.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 const MB = 1024 * 1024
 let folder: string
@@ -44,7 +44,7 @@ const checkpoint = (store: Store): unknown => store.db.pragma('wal_checkpoint(TR
 
 test('a growing journal warns before its limit, stops sales at the limit, and sells again when it has shrunk', () => {
   const store = open()
-  const outbox = createOutbox(store, fakeRuntime())
+  const outbox = createOutbox(store, virtualRuntime())
   for (let part = 0; part < 3; part += 1) grow(store, `part-${part}`)
   checkpoint(store)
   store.relieve()

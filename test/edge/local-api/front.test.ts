@@ -12,7 +12,7 @@ import { defaultsOf } from '../../../protocol/model/program-settings.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { makeCertificate } from '../../support/certificate.ts'
 import { service } from '../../support/services.ts'
-import { fakeRuntime } from '../support/fake-runtime.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 const bounds = defaultsOf(
   serverBounds('LOCAL', { maxConnections: 10, connectionsPerNetwork: 10, requestTimeoutMs: 20_000 }),
@@ -92,18 +92,18 @@ describe('the hub’s token', () => {
       const path = join(folder, 'hub.token')
       const said: string[] = []
       const say = (sentence: string): void => void said.push(sentence)
-      const token = keptToken(path, fakeRuntime(7).random, say)
+      const token = keptToken(path, virtualRuntime(7).random, say)
       expect(token).toMatch(/^[0-9a-f]{48}$/)
-      expect(keptToken(path, fakeRuntime(8).random, say)).toBe(token)
+      expect(keptToken(path, virtualRuntime(8).random, say)).toBe(token)
       expect(statSync(path).mode & 0o777).toBe(0o600)
       expect(said).toEqual([])
       // A power cut may leave such a file.
       writeFileSync(path, '\n')
-      const other = keptToken(path, fakeRuntime(9).random, say)
+      const other = keptToken(path, virtualRuntime(9).random, say)
       expect(said).toEqual([expect.stringContaining('hub.token was empty')])
-      expect(keptToken(path, fakeRuntime(10).random, say)).toBe(other)
+      expect(keptToken(path, virtualRuntime(10).random, say)).toBe(other)
       writeFileSync(path, 'short')
-      expect(() => keptToken(path, fakeRuntime(9).random, say)).toThrow('set LOCAL_TOKEN')
+      expect(() => keptToken(path, virtualRuntime(9).random, say)).toThrow('set LOCAL_TOKEN')
       expect(readFileSync(path, 'utf8')).toBe('short')
     } finally {
       rmSync(folder, { recursive: true })

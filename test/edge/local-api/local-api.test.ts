@@ -75,7 +75,7 @@ describe('the local API', () => {
     const { send, runtime } = bench({ operate: () => {} })
     const answer = send('POST', '/api/bins/1/lower')
     await new Promise((resolve) => void setImmediate(resolve))
-    runtime.advance(30_000)
+    runtime.clock.advance(30_000)
     expect(await answer).toMatchObject({ status: 504, json: { error: { code: 'timeout' } } })
   })
 
@@ -88,7 +88,7 @@ describe('the local API', () => {
     })
     const answer = send('POST', '/api/bins/1/cycle', { cycles: 3 })
     await new Promise((resolve) => void setImmediate(resolve))
-    runtime.advance(5 * 30_000)
+    runtime.clock.advance(5 * 30_000)
     finish()
     expect(await answer).toMatchObject({ status: 200, json: { cycles_completed: 3 } })
   })
@@ -265,7 +265,7 @@ describe('the local API', () => {
     const next = reader.read()
     for (let turn = 0; turn < 5; turn++) {
       await new Promise((resolve) => void setImmediate(resolve))
-      runtime.advance(100)
+      runtime.clock.advance(100)
     }
     expect((await next).value).toBe('event: changes\ndata: [{"path":["held","orders"],"value":true}]\n\n')
     await reader.cancel()

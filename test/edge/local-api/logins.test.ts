@@ -8,7 +8,7 @@ import { liveState } from '../../../edge/local-api/local-api.ts'
 import { LocalError } from '../../../edge/local-api/local-error.ts'
 import { loginRoutes, type LocalApp, type LoginOptions } from '../../../edge/local-api/login-routes.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
-import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { openAccess } from '../support/open-access.ts'
 
 const TOKEN = 'the-shared-token-of-this-hub'

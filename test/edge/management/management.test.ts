@@ -4,7 +4,7 @@ import type { ServiceManager } from '../../../edge/management/service-manager.ts
 import { StoreError } from '../../../edge/management/stored-config.ts'
 import type { ServiceAction } from '../../../protocol/management/command.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
-import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 const done = (output: string): ServiceAction => ({ exit_code: 0, duration_ms: 1, output })
 const failed: ServiceAction = { exit_code: 1, duration_ms: 1, output: 'no' }

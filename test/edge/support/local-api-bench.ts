@@ -6,7 +6,7 @@ import { silentLog } from '../../../protocol/model/log.ts'
 import type { CommandResult } from '../../../protocol/mqtt/command.ts'
 import { pageAssets } from '../../../protocol/page-assets.ts'
 import { idleAcceptance } from '../../support/idle-acceptance.ts'
-import { fakeRuntime } from './fake-runtime.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { demoHub } from '../../support/demo-hub.ts'
 
 export const TOKEN = 'a-token-of-this-test'
@@ -18,7 +18,7 @@ const actorIn = (one: unknown): unknown =>
   isActor(one) ? one : typeof one === 'object' && one !== null && 'by' in one ? one.by : undefined
 
 export function bench(changes: Partial<LocalCore> = {}, people: readonly Person[] = []) {
-  const runtime = fakeRuntime()
+  const runtime = virtualRuntime()
   const asked: unknown[] = []
   /** The hub's functions with the person that each call reported. */
   const actors: [string, unknown][] = []

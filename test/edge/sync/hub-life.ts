@@ -14,7 +14,7 @@ import { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../../protocol/model/hub-health.ts'
 import type { OpenTransport } from '../../../protocol/mqtt/transport.ts'
-import type { VirtualClock } from '../../support/virtual-clock.ts'
+import type { VirtualClock } from '../../world/clock.ts'
 import type { Line } from './line.ts'
 
 export class Crash extends Error {}

@@ -1,5 +1,5 @@
 import type { OpenTransport, TransportHandlers, TransportOptions } from '../../../protocol/mqtt/transport.ts'
-import type { VirtualClock } from '../../support/virtual-clock.ts'
+import type { VirtualClock } from '../../world/clock.ts'
 
 interface End {
   options: TransportOptions

@@ -16,7 +16,7 @@ import { judgeBatch, judgeEpoch } from '../../../protocol/stream/receiver.ts'
 import { initialSender, isOurs, stepSender } from '../../../protocol/stream/sender.ts'
 import type { SenderEvent, SenderLimits } from '../../../protocol/stream/sender.ts'
 import type { Cancel } from '../../../protocol/model/runtime.ts'
-import type { VirtualClock } from '../../support/virtual-clock.ts'
+import type { VirtualClock } from '../../world/clock.ts'
 import type { Line } from './line.ts'
 
 type StreamName = 'ledger' | 'telemetry'

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
 import { defaultSyncSettings } from '../../../edge/limits.ts'
 import type { SyncSettings } from '../../../edge/limits.ts'
-import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { startHub } from './hub-life.ts'
 import { Line } from './line.ts'
 import { ScriptedCloud } from './scripted-cloud.ts'

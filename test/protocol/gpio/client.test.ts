@@ -3,7 +3,7 @@ import { GpioClient } from '../../../protocol/gpio/client.ts'
 import type { GpioChipMessage, GpioLineState } from '../../../protocol/gpio/messages.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { LinePortHandlers } from '../../../protocol/serial/line-port.ts'
-import { manualRuntime } from '../../support/manual-runtime.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 const line = (name: string, direction: 'in' | 'out', level: 0 | 1 = 0): GpioLineState => ({
   name,
@@ -13,7 +13,7 @@ const line = (name: string, direction: 'in' | 'out', level: 0 | 1 = 0): GpioLine
 })
 
 function setUp() {
-  const runtime = manualRuntime()
+  const runtime = virtualRuntime()
   const connections: { handlers: LinePortHandlers; sent: string[]; open: boolean }[] = []
   const client = new GpioClient({
     runtime,
@@ -54,7 +54,7 @@ test('only an output of a connected chip can be driven, and no write is queued',
   latest().handlers.onClose('gone')
   expect(client.write('main_lock', 0)).toBe(false)
   expect(client.read('main_lock')).toBeUndefined()
-  await runtime.pass(5000)
+  await runtime.clock.pass(5000)
   expect(connections.length).toBeGreaterThan(1)
   expect(latest().sent).toEqual([])
 })
@@ -67,7 +67,7 @@ test('a watcher receives each change, the loss of the chip and its return', asyn
   say({ type: 'level', name: 'main_door', level: 1 })
   say({ type: 'level', name: 'main_door', level: 1 })
   latest().handlers.onClose('gone')
-  await runtime.pass(100)
+  await runtime.clock.pass(100)
   sayLines(line('main_door', 'in'))
   expect(seen).toEqual([0, 1, undefined, 0])
 })
@@ -76,16 +76,16 @@ test('the client reconnects to a silent chip, but not to a chip that reports tha
   const { say, sayLines, runtime, connections, client } = setUp()
   sayLines(line('main_door', 'in'))
   for (let second = 0; second < 10; second++) {
-    await runtime.pass(1000)
+    await runtime.clock.pass(1000)
     say({ type: 'alive' })
   }
   expect(connections).toHaveLength(1)
-  await runtime.pass(3999)
+  await runtime.clock.pass(3999)
   expect(client.read('main_door')).toBe(0)
-  await runtime.pass(1)
+  await runtime.clock.pass(1)
   expect(client.read('main_door')).toBeUndefined()
   expect(connections[0]!.open).toBe(false)
-  await runtime.pass(100)
+  await runtime.clock.pass(100)
   expect(connections).toHaveLength(2)
 })
 
@@ -93,7 +93,7 @@ test('the client ignores messages on a connection that it has closed', async () 
   const { sayLines, runtime, connections, client } = setUp()
   sayLines(line('main_door', 'in'))
   connections[0]!.handlers.onLine('nonsense')
-  await runtime.pass(100)
+  await runtime.clock.pass(100)
   sayLines(line('main_door', 'in'))
   connections[0]!.handlers.onLine('{"type":"level","name":"main_door","level":1}')
   connections[0]!.handlers.onClose('late')
@@ -107,7 +107,7 @@ test('the client reconnects with longer and longer pauses without an attempt lim
     const count = connections.length
     latest().handlers.onClose('refused')
     const from = runtime.clock.monotonic()
-    while (connections.length === count) await runtime.pass(1)
+    while (connections.length === count) await runtime.clock.pass(1)
     times.push(runtime.clock.monotonic() - from)
   }
   expect(times[0]).toBeLessThan(51)
@@ -115,6 +115,6 @@ test('the client reconnects with longer and longer pauses without an attempt lim
   expect(times.at(-1)).toBeLessThan(2001)
   client.close()
   const count = connections.length
-  await runtime.pass(60_000)
+  await runtime.clock.pass(60_000)
   expect(connections).toHaveLength(count)
 })

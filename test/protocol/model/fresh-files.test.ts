@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { followFiles } from '../../../protocol/model/fresh-files.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
-import { virtualClock } from '../../support/virtual-clock.ts'
+import { virtualClock } from '../../world/clock.ts'
 
 const MINUTE = 60_000
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { Refusals } from '../../../protocol/model/refusals.ts'
-import { virtualClock } from '../../support/virtual-clock.ts'
+import { virtualClock } from '../../world/clock.ts'
 
 function counted() {
   const lines: Record<string, unknown>[] = []

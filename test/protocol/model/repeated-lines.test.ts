@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Log } from '../../../protocol/model/log.ts'
 import { quietly, RepeatedLine } from '../../../protocol/model/repeated-lines.ts'
-import { virtualClock } from '../../support/virtual-clock.ts'
+import { virtualClock } from '../../world/clock.ts'
 
 interface Line {
   level: keyof Log

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { stopper } from '../../../protocol/model/stopping.ts'
-import { virtualClock } from '../../support/virtual-clock.ts'
+import { virtualClock } from '../../world/clock.ts'
 
 function program(stop: () => Promise<void>) {
   const clock = virtualClock()

@@ -5,7 +5,7 @@ import { rules, proveRules, type Finding } from '../../../simulator/board-test/r
 import { seededRandom } from '../../../simulator/faults/faults.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
-import { VirtualTime } from '../support/virtual-time.ts'
+import { virtualClock, virtualRuntime } from '../../world/clock.ts'
 
 /** A hub with one controller that has one device of each kind. */
 const hardware = HardwareDescription.parse({
@@ -30,13 +30,18 @@ export async function proveOn(
   Hub: typeof SimulatedHub,
   numbers: readonly number[] = rules.map(({ number }) => number),
 ): Promise<Finding[]> {
-  const time = new VirtualTime()
-  const hub = new Hub({ hardware, runtime: time.runtime(1), storage: memoryStorage(), log: silentLog })
+  const clock = virtualClock()
+  const hub = new Hub({
+    hardware,
+    runtime: virtualRuntime(1, clock),
+    storage: memoryStorage(),
+    log: silentLog,
+  })
   const bench = new Bench({
     openPort: hub.openPort,
     path: 'all',
     baudRate: 115_200,
-    runtime: { clock: time.clock, random: seededRandom(2) },
+    runtime: { clock: clock, random: seededRandom(2) },
     description: hardware.controllers[0]!,
     hubId: hardware.hubId,
     power: {
@@ -47,7 +52,7 @@ export async function proveOn(
     },
   })
   const wanted = rules.filter(({ number }) => numbers.includes(number))
-  return time.settle(proveRules(bench, wanted, () => {}))
+  return clock.settle(proveRules(bench, wanted, () => {}))
 }
 
 /** Findings in the form that tests compare: `12 broken: …`. */

@@ -9,6 +9,7 @@ import type { SavedWorld } from '../../../simulator/storage/world-shelf.ts'
 import { createBench, type Bench } from '../support/bench.ts'
 import { testConsole, type TestConsole } from '../support/console.ts'
 import { smallHub } from '../support/hardware.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 let bench: Bench
 let console: TestConsole
@@ -16,8 +17,8 @@ let type: (line: string) => Promise<string>
 
 beforeEach(async () => {
   bench = createBench()
-  const { clock } = bench.time
-  const runtime = bench.time.runtime(7)
+  const { clock } = bench
+  const runtime = virtualRuntime(7, bench.clock)
   const worlds = new Map<string, SavedWorld>()
   const fleet = new Fleet({
     clock,
@@ -74,7 +75,7 @@ describe('the console’s commands', () => {
     expect(await type('wire send front ~0001 HELLO proto=2 host=abcd0001')).toMatch(
       /^~0001 HELLO proto=2 host=abcd0001\*[0-9a-f]{4}$/,
     )
-    bench.time.pass(100)
+    bench.clock.advance(100)
     expect(await type('wire 20')).toMatch(/front ← hub {2}~0001 HELLO[^]*front → hub {2}~\w+ WELCOME/)
   })
 
@@ -133,7 +134,7 @@ describe('the console’s commands', () => {
     let text = ''
     output.on('data', (chunk: Buffer) => void (text += chunk.toString()))
     const exited = new Promise<void>((resolve) => {
-      startRepl(console.simulator, { clock: bench.time.clock, input, output, onExit: resolve })
+      startRepl(console.simulator, { clock: bench.clock, input, output, onExit: resolve })
     })
     input.write('hub\nhub 9\nhelp\nfault jam\nexit\n')
     await exited

@@ -10,6 +10,7 @@ import type { SavedWorld } from '../../../simulator/storage/world-shelf.ts'
 import { createBench, type Bench } from '../support/bench.ts'
 import { testConsole } from '../support/console.ts'
 import { smallHub } from '../support/hardware.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 let bench: Bench
 let app: ReturnType<typeof createConsole>
@@ -34,7 +35,7 @@ const page = pageAssets(
 beforeEach(async () => {
   bench = createBench()
   const isAllowedHost = hostCheck(['simulator.test'])
-  const { clock } = bench.time
+  const { clock } = bench
   worlds = new Map()
   fleet = new Fleet({
     clock,
@@ -48,7 +49,7 @@ beforeEach(async () => {
     make: (hardware, storage) =>
       hardware.hubId === 1 && !isAnew
         ? bench.hub
-        : new SimulatedHub({ hardware, storage, runtime: bench.time.runtime(7), log: silentLog }),
+        : new SimulatedHub({ hardware, storage, runtime: virtualRuntime(7, bench.clock), log: silentLog }),
     mount: async () => {
       await mounted
       return async () => {}
@@ -57,7 +58,7 @@ beforeEach(async () => {
   isAnew = false
   await fleet.add(smallHub)
   isAnew = true
-  const { random } = bench.time.runtime(8)
+  const { random } = virtualRuntime(8, bench.clock)
   ;({ app } = testConsole({ fleet, page, clock, random, isAllowedHost }))
 })
 
@@ -168,7 +169,7 @@ describe('the simulator’s HTTP interface', () => {
     await post('/api/hubs/1/power', { state: 'on' })
     await post('/api/hubs/1/power', { state: 'off', controller: 'back', for_ms: 500 })
     expect([...bench.hub.controllers.values()].map(({ isPowered }) => isPowered)).toEqual([true, false])
-    bench.time.pass(600)
+    bench.clock.advance(600)
     expect(bench.hub.controllers.get('back')!.isPowered).toBe(true)
     expect(await post('/api/hubs/1/power', { state: 'off', controller: 'attic' })).toEqual({
       status: 404,
@@ -255,12 +256,12 @@ describe('the simulator’s HTTP interface', () => {
       },
       '/nowhere',
     )
-    const { clock } = bench.time
+    const { clock } = bench
     const { app: bare } = testConsole({
       fleet,
       page: missing,
       clock,
-      random: bench.time.runtime(8).random,
+      random: virtualRuntime(8, bench.clock).random,
     })
     const answer = await bare.request('/')
     expect([answer.status, await answer.text()]).toEqual([
@@ -303,7 +304,7 @@ describe('the simulator’s HTTP interface', () => {
 
   test('the VCD dump of the wire has the edges of the log of physical acts', async () => {
     for (const level of [1, 0, 1] as const) {
-      bench.time.pass(1000)
+      bench.clock.advance(1000)
       bench.hub.gpio.drive('main_lock', level)
     }
     bench.dispense(1)
@@ -380,7 +381,7 @@ async function readEvents(path: string) {
           if (data !== undefined) return { event: /^event: (.*)$/m.exec(block)![1]!, data: JSON.parse(data) }
           continue
         }
-        const mover = setInterval(() => bench.time.pass(100), 1)
+        const mover = setInterval(() => bench.clock.advance(100), 1)
         const { value, done } = await reader.read()
         clearInterval(mover)
         if (done) throw new Error('the stream has ended')

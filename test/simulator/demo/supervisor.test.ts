@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { manualRuntime } from '../../support/manual-runtime.ts'
 import { Supervisor } from '../../../simulator/demo/supervisor.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 let folder: string
 let supervisor: Supervisor | undefined
@@ -121,13 +121,13 @@ test('a halted program that ignores SIGTERM is killed after its time', async () 
 })
 
 test('a halted program is not restarted, also if its restart was already pending', async () => {
-  const runtime = manualRuntime()
+  const runtime = virtualRuntime()
   const { pids, deaths } = supervise('process.exit(3)', false, runtime)
   await vi.waitUntil(() => deaths.length === 1, { timeout: 10_000 })
-  await runtime.pass(60_000)
+  await runtime.clock.pass(60_000)
   await vi.waitUntil(() => deaths.length === 2, { timeout: 10_000 })
   await supervisor!.halt('only', 100)
-  await runtime.pass(3_600_000)
+  await runtime.clock.pass(3_600_000)
   expect(pids).toHaveLength(2)
 })
 

@@ -9,11 +9,11 @@ const raise = (bench: Bench, type: FaultType, target?: string, extra = {}): void
   void bench.hub.faults.raise({ type, target, ...extra })
 
 /** A host with a session at the controller of the fridge. */
-function fridgeHost({ hub, time }: Bench): TestHost {
-  const host = new TestHost(hub, 'back', time.clock)
-  time.pass(1)
+function fridgeHost({ hub, clock }: Bench): TestHost {
+  const host = new TestHost(hub, 'back', clock)
+  clock.advance(1)
   host.hello()
-  time.pass(100)
+  clock.advance(100)
   return host
 }
 
@@ -56,7 +56,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
   late_drop(bench) {
     raise(bench, 'late_drop')
     expect(bench.dispense(1, {}, 3000)).toMatchObject({ state: 'failed', why: 'no_drop', drops: 0 })
-    bench.time.pass(20_000)
+    bench.clock.advance(20_000)
     expect(bench.host.of('EVT').find(({ drop }) => drop !== undefined)).toMatchObject({
       dev: 'cabinet-1',
       drop: 1,
@@ -92,7 +92,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     bench.hub.gpio.drive('main_lock', 1)
     bench.hub.gpio.onChange((name, level) => void (name === 'main_door' && levels.push(level)))
     bench.hub.act({ action: 'open_door', target: 'main' })
-    bench.time.pass(1000)
+    bench.clock.advance(1000)
     expect(levels.length).toBeGreaterThan(2)
     expect(levels.at(-1)).toBe(1)
   },
@@ -126,7 +126,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     raise(bench, 'corrupted_lines', 'front', { probability: 1 })
     const before = bench.host.received.length
     for (let t = 0; t < 50; t++) bench.host.send({ type: 'PING', t })
-    bench.time.pass(100)
+    bench.clock.advance(100)
     const arrived = bench.host.received.length - before
     expect(arrived).toBeLessThan(30)
   },
@@ -137,7 +137,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     expect(bench.host.received).toHaveLength(before)
     expect(bench.actsOf(1)).toHaveLength(1)
     bench.hub.faults.clearAll()
-    bench.time.pass(1000)
+    bench.clock.advance(1000)
     expect(bench.host.last('RES')).toMatchObject({ op: operation(1), state: 'done' })
   },
   brown_out(bench) {
@@ -147,7 +147,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     expect(bench.hub.controllers.get('front')!.isPowered).toBe(false)
     expect(bench.hub.controllers.get('back')!.isPowered).toBe(true)
     expect(bin(bench).lift).toBe('between')
-    bench.time.pass(800)
+    bench.clock.advance(800)
     bench.reconnect()
     expect(bench.host.last('WELCOME')).toMatchObject({ mem, last: operation(1) })
     expect(bench.host.last('WELCOME')!.boot).not.toBe(boot)
@@ -166,7 +166,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     const { mem } = bench.host.last('WELCOME')!
     bench.dispense(1)
     raise(bench, 'memory_loss', 'front')
-    bench.time.pass(2000)
+    bench.clock.advance(2000)
     bench.reconnect()
     expect(bench.host.last('WELCOME')!.mem).not.toBe(mem)
     expect(bench.ask(1)).toMatchObject({ state: 'none' })
@@ -175,7 +175,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     const { mem } = bench.host.last('WELCOME')!
     bench.dispense(1)
     raise(bench, 'used_board', 'front')
-    bench.time.pass(2000)
+    bench.clock.advance(2000)
     bench.reconnect()
     const welcome = bench.host.last('WELCOME')!
     expect(welcome).toMatchObject({ hub: 1_000_001, ctl: 'front', last: expect.any(String) })
@@ -199,7 +199,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     ])
     expect(bench.host.last('EVT')).toMatchObject({ dev: 'bin-1', door: 'open' })
     bench.hub.faults.clearAll()
-    bench.time.pass(100)
+    bench.clock.advance(100)
     expect(bench.host.last('EVT')).toMatchObject({ dev: 'bin-2', door: 'open' })
   },
   crossed_rows(bench) {
@@ -220,7 +220,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
   door_forced(bench) {
     raise(bench, 'door_forced', 'bin-1')
     raise(bench, 'door_forced', 'fridge_1_left')
-    bench.time.pass(100)
+    bench.clock.advance(100)
     expect(bench.host.last('EVT')).toMatchObject({ dev: 'bin-1', door: 'open' })
     expect(bench.hub.gpio.get('fridge_1_left_door')).toBe(1)
     expect(bench.hub.gpio.get('fridge_1_left_lock')).toBe(0)
@@ -232,17 +232,17 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
   broken_probe(bench) {
     const host = fridgeHost(bench)
     raise(bench, 'broken_probe', 'fridge-1')
-    bench.time.pass(6000)
+    bench.clock.advance(6000)
     expect(host.last('EVT')).toMatchObject({ dev: 'fridge-1', temp: 'none' })
     bench.hub.faults.clearAll()
-    bench.time.pass(6000)
+    bench.clock.advance(6000)
     expect(host.last('EVT')).toMatchObject({ dev: 'fridge-1', temp: expect.any(Number) as number })
   },
   frozen_probe(bench) {
     const host = fridgeHost(bench)
     raise(bench, 'frozen_probe', 'fridge-1')
     raise(bench, 'warm_fridge', 'fridge-1')
-    bench.time.pass(600_000)
+    bench.clock.advance(600_000)
     expect(bench.hub.state().fridges[0]!.celsius).toBeGreaterThan(8)
     const temperatures = host.of('EVT').flatMap(({ temp }) => temp ?? [])
     expect(temperatures.length).toBeGreaterThan(15)
@@ -251,7 +251,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
   probe_outliers(bench) {
     const host = fridgeHost(bench)
     raise(bench, 'probe_outliers', 'fridge-1')
-    bench.time.pass(600_000)
+    bench.clock.advance(600_000)
     const temperatures = host.of('EVT').flatMap(({ temp }) => temp ?? [])
     expect(temperatures).toEqual(expect.arrayContaining([18_500, 4500, 13_000]))
     expect(bench.hub.state().fridges[0]!.celsius).toBeCloseTo(4, 0)
@@ -261,22 +261,22 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     raise(bench, 'blinking_contact', 'main')
     let changes = 0
     bench.hub.gpio.onChange((name) => void (name === 'main_door' && changes++))
-    bench.time.pass(2000)
+    bench.clock.advance(2000)
     const occupied = bench.host.of('EVT').flatMap(({ dev, occ }) => (dev === 'bin-1' ? [occ] : []))
     expect(occupied.length).toBeGreaterThan(6)
     expect(new Set(occupied)).toEqual(new Set([true, false]))
     expect(changes).toBeGreaterThan(6)
     bench.hub.faults.clearAll()
-    bench.time.pass(1000)
+    bench.clock.advance(1000)
     expect(bench.hub.gpio.get('main_door')).toBe(0)
     expect(bench.host.last('EVT')).toMatchObject({ dev: 'bin-1', occ: false })
   },
   warm_fridge(bench) {
     raise(bench, 'warm_fridge', 'fridge-1')
-    bench.time.pass(3_600_000)
+    bench.clock.advance(3_600_000)
     expect(bench.hub.state().fridges[0]!.celsius).toBeGreaterThan(15)
     bench.hub.faults.clearAll()
-    bench.time.pass(3_600_000)
+    bench.clock.advance(3_600_000)
     expect(bench.hub.state().fridges[0]!.celsius).toBeCloseTo(4, 0)
   },
 }
@@ -288,7 +288,7 @@ describe('faults', () => {
     const bench = createBench()
     raise(bench, 'weak_supply', undefined, { for_ms: 1000 })
     expect(bench.perform(1, 'bin-1', 'open_door', {}, 500)).toMatchObject({ why: 'power' })
-    bench.time.pass(600)
+    bench.clock.advance(600)
     expect(bench.hub.faults.active()).toEqual([])
     expect(bench.perform(2, 'bin-1', 'open_door')).toMatchObject({ state: 'done' })
     const { id } = bench.hub.faults.raise({ type: 'weak_supply' })

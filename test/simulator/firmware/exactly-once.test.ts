@@ -73,7 +73,7 @@ test('I1: an operation moves at most once under any repetition, loss, damage or 
       }
       for (const one of steps) {
         if (one.do === 'command') bench.host.command({ op: operation(one.n), ...order(one.n) })
-        else if (one.do === 'pass') bench.time.pass(one.ms)
+        else if (one.do === 'pass') bench.clock.advance(one.ms)
         else if (one.do === 'fault') bench.hub.faults.raise({ type: one.type, for_ms: one.ms })
         else if (one.do === 'mute') bench.host.acknowledges = false
         else {
@@ -85,7 +85,7 @@ test('I1: an operation moves at most once under any repetition, loss, damage or 
         note()
       }
       bench.hub.faults.clearAll()
-      bench.time.pass(30_000)
+      bench.clock.advance(30_000)
       bench.reconnect()
       taken = 0
       for (let n = 1; n <= 12; n++) {

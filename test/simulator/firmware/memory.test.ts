@@ -28,7 +28,7 @@ describe('the memory of operations (SPEC §8)', () => {
     bench.dispense(1, { ref: '1041.2.0' }, 4000)
     bench.perform(2, 'bin-1', 'raise_lift', {}, 4000)
     bench.host.send({ type: 'LST', n: 256 })
-    bench.time.pass(1000)
+    bench.clock.advance(1000)
     expect(bench.host.of('OPS')).toMatchObject([
       {
         op: operation(1),
@@ -43,7 +43,7 @@ describe('the memory of operations (SPEC §8)', () => {
     ])
     expect(bench.host.last('END')).toMatchObject({ n: 2 })
     bench.host.send({ type: 'LST', n: 1 })
-    bench.time.pass(1000)
+    bench.clock.advance(1000)
     expect(bench.host.of('OPS').slice(2)).toMatchObject([{ op: operation(2) }])
     expect(bench.host.last('END')).toMatchObject({ n: 1 })
   })
@@ -55,11 +55,11 @@ describe('the memory of operations (SPEC §8)', () => {
     }
     bench.host.acknowledges = false
     bench.host.send({ type: 'LST', n: 256 })
-    bench.time.pass(2000)
+    bench.clock.advance(2000)
     expect(bench.host.of('END')).toEqual([])
     expect(new Set(bench.host.of('OPS').map(({ op }) => op)).size).toBe(8)
     bench.host.acknowledges = true
-    bench.time.pass(2000)
+    bench.clock.advance(2000)
     expect(bench.host.received.findIndex(({ type }) => type === 'END')).toBeGreaterThan(
       bench.host.received.findLastIndex(({ type }) => type === 'OPS'),
     )
@@ -71,7 +71,7 @@ describe('the memory of operations (SPEC §8)', () => {
     const { mem } = bench.host.last('WELCOME')!
     bench.dispense(1, {}, 4000)
     bench.hub.faults.raise({ type: 'memory_loss', target: 'front' })
-    bench.time.pass(2000)
+    bench.clock.advance(2000)
     bench.reconnect()
     const welcome = bench.host.last('WELCOME')!
     expect(welcome.mem).not.toBe(mem)
@@ -85,16 +85,16 @@ describe('the memory of operations (SPEC §8)', () => {
     const owner = { hub: 7, ctl: 'front', store: '5e11ab1e' }
     bench.dispense(1, {}, 4000)
     bench.host.send({ type: 'OWN', ...owner, wipe: false })
-    bench.time.pass(10)
+    bench.clock.advance(10)
     bench.reconnect()
     const kept = bench.host.last('WELCOME')!
     expect(kept).toMatchObject({ ...owner, count: 1 })
     for (let times = 0; times < 3; times++) {
       bench.host.send({ type: 'OWN', ...owner, hub: 8, wipe: true })
-      bench.time.pass(10)
+      bench.clock.advance(10)
     }
     bench.hub.power('off', 'front', 100)
-    bench.time.pass(1000)
+    bench.clock.advance(1000)
     bench.reconnect()
     const wiped = bench.host.last('WELCOME')!
     expect(wiped).toMatchObject({ ...owner, hub: 8, count: 0 })
@@ -108,12 +108,12 @@ describe('the memory of operations (SPEC §8)', () => {
     const own = { type: 'OWN', hub: 7, ctl: 'front', store: '5e11ab1e', wipe: true } as const
     bench.perform(1, 'bin-1', 'raise_lift', {}, 10)
     bench.host.send(own)
-    bench.time.pass(10)
+    bench.clock.advance(10)
     expect(bench.host.last('NAK')?.why).toBe('busy')
-    bench.time.pass(10_000)
+    bench.clock.advance(10_000)
     bench.hub.faults.raise({ type: 'flash_fault', target: 'front' })
     bench.host.send(own)
-    bench.time.pass(10)
+    bench.clock.advance(10)
     expect(bench.host.last('NAK')?.why).toBe('memory_fault')
     bench.reconnect()
     expect(bench.host.last('WELCOME')).toMatchObject({ mem, count: 1 })

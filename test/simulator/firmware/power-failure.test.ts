@@ -41,9 +41,9 @@ describe.each(Object.keys(failures))('power fails at every instant of an operati
       for (const instant of instants) {
         const bench = createBench()
         motions[motion]!(bench)
-        bench.time.pass(instant)
+        bench.clock.advance(instant)
         failures[failure]!(bench)
-        bench.time.pass(200)
+        bench.clock.advance(200)
         bench.hub.faults.clearAll()
         bench.reconnect()
         const told = bench.ask(7)!
@@ -58,7 +58,7 @@ describe.each(Object.keys(failures))('power fails at every instant of an operati
         motions[
           motion.includes('jam') || motion.includes('weak') || motion === 'double_drop' ? 'dispense' : motion
         ]!(bench)
-        bench.time.pass(5000)
+        bench.clock.advance(5000)
         expect(bench.actsOf(7), `repeated after ${instant} ms`).toEqual(acts)
       }
       // The instants include both ends: before the command arrives, and after the result.
@@ -72,7 +72,7 @@ test('a drop that the sensor saw before a power failure is not forgotten', () =>
   const bench = createBench()
   bench.dispense(7, {}, 1600)
   bench.hub.faults.raise({ type: 'brown_out', target: 'front', for_ms: 100 })
-  bench.time.pass(200)
+  bench.clock.advance(200)
   bench.reconnect()
   expect(bench.ask(7)).toMatchObject({ state: 'interrupted', moved: true, drops: 1 })
 })

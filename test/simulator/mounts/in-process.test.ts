@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { encodeFrame } from '../../../protocol/serial/codec.ts'
 import { mountInProcess, type Wire } from '../../../simulator/mounts/wire.ts'
-import { VirtualTime } from '../support/virtual-time.ts'
+import { virtualClock } from '../../world/clock.ts'
 
 function bench(latencies: number[]) {
-  const time = new VirtualTime()
+  const clock = virtualClock()
   const arrived: string[] = []
   const listeners = new Set<(line: string) => void>()
   const wire: Wire = {
@@ -16,7 +16,7 @@ function bench(latencies: number[]) {
       return () => void listeners.delete(listener)
     },
   }
-  const openPort = mountInProcess([wire], { clock: time.clock, latencyMs: () => latencies.shift() ?? 1 })
+  const openPort = mountInProcess([wire], { clock: clock, latencyMs: () => latencies.shift() ?? 1 })
   const open = (path: string) => {
     const events: string[] = []
     const port = openPort(
@@ -29,42 +29,42 @@ function bench(latencies: number[]) {
     )
     return { port, events }
   }
-  return { time, arrived, open, send: (line: string) => listeners.forEach((listener) => listener(line)) }
+  return { clock, arrived, open, send: (line: string) => listeners.forEach((listener) => listener(line)) }
 }
 
 describe('the in-process mount', () => {
   test('an in-process port opens after the call, by path or id; another path fails', () => {
-    const { time, open } = bench([])
+    const { clock, open } = bench([])
     const ends = [open('ports/front'), open('front'), open('nowhere')]
     expect(ends.map(({ events }) => events)).toEqual([[], [], []])
     expect(ends[0]!.port.write('too early')).toBe(false)
-    time.pass(0)
+    clock.advance(0)
     expect(ends.map(({ events }) => events)).toEqual([['open'], ['open'], ['closed: no such port: nowhere']])
   })
 
   test('an in-process port keeps the order of lines for any latency', () => {
-    const { time, open, arrived, send } = bench([50, 1, 30, 2])
+    const { clock, open, arrived, send } = bench([50, 1, 30, 2])
     const { port, events } = open('front')
-    time.pass(0)
+    clock.advance(0)
     for (const line of ['a', 'b']) port.write(line)
     for (const line of ['c', 'd']) send(line)
-    time.pass(49)
+    clock.advance(49)
     expect(arrived).toEqual([])
-    time.pass(1)
+    clock.advance(1)
     expect(arrived).toEqual(['a', 'b'])
     expect(events).toEqual(['open', 'c', 'd'])
   })
 
   test('lines written before the port closes arrive, lines from the other side do not', () => {
-    const { time, open, arrived, send } = bench([])
+    const { clock, open, arrived, send } = bench([])
     const { port, events } = open('front')
-    time.pass(0)
+    clock.advance(0)
     const line = encodeFrame({ seq: 1, type: 'PING', t: 1 })
     port.write(line)
     send('late')
     port.close()
     expect(port.write('more')).toBe(false)
-    time.pass(10)
+    clock.advance(10)
     expect(arrived).toEqual([line])
     expect(events).toEqual(['open'])
   })

@@ -7,6 +7,7 @@ import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { createBench } from '../support/bench.ts'
 import { testConsole } from '../support/console.ts'
 import { smallHub } from '../support/hardware.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 let app: Hono
 let texts: Map<string, string>
@@ -14,8 +15,8 @@ const text = 'name: one\ndescription: something\nsteps:\n  - wait: 1 s\n'
 
 beforeEach(async () => {
   const bench = createBench()
-  const { clock } = bench.time
-  const { random } = bench.time.runtime(7)
+  const { clock } = bench
+  const { random } = virtualRuntime(7, bench.clock)
   const fleet = new Fleet({
     clock,
     wireKept: 100,

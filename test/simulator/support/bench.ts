@@ -6,11 +6,11 @@ import { SimulatedHub, type SimulatedHubOptions } from '../../../simulator/simul
 import { memoryStorage, type SimulatorStorage } from '../../../simulator/storage/append-log.ts'
 import { smallHub } from './hardware.ts'
 import { TestHost, operation } from './test-host.ts'
-import { VirtualTime } from './virtual-time.ts'
+import { type VirtualClock, virtualClock, virtualRuntime } from '../../world/clock.ts'
 
 /** A simulated hub under virtual time, with a host at its `front` controller. */
 export interface Bench {
-  time: VirtualTime
+  clock: VirtualClock
   storage: SimulatorStorage
   hub: SimulatedHub
   host: TestHost
@@ -30,12 +30,12 @@ export interface Bench {
 export type Outcome = Partial<FrameOf<'RES'>> & { refused?: Refusal }
 
 export function createBench(options: Partial<SimulatedHubOptions> & { seed?: number } = {}): Bench {
-  const time = new VirtualTime()
+  const clock = virtualClock()
   const storage = options.storage ?? memoryStorage()
   const build = (seed: number): SimulatedHub =>
     new SimulatedHub({
       hardware: smallHub,
-      runtime: time.runtime(seed),
+      runtime: virtualRuntime(seed, clock),
       log: silentLog,
       ...options,
       storage,
@@ -44,7 +44,7 @@ export function createBench(options: Partial<SimulatedHubOptions> & { seed?: num
   let sessions = 0
   let closeFormer = (): void => {}
   const bench: Bench = {
-    time,
+    clock,
     storage,
     hub: build(seed),
     host: undefined as unknown as TestHost,
@@ -52,7 +52,7 @@ export function createBench(options: Partial<SimulatedHubOptions> & { seed?: num
       const { host } = bench
       const before = host.received.length
       host.command({ op: operation(n), dev, act, ...extra })
-      time.pass(ms)
+      clock.advance(ms)
       const since = host.received.slice(before)
       const refused = since.find((frame) => frame.type === 'NAK')
       if (refused) return { refused: refused.why }
@@ -62,20 +62,20 @@ export function createBench(options: Partial<SimulatedHubOptions> & { seed?: num
       bench.perform(n, 'cabinet-1', 'dispense', { shelf: 1, row: 1, bin: 1, ...extra }, ms),
     ask(n) {
       bench.host.query(operation(n))
-      time.pass(1000)
+      clock.advance(1000)
       return bench.host.of('RES').findLast(({ op }) => op === operation(n))
     },
     reconnect(host = (0x10000000 + ++sessions).toString(16)) {
       closeFormer()
-      bench.host = new TestHost(bench.hub, 'front', time.clock, { host })
+      bench.host = new TestHost(bench.hub, 'front', clock, { host })
       closeFormer = () => bench.host.close()
-      time.pass(1)
+      clock.advance(1)
       bench.host.hello()
-      time.pass(50)
+      clock.advance(50)
       return bench.host
     },
     killAndRestart() {
-      time.die()
+      clock.clear()
       bench.hub = build(seed + 1)
     },
     actsOf: (n) => bench.hub.actuations().filter((act) => act.operation_id === uuidOfOp(operation(n))),

@@ -9,7 +9,7 @@ const at = (text: string) => Date.parse(text)
 /** A hub in Chicago, on Thursday 2025-11-06, at 15:30 local time. */
 async function openHub() {
   const app = await testApp({ handlersOf: analyticsHandlers })
-  app.runtime.advance(at('2025-11-06T21:30:00Z') - app.runtime.clock.now())
+  app.runtime.clock.advance(at('2025-11-06T21:30:00Z') - app.runtime.clock.now())
   const books = await openBooks(app.context, 'America/Chicago')
   const key = await app.key(['analytics:read'])
   return {
@@ -133,7 +133,7 @@ test('the overview reports no change for steady sales, on any day and at any tim
         processor: 'sandbox',
         lines: [{ product: 1, quantity: 1, net: 100, tax: 0, cost: 20 }],
       })
-    runtime.advance(at(text) - runtime.clock.now())
+    runtime.clock.advance(at(text) - runtime.clock.now())
     const { daily, weekly, monthly } = SalesOverview.parse((await get('get_sales_overview/?hub_id=1')).json)
     return [daily, weekly, monthly].map(({ change_pct }) => change_pct)
   }

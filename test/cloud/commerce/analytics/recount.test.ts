@@ -178,7 +178,7 @@ onEachDatabase('analytics', (open) => {
       fc.asyncProperty(past, async ({ zone, now, steps }) => {
         const db = await open()
         const app = await testApp({ db, handlersOf: analyticsHandlers })
-        app.runtime.advance(now - app.runtime.clock.now())
+        app.runtime.clock.advance(now - app.runtime.clock.now())
         const books = await openBooks(app.context, zone)
         const orders: number[] = []
         for (const step of steps) await take(books, orders, step)

@@ -26,7 +26,7 @@ onEachDatabase('two years of the demo’s orders', (open) => {
     const { total_orders } = before['total_orders/?hub_id=1'] as { total_orders: number }
     expect(total_orders).toBeGreaterThan(5000)
 
-    app.runtime.advance(60_000)
+    app.runtime.clock.advance(60_000)
     await refundSome(db)
     const after = await recountReports(db, now + 60_000, app.context.settings.topProducts)
     expect(after['gross_revenue/?hub_id=1']).not.toEqual(before['gross_revenue/?hub_id=1'])

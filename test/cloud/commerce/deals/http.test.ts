@@ -204,7 +204,7 @@ test('the history of deals has status, usage and pages, newest first', async () 
       device_uuid: `phone ${user}`,
       discount_amount: 67,
       status: 'pending',
-      redeemed_at: '2025-03-01T12:00:00.000Z',
+      redeemed_at: '2026-01-01T00:00:00.000Z',
     })),
     next_cursor: 2,
     has_more: true,
@@ -218,14 +218,14 @@ test('the history of deals has status, usage and pages, newest first', async () 
   const foreign = await create()
   const answer = await send('GET', `/${foreign}/redemptions?cursor=2`)
   expect([answer.status, errorOf(answer).error.code]).toEqual([400, 'invalid_cursor'])
-  runtime.advance(30 * 60_000)
+  runtime.clock.advance(30 * 60_000)
   expect(await history()).toMatchObject({
     status: 'active',
     usage: { total: 0, remaining: 3 },
     total_discount: 0,
     data: [{ status: 'released' }, { status: 'released' }, { status: 'released' }],
   })
-  await send('PUT', `/${id}`, { start: '2025-03-02' })
+  await send('PUT', `/${id}`, { start: '2026-01-02' })
   expect(await history()).toMatchObject({ status: 'scheduled' })
   await send('PUT', `/${id}`, { start: null, end: '2025-02-28' })
   expect(await history()).toMatchObject({ status: 'expired' })

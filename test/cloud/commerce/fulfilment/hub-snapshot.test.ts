@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { seedHub } from '../../gateway/support/seed-hub.ts'
 import { testContext } from '../../support/context.ts'
@@ -14,7 +14,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
   let context: CloudContext
   beforeEach(async () => {
     const db = await open()
-    context = testContext(db, stillRuntime())
+    context = testContext(db, virtualRuntime())
     await seedHub(db, 1)
     await seedHub(db, 2)
   })

@@ -193,7 +193,7 @@ test('a repeated refund without an answer of the processor continues under its k
 
 test('the webhook accepts only signed events', async () => {
   const { call, shop, runtime } = await shopOverHttp()
-  runtime.advance(shop.clock.now() - runtime.clock.now())
+  runtime.clock.advance(shop.clock.now() - runtime.clock.now())
   const body = JSON.stringify({ id: 'evt_1', type: 'other', data: { object: { id: 'pi_1' } } })
   const send = (signature: string) =>
     call('POST', '/webhooks/payments', { body, headers: { 'Payment-Signature': signature } })

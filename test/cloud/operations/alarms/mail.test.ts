@@ -35,7 +35,7 @@ onEachDatabase('alarms by mail', (open) => {
     new WorkRunner(context, mailWork(context, send))
   const pass = async (work = runner(), ms = context.settings.mailGatherMs): Promise<void> => {
     await publish(context)
-    app.runtime.advance(ms)
+    app.runtime.clock.advance(ms)
     await work.drain().catch(() => undefined)
   }
   const subjects = (): string[] => sent.map(({ to, subject }) => `${to.address} ${subject}`)
@@ -76,7 +76,7 @@ onEachDatabase('alarms by mail', (open) => {
     for (let number = 1; number <= 30; number += 1) {
       await raise({ ...row, subject: `row 1/1/${number}` })
       await publish(context)
-      app.runtime.advance(context.settings.mailGatherMs / 20)
+      app.runtime.clock.advance(context.settings.mailGatherMs / 20)
     }
     await pass(runner(), 0)
     expect(subjects()).toEqual(['a@larder.example [Larder] 30 alarms'])
@@ -109,7 +109,7 @@ onEachDatabase('alarms by mail', (open) => {
     await contact('a@larder.example', 'warning')
     await raise(row)
     await publish(context)
-    app.runtime.advance(context.settings.mailGatherMs)
+    app.runtime.clock.advance(context.settings.mailGatherMs)
     let dies = true
     context.checkpoint = (point) => {
       if (point === 'mail.after-send' && dies) {
@@ -119,7 +119,7 @@ onEachDatabase('alarms by mail', (open) => {
     }
     const work = runner()
     await work.drain().catch(() => undefined)
-    app.runtime.advance(60_000)
+    app.runtime.clock.advance(60_000)
     await work.drain()
     expect(sent).toHaveLength(2)
     expect(sent[1]).toEqual(sent[0])

@@ -4,7 +4,7 @@ import { tellOfUnknownOperations } from '../../../../cloud/operations/alarms/hub
 import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/commands.ts'
 import type { Operation } from '../../../../protocol/contract/owner-operations.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
-import type { StillRuntime } from '../../support/clock.ts'
+import type { VirtualRuntime } from '../../../world/clock.ts'
 import { errorOf, testApp } from '../../support/app.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
@@ -21,12 +21,12 @@ const refused = (reason: string): CommandOutcome => ({
 })
 
 /** A clock on which every wait ends at once. */
-const hurried = (runtime: StillRuntime): Runtime => ({
+const hurried = (runtime: VirtualRuntime): Runtime => ({
   ...runtime,
   clock: {
     ...runtime.clock,
     after(ms, task) {
-      runtime.advance(ms)
+      runtime.clock.advance(ms)
       const timer = setImmediate(task)
       return () => clearImmediate(timer)
     },
@@ -49,7 +49,7 @@ onEachDatabase('operations with unknown outcome', (open) => {
       db,
       handlersOf: (context) =>
         operationHandlers({
-          context: { ...context, runtime: hurried(context.runtime as StillRuntime) },
+          context: { ...context, runtime: hurried(context.runtime as VirtualRuntime) },
           commands: {
             send: async (request) => {
               sent.push(request)

@@ -5,7 +5,7 @@ import * as fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
 import { ApiError } from '../../../../cloud/platform/api-error.ts'
 import { type LogFolder, openLogFolder, streamLines } from '../../../../cloud/operations/diag/logs.ts'
-import { manualRuntime } from '../../../support/manual-runtime.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 
 interface Folder {
   logs: LogFolder
@@ -130,7 +130,7 @@ afterEach(() => Promise.all(readers.splice(0).map((reader) => reader.cancel())))
 
 /** Reads the events of a stream; time passes while there are none. */
 async function follower(path: string) {
-  const runtime = manualRuntime()
+  const runtime = virtualRuntime()
   const reader = streamLines(path, runtime.clock).getReader()
   readers.push(reader)
   const decoder = new TextDecoder()
@@ -140,7 +140,7 @@ async function follower(path: string) {
     const state = { done: false }
     void next.finally(() => (state.done = true))
     for (let turn = 0; turn < 4000 && !state.done; turn += 1) {
-      await runtime.pass(250)
+      await runtime.clock.pass(250)
       await new Promise((resolve) => setImmediate(resolve))
     }
     return decoder.decode((await next).value, { stream: true })

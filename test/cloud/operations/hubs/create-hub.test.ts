@@ -9,10 +9,10 @@ import { keyCommands } from '../../../../cloud/cli/keys.ts'
 import { readFridges, readLayout } from '../../../../cloud/commerce/catalogue/layout.ts'
 import { hubCommands } from '../../../../cloud/cli/hubs.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 
 const hardware = resolve(import.meta.dirname, '../../../../simulator/hardware/demo-hub.json')
-const runtime = stillRuntime()
+const runtime = virtualRuntime()
 let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'larder-hubs-'))

@@ -10,7 +10,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { fcmSender } from '../../../../cloud/people/notifications/fcm-sender.ts'
-import { virtualRuntime } from '../../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { originMatcher, webPushSender } from '../../../../cloud/people/notifications/web-push-sender.ts'
 
 interface Received {

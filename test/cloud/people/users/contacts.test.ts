@@ -20,7 +20,7 @@ async function people(open: OpenDatabase) {
       return [email, email_verified, phone_number, phone_verified]
     },
     exists: async () => {
-      runtime.advance(60_000)
+      runtime.clock.advance(60_000)
       const asked = [
         `/exists/phone?phone_number=${encodeURIComponent(PHONE)}`,
         `/exists/email?email=${EMAIL}`,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { appendAudits } from '../../../../cloud/platform/audit/audit.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 
 onEachDatabase('the audit log', (open) => {
@@ -9,7 +9,7 @@ onEachDatabase('the audit log', (open) => {
     const objects = Array.from({ length: 10_000 }, (_, index) => `bin-${index}`)
     await appendAudits(
       kysely,
-      stillRuntime(),
+      virtualRuntime(),
       objects.map((object) => ({
         actor: 'hub',
         action: 'controls.open_bin',

@@ -5,7 +5,7 @@ import { keptGrants } from '../../../../cloud/platform/credentials/kept-grants.t
 import { grantRole, revokeRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { cloudLimits, defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { testApp } from '../../support/app.ts'
-import { virtualRuntime } from '../../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 
 const hubs = '/api/v1/owners/hubs'
 const health = (hub: number): string => `${hubs}/get_hub_health/?hub_id=${hub}`
@@ -16,10 +16,10 @@ test('a key that any process revokes is refused within a second', async () => {
   const status = async () => (await call('GET', hubs, { key: mine })).status
   expect(await status()).toBe(200)
   await revokeApiKey(context.db.kysely, runtime, prefixOf(mine)!)
-  runtime.advance(999)
+  runtime.clock.advance(999)
   // The key is not read again for each call.
   expect(await status()).toBe(200)
-  runtime.advance(1)
+  runtime.clock.advance(1)
   expect(await status()).toBe(401)
 })
 
@@ -27,7 +27,7 @@ test('a key is refused after its expiry', async () => {
   const { call, key, runtime } = await testApp()
   const mine = await key(['hubs:read'], { expiresAt: runtime.clock.now() + 500 })
   expect((await call('GET', hubs, { key: mine })).status).toBe(200)
-  runtime.advance(500)
+  runtime.clock.advance(500)
   expect((await call('GET', hubs, { key: mine })).status).toBe(401)
 })
 
@@ -39,7 +39,7 @@ test('a role is valid at once, and is refused within a second of its removal', a
   const role = await grantRole(context.db.kysely, runtime, { identity: 'ada', role: 'owner', hubs: '*' })
   expect(await status()).toBe(200)
   await revokeRole(context.db.kysely, role)
-  runtime.advance(1000)
+  runtime.clock.advance(1000)
   expect(await status()).toBe(403)
 })
 
@@ -49,7 +49,7 @@ test('a hub that moved to another owner is denied within a second', async () => 
   const status = async () => (await call('GET', health(1), { key: mine })).status
   expect(await status()).toBe(200)
   await sql`update hubs set owner_id = 2 where id = 1`.execute(context.db.kysely)
-  runtime.advance(1000)
+  runtime.clock.advance(1000)
   expect(await status()).toBe(404)
 })
 

@@ -4,7 +4,7 @@ import { identityVerifier } from '../../../../cloud/platform/credentials/identit
 import { keySet } from '../../../../cloud/platform/identity/remote-keys.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { errorOf, testApp } from '../../support/app.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 
 const PHONE = '+14155550100'
 const guest = { anonymous: true }
@@ -148,7 +148,7 @@ const pair = generateKeyPair('RS256')
 
 /** A verifier of tokens with a fixed clock. */
 async function verifier(iss: string, options: Partial<Parameters<typeof identityVerifier>[0]> = {}) {
-  const { clock } = stillRuntime()
+  const { clock } = virtualRuntime()
   const { privateKey, publicKey } = await pair
   const keys = keySet({ keys: [{ ...(await exportJWK(publicKey)), alg: 'RS256', kid: 'one', use: null }] })
   const verify = identityVerifier({ issuer: iss, audience: 'larder', keys, clock, ...options })
@@ -251,7 +251,7 @@ describe('optional claims', () => {
 describe('times', () => {
   test.each([0, 60, 120])('a tolerance of %i s applies to exp and nbf', async (toleranceS) => {
     const meet = await verifier('https://issuer.example', { toleranceS })
-    const nowS = stillRuntime().clock.now() / 1000
+    const nowS = virtualRuntime().clock.now() / 1000
     expect(await meet({ nbf: nowS + toleranceS, exp: nowS - toleranceS + 1 })).toMatchObject({
       identity: 'ada',
     })
@@ -261,7 +261,7 @@ describe('times', () => {
 
   test('an iat at any time in the future does not refuse a token', async () => {
     const meet = await verifier('https://issuer.example')
-    const nowS = stillRuntime().clock.now() / 1000
+    const nowS = virtualRuntime().clock.now() / 1000
     expect(await meet({ iat: nowS + 86_400 })).toMatchObject({ identity: 'ada' })
   })
 })
@@ -293,7 +293,7 @@ describe('the type of a token', () => {
 test('a token without a key id is accepted if any of several keys signed it', async () => {
   const pairs = await Promise.all([1, 2].map(() => generateKeyPair('ES256')))
   const jwks = await Promise.all(pairs.map(({ publicKey }) => exportJWK(publicKey)))
-  const { clock } = stillRuntime()
+  const { clock } = virtualRuntime()
   const keys = keySet({ keys: jwks.map((key) => ({ ...key, use: null, alg: 'ES256', key_ops: null })) })
   const verify = identityVerifier({ issuer: 'i', audience: 'larder', keys, clock })
   const other = await generateKeyPair('ES256')

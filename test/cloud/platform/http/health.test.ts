@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { Health } from '../../../../cloud/platform/http/health.ts'
 import { testApp } from '../../support/app.ts'
-import { manualRuntime } from '../../../support/manual-runtime.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 
 test('a process is ready between its start and its stop while all its dependencies answer', async () => {
   let broker = true
   let database = (): Promise<unknown> => Promise.resolve()
-  const runtime = manualRuntime()
+  const runtime = virtualRuntime()
   const health = new Health(runtime.clock, { database: () => database(), broker: () => broker })
   const { call } = await testApp({ health: () => health })
   const asked = async () => {
@@ -33,13 +33,13 @@ test('a process is ready between its start and its stop while all its dependenci
 })
 
 test('a dependency that does not answer within a second counts as down', async () => {
-  const runtime = manualRuntime()
+  const runtime = virtualRuntime()
   const health = new Health(runtime.clock, { database: () => new Promise(() => {}) })
   health.phase = 'ready'
   let failing: string[] | undefined
   void health.failing().then((names) => (failing = names))
-  await runtime.pass(999)
+  await runtime.clock.pass(999)
   expect(failing).toBeUndefined()
-  await runtime.pass(1)
+  await runtime.clock.pass(1)
   expect(failing).toEqual(['database'])
 })

@@ -5,7 +5,7 @@ import { ErrorBody } from '../../../../protocol/contract/errors.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { addressReader, listen, untrustedProxyWarning } from '../../../../cloud/platform/http/listen.ts'
 import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
-import { virtualClock } from '../../../support/virtual-clock.ts'
+import { virtualClock } from '../../../world/clock.ts'
 import type { ServerBounds } from '../../../../protocol/model/bound-server.ts'
 
 const runtime = systemRuntime()

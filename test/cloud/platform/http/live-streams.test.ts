@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { LiveStreams } from '../../../../cloud/platform/http/live-streams.ts'
 import { onEachDatabase } from '../../support/database.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { testContext } from '../../support/context.ts'
 
 onEachDatabase('live streams', (open) => {
   test('a reader whose source fails gets the end of its stream, and is not polled any more', async () => {
-    const streams = new LiveStreams<string>(testContext(await open(), stillRuntime()))
+    const streams = new LiveStreams<string>(testContext(await open(), virtualRuntime()))
     let isAway = false
     const { body } = streams.open('a', {
       poll: () =>
@@ -20,7 +20,7 @@ onEachDatabase('live streams', (open) => {
   })
 
   test('a reader whose source is being polled when all streams end gets the end', async () => {
-    const streams = new LiveStreams<string>(testContext(await open(), stillRuntime()))
+    const streams = new LiveStreams<string>(testContext(await open(), virtualRuntime()))
     let answer: (text: string) => void = () => {}
     const { body } = streams.open('a', { poll: () => new Promise((resolve) => (answer = resolve)) })
     const end = body.getReader().read()

@@ -5,7 +5,7 @@ import { mountsOf, type Route } from '../../../../protocol/contract/route.ts'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { openApiDocument, type Operation } from '../../../../cloud/platform/http/openapi.ts'
 import { descriptionHandlers } from '../../../../cloud/platform/http/description-handlers.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { testApp } from '../../support/app.ts'
 
 const document = openApiDocument('http://127.0.0.1:8080', routes)
@@ -345,7 +345,7 @@ test('every answer and every body has an example that its schema accepts', () =>
 })
 
 async function pages() {
-  return testApp({ handlers: descriptionHandlers(stillRuntime().clock, () => document) })
+  return testApp({ handlers: descriptionHandlers(virtualRuntime().clock, () => document) })
 }
 
 test('GET / describes the service', async () => {
@@ -355,7 +355,7 @@ test('GET / describes the service', async () => {
       service: 'larder',
       version: '0.1.0',
       status: 'ok',
-      time: '2025-03-01T12:00:00.000Z',
+      time: '2026-01-01T00:00:00.000Z',
     })
 })
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Patience } from '../../../../cloud/platform/http/read-form.ts'
-import { virtualClock } from '../../../support/virtual-clock.ts'
+import { virtualClock } from '../../../world/clock.ts'
 
 const pace = { uploadPatienceMs: 30_000, uploadBytesPerSecond: 1000 }
 

@@ -7,8 +7,7 @@ import {
 } from '../../../../cloud/platform/http/rate-limit.ts'
 import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { errorOf, testApp } from '../../support/app.ts'
-import { virtualRuntime } from '../../../support/virtual-clock.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { testContext } from '../../support/context.ts'
 
@@ -42,14 +41,14 @@ test('a key has its limit per route and minute, and every answer reports the res
   expect(first.headers.get('X-RateLimit-Limit')).toBe('90')
   expect(first.headers.get('X-RateLimit-Remaining')).toBe('89')
   for (let count = 2; count <= 90; count += 1) await call('GET', hubs, { key: mine })
-  runtime.advance(20_000)
+  runtime.clock.advance(20_000)
   const refused = await call('GET', hubs, { key: mine })
   expect([refused.status, errorOf(refused).error.code]).toEqual([429, 'rate_limit_exceeded'])
   expect(refused.headers.get('Retry-After')).toBe('40')
   expect(refused.headers.get('X-RateLimit-Remaining')).toBe('0')
   expect((await call('GET', hubs, { key: await key(['hubs:read']) })).status).toBe(200)
   expect((await call('GET', `${hubs}/get_hub_health?hub_id=1`, { key: mine })).status).toBe(200)
-  runtime.advance(40_000)
+  runtime.clock.advance(40_000)
   expect((await call('GET', hubs, { key: mine })).status).toBe(200)
 })
 
@@ -82,7 +81,7 @@ onEachDatabase('limits shared by processes', (open) => {
   /** Two processes that exchange their counts on request. */
   async function twoProcesses() {
     const db = await open()
-    const runtime = stillRuntime()
+    const runtime = virtualRuntime()
     const context = testContext(db, runtime)
     return { db, runtime, left: new SharedRateLimiter(context), right: new SharedRateLimiter(context) }
   }
@@ -100,7 +99,7 @@ onEachDatabase('limits shared by processes', (open) => {
       0, 1, 1,
     ])
     await left.settle()
-    runtime.advance(60_000)
+    runtime.clock.advance(60_000)
     expect(right.take('key:a', 'r', 3)).toBe(1)
     await right.settle()
     await purgeRateLimits(db, runtime.clock)
@@ -129,8 +128,8 @@ onEachDatabase('limits shared by processes', (open) => {
 
   test('counts of a process with a fast clock do not disturb the shared limit', async () => {
     const { db, runtime, left, right } = await twoProcesses()
-    const ahead = stillRuntime()
-    ahead.advance(3_600_000)
+    const ahead = virtualRuntime()
+    ahead.clock.advance(3_600_000)
     const wrong = new SharedRateLimiter(testContext(db, ahead))
     wrong.take('key:a', 'r', 3)
     await wrong.settle()
@@ -187,11 +186,11 @@ onEachDatabase('limits shared by processes', (open) => {
 })
 
 test('a single process counts in memory by the same rules', () => {
-  const runtime = stillRuntime()
+  const runtime = virtualRuntime()
   const limiter = memoryRateLimiter(runtime.clock)
   expect(limiter.take('key:a', 'r', 1)).toBe(1)
   expect(limiter.take('key:a', 'r', 1)).toBeNull()
   expect(limiter.take('key:b', 'r', 1)).toBe(1)
-  runtime.advance(60_000)
+  runtime.clock.advance(60_000)
   expect(limiter.take('key:a', 'r', 1)).toBe(1)
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { bodyReader } from '../../../../cloud/platform/http/read-body.ts'
 import { Budget } from '../../../../protocol/model/budget.ts'
-import { virtualClock, type VirtualClock } from '../../../support/virtual-clock.ts'
+import { virtualClock, type VirtualClock } from '../../../world/clock.ts'
 
 const KIB = 1024
 const limits = { bodyIdleMs: 10_000, bodyTimeoutMs: 60_000 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { watchedStream } from '../../../../cloud/platform/http/watched-stream.ts'
-import { virtualRuntime } from '../../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 
 /** A source that sends chunks on request, checked every second. */
 function watched() {

@@ -11,12 +11,12 @@ import {
   signingKeyOf,
 } from '../../../../cloud/platform/identity/signing-key.ts'
 import { testApp } from '../../support/app.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 
 const audience = 'larder'
 
 async function embedded(issuer = 'http://larder.test') {
-  const runtime = stillRuntime()
+  const runtime = virtualRuntime()
   const key = await signingKeyOf(await mintSigningKey())
   return { runtime, key, ...createEmbeddedIssuer({ issuer, audience, key, runtime }) }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Budget } from '../../../../protocol/model/budget.ts'
 import { SpentTime } from '../../../../cloud/platform/limits/spent-time.ts'
-import { virtualRuntime } from '../../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { errorOf, testApp } from '../../support/app.ts'
 import { fileOf, jpeg, png } from '../../support/media-samples.ts'
 
@@ -44,6 +44,6 @@ test('pictures of one user cannot use up the processor time of others', async ()
   expect([refused.status, errorOf(refused).error.code]).toEqual([429, 'rate_limit_exceeded'])
   expect((await send('ada', png)).status).toBe(429)
   expect((await send('eve', png)).status).toBe(200)
-  app.runtime.advance(60_000)
+  app.runtime.clock.advance(60_000)
   expect((await send('ada', png)).status).toBe(200)
 })

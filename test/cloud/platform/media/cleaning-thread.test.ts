@@ -7,7 +7,7 @@ import { CleaningThread, threadFileOf } from '../../../../cloud/platform/media/c
 import { cleaned, ownCleaning, type Cleaning } from '../../../../cloud/platform/media/clean/cleaning.ts'
 import { RefusedFile } from '../../../../cloud/platform/media/clean/parts.ts'
 import { packageRoot } from '../../../support/programs.ts'
-import { virtualRuntime } from '../../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { gif, jpeg, mp4, png } from '../../support/media-samples.ts'
 

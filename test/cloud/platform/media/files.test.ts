@@ -104,9 +104,9 @@ onEachDatabase('a file', (open) => {
       if (path.startsWith('/files/banners/..')) expect(answer.status).toBe(404)
       else expect([path, answer.status, errorOf(answer).error.code]).toEqual([path, 403, 'forbidden'])
     }
-    runtime.advance(24 * 3_600_000 - 1000)
+    runtime.clock.advance(24 * 3_600_000 - 1000)
     expect((await get()).status).toBe(200)
-    runtime.advance(6 * 3_600_000 + 2000)
+    runtime.clock.advance(6 * 3_600_000 + 2000)
     expect((await get()).status).toBe(403)
   })
 
@@ -174,7 +174,7 @@ test('an address stays the same for hours, so that caches keep it, and is valid 
     expect(signer.check(key, { expires, signature: searchParams.get('signature')! })).toBe(
       Number(expires) * 1000,
     )
-    runtime.advance(3_600_000)
+    runtime.clock.advance(3_600_000)
   }
   expect(seen.size).toBeLessThanOrEqual(9)
 })

@@ -10,7 +10,7 @@ import { imageUrl, jsonWithImages, mediaSigner } from '../../../../cloud/platfor
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import { orderHandlers, ownerOrderHandlers } from '../../../../cloud/commerce/orders/handlers.ts'
 import { testApp } from '../../support/app.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { emptyFolder, filesIn, testMedia, testSigner } from '../../support/media.ts'
 
@@ -25,7 +25,7 @@ test('an external address and an absent one stay unchanged, and a stored file ha
 })
 
 test('addresses of a former secret stay valid until they expire, and the first secret signs', () => {
-  const runtime = stillRuntime()
+  const runtime = virtualRuntime()
   const { clock } = runtime
   const signer = (secret: string | string[]) =>
     mediaSigner({ baseUrl: 'http://larder.test', secret, lifetimeMs: 40_000, kept: 10, clock })
@@ -39,13 +39,13 @@ test('addresses of a former secret stay valid until they expire, and the first s
   expect(fresh).toBe(signer('new').addressOf('a.png'))
   expect([check(['new', 'former'], former), check(['new', 'former'], fresh)]).toEqual([true, true])
   expect([check('new', former), check('former', fresh)]).toEqual([false, false])
-  runtime.advance(60_000)
+  runtime.clock.advance(60_000)
   expect(check(['new', 'former'], former)).toBe(false)
 })
 
 test('an address stays the same for a quarter of its lifetime for any cache size, and changes afterwards', () => {
   let now = 0
-  const clock = { ...stillRuntime().clock, now: () => now }
+  const clock = { ...virtualRuntime().clock, now: () => now }
   const signerOf = (kept: number) =>
     mediaSigner({ baseUrl: 'http://larder.test', secret: 'secret', lifetimeMs: 40_000, kept, clock })
   const [keeping, forgetting] = [signerOf(100), signerOf(1)]

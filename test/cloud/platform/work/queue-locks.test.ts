@@ -9,7 +9,7 @@ import {
   schedule,
   type Claimed,
 } from '../../../../cloud/platform/work/queue.ts'
-import { stillRuntime } from '../../support/clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import { testContext } from '../../support/context.ts'
 import { onEachDatabase } from '../../support/database.ts'
 
@@ -27,7 +27,7 @@ onEachDatabase('locks of the work queue', (open) => {
   ] as const)(
     'due work that is claimed together %s while another transaction schedules it in another order',
     async ([, end]) => {
-      const runtime = stillRuntime()
+      const runtime = virtualRuntime()
       const context = testContext(await open(), runtime)
       const { db } = context
       const now = runtime.clock.now()

@@ -7,7 +7,7 @@ import { createBench, type Bench, type Mounted } from '../../../simulator/mounts
 import type { GpioLines } from '../../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { service } from '../../../support/services.ts'
-import { virtualRuntime } from '../../../support/virtual-clock.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
 import type { LinesRequest } from './lines-agent.ts'
 
 const AGENT = 'test/edge/hardware/gpio/lines-agent'

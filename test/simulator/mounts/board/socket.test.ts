@@ -10,23 +10,23 @@ import { serveBoard, type BoardServer } from '../../../../simulator/mounts/board
 import { SimulatedHub } from '../../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../../simulator/storage/append-log.ts'
 import { smallHub } from '../../support/hardware.ts'
-import { VirtualTime } from '../../support/virtual-time.ts'
+import { type VirtualClock, virtualClock, virtualRuntime } from '../../../world/clock.ts'
 
 type Message = Record<string, unknown>
 const OP = 'a'.repeat(32)
 
 let folder: string
-let time: VirtualTime
+let clock: VirtualClock
 let hub: SimulatedHub
 let server: BoardServer
 const ends: (() => void)[] = []
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'larder-board-'))
-  time = new VirtualTime()
+  clock = virtualClock()
   hub = new SimulatedHub({
     hardware: smallHub,
-    runtime: time.runtime(1),
+    runtime: virtualRuntime(1, clock),
     storage: memoryStorage(),
     log: silentLog,
     openBoards: new Set(['front']),
@@ -82,7 +82,7 @@ describe('external firmware at the board’s socket (board/SPEC.md)', () => {
     expect(await firmware.ask({ do: 'read', device: 'bin-1', pin: 'door' })).toMatchObject({
       value: 'moving',
     })
-    time.pass(2000)
+    clock.advance(2000)
     await firmware.hears(({ on, end, moved }) => on === 'end' && end === 'arrived' && moved === true)
     expect(actsOf('bin-1')).toMatchObject([{ action: 'open_door', detail: { to: 'open', completed: true } }])
     await firmware.ask({ do: 'append', entry: { format: '00c0ffee' } })
@@ -94,7 +94,7 @@ describe('external firmware at the board’s socket (board/SPEC.md)', () => {
   test('I7: a firmware program that dies leaves nothing moving', async () => {
     const firmware = plugIn()
     await firmware.ask({ do: 'run', device: 'bin-1', action: 'open_door', op: OP })
-    time.pass(500)
+    clock.advance(500)
     firmware.die()
     await expect.poll(() => actsOf('bin-1').length).toBe(1)
     expect(actsOf('bin-1')).toMatchObject([{ detail: { to: 'between', completed: false } }])
@@ -124,7 +124,7 @@ describe('external firmware at the board’s socket (board/SPEC.md)', () => {
     expect(await firmware.ask({ do: 'supply', device: 'bin-2' })).toMatchObject({ ok: true })
     hub.faults.raise({ type: 'memory_loss', target: 'front' })
     await firmware.closes()
-    time.pass(2000)
+    clock.advance(2000)
     const next = plugIn()
     await next.hears(({ on, flash }) => on === 'power' && JSON.stringify(flash) === '[]')
   })
