@@ -107,6 +107,12 @@ export const edgeSettings = {
       ...prefixed('LOCAL', {
         liveMs: duration(200, 'Time between two updates of an open page.'),
         sessionMs: duration(12 * 3_600_000, "Lifetime of a login at the hub's page: a technician's shift."),
+        sessions: wholeNumber(
+          [1, 10_000],
+          200,
+          'Number of logins at the page; a further login ends the oldest one.',
+        ),
+        peopleMs: duration(1000, 'Time after which the list of people is read again.'),
       }),
       recentKept: named(
         'LOCAL_RECENT',
@@ -125,6 +131,11 @@ export const edgeSettings = {
         firstMs: duration(1000, 'Delay after the next wrong token; it doubles with each further one.'),
         maxMs: duration(60_000, 'Maximum delay after wrong tokens.'),
         forgetMs: duration(60_000, 'One wrong token of a network is forgotten after this time.'),
+        networks: wholeNumber(
+          [1, 1_000_000],
+          1000,
+          'Number of networks whose wrong tokens are remembered; the oldest is forgotten first.',
+        ),
       }),
     }),
   },

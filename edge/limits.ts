@@ -55,6 +55,20 @@ export const coreSettings = {
   closeAfterEmptyMs: duration(3000, 'Time after a bin was emptied at which its door closes.'),
   /** A bin counts as emptied when its sensor has reported it for this time (bounce). */
   emptyDebounceMs: 500,
+  /** Switches bounce: while they are silent for less than this, their last value holds. */
+  binUnsureMs: duration(500, "Time without a position of a bin's door after which it counts as open."),
+  binFaultTries: wholeNumber(
+    [1, 100],
+    3,
+    'Number of consecutive failures after which the current order stops using a bin.',
+  ),
+  /** Each unit is part of the row that the acceptance of an order writes. */
+  orderUnits: wholeNumber([1, 10_000], 1000, 'Maximum number of units of an order that the hub accepts.'),
+  unitRefusals: wholeNumber(
+    [1, 100],
+    5,
+    'Number of refusals by the controller after which a unit is not tried again from a row.',
+  ),
   /**
    * After the preparation deadline a running dispense may still end within this time. A lift may rise for the
    * same time again.
@@ -75,6 +89,7 @@ export const coreSettings = {
   /** A contact is read after `doorDebounceMs` without an edge, but at most `doorReadWithinMs` after its first edge. */
   doorDebounceMs: 50,
   doorReadWithinMs: 500,
+  gpioReadMs: duration(1000, 'Time after which GPIO lines that could not be read are read again.'),
   /** A lock that stays open after its time, or a contact that cannot be read, raises an alarm after this. */
   doorTroubleMs: duration(
     10_000,
@@ -193,8 +208,19 @@ export const coreSettings = {
     'Time for which ended orders are reported again to a cloud that was restored.',
     30 * 24 * 3_600_000,
   ),
-  /** Finished operations stored for each controller, and finished orders and commands. */
-  keptRows: 1000,
+  kept: prefixed('KEPT', {
+    rows: wholeNumber(
+      [1, 100_000],
+      1000,
+      'Number of finished operations for each controller, finished orders, commands and dead letters in the journal.',
+    ),
+    stockRows: wholeNumber(
+      [1, 10_000_000],
+      20_000,
+      'Number of stock movements in the journal; older ones are replaced by their sums.',
+    ),
+    acceptances: wholeNumber([1, 1000], 20, 'Number of acceptances in the journal.'),
+  }),
 } satisfies SettingsTable
 
 export type CoreSettings = SettingsOf<typeof coreSettings>
@@ -276,23 +302,31 @@ export const syncSettings = {
 export type SyncSettings = SettingsOf<typeof syncSettings>
 export const defaultSyncSettings: SyncSettings = defaultsOf(syncSettings)
 
-export interface OutboxSettings {
-  /** Stored telemetry entries; the oldest are overwritten. */
-  telemetryEntries: number
-  /** Unacknowledged ledger entries at which the hub stops selling. */
-  ledgerEntries: number
-}
+export const outboxSettings = {
+  telemetryEntries: wholeNumber(
+    [1, 10_000_000],
+    50_000,
+    'Number of telemetry entries in the journal; the oldest are overwritten.',
+  ),
+  ledgerEntries: wholeNumber(
+    [1, 100_000_000],
+    1_000_000,
+    'Number of unacknowledged ledger entries at which the hub stops selling.',
+  ),
+  /**
+   * The newest entries among which a replaceable entry is searched. A subject that changes constantly is among them.
+   */
+  mergedEntries: 64,
+} satisfies SettingsTable
 
-export const defaultOutboxSettings: OutboxSettings = {
-  telemetryEntries: 50_000,
-  ledgerEntries: 1_000_000,
-}
+export type OutboxSettings = SettingsOf<typeof outboxSettings>
+export const defaultOutboxSettings: OutboxSettings = defaultsOf(outboxSettings)
 
 /** All settings of a hub, part by part. */
 export const hubSettings = {
   core: limits('Decisions', coreSettings),
   links: limits('Serial lines', linkSettings),
-  outbox: { ...defaultOutboxSettings },
+  outbox: limits('Connection to the cloud', outboxSettings),
   sync: limits('Connection to the cloud', syncSettings),
   /** The pauses between attempts to use a failing storage. */
   storage: limits(

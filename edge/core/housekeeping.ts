@@ -35,7 +35,7 @@ export function startHousekeeping(context: Context): Cancel {
       checkRestarts(context)
       checkCertificates(context)
       if (round % CLOCK_EVERY === 0) cloud.persist()
-      if (round % PRUNE_EVERY === 0) state.prune(settings.keptRows)
+      if (round % PRUNE_EVERY === 0) state.prune(settings.kept)
       // On a full disk the outbox is flushed separately, because the flush may fail on its own.
       if (store.failure() === undefined) outbox.flush()
     })

@@ -27,6 +27,8 @@ export interface DoorSettings extends SteadyRules {
   doorDebounceMs: number
   /** but at the latest this time after its first edge. */
   doorReadWithinMs: number
+  /** Unreadable lines are read again after this time. */
+  gpioReadMs: number
   /** A lock or contact that fails for this time raises an alarm. */
   doorTroubleMs: number
 }
@@ -63,8 +65,6 @@ interface Door {
   isUnsettled: boolean
   lockFailures: RepeatedLine
 }
-
-const REREAD_MS = 1000
 
 /** The main door and the fridge doors: their locks and sensors on GPIO lines. */
 export class Doors {
@@ -196,7 +196,7 @@ export class Doors {
 
   /**
    * Reads every line again, because an edge may have been missed, and locks doors that should be locked.
-   * Lines may appear later than the hub (a socket). Unreadable lines are read again after `REREAD_MS`.
+   * Lines may appear later than the hub (a socket). Unreadable lines are read again after `gpioReadMs`.
    */
   reread(): void {
     this.#reading?.()
@@ -208,7 +208,7 @@ export class Doors {
     }
     this.#noteUnread()
     if (this.#doors.some((door) => this.#isUnsettled(door)))
-      this.#reading = this.#options.clock.after(REREAD_MS, () => this.reread())
+      this.#reading = this.#options.clock.after(this.#options.settings.gpioReadMs, () => this.reread())
   }
 
   #find(name: string): Door | undefined {

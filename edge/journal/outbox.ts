@@ -68,12 +68,6 @@ export interface Outbox {
   flush(): void
 }
 
-/**
- * Number of newest entries that are searched for a replaceable entry. A subject that changes constantly is
- * among them.
- */
-const MERGED_ENTRIES = 64
-
 const streams = ['ledger', 'telemetry'] as const satisfies readonly OutboxStream[]
 
 const tagOf = (bytes: Uint8Array): number => new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0)
@@ -240,7 +234,7 @@ class JournalOutbox implements Outbox {
   #replace(body: HubEntry): void {
     if (mergeKey(body) === undefined) return
     const { tail: newest, removeOne, moveUp } = this.#statements
-    const tail = newest.all(this.#sentThrough, MERGED_ENTRIES)
+    const tail = newest.all(this.#sentThrough, this.#settings.mergedEntries)
     const replaced = replacedBy(tail.map(parsedRow), body)
     if (!replaced) return
     removeOne.run(replaced.seq)

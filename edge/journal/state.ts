@@ -1,6 +1,7 @@
 import type { CommandReason, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { HubEntry } from '../../protocol/mqtt/hub-entries.ts'
 import { refusals } from '../../protocol/serial/frames.ts'
+import type { CoreSettings } from '../limits.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Facts } from './facts.ts'
 import { mergeKey, replacedBy } from './merge.ts'
@@ -42,18 +43,16 @@ export function loadState(store: Store, bins: readonly number[]) {
     ...whole,
     ...live,
     /** Deletes old rows of finished work. */
-    prune(kept: number): void {
-      live.operations.prune(kept)
-      live.orders.prune(kept)
-      live.commands.prune(kept)
-      live.acceptances.prune()
-      whole.deadLetters.prune(kept)
-      whole.stock.prune()
+    prune(kept: CoreSettings['kept']): void {
+      live.operations.prune(kept.rows)
+      live.orders.prune(kept.rows)
+      live.commands.prune(kept.rows)
+      live.acceptances.prune(kept.acceptances)
+      whole.deadLetters.prune(kept.rows)
+      whole.stock.prune(kept.stockRows)
     },
   }
 }
-
-const KEPT_ACCEPTANCES = 20
 
 /** The journal's data about bins. The controllers report the positions of doors and lifts. */
 class Bins extends Rows<typeof tables.bins> {
@@ -303,9 +302,9 @@ class Acceptances extends Rows<typeof tables.acceptances> {
   }
 
   /** Deletes all but the newest. */
-  prune(): void {
+  prune(kept: number): void {
     const newest = this.value('max(number)', '') ?? 0
-    this.removeHistory('ended_at IS NOT NULL AND number <= ?', newest - KEPT_ACCEPTANCES)
+    this.removeHistory('ended_at IS NOT NULL AND number <= ?', newest - kept)
     this.attempts.remove('WHERE acceptance_id NOT IN (SELECT id FROM acceptances)')
   }
 }

@@ -5,8 +5,6 @@ import type { Store } from './store.ts'
 import type { RowOf } from './table.ts'
 import * as tables from './tables.ts'
 
-const KEPT_LEDGER_ROWS = 20_000
-
 type StockRow = RowOf<typeof tables.stockLedger>
 
 export interface StockChange {
@@ -112,7 +110,7 @@ export class Stock {
   }
 
   /** Replaces all but the newest `kept` ledger rows by their sums, so that the total stays the same. */
-  prune(kept = KEPT_LEDGER_ROWS): void {
+  prune(kept: number): void {
     const through = this.#ledger.value('number', 'ORDER BY number DESC LIMIT 1 OFFSET ?', kept)
     if (through === null) return
     const sums = new Map<string, StockRow>()

@@ -9,9 +9,6 @@ import { normalName } from '../../protocol/model/name-text.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { digestOf } from './token.ts'
 
-/** A change of the people's file takes effect within this time. */
-const READ_EVERY_MS = 1000
-
 /** The text of a file; undefined if it does not exist. */
 function textOf(path: string): string | undefined {
   try {
@@ -59,12 +56,15 @@ export const sessionFile = (path: string, log: Log): SessionFile => ({
   },
 })
 
-/** The people in a file, read again at most once a second. If the file cannot be read, no personal token works. */
-export function peopleIn(path: string, clock: Clock, log: Log): () => readonly Person[] {
+/** The people in a file, read again after `everyMs`. If the file cannot be read, no personal token works. */
+export function peopleIn(
+  path: string,
+  { everyMs, clock, log }: { everyMs: number; clock: Clock; log: Log },
+): () => readonly Person[] {
   let known: { people: readonly Person[]; at: number } | undefined
   return () => {
     const at = clock.monotonic()
-    if (known === undefined || at - known.at >= READ_EVERY_MS) known = { people: read(), at }
+    if (known === undefined || at - known.at >= everyMs) known = { people: read(), at }
     return known.people
   }
 

@@ -22,6 +22,8 @@ export interface LoginOptions {
   sessionFile: SessionFile
   /** Lifetime of a login. */
   sessionMs: number
+  /** Maximum number of logins; a further one ends the oldest. */
+  sessions: number
   guesses: GuessLimits
   /** Why the hub cannot use its storage; undefined if it works. The page shows it before the login. */
   storage?: () => StorageFault | undefined
@@ -50,8 +52,6 @@ const Login = z.strictObject({
 /** The person's name in the hub's log. */
 export const nameOf = ({ person }: LocalActor): string => person ?? 'shared token'
 
-const SESSIONS = 200
-
 /** Adds login and logout. Every route below `/api` that is added later requires a token, or the login's cookie. */
 export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   const { runtime, log } = options
@@ -61,7 +61,7 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   const access = new LocalAccess({ ...options, now: () => clock.now() })
   const sessions = new Sessions(
     { runtime, file: options.sessionFile },
-    { lifetimeMs: options.sessionMs, most: SESSIONS },
+    { lifetimeMs: options.sessionMs, most: options.sessions },
   )
 
   const refuse = (c: LocalContext): never => {
@@ -144,15 +144,14 @@ interface GuessLimits {
   maxMs: number
   /** One failure is forgotten after this time. */
   forgetMs: number
+  /** Maximum number of remembered networks. The network with the oldest failure is forgotten first. */
+  networks: number
 }
 
 interface Failures {
   count: number
   at: number
 }
-
-/** Maximum number of remembered networks; the network with the oldest failure is forgotten first. */
-const NETWORKS = 1000
 
 /**
  * Delays networks that send wrong tokens. During its delay no token of a network is checked, not even a
@@ -185,7 +184,8 @@ class Guesses {
     const count = (before === undefined ? 0 : this.#remaining(before)) + 1
     this.#failures.delete(network)
     this.#failures.set(network, { count, at: this.#clock.monotonic() })
-    if (this.#failures.size > NETWORKS) this.#failures.delete(this.#failures.keys().next().value!)
+    if (this.#failures.size > this.#limits.networks)
+      this.#failures.delete(this.#failures.keys().next().value!)
   }
 
   #remaining({ count, at }: Failures): number {

@@ -76,7 +76,7 @@ export function drawLimits(chance: Chance): Limits {
       storage,
       // Pings on idle lines would be most of the cost of a seed.
       links: { ...links, pingMs: 3 * links.pingMs, silentMs: 3 * links.silentMs },
-      core: { ...core, keptRows: limit(core.keptRows) },
+      core: { ...core, kept: { ...core.kept, rows: limit(core.kept.rows) } },
       outbox: {
         ...outbox,
         telemetryEntries: limit(outbox.telemetryEntries),

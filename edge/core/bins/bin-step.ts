@@ -1,5 +1,5 @@
 import type { OrderPhase } from '../../journal/tables.ts'
-import { doorToClose, isBusy, isFaulty, type BinView } from './bin.ts'
+import { doorToClose, isBusy, type BinView } from './bin.ts'
 import { partOf } from './motions.ts'
 import { wait, type BinAction, type Step, type Wait } from '../step.ts'
 
@@ -20,7 +20,7 @@ export function binStep(bin: BinView, openWhenReady: boolean, times: BinTimes): 
       return wait()
     case 'waiting':
       if (bin.door === 'open' && !bin.opened) return { kind: 'opened', bin: bin.number }
-      if (openWhenReady && !bin.opened && !isFaulty(bin)) return opened(bin)
+      if (openWhenReady && !bin.opened && !bin.isFaulty) return opened(bin)
       return closeBehindCustomer(bin, times)
     case 'leftover':
       if (bin.door === 'open' && !bin.opened) return { kind: 'opened', bin: bin.number }

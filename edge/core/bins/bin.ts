@@ -17,8 +17,8 @@ export interface BinView {
   reported: { door: Door | 'unsettled'; occupied: boolean | 'unsettled' | undefined }
   /** Milliseconds until `reported` changes by time alone. */
   settlesMs: number | undefined
-  /** Milliseconds since its switches last showed the position of door and lift; undefined while they show it. */
-  unsureForMs: number | undefined
+  /** Milliseconds until a door with an unknown position counts as open. */
+  unsureMs: number
   occupied: boolean | undefined
   /** Milliseconds of continuous emptiness; undefined if the bin is not known to be empty. */
   emptyForMs: number | undefined
@@ -32,6 +32,8 @@ export interface BinView {
   /** Its door was open after that order became ready. */
   opened: boolean
   failures: number
+  /** The current order stops using the bin: it failed too often. */
+  isFaulty: boolean
   fault: string | null
   /** The hub is testing whether the failed part moves again. */
   onTrial: boolean
@@ -45,9 +47,6 @@ export interface BinView {
   taken: number
 }
 
-/** Switches bounce: while they are silent for less than this, their last value holds. */
-const UNSURE_AFTER_MS = 500
-
 /**
  * The door's position for a decision to close it. A door that stopped on its way reports `unknown`; only
  * closing it again shows its position.
@@ -56,17 +55,11 @@ export function doorToClose(
   bin: BinView,
 ): { kind: 'closed' | 'moving' | 'open' } | { kind: 'unsure'; ms: number } {
   if (bin.door === 'closed' || bin.door === 'moving' || bin.door === 'open') return { kind: bin.door }
-  const ms = UNSURE_AFTER_MS - (bin.unsureForMs ?? 0)
-  return ms > 0 ? { kind: 'unsure', ms } : { kind: 'open' }
+  return bin.unsureMs > 0 ? { kind: 'unsure', ms: bin.unsureMs } : { kind: 'open' }
 }
 
 /** No part of the bin may move: it is moving, or a unit falls into it. */
 export const isBusy = (bin: Pick<BinView, 'moving' | 'receiving'>): boolean => bin.moving || bin.receiving
-
-/** Consecutive failures after which the current order stops using a bin. */
-const FAULT_AFTER = 3
-
-export const isFaulty = (bin: Pick<BinView, 'failures'>): boolean => bin.failures >= FAULT_AFTER
 
 /** Whether a new order may use the bin: enabled, healthy, empty, closed and not held by an order. */
 export const isAvailable = (bin: BinView): boolean =>
@@ -82,13 +75,13 @@ export const isAvailable = (bin: BinView): boolean =>
 export const isPrepared = (bin: BinView): boolean =>
   bin.up &&
   !bin.moving &&
-  !isFaulty(bin) &&
+  !bin.isFaulty &&
   bin.door === 'closed' &&
   bin.lift === 'down' &&
   bin.taken < bin.capacity
 
 /** Whether the bin may serve orders at all, now or when it is free again. */
-export const isServing = (bin: BinView): boolean => bin.enabled && !isFaulty(bin)
+export const isServing = (bin: BinView): boolean => bin.enabled && !bin.isFaulty
 
 /** Why a command must not move the bin now. */
 export type Hindrance = 'offline' | 'interlock'
@@ -128,7 +121,7 @@ function steadyOf({ steady }: BinState, now: number): Pick<BinView, 'reported' |
 
 /** All bins as decisions see them. */
 export function viewBins(context: Context): BinView[] {
-  const { state, layout, devices, runtime } = context
+  const { state, layout, devices, runtime, settings } = context
   const disabled = [...(state.facts.config()?.disabled_bins ?? []), ...state.facts.get('held').bins]
   const open = state.operations.open()
   // An acceptance that was never ended must not affect customers after orders are taken again.
@@ -148,7 +141,7 @@ export function viewBins(context: Context): BinView[] {
       door: reported.door,
       lift: reported.lift,
       ...steadyOf(reported, now),
-      unsureForMs: since(reported.unsureSince),
+      unsureMs: settings.binUnsureMs - (since(reported.unsureSince) ?? 0),
       occupied: reported.occupied,
       emptyForMs: since(reported.emptySince),
       moving: open.some((operation) => operation.device === device),
@@ -157,6 +150,7 @@ export function viewBins(context: Context): BinView[] {
       phase: order?.phase,
       opened: row.opened,
       failures: row.failures,
+      isFaulty: row.failures >= settings.binFaultTries,
       fault: row.fault,
       onTrial: row.on_trial,
       attended,

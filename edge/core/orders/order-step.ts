@@ -1,12 +1,4 @@
-import {
-  isAvailable,
-  isBusy,
-  isServing,
-  type BinView,
-  doorToClose,
-  isFaulty,
-  isPrepared,
-} from '../bins/bin.ts'
+import { isAvailable, isBusy, isServing, type BinView, doorToClose, isPrepared } from '../bins/bin.ts'
 import type { OrderView, OrderWorld, UnitView } from './order-view.ts'
 import { firstOf, wait, type Step, type Wait } from '../step.ts'
 
@@ -168,8 +160,8 @@ function* dispensing(order: OrderView, held: readonly BinView[], world: OrderWor
   const waiting = order.units.filter((unit) => unit.state === 'waiting')
   for (const unit of waiting) if (unit.choice?.kind === 'short') yield shortOf(order, unit)
   for (const bin of held)
-    if (isFaulty(bin) && bin.taken === 0 && !isBusy(bin)) yield { kind: 'release', bin: bin.number }
-  const useful = held.filter((bin) => !isFaulty(bin) && bin.taken < bin.capacity)
+    if (bin.isFaulty && bin.taken === 0 && !isBusy(bin)) yield { kind: 'release', bin: bin.number }
+  const useful = held.filter((bin) => !bin.isFaulty && bin.taken < bin.capacity)
   const space = useful.reduce((sum, bin) => sum + bin.capacity - bin.taken, 0)
   if (space < waiting.length) {
     const further = world.bins.find(isAvailable)
@@ -272,4 +264,4 @@ const readyWith = (order: OrderView, filled: readonly BinView[]): Step => ({
 })
 
 /** A lift that cannot go up must not keep the customer from the goods: the door opens anyway. */
-const isRaised = (bin: BinView): boolean => !isBusy(bin) && (bin.lift === 'up' || isFaulty(bin))
+const isRaised = (bin: BinView): boolean => !isBusy(bin) && (bin.lift === 'up' || bin.isFaulty)

@@ -8,6 +8,7 @@ import {
   type OrderRow,
   type UnitState,
 } from '../../journal/tables.ts'
+import type { CoreSettings } from '../../limits.ts'
 import type { BinView } from '../bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from '../context.ts'
 import { cabinetDevice, placeOf } from '../layout.ts'
@@ -138,7 +139,7 @@ function viewUnit(context: Context, order: OrderRow, unit: UnitRow, now: Now): U
   if (isWanted && product !== undefined && choosing.has(order.phase)) {
     const { facings, first } = viewProduct(context, product, now)
     const attempts = attemptsOf(context, unit)
-    choice = attempts.length === 0 ? first : chooseFacing(facings, attempts)
+    choice = attempts.length === 0 ? first : chooseFacing(facings, attempts, context.settings)
   }
   return { lineId: unit.line_id, unit: unit.unit, state: unit.state, bin: unit.bin, choice }
 }
@@ -147,7 +148,7 @@ function viewProduct(context: Context, productId: number, now: Now) {
   const known = now.products.get(productId)
   if (known) return known
   const facings = viewFacings(context, productId, now)
-  const seen = { facings, first: chooseFacing(facings, []) }
+  const seen = { facings, first: chooseFacing(facings, [], context.settings) }
   now.products.set(productId, seen)
   return seen
 }
@@ -252,19 +253,21 @@ type FacingChoice =
   /** No facing can dispense it. */
   | { kind: 'short' }
 
-const MAX_REFUSALS = 5
-
 /**
  * Chooses the facing for one unit. Each facing is tried once. If the product has no other facing, the same
  * facing is tried a second time. Only an attempt that provably moved nothing is repeated.
  */
-export function chooseFacing(facings: readonly FacingView[], attempts: readonly Attempt[]): FacingChoice {
+export function chooseFacing(
+  facings: readonly FacingView[],
+  attempts: readonly Attempt[],
+  { unitRefusals }: Pick<CoreSettings, 'unitRefusals'>,
+): FacingChoice {
   const count = (facing: FacingView, kind: Attempt['kind']): number =>
     attempts.filter(
       (attempt) => attempt.kind === kind && locationKey(attempt.location) === locationKey(facing.location),
     ).length
   const willing = facings.filter(
-    (facing) => facing.quantity > 0 && !facing.blocked && count(facing, 'refused') < MAX_REFUSALS,
+    (facing) => facing.quantity > 0 && !facing.blocked && count(facing, 'refused') < unitRefusals,
   )
   const untried = withTrials(willing.filter((facing) => count(facing, 'nothing') === 0))
   const tries = attempts.filter((attempt) => attempt.kind === 'nothing').length

@@ -13,23 +13,21 @@ import type { Step } from '../step.ts'
 
 /** The life of an order: each function journals one change and reports it, in the current transaction. */
 
-/** More units than any hub holds: each unit is a row in the transaction that accepts an order. */
-const MAX_UNITS = 1000
-
 /**
  * Accepts an order into the journal; from then on this hub must finish it. A known order is not changed.
  * Throws `ApplyError` if the order has too many units, names a line twice, or has a unit without a valid
  * note.
  */
 export function acceptOrder(
-  { state, cloud }: Context,
+  { state, cloud, settings }: Context,
   order: QueuedOrder,
   phase: OrderPhase,
   known?: { bins: number[]; dropped: ReadonlyMap<number, number> },
 ): void {
   if (state.orders.find(order.order_id)) return
   const units = order.lines.reduce((sum, line) => sum + line.quantity, 0)
-  if (units > MAX_UNITS) throw new ApplyError('invalid', `an order of ${units} units cannot be taken`)
+  if (units > settings.orderUnits)
+    throw new ApplyError('invalid', `an order of ${units} units cannot be taken`)
   const { order_id } = order
   if (new Set(order.lines.map(({ line_id }) => line_id)).size < order.lines.length)
     throw new ApplyError('invalid', 'an order that names a line twice cannot be taken')

@@ -12,7 +12,7 @@ const alarmCodes = (bench: HubBench): string[] =>
 /** Deletes old rows, as housekeeping does before the next start. */
 function pruneTo({ journal: database }: HubBench, kept: number): void {
   const store = openStore({ path: ':memory:', database, checkpoint: noCheckpoint, log: silentLog })
-  store.transact(() => loadState(store, []).prune(kept))
+  store.transact(() => loadState(store, []).prune({ rows: kept, stockRows: 20_000, acceptances: 20 }))
 }
 
 /** The hub's books, which a foreign board must not change. */

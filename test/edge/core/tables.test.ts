@@ -32,7 +32,7 @@ const bin: fc.Arbitrary<BinView> = fc
     up: flag,
     door: fc.constantFrom('closed', 'open', 'moving', 'unknown'),
     lift: fc.constantFrom('up', 'down', 'moving', 'unknown'),
-    unsureForMs: fc.option(fc.integer({ min: 0, max: 2000 }), { nil: undefined }),
+    unsureMs: fc.integer({ min: -1500, max: 500 }),
     occupied: fc.option(flag, { nil: undefined }),
     emptyMs: fc.integer({ min: 0, max: 10_000 }),
     moving: flag,
@@ -52,6 +52,7 @@ const bin: fc.Arbitrary<BinView> = fc
     emptyForMs: rest.occupied === false ? emptyMs : undefined,
     orderId: rest.phase === undefined ? null : uuid(5),
     fault: rest.failures > 0 ? `${part}:jam` : null,
+    isFaulty: rest.failures >= 3,
     taken: rest.filled,
     reported: { door: rest.door, occupied: rest.occupied },
     settlesMs: undefined,
@@ -170,7 +171,7 @@ test('a unit is dispensed from a facing with stock, without an unknown outcome, 
         const attempts = tried.flatMap(({ at, kind }): Attempt[] =>
           views[at] ? [{ location: views[at].location, kind }] : [],
         )
-        const choice = chooseFacing(views, attempts)
+        const choice = chooseFacing(views, attempts, { unitRefusals: 5 })
         const tries = attempts.filter((attempt) => attempt.kind === 'nothing')
         if (choice.kind !== 'dispense') return
         const chosen = views.find((view) => view.location === choice.location)!
@@ -190,7 +191,7 @@ test('a unit ends: after a limited number of proven failures it is short', () =>
       const attempts: Attempt[] = []
       const ready = views.map((view) => ({ ...view, up: true, busy: false, restMs: 0 }))
       for (let round = 0; round < 50; round++) {
-        const choice = chooseFacing(ready, attempts)
+        const choice = chooseFacing(ready, attempts, { unitRefusals: 5 })
         if (choice.kind === 'short') return
         if (choice.kind === 'dispense')
           attempts.push({ location: choice.location, kind: round % 2 ? 'nothing' : 'refused' })

@@ -40,7 +40,7 @@ test('the newest operations of each controller and all unresolved ones are kept'
   state.operations.add(operation('unknown', 'vending', 'unknown'))
   for (let index = 0; index < 20; index++)
     state.operations.add(operation(`often-${index}`, 'vending', 'done'))
-  state.prune(5)
+  state.prune({ rows: 5, stockRows: 20_000, acceptances: 20 })
   const left = ['rare', 'open', 'unknown', 'often-14', 'often-15', 'often-19'].map(
     (id) => state.operations.find(id) !== undefined,
   )
@@ -64,7 +64,7 @@ test('ended orders are deleted with their lines and units, but unfinished ones a
     if (id !== 2) state.orders.change(String(id), { phase: 'completed', ended_at: 0 })
   }
   state.bins.hold(1, '3')
-  state.prune(4)
+  state.prune({ rows: 4, stockRows: 20_000, acceptances: 20 })
   expect([1, 2, 3, 4, 7].map((id) => state.orders.find(String(id)) !== undefined)).toEqual([
     false,
     true,

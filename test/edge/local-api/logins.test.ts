@@ -170,7 +170,7 @@ function folderOfPeople() {
 test('a person’s token ends with its expiry or its removal, and so do the person’s sessions', async () => {
   const { store, run, add } = folderOfPeople()
   const runtime = virtualRuntime()
-  const people = peopleIn(`${store}.people`, runtime.clock, silentLog)
+  const people = peopleIn(`${store}.people`, { everyMs: 1000, clock: runtime.clock, log: silentLog })
   const { login, who, cookieOf } = logins({ runtime, people })
   const [ada, bob] = [add('Ada'), add('Bob', '--days', '1')]
   runtime.clock.advance(1000)
