@@ -101,6 +101,11 @@ describe.each(workspaces)('%s', (workspace) => {
     return expect(Object.keys(own.devDependencies ?? {}).sort()).toEqual(built.sort())
   })
 
+  test('the README of the workspace names each dependency', () => {
+    const readme = readFileSync(join(root, workspace, 'README.md'), 'utf8')
+    expect(Object.keys(declared(own)).filter((name) => !readme.includes(`\`${name}`))).toEqual([])
+  })
+
   test('the workspace has the version, the module type and the Node versions of the root', () => {
     const { version, type, engines } = whole
     expect(own).toMatchObject({ name: `@larder/${workspace}`, version, type, engines })
