@@ -52,7 +52,7 @@ import { mailWork, type SendMail } from './operations/alarms/mail.ts'
 import { hubWork } from './operations/hubs/hub-events.ts'
 import { temperatureHandlers } from './operations/hubs/temperatures.ts'
 import { hubHandlers } from './operations/hubs/hubs.ts'
-import { loyaltyHandlers } from './commerce/loyalty/handlers.ts'
+import { loyaltyHandlers } from './commerce/ledger/points.ts'
 import { changeWork, managementHandlers } from './operations/ssh/bin-changes.ts'
 import type { Remote } from './operations/ssh/remote.ts'
 import { fileHandlers } from './platform/http/file-handlers.ts'
@@ -76,7 +76,7 @@ import { settled } from './platform/work/background.ts'
 import { startWorker, type Worker } from './platform/work/workers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
 import { profileHandlers } from './people/users/profile.ts'
-import { walletHandlers } from './commerce/wallet/handlers.ts'
+import { walletHandlers } from './commerce/ledger/wallet.ts'
 
 export interface CloudOptions {
   context: CloudContext

@@ -40,11 +40,8 @@ const namedBy = [
   'payments',
   'processor_customers',
   'payment_methods',
-  'wallets',
-  'wallet_transactions',
-  'wallet_entries',
-  'loyalty_accounts',
-  'loyalty_entries',
+  'ledger_accounts',
+  'ledger_entries',
   'deal_redemptions',
   'notifications',
 ] as const satisfies (keyof Tables)[]

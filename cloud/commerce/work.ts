@@ -14,7 +14,7 @@ import { madeRefundWork } from './payments/made-refunds.ts'
 import { payments } from './payments/payment.ts'
 import { refunds } from './refunds/execute-refund.ts'
 import type { MoneyServices } from './services.ts'
-import { deposits } from './wallet/deposit.ts'
+import { deposits } from './ledger/deposit.ts'
 
 /** All due work of commerce. */
 export const commerceWork = (services: MoneyServices): WorkKinds => ({

@@ -5,7 +5,7 @@ import { alarmWork, clearAlarm, raiseAlarm } from '../../cloud/events/alarms/ala
 import { ensureScheduled } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { startWorker } from '../../cloud/platform/work/workers.ts'
-import { deposit } from '../../cloud/commerce/wallet/deposit.ts'
+import { deposit } from '../../cloud/commerce/ledger/deposit.ts'
 import { onEachDatabase } from './support/database.ts'
 import { openShop, type Shop } from './support/shop.ts'
 
@@ -76,7 +76,7 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
     })
     shop.clock.advance(60 * MINUTE)
     await shop.work.drain()
-    const deposits = await shop.context.db.kysely.selectFrom('wallet_transactions').select('status').execute()
+    const deposits = await shop.context.db.kysely.selectFrom('ledger_entries').select('status').execute()
     expect(deposits).toEqual([{ status: 'canceled' }])
   })
 

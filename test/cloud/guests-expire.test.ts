@@ -45,7 +45,10 @@ onEachDatabase('guests', (open) => {
     await user('new', 1, ago(29 * DAY))
     await user('customer', 0, ago(ANCIENT))
     const buyer = await user('buyer', 1, ago(ANCIENT))
-    await q.insertInto('loyalty_accounts').values({ user_id: buyer.id, points: 1, updated_at: 1 }).execute()
+    await q
+      .insertInto('ledger_accounts')
+      .values({ user_id: buyer.id, account: 'points', balance: 1, debt: 0, entries: 1 })
+      .execute()
     await q
       .insertInto('push_configs')
       .values({

@@ -98,12 +98,9 @@ export interface CloudEvidence {
   refunds: readonly Selectable<Tables['refunds']>[]
   /** Names of the payments of all hubs at the processor. */
   allPayments: ReadonlySet<string>
-  /** Wallets of all customers, independent of the hub. */
-  wallets: readonly Selectable<Tables['wallets']>[]
-  walletTransactions: readonly Selectable<Tables['wallet_transactions']>[]
-  walletEntries: readonly Selectable<Tables['wallet_entries']>[]
-  loyaltyAccounts: readonly Selectable<Tables['loyalty_accounts']>[]
-  loyaltyEntries: readonly Selectable<Tables['loyalty_entries']>[]
+  /** Wallets and points of all customers, independent of the hub. */
+  ledgerAccounts: readonly Selectable<Tables['ledger_accounts']>[]
+  ledgerEntries: readonly Selectable<Tables['ledger_entries']>[]
   redemptions: readonly Selectable<Tables['deal_redemptions']>[]
   dealConstraints: readonly Selectable<Tables['deal_constraints']>[]
   products: readonly Selectable<Tables['products']>[]

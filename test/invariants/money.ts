@@ -36,7 +36,7 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
   const known = new Set([
     ...lost,
     ...Array.from(cloud.allPayments, (identity) => `payment:${identity}`),
-    ...cloud.walletTransactions.map((deposit) => `deposit:${identityOf(deposit)}`),
+    ...cloud.ledgerEntries.map((deposit) => `deposit:${identityOf(deposit)}`),
   ])
   for (const intent of cloud.intents)
     if (!known.has(intent.idempotency_key))

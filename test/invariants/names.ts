@@ -10,7 +10,7 @@ export async function namesInBooks(q: Queries): Promise<Set<string>> {
   const rows = ['id', 'created_at'] as const
   const payments = await q.selectFrom('payments').select(rows).execute()
   const refunds = await q.selectFrom('refunds').select(rows).execute()
-  const transactions = await q.selectFrom('wallet_transactions').select(rows).execute()
+  const deposits = await q.selectFrom('ledger_entries').select(rows).where('type', '=', 'deposit').execute()
   const orders = await q.selectFrom('orders').select('uuid').execute()
   const paid = await q
     .selectFrom('payments')
@@ -27,7 +27,7 @@ export async function namesInBooks(q: Queries): Promise<Set<string>> {
   return new Set([
     ...payments.map((row) => `payment:${identityOf(row)}`),
     ...refunds.map((row) => `refund:${identityOf(row)}`),
-    ...transactions.map((row) => `deposit:${identityOf(row)}`),
+    ...deposits.map((row) => `deposit:${identityOf(row)}`),
     ...orders.map(({ uuid }) => `order ${uuid}`),
     ...paid.map(({ uuid }) => `paid ${uuid}`),
     ...stock.map((row) => `stock ${row.cause_id} ${row.cabinet}-${row.shelf}-${row.row}`),

@@ -10,67 +10,49 @@ type Say = (text: string) => void
 export function walletsAddUp({ cloud }: Evidence): Violation[] {
   const violations: Violation[] = []
   const say: Say = (text) => violations.push({ invariant: 'I6', text })
-  balancesAreSums(cloud, say)
-  transactionsMoveOnce(cloud, say)
+  for (const text of ledgerFaults(cloud.ledgerAccounts, cloud.ledgerEntries)) say(text)
   depositsAreTheProcessors(cloud, say)
   ordersAreInTheLedger(cloud, say)
   pointsFollowOrders(cloud, say)
   return violations
 }
 
-const sumBy = <T>(rows: readonly T[], key: (row: T) => number, amount: (row: T) => number) => {
-  const sums = new Map<number, number>()
-  for (const row of rows) sums.set(key(row), (sums.get(key(row)) ?? 0) + amount(row))
-  return sums
-}
-
-function balancesAreSums(
-  { wallets, walletEntries, walletTransactions, loyaltyAccounts, loyaltyEntries }: CloudEvidence,
-  say: Say,
-) {
-  const cents = sumBy(
-    walletEntries,
-    (row) => row.user_id,
-    (row) => row.amount,
-  )
-  const owed = sumBy(
-    walletTransactions,
-    (row) => row.user_id,
-    (row) => row.owed,
-  )
-  for (const { user_id, balance, debt } of wallets) {
-    if (debt !== (owed.get(user_id) ?? 0))
-      say(`the wallet of user ${user_id} owes ${debt}, its transactions sum to ${owed.get(user_id)}`)
-    if (debt > 0 && balance > 0) say(`the wallet of user ${user_id} holds ${balance} and owes ${debt}`)
-    if (balance !== (cents.get(user_id) ?? 0))
-      say(`the wallet of user ${user_id} holds ${balance}, its entries sum to ${cents.get(user_id)}`)
-    if (balance < 0) say(`the wallet of user ${user_id} holds ${balance}`)
+/**
+ * Each account is the sum of its posted entries, each entry contains the balance after it, and a wallet with a
+ * debt is empty.
+ */
+export function ledgerFaults(
+  accounts: CloudEvidence['ledgerAccounts'],
+  entries: CloudEvidence['ledgerEntries'],
+): string[] {
+  const faults: string[] = []
+  for (const { user_id, account, ...known } of accounts) {
+    const own = entries.filter((entry) => entry.user_id === user_id && entry.account === account)
+    const posted = own
+      .filter(({ position }) => position !== null)
+      .toSorted((a, b) => a.position! - b.position!)
+    let [balance, debt] = [0, 0]
+    for (const [index, { id, amount, owed, ...entry }] of posted.entries()) {
+      balance += amount
+      debt += owed
+      if (entry.position !== index + 1 || entry.balance_after !== balance)
+        faults.push(`ledger entry ${id}: position ${entry.position}, balance ${entry.balance_after}`)
+    }
+    if (known.balance !== balance || known.debt !== debt || known.entries !== posted.length || balance < 0)
+      faults.push(`the ${account} of user ${user_id} is ${JSON.stringify(known)}, its entries ${balance}`)
+    if (debt > 0 && balance > 0)
+      faults.push(`the ${account} of user ${user_id} has ${balance} and owes ${debt}`)
   }
-  const points = sumBy(
-    loyaltyEntries,
-    (row) => row.user_id,
-    (row) => row.points,
-  )
-  for (const account of loyaltyAccounts)
-    if (account.points !== (points.get(account.user_id) ?? 0))
-      say(
-        `user ${account.user_id} has ${account.points} points, the entries sum to ${points.get(account.user_id)}`,
-      )
-}
-
-/** Each completed transaction has changed its wallet once, by its amount; other transactions have not. */
-function transactionsMoveOnce({ walletTransactions, walletEntries }: CloudEvidence, say: Say) {
-  for (const { id, amount, status } of walletTransactions) {
-    const moved = walletEntries.filter((entry) => entry.transaction_id === id)
-    const expected = status === 'completed' ? 1 : 0
-    if (moved.length !== expected) say(`wallet transaction ${id} (${status}) has ${moved.length} entries`)
-    for (const entry of moved)
-      if (entry.amount !== amount) say(`wallet transaction ${id} is ${amount}, it moved ${entry.amount}`)
+  for (const { id, user_id, account, status, position } of entries) {
+    if ((position !== null) !== (status === 'completed')) faults.push(`ledger entry ${id} is ${status}`)
+    if (position !== null && !accounts.some((one) => one.user_id === user_id && one.account === account))
+      faults.push(`ledger entry ${id} has no account`)
   }
+  return faults
 }
 
-function depositsAreTheProcessors({ walletTransactions, intents }: CloudEvidence, say: Say) {
-  for (const deposit of walletTransactions.filter(({ type }) => type === 'deposit')) {
+function depositsAreTheProcessors({ ledgerEntries, intents }: CloudEvidence, say: Say) {
+  for (const deposit of ledgerEntries.filter(({ type }) => type === 'deposit')) {
     const { id, amount, status } = deposit
     if (status === 'pending') say(`deposit ${id} never ended`)
     const intent = intents.find((row) => row.idempotency_key === `deposit:${identityOf(deposit)}`)
@@ -81,9 +63,9 @@ function depositsAreTheProcessors({ walletTransactions, intents }: CloudEvidence
 }
 
 /** Wallet payments left the wallet, and their refunds came back. */
-function ordersAreInTheLedger({ payments, refunds, walletTransactions }: CloudEvidence, say: Say) {
+function ordersAreInTheLedger({ payments, refunds, ledgerEntries }: CloudEvidence, say: Say) {
   for (const payment of payments.filter(({ processor }) => processor === 'wallet')) {
-    const debits = walletTransactions.filter(({ payment_id }) => payment_id === payment.id)
+    const debits = ledgerEntries.filter(({ cause }) => cause === `payment ${payment.id}`)
     if (debits.length !== 1 || debits[0]!.amount !== -payment.amount)
       say(
         `payment ${payment.id} of ${payment.amount} left the wallet as ${debits.map((row) => row.amount).join()}`,
@@ -92,7 +74,7 @@ function ordersAreInTheLedger({ payments, refunds, walletTransactions }: CloudEv
       ({ payment_id, amount, status }) => payment_id === payment.id && amount > 0 && status !== 'failed',
     )
     for (const refund of due) {
-      const credits = walletTransactions.filter(({ refund_id }) => refund_id === refund.id)
+      const credits = ledgerEntries.filter(({ cause }) => cause === `refund ${refund.id}`)
       if (credits.length !== 1 || credits[0]!.amount !== refund.amount)
         say(`refund ${refund.id} of ${refund.amount} reached the wallet ${credits.length} times`)
     }
@@ -100,10 +82,10 @@ function ordersAreInTheLedger({ payments, refunds, walletTransactions }: CloudEv
 }
 
 /** A completed order has the points of its unrefunded part; any other order has none. */
-function pointsFollowOrders({ orders, payments, refunds, loyaltyEntries }: CloudEvidence, say: Say) {
+function pointsFollowOrders({ orders, payments, refunds, ledgerEntries }: CloudEvidence, say: Say) {
   for (const order of orders) {
-    const own = loyaltyEntries.filter(({ order_id }) => order_id === order.id)
-    const held = own.reduce((sum, { points }) => sum + points, 0)
+    const own = ledgerEntries.filter(({ account, order_id }) => account === 'points' && order_id === order.id)
+    const held = own.reduce((sum, { amount }) => sum + amount, 0)
     const payment = payments.find(
       (row) => row.order_id === order.id && row.status === 'completed' && row.is_late === 0,
     )

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { balanceOf } from '../../cloud/commerce/ledger/ledger.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { OrderStatus as S } from '../../protocol/model/order-status.ts'
@@ -96,7 +97,10 @@ async function fill(stage: Stage, customer: Customer): Promise<void> {
       payment_method_id: 'pm_card_visa',
     }),
   )
-  await until(`user ${customer.id} has money`, async () => (await balanceOf(stage, customer.id)) === 2000)
+  await until(
+    `user ${customer.id} has money`,
+    async () => (await balanceOf(stage.db.kysely, customer.id, 'wallet')) === 2000,
+  )
 }
 
 /**
@@ -141,7 +145,7 @@ const deeds: Record<string, Deed> = {
       return {
         request: (headers) => send(stage, '/users/wallet/deposit', as(customer, headers), body),
         async check(times) {
-          const balance = await balanceOf(stage, customer.id)
+          const balance = await balanceOf(stage.db.kysely, customer.id, 'wallet')
           expect(balance % 2500).toBe(0)
           expect(balance).toBeLessThanOrEqual(2500 * times)
         },
@@ -160,7 +164,8 @@ const deeds: Record<string, Deed> = {
             as(customer, { 'X-Webhook-Dies-At': headers['X-Die-At'] ?? String(MOST_POINTS) }),
             body,
           ),
-        check: async (times) => expect(await balanceOf(stage, customer.id)).toBe(2500 * times),
+        check: async (times) =>
+          expect(await balanceOf(stage.db.kysely, customer.id, 'wallet')).toBe(2500 * times),
       }
     },
   },
@@ -174,7 +179,9 @@ const deeds: Record<string, Deed> = {
         async check() {
           await paidOnceOrNever(stage, id)
           const { processing_status } = await orderOf(stage, id)
-          expect(await balanceOf(stage, customer.id)).toBe(processing_status === S.QUEUED ? 2000 - 541 : 2000)
+          expect(await balanceOf(stage.db.kysely, customer.id, 'wallet')).toBe(
+            processing_status === S.QUEUED ? 2000 - 541 : 2000,
+          )
         },
       }
     },
@@ -217,15 +224,6 @@ const deeds: Record<string, Deed> = {
 const orderOf = ({ db }: Stage, id: number) =>
   db.kysely.selectFrom('orders').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
 
-async function balanceOf({ db }: Stage, userId: number): Promise<number> {
-  const wallet = await db.kysely
-    .selectFrom('wallets')
-    .select('balance')
-    .where('user_id', '=', userId)
-    .executeTakeFirst()
-  return wallet?.balance ?? 0
-}
-
 async function returnedOf({ db }: Stage, orderId: number): Promise<number> {
   const rows = await db.kysely.selectFrom('refunds').selectAll().where('order_id', '=', orderId).execute()
   return rows.reduce((sum, { amount, status }) => sum + (status === 'succeeded' ? amount : 0), 0)
@@ -253,7 +251,7 @@ async function isQuiet({ db }: Stage): Promise<boolean> {
   const waiting = await Promise.all([
     q.selectFrom('payments').select('id').where('status', '=', 'pending').executeTakeFirst(),
     q.selectFrom('due_work').select('subject').where('kind', '=', 'money/refund').executeTakeFirst(),
-    q.selectFrom('wallet_transactions').select('id').where('status', '=', 'pending').executeTakeFirst(),
+    q.selectFrom('ledger_entries').select('id').where('status', '=', 'pending').executeTakeFirst(),
     q.selectFrom('sandbox_events').select('id').where('delivered_at', 'is', null).executeTakeFirst(),
   ])
   return waiting.every((row) => row === undefined)

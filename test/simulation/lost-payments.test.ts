@@ -12,7 +12,7 @@ const evidence = (orphans: object[], refunded = 0): Evidence =>
     cloud: {
       payments: [],
       refunds: [],
-      walletTransactions: [],
+      ledgerEntries: [],
       allPayments: new Set(),
       intents: [intent],
       processorDisputes: [],

@@ -146,21 +146,16 @@ export const mutants: readonly Mutant[] = [
     'I6',
     'a deposit is credited by each of its events',
     patch(
-      'cloud/commerce/wallet/deposit.ts',
-      "const isNews = state === 'succeeded'",
-      "const isNews = state === 'processing' || state === 'succeeded'",
-    ),
-    patch(
-      'cloud/commerce/wallet/deposit.ts',
-      "if (state === 'succeeded') await moveBalance",
-      'if (!isLost) await moveBalance',
+      'cloud/commerce/ledger/deposit.ts',
+      "if (state === 'succeeded') await post",
+      "if (state === 'processing' || state === 'succeeded') await post",
     ),
   ),
   mutant(
     'I6',
     'points stay after a refund',
     patch(
-      'cloud/commerce/loyalty/points.ts',
+      'cloud/commerce/ledger/points.ts',
       'if (points !== 0) await addEntry',
       'if (points > 0) await addEntry',
     ),

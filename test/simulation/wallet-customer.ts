@@ -1,5 +1,5 @@
 import { payFromWallet } from '../../cloud/commerce/payments/pay.ts'
-import { deposit } from '../../cloud/commerce/wallet/deposit.ts'
+import { deposit } from '../../cloud/commerce/ledger/deposit.ts'
 import { retryCall, type CustomerWorld } from './customer-calls.ts'
 
 const METHODS = ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_card_authenticationRequired', null] as const

@@ -156,7 +156,7 @@ export class World implements Stage {
       select (select count(*) from orders where processing_status <= 50)
            + (select count(*) from payments where status in ('pending', 'requires_action'))
            + (select count(*) from due_work where kind like 'money/%')
-           + (select count(*) from wallet_transactions where status = 'pending')
+           + (select count(*) from ledger_entries where status = 'pending')
            + (select count(*) from hub_outboxes where base < last) as waiting`.execute(
       this.store.reader.kysely,
     )

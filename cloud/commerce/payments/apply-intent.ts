@@ -2,7 +2,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { IntentExtra } from '../money/intents.ts'
 import type { Answer, Operation } from '../money/operations.ts'
-import { deposits } from '../wallet/deposit.ts'
+import { deposits } from '../ledger/deposit.ts'
 import { payments } from './payment.ts'
 
 /** Applies the processor's report on a payment intent: an order's payment, or a deposit. */

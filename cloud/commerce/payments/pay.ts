@@ -15,7 +15,7 @@ import { lockOwnOrder, requireCart, type OrderRow } from '../orders/order-rows.t
 import type { Tx } from '../../platform/store/database.ts'
 import type { Flag } from '../../platform/store/table.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
-import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
+import { balanceOf, post } from '../ledger/ledger.ts'
 import { ensureCustomer, type Customer } from '../methods/customers.ts'
 import { customerOfMethod } from '../methods/method-rows.ts'
 import { saveAfterPayment, savePaidMethods } from '../methods/methods.ts'
@@ -179,11 +179,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     freezeCart(tx, context, frozen),
   ])
   const operation = payment.status === 'completed' ? undefined : operationOf(context, payment, heldSince)
-  if (payment.processor === WALLET && !(await debitPayment(tx, context, payment)))
-    throw new ApiError('insufficient_funds', undefined, {
-      balance_cents: await readBalance(tx.q, order.user_id),
-      total,
-    })
+  if (payment.processor === WALLET) await debitWallet(tx, context, payment)
   // It is the order's only pending or paid payment (`payments_one_live`), and none of it is refunded.
   const payment_status = derivePaymentStatus([payment], [])
   await Promise.all([
@@ -202,6 +198,19 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
   if (payment.processor === 'none' && payment.saves_method === 1)
     await saveAfterPayment(tx, context, { ...owner, ref: method })
   return operation ? { kind: 'go-on', payment, operation } : { kind: 'go-on', payment }
+}
+
+async function debitWallet(
+  tx: Tx,
+  context: CloudContext,
+  { id, user_id, order_id, amount }: PaymentRow,
+): Promise<void> {
+  const [account, cause] = ['wallet' as const, `payment ${id}`]
+  if (await post(tx, context, { user_id, account, type: 'debit', amount: -amount, order_id, cause })) return
+  throw new ApiError('insufficient_funds', undefined, {
+    balance_cents: await balanceOf(tx.q, user_id, account),
+    total: amount,
+  })
 }
 
 /** The party that takes the money, and the payment's first status. */

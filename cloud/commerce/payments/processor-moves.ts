@@ -19,8 +19,8 @@ import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
 import { refreshRefunds, refundable } from '../refunds/refunds.ts'
 import { amountShare } from '../refunds/shares.ts'
 import { cancelOrder, refundOwed } from '../refunds/undelivered.ts'
-import { deposits, lockDeposit } from '../wallet/deposit.ts'
-import { restoreDeposit, takeDeposit } from '../wallet/wallet-ledger.ts'
+import { deposits, lockDeposit } from '../ledger/deposit.ts'
+import { restoreDeposit, takeDeposit } from '../ledger/wallet.ts'
 import { findPayment, payments } from './payment.ts'
 
 /** Money of a payment or deposit that moved at the processor without a request of the service. */

@@ -3,12 +3,13 @@ import { appendAudit } from '../../platform/audit/audit.ts'
 import { leftOf, type Share } from './shares.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { settlePoints } from '../loyalty/points.ts'
+import { post } from '../ledger/ledger.ts'
+import { refreshPoints } from '../ledger/points.ts'
+import { isWalletOpen } from '../ledger/wallet.ts'
 import { tellOfRefund } from '../orders/order-events.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { creditRefund, isWalletOpen } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
 import { begin } from '../money/operations.ts'
 import { EXTERNAL, WALLET } from '../processors/processor.ts'
@@ -111,7 +112,15 @@ export async function insertRefunds(
   for (const row of rows.filter(isDone)) {
     await auditRefund(tx, context, order, row)
     if (row.status === 'failed') continue
-    if (payment.processor === WALLET && row.amount > 0) await creditRefund(tx, context, payment.user_id, row)
+    if (payment.processor === WALLET && row.amount > 0)
+      await post(tx, context, {
+        user_id: payment.user_id,
+        account: 'wallet',
+        type: 'refund',
+        amount: row.amount,
+        order_id: row.order_id,
+        cause: `refund ${row.id}`,
+      })
     await tellOfRefund(tx, context, order, row)
   }
   await refreshRefunds(tx, context, order)
@@ -194,7 +203,7 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
       update order_items set refunded_quantity = r.refunded
       from ${recordset(tx.kind, { id: 'int', refunded: 'int' }, changed)}
       where order_items.id = r.id`.execute(tx.q)
-  await settlePoints(tx, context, order)
+  await refreshPoints(tx, context, order)
   const back = refunds.reduce((sum, { status, amount }) => sum + (status === 'succeeded' ? amount : 0), 0)
   await tellOfFailed(tx, context, order, payment !== undefined && back >= payment.amount)
 }

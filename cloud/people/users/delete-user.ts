@@ -7,8 +7,8 @@ import { discardOrder } from '../../commerce/fulfilment/delete-order.ts'
 import { LAST_ACTIVE } from '../../commerce/orders/order-rows.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { forgetCustomers, removeCustomers } from '../../commerce/methods/customers.ts'
-import { openDeposits } from '../../commerce/wallet/deposit.ts'
-import { readBalance } from '../../commerce/wallet/wallet-ledger.ts'
+import { openDeposits } from '../../commerce/ledger/deposit.ts'
+import { balanceOf } from '../../commerce/ledger/ledger.ts'
 import type { CommerceServices } from '../../commerce/services.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { forgetActor } from './forget-actor.ts'
@@ -67,7 +67,7 @@ async function activeOrders(q: Queries, userId: number): Promise<{ id: number }[
 async function requireEmptyWallet(q: Queries, userId: number): Promise<void> {
   // In this order: a credit in between is counted twice rather than missed.
   const pending_cents = await openDeposits(q, userId)
-  const balance_cents = await readBalance(q, userId)
+  const balance_cents = await balanceOf(q, userId, 'wallet')
   if (balance_cents + pending_cents > 0)
     throw new ApiError('wallet_not_empty', undefined, { balance_cents, pending_cents })
 }

@@ -13,7 +13,7 @@ import { orderTables } from './tables/orders.ts'
 import { paymentTables } from './tables/payments.ts'
 import { peopleTables } from './tables/people.ts'
 import { processorTables, sandboxTables } from './tables/processors.ts'
-import { walletTables } from './tables/wallet.ts'
+import { ledgerTables } from './tables/ledger.ts'
 import { workTables } from './tables/work.ts'
 
 /**
@@ -31,7 +31,7 @@ export const tables = {
   ...orderTables,
   ...paymentTables,
   ...moneyTables,
-  ...walletTables,
+  ...ledgerTables,
   ...processorTables,
   ...sandboxTables,
   ...dealTables,

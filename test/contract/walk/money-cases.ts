@@ -57,7 +57,7 @@ export const walletCases = {
     },
     elsewhere: {
       payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',
-      processor_unavailable: 'test/cloud/commerce/wallet/deposit.test.ts',
+      processor_unavailable: 'test/cloud/commerce/ledger/deposit.test.ts',
     },
   },
   'consumer.wallet.debit': {
@@ -102,9 +102,9 @@ export const walletCases = {
     elsewhere: {
       cart_empty: 'test/cloud/commerce/orders/cart.test.ts',
       order_state_conflict: 'test/cloud/commerce/payments/money.test.ts',
-      card_declined: 'test/cloud/commerce/wallet/debit.test.ts',
+      card_declined: 'test/cloud/commerce/ledger/debit.test.ts',
       payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',
-      processor_unavailable: 'test/cloud/commerce/wallet/debit.test.ts',
+      processor_unavailable: 'test/cloud/commerce/ledger/debit.test.ts',
     },
   },
 } satisfies Record<string, RouteCases>

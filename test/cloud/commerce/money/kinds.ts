@@ -7,9 +7,9 @@ import type { OperationKind } from '../../../../cloud/commerce/money/operations.
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import type { CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { droppedLines, type Shop } from '../../support/shop.ts'
-import { balanceOf, walletsAddUp } from '../../support/wallets.ts'
+import { balanceOf, ledgerAddsUp } from '../../support/wallets.ts'
 
 export type Result = 'done' | 'not done'
 
@@ -101,7 +101,7 @@ export const kinds: readonly KindCase[] = [
       const taken = (await shop.bank.intents()).filter(({ status }) => status === 'succeeded')
       const balance = await balanceOf(shop, userId)
       expect(balance).toBe(taken.reduce((sum, { amount }) => sum + amount, 0))
-      await walletsAddUp(shop.context.db.kysely)
+      await ledgerAddsUp(shop.context.db.kysely)
       return resultOf(balance > 0)
     },
     // The money is in the customer's wallet.

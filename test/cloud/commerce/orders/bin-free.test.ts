@@ -323,10 +323,9 @@ onEachDatabase('a hub with occupied bins', (open) => {
     const carts: { userId: number; orderId: number }[] = []
     for (let count = 0; count < 6; count += 1) {
       const userId = await shop.customer()
-      const now = shop.clock.now()
       await shop.context.db.kysely
-        .insertInto('wallets')
-        .values({ user_id: userId, balance: 5000, updated_at: now })
+        .insertInto('ledger_accounts')
+        .values({ user_id: userId, account: 'wallet', balance: 5000, debt: 0, entries: 1 })
         .execute()
       carts.push({ userId, orderId: (await shop.cart(userId, { 1: 1 })).id })
     }

@@ -14,7 +14,7 @@ import { sandboxWork } from '../../../../cloud/commerce/processors/sandbox/sandb
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import type { CommerceServices } from '../../../../cloud/commerce/services.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { violationsOf } from '../../../invariants/check.ts'
 import { collectCloud } from '../../../invariants/collect-cloud.ts'

@@ -7,7 +7,7 @@ import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { saveMethod } from '../../../../cloud/commerce/methods/methods.ts'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
 

@@ -3,7 +3,7 @@ import { payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import type { MovesRequest } from '../../../../cloud/commerce/processors/processor.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
-import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
+import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver } from '../../support/webhooks.ts'
 
 const HOUR = 3_600_000
@@ -74,7 +74,7 @@ onEachProcessor('external refunds and disputes without an event', (open, stripe)
     await compare(shop)
     await compare(shop)
     expect(await balanceOf(shop, userId)).toBe(600)
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('an external refund of a spent deposit is a debt, which a later deposit pays once', async () => {
@@ -90,7 +90,7 @@ onEachProcessor('external refunds and disputes without an event', (open, stripe)
     await lose(shop)
     await compare(shop)
     expect(await balanceOf(shop, userId)).toBe(459)
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('a refund that the service requested is not external, and a returned one counts as failed', async () => {

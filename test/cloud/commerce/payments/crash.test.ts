@@ -4,11 +4,11 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { atEachCheckpoint } from '../../support/each-checkpoint.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
-import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
+import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver } from '../../support/webhooks.ts'
 
 async function cart(shop: Shop): Promise<number> {
@@ -114,10 +114,7 @@ onEachProcessor('crashes in the middle of money operations', (open, stripe) => {
       async (shop, userId) => {
         await deliver(shop, 2)
         await walletAgrees(shop)
-        const begun = await shop.context.db.kysely
-          .selectFrom('wallet_transactions')
-          .select('status')
-          .execute()
+        const begun = await shop.context.db.kysely.selectFrom('ledger_entries').select('status').execute()
         const isDone = begun.some(({ status }) => status === 'completed')
         expect(await balanceOf(shop, userId)).toBe(isDone ? 2500 : 0)
         expect(begun.length).toBeLessThanOrEqual(1)
@@ -258,10 +255,10 @@ onEachProcessor('crashes in the middle of money operations', (open, stripe) => {
 /** The wallet's ledger and the processor agree to the cent. */
 async function walletAgrees(shop: Shop): Promise<void> {
   const q = shop.context.db.kysely
-  await walletsAddUp(q)
+  await ledgerAddsUp(q)
   const intents = await shop.bank.intents()
   const deposits = await q
-    .selectFrom('wallet_transactions as t')
+    .selectFrom('ledger_entries as t')
     .innerJoin('money_operations as o', (join) =>
       join.onRef('o.subject', '=', 't.id').on('o.kind', '=', 'deposit'),
     )

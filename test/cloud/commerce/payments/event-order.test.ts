@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { onEachProcessor, onStripeShop } from '../../support/each-processor.ts'
 import { droppedLines, type Shop } from '../../support/shop.ts'
-import { balanceOf, walletsAddUp } from '../../support/wallets.ts'
+import { balanceOf, ledgerAddsUp } from '../../support/wallets.ts'
 import { sendEvent } from '../../support/webhooks.ts'
 
 /** A status of a movement in the processor's terms, and in ours. */
@@ -133,7 +133,7 @@ onEachProcessor('the order of money events', (open) => {
       }),
       { numRuns: 25 },
     )
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('a dispute whose loss and win arrive in any sequence leaves the order paid and raises no alarm', async () => {

@@ -5,7 +5,7 @@ import { createSetupIntent, removeMethod, saveMethod } from '../../../../cloud/c
 import { listMethods } from '../../../../cloud/commerce/methods/method-rows.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
 import { deliver } from '../../support/webhooks.ts'

@@ -11,7 +11,7 @@ import { openSandboxBank, openStripeBank, type OpenBank } from '../../support/ba
 import { emptySqlite } from '../../support/database.ts'
 import { drop, openShop, type Shop } from '../../support/shop.ts'
 import { startStripeServer } from '../../support/stripe/server.ts'
-import { fillWallet, walletsAddUp } from '../../support/wallets.ts'
+import { fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver, sendEvent } from '../../support/webhooks.ts'
 
 /** Steps of an order and its money, in any sequence and number. */
@@ -164,7 +164,7 @@ async function moneyIsTrue({ shop, orderId }: World): Promise<void> {
     expect(own.reduce((total, { amount }) => total + amount, 0)).toBeLessThanOrEqual(item.net! + item.tax!)
     expect(own.reduce((total, { quantity }) => total + quantity, 0)).toBeLessThanOrEqual(item.qty)
   }
-  await walletsAddUp(shop.context.db.kysely)
+  await ledgerAddsUp(shop.context.db.kysely)
 }
 
 /** After everything has ended: the processor's books equal ours, and undropped units are refunded. */

@@ -16,9 +16,8 @@ const booked = [
   'sales',
   'refunds',
   'money_operations',
-  'wallet_entries',
-  'wallet_transactions',
-  'wallets',
+  'ledger_entries',
+  'ledger_accounts',
   'payments',
   'order_items',
   'orders',
@@ -28,7 +27,7 @@ const booked = [
 async function restore({ context, clock }: Shop): Promise<void> {
   const { db } = context
   for (const table of booked) await db.kysely.deleteFrom(table).execute()
-  for (const table of ['orders', 'payments', 'wallet_transactions'] as const)
+  for (const table of ['orders', 'payments', 'ledger_entries'] as const)
     await (
       db.kind === 'sqlite'
         ? sql`delete from sqlite_sequence where name = ${table}`

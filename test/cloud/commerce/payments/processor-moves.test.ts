@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
-import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
+import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver, sendEvent } from '../../support/webhooks.ts'
 
 const intentOf = async (shop: Shop, orderId: number): Promise<string> =>
@@ -125,7 +125,7 @@ onEachProcessor('external refunds and disputes', (open) => {
     await deliver(shop)
     await shop.work.drain()
     expect(await balanceOf(shop, userId)).toBe(0)
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('an open dispute counts as refunded, and owed refunds are not requested in vain', async () => {
@@ -183,7 +183,7 @@ onEachProcessor('external refunds and disputes', (open) => {
     await deliver(shop, 2)
     expect(await balanceOf(shop, userId)).toBe(700)
     expect(await disputes(shop)).toMatchObject([{ is_open: false }])
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('a dispute of a deposit alarms every owner, with the amount that the wallet does not have', async () => {

@@ -146,8 +146,8 @@ async function expectBooks(shop: Shop, mean: string, returned: number): Promise<
     expect(intent!.refunded).toBe(returned)
   }
   if (mean === 'wallet') {
-    const [wallet] = await q.selectFrom('wallets').selectAll().execute()
-    const entries = await q.selectFrom('wallet_entries').selectAll().orderBy('id').execute()
+    const [wallet] = await q.selectFrom('ledger_accounts').selectAll().execute()
+    const entries = await q.selectFrom('ledger_entries').selectAll().orderBy('id').execute()
     expect(wallet!.balance).toBe(2000 - 1122 + returned)
     expect(entries.reduce((sum, entry) => sum + entry.amount, 0)).toBe(wallet!.balance)
   }

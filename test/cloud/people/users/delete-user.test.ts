@@ -4,9 +4,9 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
 import { profileHandlers } from '../../../../cloud/people/users/profile.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
-import { deposits, deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { deposits, deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { begin } from '../../../../cloud/commerce/money/operations.ts'
-import { insertTransaction } from '../../../../cloud/commerce/wallet/wallet-ledger.ts'
+import { insertEntry } from '../../../../cloud/commerce/ledger/ledger.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { errorOf } from '../../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
@@ -284,12 +284,12 @@ onEachDatabase('deleting a user', (open) => {
       await tx.forUpdate(tx.q.selectFrom('users').select('id').where('id', '=', 1)).execute()
       const removed = remove()
       await waits(1)
-      const begun = { user_id: 1, type: 'deposit', amount: 2500, status: 'pending' } as const
-      const row = await insertTransaction(tx, context, { ...begun, processor: 'sandbox' })
+      const begun = { user_id: 1, account: 'wallet', type: 'deposit', amount: 2500 } as const
+      const row = await insertEntry(tx, context, { ...begun, processor: 'sandbox' })
       const operation = { kind: 'deposit', subject: row.id, processor: 'sandbox', started_at: 0 } as const
       await begin(tx, context, operation)
       const booked = db.transact(async (other) => {
-        await sql`lock table wallet_transactions in access exclusive mode`.execute(other.q)
+        await sql`lock table ledger_entries in access exclusive mode`.execute(other.q)
         await waits(1)
         await deposits.apply(other, context, row, operation, { outcome: 'succeeded', ref: 'pi_1' })
       })

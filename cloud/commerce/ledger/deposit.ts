@@ -17,20 +17,20 @@ import {
 } from '../money/operations.ts'
 import { openSecret, orUnavailable, refusal, type IntentRequest } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { insertTransaction, moveBalance, type WalletTransactionRow } from './wallet-ledger.ts'
+import { insertEntry, post, type LedgerEntry } from './ledger.ts'
 
 /** Locks a deposit. Undefined if there is none. */
-export const lockDeposit = (tx: Tx, id: number): Promise<WalletTransactionRow | undefined> =>
-  tx.forUpdate(tx.q.selectFrom('wallet_transactions').selectAll().where('id', '=', id)).executeTakeFirst()
+export const lockDeposit = (tx: Tx, id: number): Promise<LedgerEntry | undefined> =>
+  tx.forUpdate(tx.q.selectFrom('ledger_entries').selectAll().where('id', '=', id)).executeTakeFirst()
 
-const findDeposit = (q: Queries, id: number): Promise<WalletTransactionRow | undefined> =>
-  q.selectFrom('wallet_transactions').selectAll().where('id', '=', id).executeTakeFirst()
+const findDeposit = (q: Queries, id: number): Promise<LedgerEntry | undefined> =>
+  q.selectFrom('ledger_entries').selectAll().where('id', '=', id).executeTakeFirst()
 
 /**
  * Takes money for a wallet and credits it. Success credits the wallet once, even after the deposit was given
  * up: the money belongs to the customer.
  */
-export const deposits = new MoneyOperations<WalletTransactionRow, WalletTransactionRow, IntentExtra>({
+export const deposits = new MoneyOperations<LedgerEntry, LedgerEntry, IntentExtra>({
   name: 'deposit',
   endsUnanswered: true,
   find: findDeposit,
@@ -45,23 +45,22 @@ export const deposits = new MoneyOperations<WalletTransactionRow, WalletTransact
   lock: (tx, { id }) => lockDeposit(tx, id),
   goalAfter: ({ goal }, state) => (state === 'succeeded' ? 'done' : goal),
   async apply(tx, context, { subject: deposit, operation: { state }, outcome }) {
+    if (state === 'succeeded') await post(tx, context, deposit)
     const isLost = state === 'declined' || state === 'failed' || state === 'canceled'
-    const lost = outcome === 'canceled' ? 'canceled' : 'failed'
-    const isNews = state === 'succeeded' || (isLost && deposit.status === 'pending')
-    if (!isNews) return
+    if (!isLost || deposit.status !== 'pending') return
+    const status = outcome === 'canceled' ? 'canceled' : 'failed'
     await tx.q
-      .updateTable('wallet_transactions')
-      .set({ status: isLost ? lost : 'completed', updated_at: context.runtime.clock.now() })
+      .updateTable('ledger_entries')
+      .set({ status, updated_at: context.runtime.clock.now() })
       .where('id', '=', deposit.id)
       .execute()
-    if (state === 'succeeded') await moveBalance(tx, context, deposit)
   },
 })
 
 const requestOf = (
   { settings }: CloudContext,
   operation: Operation,
-  { amount, method, customer_ref, created_at }: WalletTransactionRow,
+  { amount, method, customer_ref, created_at }: LedgerEntry,
 ): IntentRequest => ({
   idempotencyKey: keyOf(operation),
   begunAt: created_at,
@@ -125,10 +124,10 @@ async function findOrBegin(
   tx: Tx,
   { context, processor }: MoneyServices,
   { userId, amountCents, method, requestKey }: DepositRequest,
-): Promise<WalletTransactionRow> {
+): Promise<LedgerEntry> {
   if (requestKey !== undefined) {
     const known = await tx.q
-      .selectFrom('wallet_transactions')
+      .selectFrom('ledger_entries')
       .selectAll()
       .where('user_id', '=', userId)
       .where('request_key', '=', requestKey)
@@ -150,11 +149,11 @@ async function findOrBegin(
     method === null
       ? undefined
       : await customerOfMethod(tx.q, { userId, processor: processor.name, method }).executeTakeFirst()
-  const begun = await insertTransaction(tx, context, {
+  const begun = await insertEntry(tx, context, {
     user_id: userId,
+    account: 'wallet',
     type: 'deposit',
     amount: amountCents,
-    status: 'pending',
     processor: processor.name,
     method,
     customer_ref: saved?.ref ?? null,
@@ -172,7 +171,7 @@ async function findOrBegin(
 
 function answer(
   context: CloudContext,
-  { id, status, amount }: WalletTransactionRow,
+  { id, status, amount }: LedgerEntry,
   { processor_ref: ref, client_secret, reason }: Operation,
 ): DepositResponse {
   const details = { transaction_id: id, payment_intent_id: ref }
@@ -193,7 +192,7 @@ function answer(
  */
 export async function openDeposits(q: Queries, userId: number): Promise<number> {
   const { cents } = await q
-    .selectFrom('wallet_transactions as t')
+    .selectFrom('ledger_entries as t')
     .innerJoin('money_operations as o', (join) =>
       join.onRef('o.subject', '=', 't.id').on('o.kind', '=', 'deposit'),
     )

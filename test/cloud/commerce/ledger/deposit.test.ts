@@ -2,11 +2,11 @@ import { expect, test } from 'vitest'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
-import { walletBalance, walletTransactions } from '../../../../cloud/commerce/wallet/handlers.ts'
+import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
+import { walletBalance, walletTransactions } from '../../../../cloud/commerce/ledger/wallet.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop, ShopOptions } from '../../support/shop.ts'
-import { balanceOf, walletsAddUp } from '../../support/wallets.ts'
+import { balanceOf, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver, SECRET, sendEvent } from '../../support/webhooks.ts'
 
 const MINUTE = 60_000
@@ -62,7 +62,7 @@ onEachProcessor('deposits', (open) => {
       await deliver(shop)
       expect(await balance(shop, userId)).toEqual({ balance_cents: 2500, pending_cents: 0, currency: 'USD' })
       expect(await listed(shop, userId)).toMatchObject([{ status: 'completed', balance_after_cents: 2500 }])
-      await walletsAddUp(shop.context.db.kysely)
+      await ledgerAddsUp(shop.context.db.kysely)
     },
   )
 
@@ -80,7 +80,7 @@ onEachProcessor('deposits', (open) => {
     const other = { type: 'payment_intent.succeeded', object: { id, metadata: { deposit_id: '1.0' } } }
     await Promise.all(['a', 'b', 'c'].map((event) => sendEvent(shop, { id: event, ...other })))
     expect(await balanceOf(shop, userId)).toBe(2500)
-    expect(await shop.context.db.kysely.selectFrom('wallet_entries').selectAll().execute()).toHaveLength(1)
+    expect(await shop.context.db.kysely.selectFrom('ledger_entries').selectAll().execute()).toHaveLength(1)
   })
 
   test('a deposit that is declined at once is 402, stays on record as failed, and moves nothing', async () => {
@@ -117,7 +117,7 @@ onEachProcessor('deposits', (open) => {
       expect(await balanceOf(shop, userId)).toBe(2500)
       await sendEvent(shop, { id: 'evt_3', type, object })
       expect(await listed(shop, userId)).toMatchObject([{ status: 'completed' }])
-      await walletsAddUp(shop.context.db.kysely)
+      await ledgerAddsUp(shop.context.db.kysely)
     },
   )
 
@@ -142,7 +142,7 @@ onEachProcessor('deposits', (open) => {
     // The event was late, not lost.
     await sendEvent(shop, { id: 'evt', type: 'payment_intent.succeeded', object: { id } })
     expect(await balanceOf(shop, userId)).toBe(2500)
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('a failed deposit that its customer completes with another card is credited, although the webhook is lost', async () => {
@@ -156,7 +156,7 @@ onEachProcessor('deposits', (open) => {
     shop.clock.advance(30 * MINUTE)
     await shop.work.drain()
     expect(await balance(shop, userId)).toMatchObject({ balance_cents: 2500, pending_cents: 0 })
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('a failed deposit that its customer abandons is cancelled at the processor, and not queried any more', async () => {
@@ -272,7 +272,7 @@ onEachProcessor('deposits', (open) => {
     shop.clock.advance(31_000)
     await shop.work.drain()
     expect(await intents(shop)).toHaveLength(2)
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('a deposit without an answer is 503: it is not made later, and can be repeated under its key', async () => {

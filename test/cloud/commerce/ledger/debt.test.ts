@@ -2,18 +2,19 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
-import { walletBalance, walletTransactions } from '../../../../cloud/commerce/wallet/handlers.ts'
+import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
+import { walletBalance, walletTransactions } from '../../../../cloud/commerce/ledger/wallet.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
-import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
+import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver, sendEvent } from '../../support/webhooks.ts'
 
 const debtOf = async (shop: Shop, userId: number): Promise<number> => {
   const wallet = await shop.context.db.kysely
-    .selectFrom('wallets')
+    .selectFrom('ledger_accounts')
     .select('debt')
     .where('user_id', '=', userId)
+    .where('account', '=', 'wallet')
     .executeTakeFirstOrThrow()
   return wallet.debt
 }
@@ -73,7 +74,7 @@ onEachDatabase('the debt of a wallet', (open) => {
     expect([await balanceOf(shop, userId), await debtOf(shop, userId)]).toEqual([0, 0])
     await fillWallet(shop, userId, 700)
     expect(await balanceOf(shop, userId)).toBe(700)
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('an automatic refund of undropped units pays the debt first', async () => {
@@ -127,7 +128,7 @@ onEachDatabase('the debt of a wallet', (open) => {
     await fillWallet(shop, userId, 100)
     await dispute(shop, intent!.id, 500, 'failed')
     expect([await balanceOf(shop, userId), await debtOf(shop, userId)]).toEqual([500 - 271 + 100, 0])
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('deposits, purchases, refunds and disputes in any order leave exactly the money that was really paid', async () => {
@@ -174,7 +175,7 @@ onEachDatabase('the debt of a wallet', (open) => {
       }),
       { numRuns: 20 },
     )
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('an owner’s refund to the wallet of a deleted user fails, raises the alarm and credits nobody', async () => {

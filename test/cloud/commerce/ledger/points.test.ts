@@ -1,18 +1,20 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { DISPUTE_EVENT } from '../../../../cloud/commerce/processors/processor.ts'
-import { pointsFor, readPoints } from '../../../../cloud/commerce/loyalty/points.ts'
+import { pointsFor } from '../../../../cloud/commerce/ledger/points.ts'
+import { balanceOf } from '../../../../cloud/commerce/ledger/ledger.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { emptySqlite, onEachDatabase } from '../../support/database.ts'
 import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
+import { ledgerAddsUp } from '../../support/wallets.ts'
 import { sendEvent } from '../../support/webhooks.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
 const refund = (shop: Shop, orderId: number, amount?: number) =>
   refundOrder(shop.services, { orderId, ...who, amount })
 const pointsOf = async (shop: Shop, orderId: number) =>
-  readPoints(shop.context.db.kysely, (await shop.order(orderId)).user_id)
+  balanceOf(shop.context.db.kysely, (await shop.order(orderId)).user_id, 'points')
 
 /** Lines of 2 × 250 and 3 × 179: a subtotal of 1037 cents, and 85 of tax. */
 async function completed(shop: Shop, method?: string): Promise<number> {
@@ -59,7 +61,7 @@ onEachDatabase('points', (open) => {
     await shop.report({ kind: 'order.unclaimed', order_id: id })
     await refund(shop, id, 100)
     expect(await pointsOf(shop, id)).toBe(0)
-    expect(await shop.context.db.kysely.selectFrom('loyalty_entries').selectAll().execute()).toEqual([])
+    expect(await shop.context.db.kysely.selectFrom('ledger_entries').selectAll().execute()).toEqual([])
   })
 
   test('refunds remove points, and failed refunds restore them', async () => {
@@ -82,7 +84,7 @@ onEachDatabase('points', (open) => {
     const id = await completed(shop, 'pm_card_refundFail')
     await expect(refund(shop, id)).rejects.toMatchObject({ code: 'refund_failed' })
     expect(await pointsOf(shop, id)).toBe(10)
-    expect(await shop.context.db.kysely.selectFrom('loyalty_entries').selectAll().execute()).toHaveLength(1)
+    expect(await shop.context.db.kysely.selectFrom('ledger_entries').selectAll().execute()).toHaveLength(1)
   })
 
   test('points are removed once, also if a bank takes back money that was refunded', async () => {
@@ -133,12 +135,6 @@ test('an order’s points are those of its unrefunded part, for any portions of 
     }),
     { numRuns: 30 },
   )
-  const entries = await db.kysely.selectFrom('loyalty_entries').selectAll().execute()
-  const accounts = await db.kysely.selectFrom('loyalty_accounts').selectAll().execute()
-  for (const { user_id, points } of accounts) {
-    const own = entries.filter((entry) => entry.user_id === user_id)
-    expect(points).toBe(own.reduce((sum, entry) => sum + entry.points, 0))
-    expect(own.at(-1)!.points_after).toBe(points)
-  }
+  await ledgerAddsUp(db.kysely)
   await db.close()
 })

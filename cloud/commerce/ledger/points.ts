@@ -1,7 +1,28 @@
 import type { CloudSettings } from '../../platform/settings/limits.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
-import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { balanceOf, post } from './ledger.ts'
+
+/** C §4.5. */
+export const loyaltyHandlers = ({
+  db,
+  settings,
+}: CloudContext): Handlers<'consumer.loyalty.balance' | 'consumer.loyalty.calculate_earnings'> => ({
+  async 'consumer.loyalty.balance'({ credential }) {
+    const points = await balanceOf(db.kysely, credential.userId, 'points')
+    return { loyalty_points: points, points_value_in_cents: pointsValue(points, settings) }
+  },
+  'consumer.loyalty.calculate_earnings'({ body }) {
+    const points = pointsFor(body.order_total_cents, settings.loyaltyCentsPerPoint)
+    return Promise.resolve({
+      order_total: body.order_total_cents,
+      points_to_earn: points,
+      points_value: pointsValue(points, settings),
+    })
+  },
+})
 
 /**
  * Points of an order: one for each whole `centsPerPoint` of its subtotal after deals, before tax (C §4.5).
@@ -9,7 +30,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 export const pointsFor = (subtotalCents: number, centsPerPoint: number): number =>
   Math.floor(subtotalCents / centsPerPoint)
 
-export const pointsValue = (points: number, { loyaltyPointCents }: CloudSettings): number =>
+const pointsValue = (points: number, { loyaltyPointCents }: CloudSettings): number =>
   points * loyaltyPointCents
 
 /**
@@ -19,7 +40,7 @@ export const pointsValue = (points: number, { loyaltyPointCents }: CloudSettings
 export async function earnPoints(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   const { loyaltyCentsPerPoint: rate } = context.settings
   const points = pointsFor(await remainingSubtotal(tx, order), rate)
-  await addEntry(tx, context, order, { kind: 'earned', points, rate })
+  await addEntry(tx, context, order, { type: 'earned', amount: points, rate })
 }
 
 /**
@@ -27,18 +48,19 @@ export async function earnPoints(tx: Tx, context: CloudContext, order: OrderRow)
  * refunds lose nothing to rounding. A refund that fails later restores its points. Call it under the order's
  * lock.
  */
-export async function settlePoints(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+export async function refreshPoints(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   const entries = await tx.q
-    .selectFrom('loyalty_entries')
-    .select(['points', 'kind', 'cents_per_point'])
+    .selectFrom('ledger_entries')
+    .select(['amount', 'type', 'cents_per_point'])
     .where('order_id', '=', order.id)
+    .where('account', '=', 'points')
     .execute()
-  const earned = entries.find(({ kind }) => kind === 'earned')
+  const earned = entries.find(({ type }) => type === 'earned')
   if (!earned) return
-  const rate = earned.cents_per_point
-  const held = entries.reduce((sum, { points }) => sum + points, 0)
+  const rate = earned.cents_per_point!
+  const held = entries.reduce((sum, { amount }) => sum + amount, 0)
   const points = pointsFor(await remainingSubtotal(tx, order), rate) - held
-  if (points !== 0) await addEntry(tx, context, order, { kind: 'refunded', points, rate })
+  if (points !== 0) await addEntry(tx, context, order, { type: 'refund', amount: points, rate })
 }
 
 /**
@@ -67,50 +89,20 @@ async function remainingSubtotal(tx: Tx, order: OrderRow): Promise<number> {
   )
 }
 
-interface Entry {
-  kind: 'earned' | 'refunded'
-  points: number
-  rate: number
-}
-
 async function addEntry(
   tx: Tx,
-  { runtime }: CloudContext,
+  context: CloudContext,
   order: OrderRow,
-  { kind, points, rate }: Entry,
+  { type, amount, rate }: { type: 'earned' | 'refund'; amount: number; rate: number },
 ): Promise<void> {
-  const now = runtime.clock.now()
-  await tx.q
-    .insertInto('loyalty_accounts')
-    .values({ user_id: order.user_id, points: 0, updated_at: now })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
-  const account = await tx.q
-    .updateTable('loyalty_accounts')
-    .set((eb) => ({ points: eb('points', '+', points), updated_at: now }))
-    .where('user_id', '=', order.user_id)
-    .returning('points')
-    .executeTakeFirstOrThrow()
-  await tx.q
-    .insertInto('loyalty_entries')
-    .values({
-      user_id: order.user_id,
-      order_id: order.id,
-      kind,
-      points,
-      points_after: account.points,
-      cents_per_point: rate,
-      created_at: now,
-    })
-    .execute()
-}
-
-/** A user's points; 0 before the first entry. */
-export async function readPoints(q: Queries, userId: number): Promise<number> {
-  const account = await q
-    .selectFrom('loyalty_accounts')
-    .select('points')
-    .where('user_id', '=', userId)
-    .executeTakeFirst()
-  return account?.points ?? 0
+  const posted = await post(tx, context, {
+    user_id: order.user_id,
+    account: 'points',
+    type,
+    amount,
+    order_id: order.id,
+    cause: type === 'earned' ? `order ${order.id}` : null,
+    cents_per_point: rate,
+  })
+  if (!posted) throw new Error(`order ${order.id}: more points would be taken back than the user has`)
 }

@@ -3,10 +3,10 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
-import { walletTransactions } from '../../../../cloud/commerce/wallet/handlers.ts'
+import { walletTransactions } from '../../../../cloud/commerce/ledger/wallet.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
-import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
+import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 
 const debit = (shop: Shop, userId: number, orderId: number, expectedTotal?: number) =>
   payFromWallet(shop.services, { userId, orderId, expectedTotal })
@@ -35,7 +35,7 @@ onEachDatabase('payments from the wallet', (open) => {
     ])
     await expect(debit(shop, userId, id)).rejects.toMatchObject({ code: 'order_already_paid' })
     expect(await balanceOf(shop, userId)).toBe(459)
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('a wallet payment above the balance is 402, and changes neither the cart, the stock nor the wallet', async () => {
@@ -109,7 +109,7 @@ onEachDatabase('payments from the wallet', (open) => {
     )
     expect(new Set(codes)).toEqual(new Set(['insufficient_funds', 'already_refunded']))
     expect(await balanceOf(shop, userId)).toBe(150)
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 
   test('a wallet payment while a card needs authentication first cancels the card’s payment', async () => {
@@ -202,6 +202,6 @@ onEachDatabase('payments from the wallet', (open) => {
       ['deposit', 1000, 1000],
     ])
     expect(await shop.context.db.kysely.selectFrom('sandbox_refunds').selectAll().execute()).toEqual([])
-    await walletsAddUp(shop.context.db.kysely)
+    await ledgerAddsUp(shop.context.db.kysely)
   })
 })
