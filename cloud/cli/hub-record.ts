@@ -4,7 +4,7 @@ import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
 import { TaxPercent, toMillipercent } from '../commerce/catalogue/tax-rate.ts'
-import { notSellingReason } from '../commerce/orders/not-selling.ts'
+import { notSellingReason } from '../commerce/orders/intake.ts'
 import { hubState, shownHubStatus } from '../gateway/hub-state.ts'
 import { setDesired } from '../operations/controls/configuration.ts'
 import { NewHub } from '../operations/hubs/create-hub.ts'
@@ -80,7 +80,7 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
   return {
     ...(await listedHub(q, context, hub, owner.name)),
     ...describeHub(hub),
-    not_selling_reason: await notSellingReason(q, context, hub),
+    not_selling_reason: await notSellingReason(q, context, hubId),
     tax: hub.tax_millipercent / 1000,
     external_payments: hub.external_payments,
     retired_at: timestampOrNull(hub.retired_at),

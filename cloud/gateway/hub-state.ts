@@ -28,7 +28,8 @@ export interface HubState {
   ledgerEpoch: string | null
 }
 
-const hubRows = (q: Queries) =>
+/** Hubs with the columns of `stateOf`. */
+export const hubRows = (q: Queries) =>
   q
     .selectFrom('hubs')
     .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
@@ -77,7 +78,8 @@ export async function hubStates(
   return new Map(rows.map((row) => [row.id, stateOf(row, now, onlineWithinMs)]))
 }
 
-function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: number): HubState {
+/** The state of a row of `hubRows` at `now`. */
+export function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: number): HubState {
   const lastHeardAt = row?.last_heard_at ?? null
   const isRecent = lastHeardAt !== null && now - lastHeardAt <= onlineWithinMs
   const online = isRecent && row?.has_left !== 1

@@ -2,12 +2,12 @@ import { sql, type Selectable } from 'kysely'
 import { monthOf } from '../../platform/calendar/days.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { numbersIn } from '../../platform/store/in-list.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { statement } from '../../platform/store/statement.ts'
 import {
   ALL,
   hourOf,
+  lockLines,
   readSaleBooks,
   rowOf,
   salesOf,
@@ -58,11 +58,10 @@ function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
  * because `rebuild.ts` may have cleared them.
  */
 async function lockAndRead(tx: Tx, orderIds: readonly number[]): Promise<SalesOfOrders> {
-  const of = { orderIds }
   // In sequence: the second query reads under the lock of the first.
-  const read = () => Promise.all([lockCalendars(tx.q, of), readSaleBooks(tx.q, orderIds)])
-  const [orders, books] = await read()
-  if (orders.length > 0) return salesOf(orders, books)
+  const read = () => Promise.all([lockLines(tx.q, { orderIds }), readSaleBooks(tx.q, orderIds)])
+  const [lines, books] = await read()
+  if (lines.length > 0) return salesOf(lines, books)
   const hub = tx.q.selectFrom('orders').select('hub_id').where('id', 'in', orderIds)
   // The hub's first sale: its summaries begin before a rebuild has read its past.
   await tx.q
@@ -78,24 +77,6 @@ async function lockAndRead(tx: Tx, orderIds: readonly number[]): Promise<SalesOf
     .execute()
   return salesOf(...(await read()))
 }
-
-const lockCalendars = statement((q, { orderIds }: { orderIds: readonly number[] }, locks) =>
-  locks.forUpdate(
-    q
-      .selectFrom('orders')
-      .innerJoin('sales_calendars as c', 'c.hub_id', 'orders.hub_id')
-      .select([
-        'orders.id',
-        'orders.hub_id',
-        'orders.owner_id',
-        'orders.user_id',
-        'orders.queued_at',
-        'c.timezone',
-      ])
-      .where('orders.id', 'in', numbersIn(q, orderIds)),
-    'c',
-  ),
-)
 
 async function writeSales(tx: Tx, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return

@@ -100,52 +100,40 @@ export interface SalesOfOrders {
   held: ReadonlyMap<number, Sale>
 }
 
-/** An order with its hub's time zone. */
-export type SoldOrder = Pick<
-  Selectable<Tables['orders']>,
-  'id' | 'hub_id' | 'owner_id' | 'user_id' | 'queued_at'
-> & {
-  timezone: string
-}
-
 /** The payments and counted values of some orders. */
 export interface SaleBooks {
   payments: readonly PaymentAndBack[]
-  lines: readonly LineOfOrder[]
   held: readonly SaleRow[]
 }
 
 /** Several simple queries instead of a join, because a planner without statistics may execute the join badly. */
 export async function readSaleBooks(q: Queries, orderIds: readonly number[]): Promise<SaleBooks> {
   const of = { orderIds }
-  const [payments, lines, held] = await Promise.all([
-    completedPayments(q, of),
-    linesOfOrders(q, of),
-    heldSales(q, of),
-  ])
-  return { payments, lines, held }
+  const [payments, held] = await Promise.all([completedPayments(q, of), heldSales(q, of)])
+  return { payments, held }
 }
 
-export function salesOf(orders: readonly SoldOrder[], books: SaleBooks): SalesOfOrders {
+export function salesOf(soldLines: readonly LineOfOrder[], books: SaleBooks): SalesOfOrders {
   const payments = books.payments.filter(({ id }, index) => books.payments[index - 1]?.id !== id)
   const refunds = refundsOf(books.payments)
   const kept = payments.filter(({ id, amount }) => !isGivenBack(amount, refunds.get(id) ?? []))
   const paidBy = new Map(kept.map(({ order_id, id }) => [order_id, id]))
-  const lines = linesByOrder(books.lines)
+  const lines = linesByOrder(soldLines)
+  const orders = new Map(soldLines.map((line) => [line.order_id, line]))
   return {
     now: new Map(
-      orders
-        .filter(({ id }) => paidBy.has(id))
-        .map((order) => [
-          order.id,
+      [...orders]
+        .filter(([id]) => paidBy.has(id))
+        .map(([id, order]) => [
+          id,
           {
-            orderId: order.id,
+            orderId: id,
             hubId: order.hub_id,
             ownerId: order.owner_id!,
             userId: order.user_id,
             at: order.queued_at!,
             day: localDay(order.timezone, order.queued_at!),
-            lines: saleLines(lines.get(order.id) ?? [], refunds.get(paidBy.get(order.id)!) ?? []),
+            lines: saleLines(lines.get(id)!, refunds.get(paidBy.get(id)!) ?? []),
           },
         ]),
     ),
@@ -205,15 +193,33 @@ const completedPayments = statement((q, { orderIds }: OfOrders) =>
 )
 type PaymentAndBack = Awaited<ReturnType<typeof completedPayments>>[number]
 
-const linesOfOrders = statement((q, { orderIds }: OfOrders) =>
-  q
-    .selectFrom('order_items')
-    .select(['order_id', 'id', 'product_id', 'qty', 'refunded_quantity', 'purchase_price', 'net'])
-    .where('order_id', 'in', numbersIn(q, orderIds))
-    .orderBy('id'),
+/**
+ * The lines of orders with their hub's calendar, which is locked. The order's lock protects the other values. Empty before a
+ * hub's first sale.
+ */
+export const lockLines = statement((q, { orderIds }: OfOrders, locks) =>
+  locks.forUpdate(
+    q
+      .selectFrom('order_items as i')
+      .innerJoin('orders as o', 'o.id', 'i.order_id')
+      .innerJoin('sales_calendars as c', 'c.hub_id', 'o.hub_id')
+      .select([
+        'i.order_id',
+        'i.id',
+        'i.product_id',
+        'i.qty',
+        'i.refunded_quantity',
+        'i.purchase_price',
+        'i.net',
+      ])
+      .select(['o.hub_id', 'o.owner_id', 'o.user_id', 'o.queued_at', 'c.timezone'])
+      .where('i.order_id', 'in', numbersIn(q, orderIds))
+      .orderBy('i.id'),
+    'c',
+  ),
 )
 
-type LineOfOrder = Awaited<ReturnType<typeof linesOfOrders>>[number]
+type LineOfOrder = Awaited<ReturnType<typeof lockLines>>[number]
 
 const heldSales = statement((q, { orderIds }: OfOrders) =>
   q.selectFrom('sales').select(allOf('sales')).where('order_id', 'in', numbersIn(q, orderIds)),

@@ -205,21 +205,17 @@ export async function unfreezeOrder(
 }
 
 /**
- * Queues a paid order for the hub, in the transaction that records the payment (I3). The statement with the payment's
- * status may still run, because it was issued earlier in the same transaction.
+ * Queues a paid order for the hub, in the transaction that records the payment (I3).
  */
 export async function queueOrder(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
-  paymentStatus: PaymentStatus | Promise<PaymentStatus>,
+  payment_status: PaymentStatus,
 ): Promise<void> {
   const { runtime, settings } = context
   const now = runtime.clock.now()
-  const [payment_status, items] = await Promise.all([
-    paymentStatus,
-    linesToQueue(tx.q, { orderId: order.id, hubId: order.hub_id }),
-  ])
+  const items = await linesToQueue(tx.q, { orderId: order.id, hubId: order.hub_id })
   const queued: QueuedOrder = {
     order_id: order.uuid,
     number: order.id,

@@ -1,9 +1,10 @@
 import type { CloudContext } from '../../platform/context.ts'
-import { hubState } from '../../gateway/hub-state.ts'
+import { hubRows, stateOf } from '../../gateway/hub-state.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
-import { readRoom, type HubRoom } from './bin-room.ts'
+import { availableUnits } from '../catalogue/units.ts'
+import { readRoom, readTakenBins, type HubRoom } from './bin-room.ts'
 
 /** Why a hub takes no orders now; the values of `details.reason`. */
 export type Refusal = 'hub_inactive' | 'orders_stopped' | 'hub_offline' | 'stream_stalled' | 'hub_not_ready'
@@ -15,22 +16,17 @@ export interface Intake extends HubRoom {
 
 /** The columns of a hub that decide whether it sells, to whom and at which price. */
 const sellingHubs = (q: Queries) =>
-  q
-    .selectFrom('hubs')
-    .select([
-      'id',
-      'owner_id',
-      'hub_status',
-      'accepting_orders',
-      'disabled_bins',
-      'timezone',
-      'tax_millipercent',
-      'external_payments',
-    ])
-const hubById = statement((q, { hubId }: { hubId: number }) => sellingHubs(q).where('id', '=', hubId))
+  hubRows(q).select([
+    'hubs.owner_id',
+    'hubs.disabled_bins',
+    'hubs.timezone',
+    'hubs.tax_millipercent',
+    'hubs.external_payments',
+  ])
+const hubById = statement((q, { hubId }: { hubId: number }) => sellingHubs(q).where('hubs.id', '=', hubId))
 const hubToLock = statement((q, { orderId }: { orderId: number }, locks) => {
   const hubId = q.selectFrom('orders').select('hub_id').where('id', '=', orderId)
-  return locks.forUpdate(sellingHubs(q).where('id', '=', hubId))
+  return locks.forUpdate(sellingHubs(q).where('hubs.id', '=', hubId), 'hubs')
 })
 
 export type SellingHub = Awaited<ReturnType<typeof hubById>>[number]
@@ -55,13 +51,12 @@ export async function hubIntake(q: Queries, context: CloudContext, hubId: number
 
 export async function intakeOf(q: Queries, context: CloudContext, hub: SellingHub): Promise<Intake> {
   const disabled = JSON.parse(hub.disabled_bins) as number[]
-  const [room, refusal] = await Promise.all([readRoom(q, hub.id, disabled), readRefusal(q, context, hub)])
-  return { refusal, ...room }
+  return { refusal: refusalOf(context, hub), ...(await readRoom(q, hub.id, disabled)) }
 }
 
 /** Throws if the hub takes no orders at all: `hub_not_found`, `hub_not_accepting_orders`. */
 export async function requireAccepting(q: Queries, context: CloudContext, hubId: number): Promise<void> {
-  const refusal = await readRefusal(q, context, await readHub(q, hubId))
+  const refusal = refusalOf(context, await readHub(q, hubId))
   if (refusal !== null) throw new ApiError('hub_not_accepting_orders', undefined, { reason: refusal })
 }
 
@@ -72,20 +67,35 @@ async function readHub(q: Queries, hubId: number): Promise<SellingHub> {
 }
 
 /** Why a hub takes no orders now; null if it takes them. */
-export async function readRefusal(
-  q: Queries,
-  { runtime, settings }: CloudContext,
-  hub: SellingHub,
-): Promise<Refusal | null> {
-  const { online, isStalled, acceptingOrders } = await hubState(
-    q,
-    hub.id,
-    runtime.clock.now(),
-    settings.onlineWithinMs,
-  )
+function refusalOf({ runtime, settings }: CloudContext, hub: SellingHub): Refusal | null {
+  const { online, isStalled, acceptingOrders } = stateOf(hub, runtime.clock.now(), settings.onlineWithinMs)
   if (hub.hub_status !== 'active') return 'hub_inactive'
   if (hub.accepting_orders === 0) return 'orders_stopped'
   if (!online) return 'hub_offline'
   if (isStalled) return 'stream_stalled'
   return acceptingOrders ? null : 'hub_not_ready'
+}
+
+/**
+ * Why customers can buy nothing at a hub now, the first that applies; null if they can. The absence of alarms
+ * does not imply that.
+ */
+export async function notSellingReason(
+  q: Queries,
+  context: CloudContext,
+  hubId: number,
+): Promise<Refusal | 'no_bin_available' | 'out_of_stock' | null> {
+  const hub = await readHub(q, hubId)
+  const refusal = refusalOf(context, hub)
+  if (refusal !== null) return refusal
+  if (await readTakenBins(q, hubId, JSON.parse(hub.disabled_bins) as number[])) return 'no_bin_available'
+  const sellable = await q
+    .selectFrom('products')
+    .select('id')
+    .where('hub_id', '=', hubId)
+    .where('is_active', '=', 1)
+    .where(availableUnits, '>', 0)
+    .limit(1)
+    .executeTakeFirst()
+  return sellable ? null : 'out_of_stock'
 }

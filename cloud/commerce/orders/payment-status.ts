@@ -4,7 +4,7 @@ import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
 import { countSale } from '../analytics/refresh-sales.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { statement } from '../../platform/store/statement.ts'
+import { allOf, statement } from '../../platform/store/statement.ts'
 
 export type PaymentRow = Selectable<Tables['payments']>
 export type RefundRow = Selectable<Tables['refunds']>
@@ -46,10 +46,11 @@ const total = (rows: readonly { amount: number }[]): number =>
  * order's lock. The customer sees a change even if the status stays, so the order gets a new version.
  */
 export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<PaymentStatus> {
-  const { payment_status, isSold } = await bookedStatus(tx, orderId)
+  const { payments, refunds } = await booksOf(tx, orderId)
+  const payment_status = derivePaymentStatus(payments, refunds)
   const [order] = await storeStatus(tx.q, { orderId, payment_status })
   tx.tell({ kind: 'order', orderId, hubId: order!.hub_id })
-  if (isSold) countSale(tx, orderId)
+  if (payments.some(({ status, is_late }) => status === 'completed' && is_late === 0)) countSale(tx, orderId)
   return payment_status
 }
 
@@ -62,33 +63,32 @@ const storeStatus = statement(
       .returning('hub_id'),
 )
 
-/**
- * The payment status from an order's records, and whether it was sold. A caller that stores the status must count the
- * sale.
- */
-export async function bookedStatus(
-  tx: Tx,
-  orderId: number,
-): Promise<{ payment_status: PaymentStatus; isSold: boolean }> {
-  const rows = await booksOf(tx.q, { orderId })
-  const payments = rows.filter(({ id }, index) => rows[index - 1]?.id !== id)
-  const refunds = rows.flatMap(({ id, back }): GivenBack[] =>
-    back === null ? [] : [{ payment_id: id, status: 'succeeded', amount: back }],
-  )
+/** The payments of an order, oldest first, and their refunds. */
+export interface Books {
+  payments: PaymentRow[]
+  refunds: GivenBack[]
+}
+
+/** Reads the books of an order, under its lock. */
+export async function booksOf(tx: Tx, orderId: number): Promise<Books> {
+  const rows = await paymentsWithRefunds(tx.q, { orderId })
   return {
-    payment_status: derivePaymentStatus(payments, refunds),
-    isSold: payments.some(({ status, is_late }) => status === 'completed' && is_late === 0),
+    payments: rows.filter(({ id }, index) => rows[index - 1]?.id !== id),
+    refunds: rows.flatMap(({ id, back }): GivenBack[] =>
+      back === null ? [] : [{ payment_id: id, status: 'succeeded', amount: back }],
+    ),
   }
 }
 
-/** The payments of an order, oldest first, each with its refunds: a row for each refund, or one without. */
-const booksOf = statement((q, { orderId }: { orderId: number }) =>
+/** A row for each refund that succeeded, or one row for a payment without. */
+const paymentsWithRefunds = statement((q, { orderId }: { orderId: number }) =>
   q
     .selectFrom('payments as p')
     .leftJoin('refunds as r', (join) =>
       join.onRef('r.payment_id', '=', 'p.id').on('r.status', '=', 'succeeded'),
     )
-    .select(['p.id', 'p.status', 'p.amount', 'p.is_late', 'r.amount as back'])
+    .select(allOf('payments').map((column) => `p.${column}` as const))
+    .select('r.amount as back')
     .where('p.order_id', '=', orderId)
     .orderBy('p.id'),
 )

@@ -11,7 +11,13 @@ import { answerOf, askIntent, type IntentExtra } from '../money/intents.ts'
 import { keyOf, MoneyOperations, nameOf, type Change, type Operation } from '../money/operations.ts'
 import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
 import { lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
-import { bookedStatus, refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
+import {
+  booksOf,
+  derivePaymentStatus,
+  refreshPaymentStatus,
+  type Books,
+  type PaymentRow,
+} from '../orders/payment-status.ts'
 import { EXTERNAL, ProcessorUnavailable, type IntentRequest } from '../processors/processor.ts'
 import { refundLate } from '../refunds/undelivered.ts'
 import type { MoneyServices } from '../services.ts'
@@ -21,7 +27,7 @@ const paymentById = statement((q, { id }: { id: number }) =>
 )
 const updatePayment = rowUpdate('payments')
 
-interface PaymentOfOrder {
+interface PaymentOfOrder extends Books {
   order: OrderRow
   payment: PaymentRow
 }
@@ -42,9 +48,10 @@ export const payments = new MoneyOperations<PaymentRow, PaymentOfOrder, IntentEx
     return Promise.resolve(operation.goal === 'ended' ? { outcome: 'canceled' } : null)
   },
   async lock(tx, { id, order_id: orderId }) {
-    // In this order: the payment is read under the order's lock.
-    const [order, [payment]] = await Promise.all([lockOrderAgain(tx, orderId), paymentById(tx.q, { id })])
-    return payment && { order, payment }
+    // In this order: the payments are read under the order's lock.
+    const [order, books] = await Promise.all([lockOrderAgain(tx, orderId), booksOf(tx, orderId)])
+    const payment = books.payments.find((one) => one.id === id)
+    return payment && { order, payment, ...books }
   },
   goalAfter({ goal }, state) {
     if (state === 'succeeded') return 'done'
@@ -121,21 +128,13 @@ async function applyPayment(
 async function sell(
   tx: Tx,
   context: CloudContext,
-  { subject: { order, payment }, extra }: Change<PaymentOfOrder, IntentExtra>,
+  { subject: { order, payment, payments: all, refunds }, extra }: Change<PaymentOfOrder, IntentExtra>,
 ): Promise<void> {
-  const now = context.runtime.clock.now()
+  const paid = { status: 'completed', updated_at: context.runtime.clock.now() } as const
+  const paidBy = all.map((one) => (one.id === payment.id ? { ...one, ...paid } : one))
   await Promise.all([
-    updatePayment(tx.q, payment.id, {
-      updated_at: now,
-      status: 'completed',
-      confirmed_by_key: extra?.confirmedByKey ?? null,
-    }),
-    queueOrder(
-      tx,
-      context,
-      order,
-      bookedStatus(tx, order.id).then(({ payment_status }) => payment_status),
-    ),
+    updatePayment(tx.q, payment.id, { ...paid, confirmed_by_key: extra?.confirmedByKey ?? null }),
+    queueOrder(tx, context, order, derivePaymentStatus(paidBy, refunds)),
   ])
   countSale(tx, order.id)
   if (payment.saves_method === 1)

@@ -57,7 +57,9 @@ export const hubTables = {
     /** Counts the changes of its hardware description. */
     desired_version: int.default(1),
     created_at: instant.fixed,
-  }).index('hubs_by_owner', ['owner_id']),
+  })
+    .index('hubs_by_owner', ['owner_id'])
+    .index('hubs_draining', ['draining_until'], 'draining_until is not null'),
   /** A hub's former owners with their times. They keep the books of that time. */
   former_owners: defineTable({
     hub_id: int.references('hubs').fixed,

@@ -8,8 +8,7 @@ import {
   type OrderAtHub,
 } from '../../../../cloud/commerce/orders/bin-room.ts'
 import { checkoutObstacles } from '../../../../cloud/commerce/orders/checkout.ts'
-import { hubIntake, readSellingHub } from '../../../../cloud/commerce/orders/intake.ts'
-import { notSellingReason } from '../../../../cloud/commerce/orders/not-selling.ts'
+import { hubIntake, notSellingReason } from '../../../../cloud/commerce/orders/intake.ts'
 import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -140,8 +139,7 @@ async function reasons({ context }: Shop, orderId: number): Promise<string[]> {
   return obstacles.map(({ code }) => code)
 }
 
-const notSelling = async ({ context }: Shop) =>
-  notSellingReason(context.db.kysely, context, (await readSellingHub(context.db.kysely, 1))!)
+const notSelling = ({ context }: Shop) => notSellingReason(context.db.kysely, context, 1)
 
 /** A new customer tries to pay; returns the result and the order. */
 async function tryToPay(shop: Shop, method = 'pm_card_visa') {
