@@ -1,4 +1,5 @@
 import * as files from 'node:fs'
+import { callableHost } from '../protocol/model/address.ts'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { followFiles } from '../protocol/model/fresh-files.ts'
 import { uuidv7 } from '../protocol/model/ids.ts'
@@ -6,6 +7,7 @@ import type { Log } from '../protocol/model/log.ts'
 import type { Cancel, Clock, Runtime } from '../protocol/model/runtime.ts'
 import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
+import { CLOCK_TOLERANCE_MS, openAuthority } from './enrolment/authority.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from './gateway/broker-embedded.ts'
 import { externalBroker } from './gateway/broker-external.ts'
 import type { Broker } from './gateway/gateway.ts'
@@ -34,26 +36,51 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
           clock,
           unsigned: budgets.brokerUnsigned,
           ...brokerAddress(config, pems),
+          ...(await certificatePort(config, context, pems)),
         }).catch(onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST))
       : undefined
   const broker: Broker = embedded
     ? { kind: 'own', open: embedded.openTransport }
     : { kind: 'shared', open: openExternal(config, { processId, runtime, known, pems }) }
   const endFollowing = followCertificates(config, { pems, broker: embedded, known, clock, log })
-  return { refusals, budgets, known, processId, broker, embedded, endFollowing }
+  // A renewed file changes it.
+  const brokerCa = () => pems.MQTT_CA
+  return { refusals, budgets, known, processId, broker, embedded, endFollowing, brokerCa }
 }
 
 /** The address and the certificate of the embedded broker. */
 const brokerAddress = (
-  { HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig,
+  { HOST, MQTT_HOST = HOST, MQTT_PORT: port, MQTT_TLS_PORT, ...config }: CloudConfig,
   { MQTT_CERT: cert, MQTT_KEY: key }: Pems,
 ) => ({
   databaseUrl: config.databaseUrl,
   passwordCheckMs: config.limits.gateway.passwordCheckMs,
-  host,
+  host: MQTT_HOST,
+  // Others must not send passwords in clear.
+  ...(MQTT_TLS_PORT !== undefined && config.NODE_ENV === 'production' && { plainHost: '127.0.0.1' }),
   port,
-  ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
+  ...(cert !== undefined && key !== undefined && MQTT_TLS_PORT === undefined && { tls: { cert, key } }),
 })
+
+/** The port on which hubs sign in with their certificates. Without MQTT_CERT its certificate is one of the own authority. */
+async function certificatePort(
+  { MQTT_TLS_PORT: port, MQTT_HOST, HOST }: CloudConfig,
+  context: CloudContext,
+  { MQTT_CERT, MQTT_KEY }: Pems,
+): Promise<{ certificates?: { port: number; cert: string; key: string; ca: string } }> {
+  if (port === undefined) return {}
+  const authority = await openAuthority(context)
+  const now = context.runtime.clock.now()
+  const own = { from: now - CLOCK_TOLERANCE_MS, until: now + SERVER_LIFETIME_MS }
+  const { cert, key } =
+    MQTT_CERT !== undefined && MQTT_KEY !== undefined
+      ? { cert: MQTT_CERT, key: MQTT_KEY }
+      : await authority.makeServer(callableHost(MQTT_HOST ?? HOST), own)
+  return { certificates: { port, cert, key, ca: authority.certificate } }
+}
+
+/** Each start makes a new server certificate of the own authority. */
+const SERVER_LIFETIME_MS = 825 * 86_400_000
 
 /** The connections to the external broker that `MQTT_URL` names. */
 function openExternal(

@@ -21,6 +21,7 @@ import { deliveryHandlers } from './operations/controls/open-delivery.ts'
 import type { VerifyIdentity } from './platform/credentials/identity-token.ts'
 import { credentialResolver } from './platform/credentials/resolve.ts'
 import { dealHandlers } from './commerce/deals/handlers.ts'
+import { enrolmentHandlers, type EnrolmentOptions } from './enrolment/enrol.ts'
 import { hubDomain } from './hub-domain.ts'
 import { eventHandlers } from './events/event-list.ts'
 import { EventFeed } from './events/feed.ts'
@@ -40,7 +41,7 @@ import { createApp, type App } from './platform/http/app.ts'
 import type { Handlers } from './platform/http/handler.ts'
 import { Health, type Checks } from './platform/http/health.ts'
 import { openApiDocument } from './platform/http/openapi.ts'
-import { memoryRateLimiter, purgeRateLimits, SharedRateLimiter } from './platform/http/rate-limit.ts'
+import { memoryRateLimiter, rateLimitWork, SharedRateLimiter } from './platform/http/rate-limit.ts'
 import { docsHandlers } from './docs/docs-handlers.ts'
 import type { Description } from './docs/description.ts'
 import { descriptionHandlers } from './platform/http/description-handlers.ts'
@@ -71,7 +72,7 @@ import type { CardProcessor } from './commerce/processors/processor.ts'
 import { putBack } from './clock-step.ts'
 import { retentionWork } from './retention.ts'
 import { backgroundTasks, runKinds, taskHandlers } from './operations/diag/background-tasks.ts'
-import { recurring, WorkRunner, type WorkKinds } from './platform/work/runner.ts'
+import { WorkRunner, type WorkKinds } from './platform/work/runner.ts'
 import { settled } from './platform/work/background.ts'
 import { startWorker, type Worker } from './platform/work/workers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
@@ -89,9 +90,10 @@ export interface CloudOptions {
   verifyIdentity: VerifyIdentity
   /** Further checks of readiness, by name. */
   checks?: Checks
-  /** Shared with the embedded broker, if there is one. */
+  /** What an enrolled hub needs. */
+  enrolment: EnrolmentOptions
+  /** These are shared with the embedded broker, if there is one. */
   refusals?: CloudRefusals
-  /** Shared with the embedded broker, if there is one. */
   budgets?: Budgets
   /** The embedded issuer's routes, if it is used. */
   demoHandlers?: Handlers<DemoRouteId>
@@ -296,8 +298,6 @@ export class Cloud {
   }
 }
 
-const PURGE_MS = 3_600_000
-
 /** All kinds of due work. `services` use the background connections. */
 function dueWork(
   services: CommerceServices,
@@ -317,7 +317,7 @@ function dueWork(
     ...webhookWork({ context, addressOf: (key) => media.addressOf(key), poster }),
     ...retentionWork(context, media),
     ...media.work,
-    'http.counts': recurring(context, PURGE_MS, () => purgeRateLimits(context.db, context.runtime.clock)),
+    ...rateLimitWork(context),
     ...otherWork,
   }
 }
@@ -326,24 +326,23 @@ function platformHandlers(
   context: CloudContext,
   media: Media,
   signer: MediaSigner,
-  { baseUrl, docs, hasDocs = true, demoHandlers }: CloudOptions,
+  { baseUrl, docs, hasDocs = true, demoHandlers, enrolment }: CloudOptions,
 ) {
   const { clock, random } = context.runtime
-  const served = demoHandlers ? routes : withoutDemo()
+  const isServed = ([id]: [string, unknown]): boolean => demoHandlers !== undefined || !(id in demoRoutes)
+  const served = Object.fromEntries(Object.entries(routes).filter(isServed)) as Partial<typeof routes>
   const describe = () => openApiDocument(baseUrl, served)
   const handlers = {
     ...descriptionHandlers(clock, describe),
     ...docsHandlers(random, docs, () => describe() as unknown as Description),
     ...fileHandlers(context, media, signer),
+    ...enrolmentHandlers(context, enrolment),
   }
   if (hasDocs) return handlers
   // A route without a handler is not served.
   const { 'root.docs': _page, 'root.docs.file': _file, 'root.openapi': _document, ...others } = handlers
   return others as typeof handlers
 }
-
-const withoutDemo = () =>
-  Object.fromEntries(Object.entries(routes).filter(([id]) => !(id in demoRoutes))) as Partial<typeof routes>
 
 const integratorHandlers = (context: CloudContext, media: Media, feed: EventFeed, poster: Poster) => ({
   ...eventHandlers(context, media),

@@ -31,6 +31,7 @@ import type { CloudContext } from './platform/context.ts'
 import { openSealer } from './platform/store/open-sealer.ts'
 import { keptStoreSecret } from './platform/store/sealer.ts'
 import { HttpPoster } from './events/webhooks/post.ts'
+import { hubBrokerUrl } from './enrolment/broker-url.ts'
 import { openBroker } from './broker.ts'
 import { healthz, readyz } from './platform/http/health.ts'
 import { addressReader, listen, untrustedProxyWarning, type HttpServer } from './platform/http/listen.ts'
@@ -154,7 +155,7 @@ async function openResources(config: CloudConfig) {
 /** `webhook`: the address of the sandbox's events. */
 function cloudOptions(resources: Resources, webhook: () => string): CloudOptions {
   const { config, context, logFolder, warn, baseUrl, issuer, processor, webhookSecrets } = resources
-  const { refusals, budgets, known, processId, broker, embedded } = resources
+  const { refusals, budgets, known, processId, broker, embedded, brokerCa } = resources
   const { db, runtime, log } = context
   const { clock, random } = runtime
   const { rules } = config.limits
@@ -164,6 +165,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     refusals,
     budgets,
     processId,
+    enrolment: { mqttUrl: hubBrokerUrl(config), brokerCa },
     gatewaySettings: config.limits.gateway,
     processor,
     webhookSecret: webhookSecrets,

@@ -1,9 +1,9 @@
 import * as files from 'node:fs'
 import { join } from 'node:path'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
-import { callableHost } from '../../protocol/model/address.ts'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { fileProblem } from '../../protocol/model/system-error.ts'
+import { hubBrokerUrl } from '../enrolment/broker-url.ts'
 import { readNamed } from '../platform/settings/config.ts'
 import type { Queries } from '../platform/store/database.ts'
 import type { Invocation } from './command-line.ts'
@@ -38,29 +38,9 @@ export async function exportHub(
     hardware: hub.hardware === null ? null : (JSON.parse(hub.hardware) as HardwareDescription),
     settings: {},
     desired_version: hub.desired_version,
-    mqtt_url: brokerOf(settings),
+    mqtt_url: hubBrokerUrl(settings),
     mqtt_ca: settings.MQTT_CA === undefined ? null : readNamed('MQTT_CA', settings.MQTT_CA),
   }
-}
-
-/** The broker's address for hubs. An external one is shown without user and password. */
-function brokerOf({
-  MQTT_URL,
-  MQTT_CERT,
-  MQTT_HOST,
-  MQTT_PORT,
-  HOST,
-  PUBLIC_URL,
-}: Invocation['settings']): string {
-  const [external] = MQTT_URL ?? []
-  if (external !== undefined) {
-    const url = new URL(external)
-    url.username = ''
-    url.password = ''
-    return url.href
-  }
-  const host = PUBLIC_URL === undefined ? callableHost(MQTT_HOST ?? HOST) : new URL(PUBLIC_URL).hostname
-  return `${MQTT_CERT === undefined ? 'mqtt' : 'mqtts'}://${host}:${MQTT_PORT}`
 }
 
 /**

@@ -1,4 +1,6 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { renewClaimCode } from '../enrolment/claim-codes.ts'
+import { revokeHub } from '../enrolment/enrol.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { COMMAND_LINE, contextOf, type CommandLine } from './command-line.ts'
@@ -74,6 +76,36 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
       const exported = await exportHub(q, settings, hubId)
       const folder = options['to']
       return folder === undefined ? exported : writeExport(exported, required(options, 'to'))
+    },
+  },
+})
+
+/** Decides which board may be a hub. */
+export const boardCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+  'claim-code': {
+    options: ['hub'],
+    positionals: ['hub'],
+    run({ db, settings, options }) {
+      const hubId = idOf(options, 'hub', "a hub's")
+      const context = contextOf({ db, settings }, runtime)
+      return db.transact(async (tx) => {
+        await lockInService(tx, hubId)
+        const { code, expiresAt } = await renewClaimCode(tx, context, hubId)
+        await record(tx.q, runtime, 'hubs.claim_code', hubId)
+        return { hub_id: hubId, claim_code: code, claim_expires_at: timestamp(expiresAt) }
+      })
+    },
+  },
+  revoke: {
+    options: ['hub'],
+    positionals: ['hub'],
+    run({ db, options }) {
+      const hubId = idOf(options, 'hub', "a hub's")
+      return db.transact(async (tx) => {
+        const revoked = await revokeHub(tx, hubId, runtime.clock.now())
+        await record(tx.q, runtime, 'hubs.revoke', hubId, { revoked })
+        return { hub_id: hubId, revoked }
+      })
     },
   },
 })

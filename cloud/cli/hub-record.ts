@@ -5,11 +5,12 @@ import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
 import { TaxPercent, toMillipercent } from '../commerce/catalogue/tax-rate.ts'
 import { notSellingReason } from '../commerce/orders/intake.ts'
+import { certificateOf } from '../enrolment/enrol.ts'
 import { hubState, shownHubStatus } from '../gateway/hub-state.ts'
 import { setDesired } from '../operations/controls/configuration.ts'
 import { NewHub } from '../operations/hubs/create-hub.ts'
 import { describeHub } from '../operations/hubs/hubs.ts'
-import { timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { type HeardHub, heardHubs, refuseRetired } from '../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
@@ -77,6 +78,7 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
     .select(['host', 'port', 'host_key'])
     .where('hub_id', '=', hubId)
     .executeTakeFirst()
+  const certificate = await certificateOf(q, hubId, context.runtime.clock.now())
   return {
     ...(await listedHub(q, context, hub, owner.name)),
     ...describeHub(hub),
@@ -86,6 +88,9 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
     retired_at: timestampOrNull(hub.retired_at),
     draining_until: timestampOrNull(isDraining ? hub.draining_until : null),
     desired_version: hub.desired_version,
+    certificate: certificate
+      ? { serial: certificate.serial, expires_at: timestamp(certificate.expires_at) }
+      : null,
     management: management ?? null,
   }
 }

@@ -12,7 +12,8 @@ import {
   required,
   nameOf,
 } from './options.ts'
-import { lifeCommands } from './hub-life.ts'
+import { renewClaimCode } from '../enrolment/claim-codes.ts'
+import { boardCommands, lifeCommands } from './hub-life.ts'
 import {
   changeHub,
   changeOptions,
@@ -29,7 +30,7 @@ import { UsageError } from '../platform/settings/usage-error.ts'
 import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.ts'
 import { builtOf, type Built } from '../commerce/catalogue/layout.ts'
 import type { Tx } from '../platform/store/database.ts'
-import { timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import { mosquittoLine, tryLogin } from '../gateway/try-login.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 
@@ -48,6 +49,10 @@ Hubs and their owners:
   larder hubs retire ID [--force]
   larder hubs export ID [--to DIR]
   larder hubs set-layout ID --hardware FILE
+
+Boards:
+  larder hubs claim-code ID
+  larder hubs revoke ID
 
 Passwords:
   larder hubs renew-password ID [--overlap HOURS] [--old-password-file FILE [--broker URL]]
@@ -81,6 +86,11 @@ show prints that time as draining_until, or null if the login has ended. If anot
 renew-password before retire. The login then ends at once; an offline hub may still dispense the orders that it has. The hub
 keeps its files: erase its card. secrets_erased is true after the hub has confirmed that it erased its secrets; no hub of this
 version does.
+
+create and claim-code print a claim code: 8 characters that a technician types at the board (larder enroll, or the hub's
+page). It can be used once, for 24 hours, and replaces the former code. The board then has a certificate for 90 days, and a
+former certificate of the hub is revoked. revoke shuts out a board that was stolen: its certificate is revoked, its session
+ends within 5 seconds, and the cloud ignores the hub until it is enrolled again or has a new password.
 
 export prints the stored hardware description and the broker's address, without secrets. --to writes hub.json and
 hardware.json into a folder, for a new card. Add the password with renew-password.
@@ -124,6 +134,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       run: (invocation) => setRecord(invocation, runtime),
     },
     ...lifeCommands(runtime),
+    ...boardCommands(runtime),
     'set-layout': {
       options: ['hub', 'hardware'],
       positionals: ['hub'],
@@ -148,6 +159,7 @@ async function create({ options, db, settings }: Invocation, runtime: Runtime): 
     const owner = await ownerOf(tx, runtime, options)
     const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
     if (hardware) await storeHardware(tx, hubId, hardware)
+    const claim = await renewClaimCode(tx, contextOf({ db, settings }, runtime), hubId)
     await record(tx.q, runtime, 'hubs.create', hubId, { owner_id: owner.id, name: hub.name })
     return {
       hub_id: hubId,
@@ -156,6 +168,8 @@ async function create({ options, db, settings }: Invocation, runtime: Runtime): 
       owner: owner.name,
       mqtt_user: `hub-${hubId}`,
       mqtt_password: mqttPassword,
+      claim_code: claim.code,
+      claim_expires_at: timestamp(claim.expiresAt),
       ...(settings.MQTT_URL && {
         password_file_line: mosquittoLine(`hub-${hubId}`, mqttPassword, runtime.random),
       }),

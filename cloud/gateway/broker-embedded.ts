@@ -1,5 +1,5 @@
-import { createServer, type AddressInfo, type Socket } from 'node:net'
-import { createServer as createTlsServer, Server as TlsServer } from 'node:tls'
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, Server as TlsServer, TLSSocket, type TlsOptions } from 'node:tls'
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes'
 import { BACKLOG } from '../../protocol/model/bound-server.ts'
 import { Budget, type Hold } from '../../protocol/model/budget.ts'
@@ -18,7 +18,9 @@ import {
   endedLogins,
   NO_SUCH_HUB,
   signIn,
+  signInByCertificate,
   stillHolds,
+  type ClientCertificate,
   type HubLogin,
   type LoginRefusal,
 } from './hub-logins.ts'
@@ -33,8 +35,12 @@ export interface EmbeddedBrokerOptions {
   /** 0 means any free port. */
   port: number
   host?: string
-  /** PEM of a certificate with its chain, and its key. With it the broker accepts only `mqtts:`. */
+  /** The address of the port without TLS, if it is another one. */
+  plainHost?: string
+  /** PEM of a certificate with its chain, and its key. With it the port above accepts only `mqtts:`. */
   tls?: { cert: string; key: string }
+  /** A further port for TLS, with its certificate and the authority of the hubs' certificates (PEM). 0: any free one. */
+  certificates?: { port: number; cert: string; key: string; ca: string }
   /** The budget of connections before sign-in; by default that of the settings. */
   unsigned?: Budget
   clock: Clock
@@ -45,6 +51,8 @@ export interface EmbeddedBrokerOptions {
 export interface EmbeddedBroker {
   /** The listening port. */
   port: number
+  /** The listening port for certificates; undefined without it. */
+  certificatePort: number | undefined
   /** The cloud's own connection, within the process. */
   openTransport: OpenTransport
   /** The number of connected hubs. */
@@ -61,12 +69,12 @@ const DRAIN_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * The MQTT broker inside the cloud's process (SPEC §2). Hubs sign in with passwords (`hubs` has their digests) and
- * reach only their own topics. A renewed password ends the session of the former one, before the hub's next message is
+ * The MQTT broker inside the cloud's process (SPEC §2). Hubs sign in with passwords (`hubs` has their digests) or
+ * with certificates (`hub_certificates`), and reach only their own topics. A renewed password ends the session of the former one, before the hub's next message is
  * passed on or at the next check.
  */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
-  const { port, host = '127.0.0.1', tls, refusals } = options
+  const { port, host = '127.0.0.1', tls, certificates, refusals } = options
   const unsigned = new UnsignedConnections(options)
   /** The parser of packet sizes of each client. */
   const sizes = new WeakMap<Client, PacketSizes>()
@@ -82,32 +90,42 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
     })
     sizes.set(broker.handle(socket), limit)
   }
-  const server = tls
-    ? createTlsServer({ noDelay: true, handshakeTimeout: CONNECT_TIMEOUT_MS, ...tls }, handle)
-    : createServer({ noDelay: true }, handle)
-  // A failed handshake concerns only the caller; its socket is already closed.
-  server.on('tlsClientError', () => {})
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
-    unsigned.admit(socket)
-  })
-  await new Promise<void>((resolve, reject) => {
-    // Also after the start: if the system cannot accept a connection, the service must continue.
-    server.on('error', reject)
-    server.listen({ port, host, backlog: BACKLOG }, resolve)
-  })
+  const secure = (options: TlsOptions): TlsServer =>
+    createTlsServer({ noDelay: true, handshakeTimeout: CONNECT_TIMEOUT_MS, ...options }, handle)
+  const open = async (server: Server, at: { port: number; host: string }): Promise<number> => {
+    // A failed handshake concerns only the caller; its socket is already closed.
+    server.on('tlsClientError', () => {})
+    server.on('connection', (socket: Socket) => {
+      sockets.add(socket)
+      socket.on('close', () => sockets.delete(socket))
+      unsigned.admit(socket)
+    })
+    await new Promise<void>((resolve, reject) => {
+      // Also after the start: if the system cannot accept a connection, the service must continue.
+      server.on('error', reject)
+      server.listen({ ...at, backlog: BACKLOG }, resolve)
+    })
+    return (server.address() as AddressInfo).port
+  }
+  const server = tls ? secure(tls) : createServer({ noDelay: true }, handle)
+  // A client without a certificate may sign in with its password, so the handshake accepts every client.
+  const secured = certificates && secure({ ...certificates, requestCert: true, rejectUnauthorized: false })
+  const servers = secured ? [server, secured] : [server]
+  const listening = await open(server, { port, host: options.plainHost ?? host })
+  const certificatePort = secured && (await open(secured, { port: certificates.port, host }))
   return {
-    port: (server.address() as AddressInfo).port,
+    port: listening,
+    certificatePort,
     openTransport: inProcessTransport(broker),
     clientCount: () => broker.connectedClients,
     renewTls({ cert, key }) {
       if (server instanceof TlsServer) server.setSecureContext({ cert, key })
+      if (cert !== undefined) secured?.setSecureContext({ cert, key, ca: certificates?.ca })
     },
     async close() {
       endChecks()
       for (const socket of sockets) socket.destroy()
-      await new Promise((resolve) => server.close(resolve))
+      await Promise.all(servers.map((each) => new Promise((resolve) => each.close(resolve))))
       await new Promise<void>((resolve) => broker.close(resolve))
     },
   }
@@ -166,10 +184,10 @@ async function createBroker(
     refusals.note('mqtt_login', remoteAddress, { why, user, client: client.id })
   }
 
-  /** Ends a session after its password was renewed. */
+  /** Ends a session after its password was renewed, or its certificate revoked. */
   function end(client: Client): void {
     if (!logins.delete(client)) return
-    refuse(client, 'the password was renewed', client.id)
+    refuse(client, 'the password was renewed, or the certificate revoked', client.id)
     client.close()
   }
 
@@ -188,7 +206,11 @@ async function createBroker(
     drainTimeout: DRAIN_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     authenticate(client, user, password, done) {
-      signIn(q, clock.now(), { clientId: client.id, user, password }).then(
+      const certificate = certificateOf(client.conn)
+      const checked = certificate
+        ? signInByCertificate(q, clock.now(), { clientId: client.id, user, certificate })
+        : signIn(q, clock.now(), { clientId: client.id, user, password })
+      checked.then(
         (signedIn) => {
           if (typeof signedIn === 'object') {
             logins.set(client, signedIn)
@@ -235,6 +257,15 @@ async function createBroker(
     },
   )
   return { broker, endChecks }
+}
+
+/** The certificate of a client, if the hubs' authority has signed it. */
+function certificateOf(connection: unknown): ClientCertificate | undefined {
+  if (!(connection instanceof TLSSocket) || !connection.authorized) return undefined
+  const { subject, serialNumber } = connection.getPeerCertificate()
+  // A client without a certificate has an empty one.
+  if (serialNumber === undefined) return undefined
+  return { user: String(subject.CN), serial: serialNumber.toLowerCase() }
 }
 
 /** The rights of a hub (SPEC §2). Everything else is refused, including shared subscriptions. */

@@ -9,9 +9,12 @@ import type { ExpressionBuilder } from 'kysely'
  * at the latest `HUB_DRAIN_MS` after the retirement.
  */
 
-/** Whether a hub may communicate with the cloud: it is in service, or it is retired and drains. */
+/** Whether a hub may communicate with the cloud: it is in service or drains, and its certificate was not revoked. */
 export const maySpeak = (eb: ExpressionBuilder<Tables, 'hubs'>, now: number) =>
-  eb.or([eb('hubs.retired_at', 'is', null), eb('hubs.draining_until', '>', now)])
+  eb.and([
+    eb('hubs.revoked_at', 'is', null),
+    eb.or([eb('hubs.retired_at', 'is', null), eb('hubs.draining_until', '>', now)]),
+  ])
 
 /** Draining hubs that have committed everything. Their next hellos show whether their ledgers are applied. */
 export async function hubsToAsk(q: Queries, now: number): Promise<number[]> {

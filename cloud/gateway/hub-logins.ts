@@ -13,12 +13,25 @@ interface Passwords {
 export const NO_SUCH_HUB = 'no such hub in this database'
 /** The reason of a refused login, for the log. */
 export type LoginRefusal =
-  typeof NO_SUCH_HUB | 'wrong password' | 'the client id is not the user' | 'the password was renewed'
+  | typeof NO_SUCH_HUB
+  | 'wrong password'
+  | 'the client id is not the user'
+  | 'the user is not the one of the certificate'
+  | 'the certificate is revoked or unknown'
+  | 'the password was renewed, or the certificate revoked'
 
-/** The login of a connected hub. It contains the digest of its password, so that a renewal ends it. */
-export interface HubLogin {
-  hubId: number
-  digest: string
+/**
+ * The login of a connected hub. It contains the digest of its password or the serial number of its certificate, so that a
+ * renewal or a revocation ends it.
+ */
+export type HubLogin = { hubId: number } & ({ digest: string } | { serial: string })
+
+/** A client certificate that TLS has verified. */
+export interface ClientCertificate {
+  /** Its common name. */
+  user: string
+  /** Hexadecimal in lower case. */
+  serial: string
 }
 
 /** A retired hub has a login while it drains. */
@@ -31,6 +44,22 @@ const withLogin = (q: Queries, now: number) =>
 /** On SQLite this statement waits for no transaction. */
 const passwordsOf = statement((q, hub: { hubId: number; now: number }) =>
   withLogin(q, hub.now).where('id', '=', hub.hubId),
+)
+
+/** Certificates that are valid, of hubs that may communicate. */
+const withCertificate = (q: Queries, now: number) =>
+  q
+    .selectFrom('hub_certificates')
+    .innerJoin('hubs', 'hubs.id', 'hub_certificates.hub_id')
+    .select(['hub_certificates.hub_id', 'hub_certificates.serial'])
+    .where('hub_certificates.revoked_at', 'is', null)
+    .where('hub_certificates.expires_at', '>', now)
+    .where((eb) => maySpeak(eb, now))
+
+const validCertificates = statement((q, login: { hubId: number; serial: string; now: number }) =>
+  withCertificate(q, login.now)
+    .where('hub_certificates.hub_id', '=', login.hubId)
+    .where('hub_certificates.serial', '=', login.serial),
 )
 
 /** Whether a password is the current one, or a former one within its overlap. */
@@ -59,10 +88,29 @@ export async function signIn(
   return clientId === user ? { hubId, digest } : 'the client id is not the user'
 }
 
-/** Whether a login is still valid: its password was not renewed. */
-export async function stillHolds(q: Queries, now: number, { hubId, digest }: HubLogin): Promise<boolean> {
-  const [hub] = await passwordsOf(q, { hubId, now })
-  return hub !== undefined && isValid(hub, digest, now)
+/** Checks user name, client id and certificate of a hub. A client with a certificate needs no user name. */
+export async function signInByCertificate(
+  q: Queries,
+  now: number,
+  {
+    clientId,
+    user,
+    certificate,
+  }: { clientId: string; user: string | undefined; certificate: ClientCertificate },
+): Promise<HubLogin | LoginRefusal> {
+  const hubId = hubOfUser(certificate.user)
+  if (hubId === undefined) return NO_SUCH_HUB
+  if (user !== undefined && user !== certificate.user) return 'the user is not the one of the certificate'
+  if (clientId !== certificate.user) return 'the client id is not the user'
+  const login = { hubId, serial: certificate.serial }
+  return (await stillHolds(q, now, login)) ? login : 'the certificate is revoked or unknown'
+}
+
+/** Whether a login is still valid: its password was not renewed, or its certificate not revoked. */
+export async function stillHolds(q: Queries, now: number, login: HubLogin): Promise<boolean> {
+  if ('serial' in login) return (await validCertificates(q, { ...login, now })).length > 0
+  const [hub] = await passwordsOf(q, { hubId: login.hubId, now })
+  return hub !== undefined && isValid(hub, login.digest, now)
 }
 
 /** The logins that are no longer valid, found with one query for all hubs. */
@@ -74,9 +122,12 @@ export async function endedLogins<T extends HubLogin>(
   if (logins.length === 0) return []
   const rows = await withLogin(q, now).execute()
   const byHub = new Map(rows.map((row) => [row.id, row]))
-  return logins.filter(({ hubId, digest }) => {
-    const hub = byHub.get(hubId)
-    return hub === undefined || !isValid(hub, digest, now)
+  const certificates = await withCertificate(q, now).execute()
+  const serials = new Set(certificates.map(({ hub_id, serial }) => `${hub_id} ${serial}`))
+  return logins.filter((login) => {
+    if ('serial' in login) return !serials.has(`${login.hubId} ${login.serial}`)
+    const hub = byHub.get(login.hubId)
+    return hub === undefined || !isValid(hub, login.digest, now)
   })
 }
 

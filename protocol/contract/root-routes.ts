@@ -46,6 +46,22 @@ export const rootRoutes = defineRoutes(
       description:
         'Pages: one for each guide (`guide-…`) and one for each subject of the reference (`reference-…`). Guides carry an `ETag` and are cached for 5 minutes. Names of scripts, styles and pictures contain a hash of the content, so browsers cache these files without a limit of time. Calls are not limited, and answers carry no rate headers.',
     },
+    'root.pki.ca': {
+      at: 'GET /pki/ca.pem',
+      response: z.string(),
+      produces: 'application/x-pem-file',
+      summary: 'Read the certificate of the authority that signs the hubs’ certificates',
+      description:
+        'PEM. A broker that accepts client certificates trusts this authority, and takes the common name (`hub-<id>`) as the user name.',
+    },
+    'root.pki.crl': {
+      at: 'GET /pki/crl.pem',
+      response: z.string(),
+      produces: 'application/x-pem-file',
+      summary: 'Read the list of revoked certificates',
+      description:
+        'PEM (RFC 5280). The list is made for this answer and may be used for 7 days. Expired certificates are not in it.',
+    },
     'root.webhooks.payments': {
       at: 'POST /webhooks/payments',
       rate: 'unlimited',

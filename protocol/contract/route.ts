@@ -48,7 +48,7 @@ export interface Route {
    * Media type of the success body; JSON by default. `application/octet-stream` is a `ReadableStream`, and the handler names
    * its type; `text/event-stream` is a `ReadableStream` too.
    */
-  produces?: 'text/html' | 'application/octet-stream' | 'text/event-stream'
+  produces?: 'text/html' | 'application/octet-stream' | 'application/x-pem-file' | 'text/event-stream'
   /** Media type that the caller can request with `Accept` instead of JSON. */
   alsoProduces?: 'text/csv'
   /**

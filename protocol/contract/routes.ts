@@ -17,12 +17,14 @@ import { ownerOperationRoutes } from './owner-operations.ts'
 import { ownerOrderRoutes } from './owner-orders.ts'
 import { ownerAlarmRoutes } from './owner-alarms.ts'
 import { ownerWebhookRoutes } from './owner-webhooks.ts'
+import { enrolmentRoutes } from './enrolment.ts'
 import { demoRoutes, fileRoutes, rootRoutes } from './root-routes.ts'
 import type { Route } from './route.ts'
 
 /** Every route of the service. */
 export const routes = {
   ...ownerHubRoutes,
+  ...enrolmentRoutes,
   ...ownerEventRoutes,
   ...ownerAlarmRoutes,
   ...ownerWebhookRoutes,

@@ -26,6 +26,7 @@ export const errorCodes = {
   unauthorized: { status: 403, message: 'The credential has no access to this hub.' },
   hub_access_denied: { status: 403, message: 'The credential has no access to this hub.' },
   forbidden: { status: 403, message: "The user named in the path is not the token's." },
+  invalid_claim_code: { status: 403, message: 'The claim code is unknown, used or expired.' },
   external_payments_disabled: {
     status: 403,
     message: 'The hub does not take external payments from this customer.',

@@ -128,6 +128,7 @@ export async function openService(
     context,
     broker: { kind: 'own', open: hub.openTransport },
     processId: 'test',
+    enrolment: { mqttUrl: 'mqtts://larder.test:8883', brokerCa: () => undefined },
     processor: createSandbox({ db, runtime }),
     webhookSecret,
     verifyIdentity: identityVerifier({

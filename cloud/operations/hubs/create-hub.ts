@@ -102,6 +102,7 @@ export async function renewPassword(
     .updateTable('hubs')
     .set({
       mqtt_password_digest: digestOf(password),
+      revoked_at: null,
       former_passwords: former.length > 0 ? JSON.stringify(former) : null,
     })
     .where('id', '=', hubId)

@@ -4,6 +4,7 @@ import type { CloudContext } from '../context.ts'
 import type { CloudDatabase } from '../store/database.ts'
 import { digestOf } from '../credentials/secrets.ts'
 import { background } from '../work/background.ts'
+import { recurring, type WorkKinds } from '../work/runner.ts'
 
 export const WINDOW_MS = 60_000
 
@@ -178,6 +179,13 @@ const BATCH = 1000
 export async function purgeRateLimits({ kysely }: CloudDatabase, clock: Clock): Promise<void> {
   await kysely.deleteFrom('rate_limits').where('minute', '<', windowOf(clock)).execute()
 }
+
+const PURGE_MS = 3_600_000
+
+/** Deletes old counts each hour. */
+export const rateLimitWork = (context: CloudContext): WorkKinds => ({
+  'http.counts': recurring(context, PURGE_MS, () => purgeRateLimits(context.db, context.runtime.clock)),
+})
 
 /** A caller's use of its allowance in this minute; null if none was left. */
 export interface Allowance {

@@ -146,8 +146,9 @@ function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
       problems: [
         MQTT_URL === undefined &&
           settings.MQTT_CERT === undefined &&
+          settings.MQTT_TLS_PORT === undefined &&
           !isLoopback(MQTT_HOST) &&
-          `MQTT_HOST: others reach ${MQTT_HOST}, and hubs send their passwords in clear: set MQTT_CERT and MQTT_KEY`,
+          `MQTT_HOST: others reach ${MQTT_HOST}, and hubs send their passwords in clear: set MQTT_CERT and MQTT_KEY, or MQTT_TLS_PORT`,
         ...(MQTT_URL ?? []).map((url) => inClear('MQTT_URL', url)),
       ],
     },

@@ -200,6 +200,8 @@ const hubLimits = limits('Hubs', {
     7 * DAY,
     'Maximum time for which a retired hub may still sign in, to receive its cancellations and to report what fell. Its login ends sooner if both are done.',
   ),
+  claimCodeMs: ms(DAY, 'Time for which a claim code can be used.', 30 * DAY),
+  hubCertificateMs: ms(90 * DAY, 'Lifetime of a certificate of a hub.', 825 * DAY),
   hubReturnMs: ms(
     2 * MINUTE,
     'Time that hubs have to report after the cloud begins to listen: after its start, after a standstill, and after a loss of the broker or the database. Until then the cloud ends nothing because of a silent hub.',

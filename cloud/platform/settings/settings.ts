@@ -14,6 +14,7 @@ import {
   port,
   wholeNumber,
   type SettingsTable,
+  numberText,
 } from '../../../protocol/model/program-settings.ts'
 
 /** A list of secrets: the service signs with the first and accepts all, for a rotation. */
@@ -154,6 +155,16 @@ export const serviceSettings = {
       18830,
       'Port of the embedded broker; 0 takes any free one. It has no effect if MQTT_URL is set.',
     ),
+    MQTT_TLS_PORT: {
+      schema: numberText(0, 65_535).optional(),
+      describe:
+        'Further port of the embedded broker, for TLS: hubs sign in there with their certificates. Its certificate is MQTT_CERT, or one of the own authority for MQTT_HOST. MQTT_PORT then stays without TLS, and in production listens only on 127.0.0.1. Default: none.',
+    },
+    MQTT_PUBLIC_URL: {
+      schema: url(/^mqtts?:\/\/[^/@]+$/, 'mqtts://HOST:PORT').optional(),
+      describe:
+        'Address of the broker that enrolled hubs get. Default: mqtts: with the host of PUBLIC_URL and MQTT_TLS_PORT.',
+    },
     MQTT_CERT: optionalText(
       'PEM file with the certificate of the embedded broker and its chain. The broker then accepts mqtts: only. A renewed file is used within a minute.',
     ),

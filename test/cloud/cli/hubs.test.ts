@@ -258,6 +258,7 @@ test('a hub can be renamed, moved and retired once, with an audit record each', 
     ['rename', '2', '--name', 'Again'],
     ['move', '2', '--owner', 'Two'],
     ['renew-password', '2'],
+    ['claim-code', '2'],
     ['set-management', '2', '--host', 'hub2.example', '--host-key', host.publicKey],
     ['clear-management', '2'],
   ])
@@ -270,6 +271,30 @@ test('a hub can be renamed, moved and retired once, with an audit record each', 
     { hub_id: 2, object: 'hub-2', detail: { from_owner: 'Two', to_owner: 'One', roles: [] } },
   ])
   expect(await audited('hubs.retire')).toHaveLength(1)
+})
+
+test('a claim code replaces the former one, only its digest is stored, and a hub without a certificate cannot be revoked', async () => {
+  const hub = () => db.kysely.selectFrom('hubs').selectAll().where('id', '=', 1).executeTakeFirstOrThrow()
+  const first = json(await hubs('claim-code', '1'))
+  expect(first).toEqual({
+    hub_id: 1,
+    claim_code: expect.stringMatching(/^[A-HJ-NP-Z2-9]{8}$/) as string,
+    claim_expires_at: expect.stringMatching(/^\d{4}-/) as string,
+  })
+  const { claim_code_digest: digest } = await hub()
+  const second = json(await hubs('claim-code', '1'))
+  expect(second['claim_code']).not.toBe(first['claim_code'])
+  const row = await hub()
+  expect(row.claim_code_digest).not.toBe(digest)
+  expect(JSON.stringify(row)).not.toContain(second['claim_code'])
+  expect(json(await hubs('show', '1'))).toMatchObject({ certificate: null })
+  expect(await hubs('revoke', '1')).toMatchObject({
+    exitCode: 1,
+    stderr: 'error: hub 1 has no valid certificate\n',
+  })
+  for (const name of ['claim-code', 'revoke'])
+    expect([(await hubs(name, '99')).exitCode, (await hubs(name)).exitCode]).toEqual([1, 2])
+  expect(await audited('hubs.claim_code')).toHaveLength(2)
 })
 
 test('the whole hardware description is stored, and exported without secrets', async () => {

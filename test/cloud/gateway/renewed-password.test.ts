@@ -69,7 +69,7 @@ test('a renewed password ends the open session of the former one, and only the n
   await expect.poll(before.isClosed).toBe(true)
   expect((await open('first')).outcome).toBe('refused')
   expect((await open(second)).outcome).toBe('connected')
-  expect(warned.some(({ why }) => why === 'the password was renewed')).toBe(true)
+  expect(warned.some(({ why }) => why === 'the password was renewed, or the certificate revoked')).toBe(true)
 })
 
 test.each(['hello', 'entries', 'telemetry', 'heartbeat'] as const)(

@@ -35,6 +35,13 @@ export const hubTables = {
      */
     draining_until: instant.nullable,
     mqtt_password_digest: text,
+    /** SHA-256 of the claim code that enrols a board; null if there is none. */
+    claim_code_digest: text.nullable,
+    claim_expires_at: instant.nullable,
+    /**
+     * When its certificate was revoked. The cloud then ignores the hub until it is enrolled again or has a new password.
+     */
+    revoked_at: instant.nullable,
     /** Former passwords that are still valid during an overlap (`FormerPassword`), as JSON; null without one. */
     former_passwords: text.nullable,
     /** Desired state, sent to the hub as `config`. */
@@ -59,7 +66,28 @@ export const hubTables = {
     created_at: instant.fixed,
   })
     .index('hubs_by_owner', ['owner_id'])
-    .index('hubs_draining', ['draining_until'], 'draining_until is not null'),
+    .index('hubs_draining', ['draining_until'], 'draining_until is not null')
+    .index('hubs_by_claim_code', ['claim_code_digest']),
+  /** The cloud's own certificate authority (`enrolment/authority.ts`). One row. */
+  hub_authority: defineTable({
+    id: int.primaryKey.fixed,
+    /** PEM. */
+    certificate: text,
+    /** Its key (PKCS #8, PEM), sealed. */
+    sealed_key: text,
+    created_at: instant.fixed,
+  }),
+  /** Certificates of hubs. At most one of a hub is valid. */
+  hub_certificates: defineTable({
+    /** Hexadecimal. */
+    serial: text.primaryKey.fixed,
+    hub_id: int.references('hubs').fixed,
+    issued_at: instant.fixed,
+    expires_at: instant.fixed,
+    revoked_at: instant.nullable,
+  })
+    .index('hub_certificates_by_hub', ['hub_id'])
+    .index('hub_certificates_by_end', ['expires_at']),
   /** A hub's former owners with their times. They keep the books of that time. */
   former_owners: defineTable({
     hub_id: int.references('hubs').fixed,

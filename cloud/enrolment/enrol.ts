@@ -1,0 +1,196 @@
+import { z } from 'zod'
+import type { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { hubUser } from '../../protocol/mqtt/topics.ts'
+import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
+import { ApiError } from '../platform/api-error.ts'
+import { appendAudit } from '../platform/audit/audit.ts'
+import { timestamp } from '../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { Handlers } from '../platform/http/handler.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
+import { CLOCK_TOLERANCE_MS, newSerial, openAuthority, type Authority } from './authority.ts'
+import { codeDigest } from './claim-codes.ts'
+
+/** An enrolled hub needs these beside its certificate. */
+export interface EnrolmentOptions {
+  /** The broker's address for hubs. */
+  mqttUrl: string
+  /** PEM of the authorities that signed the broker's certificate, if it is not the cloud's own authority. */
+  brokerCa: () => string | undefined
+}
+
+/** How long a list of revoked certificates may be used. */
+const LIST_MS = 7 * 86_400_000
+
+/** Enrols hubs, and publishes the certificates of the cloud's authority. */
+export function enrolmentHandlers(
+  context: CloudContext,
+  { mqttUrl, brokerCa }: EnrolmentOptions,
+): Handlers<'owner.hubs.enroll' | 'root.pki.ca' | 'root.pki.crl'> {
+  const { db, runtime } = context
+  let opened: Promise<Authority> | undefined
+  const authority = (): Promise<Authority> =>
+    (opened ??= openAuthority(context).catch((error: unknown) => {
+      opened = undefined
+      throw error
+    }))
+  return {
+    async 'owner.hubs.enroll'({ body }) {
+      const key = await requestedKey(body.csr)
+      const digest = codeDigest(body.claim_code)
+      const hub = await claimedHub(db.kysely, digest, runtime.clock.now())
+      const issuer = await authority()
+      const now = runtime.clock.now()
+      const serial = newSerial(runtime.random)
+      const until = now + context.settings.hubCertificateMs
+      const certificate = await issuer.signHub(key, {
+        hubId: hub.id,
+        serial,
+        from: now - CLOCK_TOLERANCE_MS,
+        until,
+      })
+      await db.transact(async (tx) => {
+        await useCode(tx, digest, now)
+        await replaceCertificate(tx, { hubId: hub.id, serial, now, until })
+        await appendAudit(tx.q, runtime, {
+          actor: hubUser(hub.id),
+          action: 'hubs.enroll',
+          hubId: hub.id,
+          object: hubUser(hub.id),
+          result: 'executed',
+          detail: { serial },
+        })
+      })
+      return {
+        hub_id: hub.id,
+        name: hub.name,
+        certificate,
+        ca: issuer.certificate + (brokerCa() ?? ''),
+        mqtt_url: mqttUrl,
+        expires_at: timestamp(until),
+        hardware: hub.hardware === null ? null : (JSON.parse(hub.hardware) as HardwareDescription),
+        settings: {},
+        desired_version: hub.desired_version,
+      }
+    },
+    'root.pki.ca': async () => (await authority()).certificate,
+    async 'root.pki.crl'() {
+      const now = runtime.clock.now()
+      const revoked = await revokedCertificates(db.kysely, now)
+      return (await authority()).listRevoked(revoked, { from: now, until: now + LIST_MS })
+    },
+  }
+}
+
+/** The key of a certificate request. Throws 422 if the request or its key cannot be used. */
+async function requestedKey(csr: string): Promise<PublicKey> {
+  const { Pkcs10CertificateRequest } = await loadX509()
+  let request: Pkcs10CertificateRequest
+  try {
+    request = new Pkcs10CertificateRequest(csr)
+  } catch {
+    throw badRequest('is no certificate request (PKCS #10) in PEM')
+  }
+  const algorithm = KeyAlgorithm.safeParse(request.publicKey.algorithm)
+  const isStrong =
+    algorithm.success && ('namedCurve' in algorithm.data || algorithm.data.modulusLength >= MIN_RSA_BITS)
+  if (!isStrong) throw badRequest('must have a key of P-256, P-384, or RSA with at least 2048 bits')
+  if (!(await request.verify().catch(() => false))) throw badRequest('is not signed by its own key')
+  return request.publicKey
+}
+
+const MIN_RSA_BITS = 2048
+const KeyAlgorithm = z.union([
+  z.object({ namedCurve: z.enum(['P-256', 'P-384']) }),
+  z.object({ name: z.string().startsWith('RSA'), modulusLength: z.number() }),
+])
+
+const badRequest = (rule: string): ApiError =>
+  ApiError.invalid({ loc: ['body', 'csr'], msg: `Value error, ${rule}`, type: 'value_error' })
+
+/** The hub of a valid claim code. Throws 403. */
+async function claimedHub(q: Queries, digest: string, now: number) {
+  const hub = await q
+    .selectFrom('hubs')
+    .select(['id', 'name', 'hardware', 'desired_version'])
+    .where('claim_code_digest', '=', digest)
+    .where('claim_expires_at', '>', now)
+    .where('retired_at', 'is', null)
+    .executeTakeFirst()
+  if (!hub) throw new ApiError('invalid_claim_code')
+  return hub
+}
+
+/** Ends a code. Throws 403 if another board has used it in the meantime. */
+async function useCode(tx: Tx, digest: string, now: number): Promise<void> {
+  const { id } = await claimedHub(tx.q, digest, now)
+  const { numUpdatedRows } = await tx.q
+    .updateTable('hubs')
+    .set({ claim_code_digest: null, claim_expires_at: null, revoked_at: null })
+    .where('id', '=', id)
+    .where('claim_code_digest', '=', digest)
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) throw new ApiError('invalid_claim_code')
+}
+
+/** Stores a hub's new certificate and revokes its former ones. */
+async function replaceCertificate(
+  tx: Tx,
+  { hubId, serial, now, until }: { hubId: number; serial: string; now: number; until: number },
+): Promise<void> {
+  await revokeCertificates(tx, hubId, now)
+  await tx.q
+    .insertInto('hub_certificates')
+    .values({ serial, hub_id: hubId, issued_at: now, expires_at: until, revoked_at: null })
+    .execute()
+}
+
+/** Revokes the valid certificates of a hub. Returns their serial numbers. */
+async function revokeCertificates(tx: Tx, hubId: number, now: number): Promise<string[]> {
+  const rows = await tx.q
+    .updateTable('hub_certificates')
+    .set({ revoked_at: now })
+    .where('hub_id', '=', hubId)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returning('serial')
+    .execute()
+  return rows.map(({ serial }) => serial)
+}
+
+/**
+ * Shuts a hub out: its certificates are revoked, and the cloud ignores it until it is enrolled again or
+ * has a new password. Returns the serial numbers. Throws if there is no such hub, or if it has no valid certificate.
+ */
+export async function revokeHub(tx: Tx, hubId: number, now: number): Promise<string[]> {
+  const hub = await tx
+    .forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', hubId))
+    .executeTakeFirst()
+  if (!hub) throw new Error(`no such hub: ${hubId}`)
+  const revoked = await revokeCertificates(tx, hubId, now)
+  if (revoked.length === 0) throw new Error(`hub ${hubId} has no valid certificate`)
+  await tx.q.updateTable('hubs').set({ revoked_at: now }).where('id', '=', hubId).execute()
+  return revoked
+}
+
+/** The valid certificate of a hub. */
+export const certificateOf = (q: Queries, hubId: number, now: number) =>
+  q
+    .selectFrom('hub_certificates')
+    .select(['serial', 'expires_at'])
+    .where('hub_id', '=', hubId)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .executeTakeFirst()
+
+/** An expired certificate needs no revocation any more. */
+async function revokedCertificates(q: Queries, now: number) {
+  const rows = await q
+    .selectFrom('hub_certificates')
+    .select(['serial', 'revoked_at'])
+    .where('revoked_at', 'is not', null)
+    .where('expires_at', '>', now)
+    .orderBy('revoked_at')
+    .execute()
+  return rows.map(({ serial, revoked_at }) => ({ serial, revokedAt: revoked_at! }))
+}

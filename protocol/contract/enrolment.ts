@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { HardwareDescription } from '../model/hardware.ts'
+import { HubId, Timestamp } from './fields.ts'
+import { defineRoutes } from './route.ts'
+
+/** Enrolment of a hub's board: it has no credential yet, but a claim code that a technician typed. */
+export const enrolmentRoutes = defineRoutes(
+  { interface: 'owner', auth: { kind: 'none' }, tag: 'Hubs' },
+  {
+    'owner.hubs.enroll': {
+      at: 'POST /enroll',
+      rate: 'lookup',
+      errors: ['invalid_claim_code'],
+      body: z.strictObject({
+        claim_code: z
+          .string()
+          .max(64)
+          .describe('Claim code of the hub from `larder hubs create` or `hubs claim-code`, in any case.'),
+        csr: z
+          .string()
+          .max(8192)
+          .describe(
+            'Certificate request of the board (PKCS #10, PEM). Its key is P-256, P-384, or RSA with at least 2048 bits.',
+          ),
+      }),
+      response: z.object({
+        hub_id: HubId,
+        name: z.string().describe('Name of the hub.'),
+        certificate: z.string().describe('Certificate of the hub (PEM), with the common name `hub-<id>`.'),
+        ca: z.string().describe('Certificates of the authorities that the hub trusts (PEM).'),
+        mqtt_url: z.string().describe('Address of the MQTT broker.'),
+        expires_at: Timestamp.describe('End of the certificate (UTC).'),
+        hardware: HardwareDescription.nullable().describe(
+          'Hardware description that is stored for the hub; null if there is none.',
+        ),
+        settings: z
+          .record(z.string(), z.string())
+          .describe('Settings that are stored for the hub, by their names.'),
+        desired_version: z.int().describe('Version of hardware description and settings.'),
+      }),
+      summary: 'Enrol the board of a hub by its claim code',
+      description:
+        'A code can be used once, for 24 hours. A new enrolment revokes the former certificate of the hub. A refused code changes nothing.',
+      examples: {
+        body: { claim_code: 'K7QM2XRA', csr: '-----BEGIN CERTIFICATE REQUEST-----\n…' },
+      },
+    },
+  },
+)

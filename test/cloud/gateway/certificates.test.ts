@@ -1,0 +1,146 @@
+import { connect as connectTls } from 'node:tls'
+import { MqttClient, type IClientOptions } from 'mqtt'
+import { expect, onTestFinished, test } from 'vitest'
+import { newSerial, openAuthority } from '../../../cloud/enrolment/authority.ts'
+import { revokeHub } from '../../../cloud/enrolment/enrol.ts'
+import { startEmbeddedBroker } from '../../../cloud/gateway/broker-embedded.ts'
+import { digestOf } from '../../../cloud/platform/credentials/secrets.ts'
+import { cloudRefusals } from '../../../cloud/platform/refusals.ts'
+import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { upTopic } from '../../../protocol/mqtt/topics.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { loadX509, P256, privatePem } from '../../../protocol/x509.ts'
+import { testContext } from '../support/context.ts'
+import { emptySqlite } from '../support/database.ts'
+import { seedHub } from './support/seed-hub.ts'
+
+const DAY = 86_400_000
+const runtime = systemRuntime()
+
+const openHubs = async (): Promise<CloudDatabase> => {
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  for (const id of [1, 2]) await seedHub(db, id, digestOf(`secret-${id}`))
+  return db
+}
+
+/** A broker with the port for certificates, and a maker of certificates of its hubs. */
+async function world() {
+  const db = await openHubs()
+  const context = testContext(db, runtime)
+  const authority = await openAuthority(context)
+  const now = runtime.clock.now()
+  const own = { from: now - DAY, until: now + DAY }
+  const broker = await startEmbeddedBroker({
+    db,
+    databaseUrl: 'sqlite::memory:',
+    log: silentLog,
+    refusals: cloudRefusals({ log: silentLog, runtime }),
+    clock: runtime.clock,
+    port: 0,
+    passwordCheckMs: 50,
+    certificates: { port: 0, ca: authority.certificate, ...(await authority.makeServer('127.0.0.1', own)) },
+  })
+  const clients: MqttClient[] = []
+  onTestFinished(async () => {
+    for (const client of clients) client.end(true)
+    await broker.close()
+  })
+
+  /** A certificate of a hub, by this cloud's authority or another one. */
+  async function certify(hubId: number, { validity = own, by = authority, isKnown = true } = {}) {
+    const { X509Certificate } = await loadX509()
+    const keys = await crypto.subtle.generateKey(P256, true, ['sign', 'verify'])
+    const { PublicKey } = await loadX509()
+    const serial = newSerial(runtime.random)
+    const cert = await by.signHub(await PublicKey.create(keys.publicKey), { hubId, serial, ...validity })
+    expect(new X509Certificate(cert).serialNumber).toBe(serial)
+    if (isKnown)
+      await db.kysely
+        .insertInto('hub_certificates')
+        .values({
+          serial,
+          hub_id: hubId,
+          issued_at: validity.from,
+          expires_at: validity.until,
+          revoked_at: null,
+        })
+        .execute()
+    return { cert, key: await privatePem(keys.privateKey) }
+  }
+
+  /** Connects by TLS. The server's certificate is checked with the cloud's authority. */
+  function connect(
+    options: IClientOptions,
+    certificate: { cert?: string; key?: string } = {},
+  ): Promise<{ client: MqttClient; outcome: string }> {
+    const client = new MqttClient(
+      () =>
+        connectTls({
+          host: '127.0.0.1',
+          port: broker.certificatePort!,
+          ca: authority.certificate,
+          ...certificate,
+        }),
+      { protocolVersion: 4, reconnectPeriod: 0, ...options },
+    )
+    clients.push(client)
+    return new Promise((resolve) => {
+      client.on('connect', () => resolve({ client, outcome: 'connected' }))
+      client.on('error', (error) => resolve({ client, outcome: error.message }))
+      client.on('close', () => resolve({ client, outcome: 'closed' }))
+    })
+  }
+  return { db, context, broker, certify, connect }
+}
+
+const closed = (client: MqttClient): Promise<void> =>
+  new Promise((resolve) => void client.once('close', resolve))
+
+test('a hub signs in with its certificate, with or without its user name, and publishes only for itself', async () => {
+  const { certify, connect } = await world()
+  const certificate = await certify(1)
+  for (const more of [{}, { username: 'hub-1' }]) {
+    const { client, outcome } = await connect({ clientId: 'hub-1', ...more }, certificate)
+    expect(outcome).toBe('connected')
+    await client.publishAsync(upTopic(1, 'entries'), '{}', { qos: 1 })
+    const ended = closed(client)
+    client.publish(upTopic(2, 'entries'), '{}', { qos: 1 })
+    await ended
+  }
+})
+
+test('a certificate of another hub, another client id, or another user name is refused', async () => {
+  const { certify, connect } = await world()
+  const certificate = await certify(1)
+  for (const options of [{ clientId: 'hub-2' }, { clientId: 'hub-1', username: 'hub-2' }])
+    expect((await connect(options, certificate)).outcome).not.toBe('connected')
+})
+
+test('certificates that the database does not know, that expired, or that another authority signed, are refused', async () => {
+  const { certify, connect, context } = await world()
+  const stranger = await openAuthority({ ...context, db: await openHubs() })
+  const now = runtime.clock.now()
+  for (const certificate of [
+    await certify(1, { isKnown: false }),
+    await certify(1, { validity: { from: now - 2 * DAY, until: now - DAY } }),
+    await certify(1, { by: stranger }),
+  ])
+    expect((await connect({ clientId: 'hub-1' }, certificate)).outcome).not.toBe('connected')
+})
+
+test('a revoked certificate ends the open session within the interval of the checks, and a new password admits the hub again', async () => {
+  const { db, certify, connect } = await world()
+  const certificate = await certify(1)
+  const other = await connect({ clientId: 'hub-2' }, await certify(2))
+  const { client } = await connect({ clientId: 'hub-1' }, certificate)
+  const ended = closed(client)
+  await db.transact((tx) => revokeHub(tx, 1, runtime.clock.now()))
+  await ended
+  expect(other.client.connected).toBe(true)
+  const password = { clientId: 'hub-1', username: 'hub-1', password: 'secret-1' }
+  for (const again of [connect({ clientId: 'hub-1' }, certificate), connect(password)])
+    expect((await again).outcome).not.toBe('connected')
+  await db.kysely.updateTable('hubs').set({ revoked_at: null }).where('id', '=', 1).execute()
+  expect((await connect(password)).outcome).toBe('connected')
+})
