@@ -4,24 +4,14 @@ import type { DemoRouteId } from '../protocol/contract/routes.ts'
 import { routes } from '../protocol/contract/routes.ts'
 import { demoRoutes } from '../protocol/contract/root-routes.ts'
 import type { PageAssets } from '../protocol/page-assets.ts'
-import { analyticsHandlers } from './commerce/analytics/reports.ts'
-import { productHandlers } from './commerce/catalogue/products.ts'
-import { facingHandlers } from './commerce/catalogue/facings.ts'
-import { inventoryHandlers } from './commerce/catalogue/inventory.ts'
-import { bannerHandlers } from './commerce/deals/banners.ts'
 import type { CommerceServices } from './commerce/services.ts'
 import { commerceWork } from './commerce/work.ts'
 import type { CloudContext } from './platform/context.ts'
 import { ListeningWatch } from './platform/listening.ts'
-import { configurationHandlers } from './operations/controls/configuration.ts'
-import type { ControlServices } from './operations/controls/control.ts'
-import { controlHandlers } from './operations/controls/handlers.ts'
-import { operationHandlers } from './operations/controls/unknown-operations.ts'
-import { deliveryHandlers } from './operations/controls/open-delivery.ts'
 import type { VerifyIdentity } from './platform/credentials/identity-token.ts'
 import { credentialResolver } from './platform/credentials/resolve.ts'
-import { dealHandlers } from './commerce/deals/handlers.ts'
 import { enrolmentHandlers, type EnrolmentOptions } from './enrolment/enrol.ts'
+import { commerceHandlers, operationsHandlers, peopleHandlers } from './handlers.ts'
 import { hubDomain } from './hub-domain.ts'
 import { eventHandlers } from './events/event-list.ts'
 import { EventFeed } from './events/feed.ts'
@@ -45,29 +35,19 @@ import { memoryRateLimiter, rateLimitWork, SharedRateLimiter } from './platform/
 import { docsHandlers } from './docs/docs-handlers.ts'
 import type { Description } from './docs/description.ts'
 import { descriptionHandlers } from './platform/http/description-handlers.ts'
-import { doorHandlers } from './operations/doors/handlers.ts'
-import { alarmHandlers } from './operations/alarms/handlers.ts'
 import { certificateWork, type KnownCertificate } from './operations/alarms/certificates.ts'
 import { workAlarmWork, workWitness } from './operations/alarms/work-alarms.ts'
 import { mailWork, type SendMail } from './operations/alarms/mail.ts'
 import { hubWork } from './operations/hubs/hub-events.ts'
-import { temperatureHandlers } from './operations/hubs/temperatures.ts'
-import { hubHandlers } from './operations/hubs/hubs.ts'
-import { loyaltyHandlers } from './commerce/ledger/points.ts'
-import { changeWork, managementHandlers } from './operations/ssh/bin-changes.ts'
+import { changeWork } from './operations/ssh/bin-changes.ts'
 import type { Remote } from './operations/ssh/remote.ts'
 import { fileHandlers } from './platform/http/file-handlers.ts'
 import { createMedia, type Media } from './platform/media/media.ts'
 import { mediaSigner, type MediaSigner } from './platform/media/addresses.ts'
 import type { Cleaning } from './platform/media/clean/cleaning.ts'
 import type { MediaStore } from './platform/media/store.ts'
-import { maintenanceHandlers } from './operations/maintenance/reports.ts'
 import { noticeWork, type Senders } from './people/notifications/notices.ts'
-import { OrderFeed, orderFeedHandlers } from './commerce/orders/order-feed.ts'
-import { orderHandlers, ownerOrderHandlers, transferHandlers } from './commerce/orders/handlers.ts'
-import { cancellationHandlers } from './commerce/fulfilment/delete-order.ts'
-import { refundHandlers } from './commerce/refunds/refund-requests.ts'
-import { paymentHandlers } from './commerce/payments/handlers.ts'
+import { OrderFeed } from './commerce/orders/order-feed.ts'
 import type { CardProcessor } from './commerce/processors/processor.ts'
 import { putBack } from './clock-step.ts'
 import { retentionWork } from './retention.ts'
@@ -75,9 +55,6 @@ import { backgroundTasks, runKinds, taskHandlers } from './operations/diag/backg
 import { WorkRunner, type WorkKinds } from './platform/work/runner.ts'
 import { settled } from './platform/work/background.ts'
 import { startWorker, type Worker } from './platform/work/workers.ts'
-import { accountHandlers, userHandlers } from './people/users/handlers.ts'
-import { profileHandlers } from './people/users/profile.ts'
-import { walletHandlers } from './commerce/ledger/wallet.ts'
 
 export interface CloudOptions {
   context: CloudContext
@@ -348,52 +325,4 @@ const integratorHandlers = (context: CloudContext, media: Media, feed: EventFeed
   ...eventHandlers(context, media),
   ...streamHandlers(context, feed),
   ...webhookHandlers(context, poster),
-})
-
-const commerceHandlers = (
-  services: CommerceServices,
-  media: Media,
-  orderFeed: OrderFeed,
-  { verifyIdentity, webhookSecret, baseUrl }: CloudOptions,
-) => {
-  const { context, processor } = services
-  return {
-    ...productHandlers(context, media, baseUrl),
-    ...facingHandlers(context),
-    ...inventoryHandlers(context, media),
-    ...bannerHandlers(context, media),
-    ...dealHandlers(context, media),
-    ...analyticsHandlers(context, media),
-    ...orderHandlers(context, media, () => processor.leastAmount(context.settings.currency)),
-    ...orderFeedHandlers(orderFeed),
-    ...transferHandlers(context, verifyIdentity, media),
-    ...ownerOrderHandlers(context, media),
-    ...cancellationHandlers(services),
-    ...refundHandlers(services),
-    ...paymentHandlers(services, webhookSecret),
-    ...walletHandlers(services),
-    ...loyaltyHandlers(context),
-  }
-}
-
-const operationsHandlers = (services: ControlServices, media: Media, remote: Remote) => {
-  const { context } = services
-  return {
-    ...hubHandlers(context),
-    ...temperatureHandlers(context),
-    ...doorHandlers(services),
-    ...controlHandlers(services),
-    ...configurationHandlers(services),
-    ...operationHandlers(services),
-    ...deliveryHandlers(services),
-    ...managementHandlers({ context, remote }),
-    ...maintenanceHandlers(context, media),
-    ...alarmHandlers(context),
-  }
-}
-
-const peopleHandlers = (services: CommerceServices, media: Media, verifyIdentity: VerifyIdentity) => ({
-  ...userHandlers(services.context, verifyIdentity, media),
-  ...accountHandlers(services, media),
-  ...profileHandlers(services.context, media),
 })

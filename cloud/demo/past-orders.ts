@@ -160,6 +160,7 @@ const soldItem = (product: SeededProduct, quantity: number, price: PricedOrder['
   qty: quantity,
   upc: product.upc,
   name: product.name,
+  category: product.category,
   image_url: product.image,
   unit_price_original: price.unitPriceOriginal,
   unit_price: price.unitPrice,

@@ -14,6 +14,11 @@ export const Cents = z.int()
 /** An instant: ISO 8601 in UTC with a trailing `Z` (O §1). */
 export const Timestamp = z.iso.datetime()
 
+/** A day `YYYY-MM-DD` of a report. Calendars can compute with the days around it. */
+export const ReportDay = z.iso
+  .date()
+  .refine((day) => day >= '1970-01-02' && day < '9999-12-01', 'must be a date from 1970 to 9999')
+
 /** Id parameters, each with the description that it has everywhere. */
 export const HubId = Id.describe('Number of the hub.')
 export const UserId = Id.describe('Number of the customer.')

@@ -50,7 +50,7 @@ export interface Route {
    */
   produces?: 'text/html' | 'application/octet-stream' | 'application/x-pem-file' | 'text/event-stream'
   /** Media type that the caller can request with `Accept` instead of JSON. */
-  alsoProduces?: 'text/csv'
+  alsoProduces?: 'text/csv' | 'text/html'
   /**
    * Success carries an `ETag`; a caller who has the same answer gets 304. `public`: all callers get the same answer.
    */

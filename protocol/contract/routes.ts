@@ -14,6 +14,7 @@ import { ownerHubRoutes } from './owner-hubs.ts'
 import { ownerInventoryRoutes } from './owner-inventory.ts'
 import { ownerMaintenanceRoutes } from './owner-maintenance.ts'
 import { ownerOperationRoutes } from './owner-operations.ts'
+import { ownerReportRoutes } from './owner-reports.ts'
 import { ownerOrderRoutes } from './owner-orders.ts'
 import { ownerAlarmRoutes } from './owner-alarms.ts'
 import { ownerWebhookRoutes } from './owner-webhooks.ts'
@@ -31,6 +32,7 @@ export const routes = {
   ...ownerInventoryRoutes,
   ...ownerOrderRoutes,
   ...ownerAnalyticsRoutes,
+  ...ownerReportRoutes,
   ...ownerControlRoutes,
   ...ownerOperationRoutes,
   ...ownerMaintenanceRoutes,
@@ -76,6 +78,7 @@ export const tagWords: Readonly<Record<string, string>> = {
   'Order history': 'Orders of a hub and their refunds.',
   Orders: 'Carts and orders of a customer.',
   Analytics: 'Revenue, orders, customers and profits.',
+  Reports: 'Sales, payments, refills, hubs and acts of people over any range of days, as JSON or CSV.',
   Controls: 'Commands for bins, fridges and the intake of orders, over MQTT and over SSH.',
   Maintenance: 'Reports of service work at hubs.',
   Banners: 'Pictures that a hub shows.',

@@ -94,7 +94,7 @@ async function collectSales(q: Queries, hubId: number) {
   return {
     timezone,
     totals: await q.selectFrom('sales_totals').selectAll().where('hub_id', '=', hubId).execute(),
-    hours: await q.selectFrom('sales_hours').selectAll().where('hub_id', '=', hubId).execute(),
+    days: await q.selectFrom('sales_days').selectAll().where('hub_id', '=', hubId).execute(),
     customers: await q.selectFrom('sales_customers').selectAll().where('hub_id', '=', hubId).execute(),
   }
 }

@@ -119,7 +119,7 @@ export interface CloudEvidence {
   /** Totals of the analytics for all sales, and the books to recount them. */
   sales: SalesBooks & {
     totals: readonly Selectable<Tables['sales_totals']>[]
-    hours: readonly Selectable<Tables['sales_hours']>[]
+    days: readonly Selectable<Tables['sales_days']>[]
     customers: readonly Selectable<Tables['sales_customers']>[]
   }
   /** Payments that the cloud knows to be lost, and whether an alarm is open for each. */

@@ -1,5 +1,5 @@
 import type { Evidence, Violation } from './evidence.ts'
-import { recountSales, type CountedLine } from './recount.ts'
+import { recountPaid, recountSales, type CountedLine } from './recount.ts'
 
 /** I6: the analytics equal a recount of the books. */
 export function analyticsAddUp({ cloud }: Evidence): Violation[] {
@@ -16,12 +16,12 @@ export function analyticsAddUp({ cloud }: Evidence): Violation[] {
       ),
     ),
     ...differences(
-      'hours',
-      hoursOf(counted),
+      'days',
+      daysOf(recountPaid(cloud.sales)),
       new Map(
-        cloud.sales.hours.map((row) => [
-          new Date(row.hour).toISOString(),
-          [row.orders, row.units, row.revenue],
+        cloud.sales.days.map(({ part, day, key, name, product_id, ...row }) => [
+          [part, day, key, name, product_id].join('|'),
+          [row.orders, row.units, row.revenue, row.cost, row.discount, row.tax, row.refunded],
         ]),
       ),
     ),
@@ -40,13 +40,7 @@ export function totalsOf(lines: readonly CountedLine[]): Sums {
   const groups = new Map<string, CountedLine[]>()
   for (const line of lines) {
     const month = line.day.slice(0, 7)
-    const keys = [
-      `all ${line.productId}`,
-      `${month} ${line.productId}`,
-      'all 0',
-      `${month} 0`,
-      `${line.day} 0`,
-    ]
+    const keys = [`all ${line.productId}`, `${month} ${line.productId}`, 'all 0', `${month} 0`]
     for (const key of keys) {
       const group = groups.get(key)
       if (group) group.push(line)
@@ -71,19 +65,30 @@ export function totalsOf(lines: readonly CountedLine[]): Sums {
   )
 }
 
-/** Sums by hour of UTC: orders, units, revenue. */
-function hoursOf(lines: readonly CountedLine[]): Sums {
-  const hours = new Map<string, { orders: Set<number>; units: number; revenue: number }>()
-  for (const { at, orderId, units, revenue } of lines) {
-    const hour = `${new Date(at).toISOString().slice(0, 13)}:00:00.000Z`
-    const sums = hours.get(hour) ?? { orders: new Set(), units: 0, revenue: 0 }
-    sums.orders.add(orderId)
-    sums.units += units
-    sums.revenue += revenue
-    hours.set(hour, sums)
-  }
+/** Sums by part of a day: orders that were not refunded in full, units, and money. */
+function daysOf(lines: readonly CountedLine[]): Sums {
+  const parts = new Map<string, CountedLine[]>()
+  for (const line of lines)
+    for (const part of [
+      ['hub', line.day, '', '', 0],
+      ['hour', line.day, line.hour, '', 0],
+      ['utc_hour', ...new Date(line.at).toISOString().slice(0, 13).split('T'), '', 0],
+      ['product', line.day, line.upc, line.name, line.productId],
+      ['category', line.day, line.category, '', 0],
+    ]) {
+      const group = parts.get(part.join('|'))
+      if (group) group.push(line)
+      else parts.set(part.join('|'), [line])
+    }
+  const figures = ['units', 'revenue', 'cost', 'discount', 'tax', 'refunded'] as const
   return new Map(
-    [...hours].map(([hour, { orders, units, revenue }]) => [hour, [orders.size, units, revenue]]),
+    [...parts].map(([key, group]) => [
+      key,
+      [
+        new Set(group.filter(({ isWhole }) => !isWhole).map(({ orderId }) => orderId)).size,
+        ...figures.map((name) => group.reduce((sum, line) => sum + line[name], 0)),
+      ],
+    ]),
   )
 }
 
@@ -102,7 +107,7 @@ function differences(what: string, expected: Sums, found: Sums): Violation[] {
   const keys = [...new Set([...expected.keys(), ...found.keys()])]
   return keys.flatMap((key) => {
     const [should, is] = [expected.get(key) ?? [], found.get(key) ?? []]
-    const same = Array.from({ length: 5 }, (_, index) => (should[index] ?? 0) === (is[index] ?? 0)).every(
+    const same = Array.from({ length: 7 }, (_, index) => (should[index] ?? 0) === (is[index] ?? 0)).every(
       Boolean,
     )
     return same

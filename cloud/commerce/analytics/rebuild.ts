@@ -97,7 +97,7 @@ async function clear({ q }: Tx, hubId: number): Promise<number> {
     .returning('run')
     .executeTakeFirstOrThrow()
   await q.deleteFrom('sales_totals').where('hub_id', '=', hubId).execute()
-  await q.deleteFrom('sales_hours').where('hub_id', '=', hubId).execute()
+  await q.deleteFrom('sales_days').where('hub_id', '=', hubId).execute()
   await q.deleteFrom('sales_customers').where('hub_id', '=', hubId).execute()
   await q.deleteFrom('sales').where('hub_id', '=', hubId).execute()
   return run

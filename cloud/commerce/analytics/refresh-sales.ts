@@ -6,14 +6,17 @@ import { recordset } from '../../platform/store/recordset.ts'
 import { statement } from '../../platform/store/statement.ts'
 import {
   ALL,
-  hourOf,
+  figuresOf,
   lockLines,
   readSaleBooks,
   rowOf,
+  saleFigures,
   salesOf,
   sumOf,
+  utcHour,
   WHOLE_HUB,
   type Sale,
+  type SaleFigures,
   type SalesOfOrders,
 } from './sale.ts'
 
@@ -35,10 +38,10 @@ export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise
   if (changed.length === 0) return
   const pick = (sales: ReadonlyMap<number, Sale>): Sale[] => changed.flatMap((id) => sales.get(id) ?? [])
   const [before, after] = [pick(held), pick(now)]
-  const { totals, hours, customers } = changesBetween(before, after)
+  const { totals, days, customers } = changesBetween(before, after)
   const [won] = await Promise.all([
     addCustomers(tx, customers),
-    addHours(tx, hours),
+    addDays(tx, days),
     writeSales(tx, after),
     dropSales(
       tx,
@@ -97,15 +100,15 @@ const saleColumns = {
     sold_at: 'int',
     day: 'text',
   } as const),
-  ...({ units: 'int', revenue: 'int', lines: 'text' } as const),
+  ...({ orders: 'int', units: 'int', revenue: 'int', lines: 'text' } as const),
 }
 const upsertSales = statement(
   (_, { rows }: Rows<Selectable<Tables['sales']>>, { kind }) => sql`
-    insert into sales (order_id, hub_id, owner_id, user_id, sold_at, day, units, revenue, lines)
-    select order_id, hub_id, owner_id, user_id, sold_at, day, units, revenue, lines
+    insert into sales (order_id, hub_id, owner_id, user_id, sold_at, day, orders, units, revenue, lines)
+    select order_id, hub_id, owner_id, user_id, sold_at, day, orders, units, revenue, lines
     from ${recordset(kind, saleColumns, rows)} where true
     on conflict (order_id) do update set
-      user_id = excluded.user_id, sold_at = excluded.sold_at, day = excluded.day,
+      user_id = excluded.user_id, sold_at = excluded.sold_at, day = excluded.day, orders = excluded.orders,
       units = excluded.units, revenue = excluded.revenue, lines = excluded.lines`,
 )
 
@@ -178,22 +181,28 @@ const upsertTotals = statement(
       customers = sales_totals.customers + excluded.customers`,
 )
 
-async function addHours(tx: Tx, changes: readonly HoursChange[]): Promise<void> {
-  if (changes.length > 0) await upsertHours(tx.q, { rows: changes })
+async function addDays(tx: Tx, changes: readonly DaysChange[]): Promise<void> {
+  if (changes.length > 0) await upsertDays(tx.q, { rows: changes })
 }
 
-const hoursColumns = {
-  ...({ hub_id: 'int', owner_id: 'int', hour: 'int' } as const),
-  ...({ orders: 'int', units: 'int', revenue: 'int' } as const),
+const daysColumns = {
+  ...({ hub_id: 'int', owner_id: 'int', part: 'text', day: 'text', key: 'text', name: 'text' } as const),
+  ...({ product_id: 'int', orders: 'int', units: 'int', revenue: 'int', cost: 'int' } as const),
+  ...({ discount: 'int', tax: 'int', refunded: 'int' } as const),
 }
-const upsertHours = statement(
-  (_, { rows }: Rows<HoursChange>, { kind }) => sql`
-    insert into sales_hours (hub_id, owner_id, hour, orders, units, revenue)
-    select hub_id, owner_id, hour, orders, units, revenue from ${recordset(kind, hoursColumns, rows)} where true
-    on conflict (hub_id, owner_id, hour) do update set
-      orders = sales_hours.orders + excluded.orders,
-      units = sales_hours.units + excluded.units,
-      revenue = sales_hours.revenue + excluded.revenue`,
+const daysNames = sql.join(Object.keys(daysColumns).map((name) => sql.ref(name)))
+const upsertDays = statement(
+  (_, { rows }: Rows<DaysChange>, { kind }) => sql`
+    insert into sales_days (${daysNames})
+    select ${daysNames} from ${recordset(kind, daysColumns, rows)} where true
+    on conflict (hub_id, owner_id, part, day, key, name, product_id) do update set
+      orders = sales_days.orders + excluded.orders,
+      units = sales_days.units + excluded.units,
+      revenue = sales_days.revenue + excluded.revenue,
+      cost = sales_days.cost + excluded.cost,
+      discount = sales_days.discount + excluded.discount,
+      tax = sales_days.tax + excluded.tax,
+      refunded = sales_days.refunded + excluded.refunded`,
 )
 
 /** A hub under an owner. */
@@ -206,75 +215,83 @@ const periodKey = (row: Book & { period: string }): string => `${bookKey(row)} $
 const customerKey = (row: CustomerChange): string => `${periodKey(row)} ${row.user_id}`
 
 type TotalsChange = Omit<Selectable<Tables['sales_totals']>, 'customers'>
-type HoursChange = Selectable<Tables['sales_hours']>
+type DaysChange = Selectable<Tables['sales_days']>
 type CustomerChange = Selectable<Tables['sales_customers']>
 
 /** The changes of summaries when some sales replace others; unchanged rows may be included. */
 interface SalesChanges {
   totals: TotalsChange[]
-  hours: HoursChange[]
+  days: DaysChange[]
   customers: CustomerChange[]
 }
 
 function changesBetween(before: readonly Sale[], after: readonly Sale[]): SalesChanges {
-  const totals = new Map<string, TotalsChange>()
-  const hours = new Map<string, HoursChange>()
-  const customers = new Map<string, CustomerChange>()
+  const totals = new Changes<TotalsChange>('orders', 'units', 'revenue', 'cost')
+  const days = new Changes<DaysChange>('orders', ...saleFigures)
+  const customers = new Changes<CustomerChange>('orders')
   for (const sale of before) addSale(-1, sale)
   for (const sale of after) addSale(1, sale)
-  return {
-    totals: sorted(totals),
-    hours: sorted(hours).filter(({ orders, units, revenue }) => orders !== 0 || units !== 0 || revenue !== 0),
-    customers: sorted(customers).filter(({ orders }) => orders !== 0),
-  }
+  // A total may change only in its customers, who are not known yet.
+  return { totals: totals.all(), days: days.rows(), customers: customers.rows() }
 
-  function addSale(sign: 1 | -1, { hubId, ownerId, userId, at, day, lines }: Sale): void {
+  function addSale(sign: 1 | -1, sale: Sale): void {
+    const { hubId, ownerId, userId, day, orders, lines } = sale
     const book: Book = { hub_id: hubId, owner_id: ownerId }
-    const month = monthOf(day)
-    const { units, revenue, cost } = sumOf(lines)
-    for (const period of [ALL, month, day])
-      countTotals(sign, { ...book, period, product_id: WHOLE_HUB }, [units, revenue, cost])
-    countHour(sign, { ...book, hour: hourOf(at), orders: 1, units, revenue })
-    for (const [productId, ...figures] of lines)
-      for (const period of [ALL, month])
-        countTotals(sign, { ...book, period, product_id: productId }, figures)
-    for (const period of [ALL, month]) countCustomer(sign, { ...book, period, user_id: userId })
-  }
-
-  function countTotals(
-    sign: 1 | -1,
-    of: Pick<TotalsChange, keyof Book | 'period' | 'product_id'>,
-    [units, revenue, cost]: Figures,
-  ): void {
-    const key = `${periodKey(of)} ${of.product_id}`
-    const row = totals.get(key) ?? { ...of, orders: 0, units: 0, revenue: 0, cost: 0 }
-    row.orders += sign
-    row.units += sign * units
-    row.revenue += sign * revenue
-    row.cost += sign * cost
-    totals.set(key, row)
-  }
-
-  function countHour(sign: 1 | -1, { hub_id, owner_id, hour, ...figures }: HoursChange): void {
-    const of = { hub_id, owner_id, hour }
-    const key = `${bookKey(of)} ${hour}`
-    const row = hours.get(key) ?? { ...of, orders: 0, units: 0, revenue: 0 }
-    row.orders += sign * figures.orders
-    row.units += sign * figures.units
-    row.revenue += sign * figures.revenue
-    hours.set(key, row)
-  }
-
-  function countCustomer(sign: 1 | -1, of: Omit<CustomerChange, 'orders'>): void {
-    const key = `${periodKey(of)} ${of.user_id}`
-    const row = customers.get(key) ?? { ...of, orders: 0 }
-    row.orders += sign
-    customers.set(key, row)
+    const sum = { orders, ...sumOf(lines) }
+    for (const period of [ALL, monthOf(day)]) {
+      totals.add(sign, { ...book, period, product_id: WHOLE_HUB }, sum)
+      for (const line of lines)
+        totals.add(sign, { ...book, period, product_id: line[0] }, { orders, ...figuresOf(line) })
+      customers.add(sign, { ...book, period, user_id: userId }, { orders })
+    }
+    for (const { figures, ...part } of partsOf(sale, sum))
+      days.add(sign, { ...book, name: '', product_id: 0, day, ...part }, { orders, ...figures })
   }
 }
 
-type Figures = readonly [units: number, revenue: number, cost: number]
+type SalePart = Pick<DaysChange, 'part' | 'key'> &
+  Partial<Pick<DaysChange, 'day' | 'name' | 'product_id'>> & { figures: SaleFigures }
 
-/** Rows in one order, so that transactions lock them in the same order. */
-const sorted = <T>(rows: ReadonlyMap<string, T>): T[] =>
-  [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
+/** The rows of its day that a sale counts in. */
+function partsOf({ at, hour, lines, sold }: Sale, figures: SaleFigures): SalePart[] {
+  return [
+    { part: 'hub', key: '', figures },
+    { part: 'hour', key: hour, figures },
+    { part: 'utc_hour', ...utcHour(at), figures },
+    ...sold.map(({ productId, upc, name }, index): SalePart => {
+      const line = { name, product_id: productId, figures: figuresOf(lines[index]!) }
+      return { part: 'product', key: upc, ...line }
+    }),
+    ...[...new Set(sold.map(({ category }) => category))].map((category): SalePart => {
+      const own = lines.filter((_, index) => sold[index]!.category === category)
+      return { part: 'category', key: category, figures: sumOf(own) }
+    }),
+  ]
+}
+
+/** Sums of changes to the rows of a table, by the other columns of the row. */
+class Changes<Row extends object> {
+  readonly #figures: readonly (keyof Row & string)[]
+  readonly #rows = new Map<string, Row>()
+
+  constructor(...figures: (keyof Row & string)[]) {
+    this.#figures = figures
+  }
+
+  add(sign: 1 | -1, of: object, values: Partial<Record<keyof Row & string, number>>): void {
+    const key = JSON.stringify(Object.values(of))
+    const row = (this.#rows.get(key) ?? { ...of }) as Record<string, unknown>
+    for (const name of this.#figures) row[name] = ((row[name] as number) ?? 0) + sign * values[name]!
+    this.#rows.set(key, row as Row)
+  }
+
+  /** All rows in one order, so that transactions lock them in the same order. */
+  all(): Row[] {
+    return [...this.#rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
+  }
+
+  /** The rows that change. */
+  rows(): Row[] {
+    return this.all().filter((row) => this.#figures.some((name) => row[name] !== 0))
+  }
+}

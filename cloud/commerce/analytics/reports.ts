@@ -18,7 +18,7 @@ import { reply, type HandlerInput, type Handlers } from '../../platform/http/han
 import { imageUrl } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { statement } from '../../platform/store/statement.ts'
+import { areIncomplete, INCOMPLETE } from './incomplete.ts'
 import { ALL, WHOLE_HUB } from './sale.ts'
 import { addUp, type Book, periodOf, readTotals, salesOverview } from './totals.ts'
 
@@ -110,13 +110,6 @@ interface HubBook extends Book {
   isCurrent: boolean
 }
 
-/** Sent while a hub's summaries are being built again: its figures are too low until then. */
-const INCOMPLETE = { 'X-Incomplete': 'the summaries of this hub are being made anew' }
-
-const underWay = statement((q, { hubId }: { hubId: number }) =>
-  q.selectFrom('sales_calendars').select('hub_id').where('hub_id', '=', hubId).where('is_whole', '=', 0),
-)
-
 type AnyReport = (input: HandlerInput<Route>) => Promise<unknown>
 
 function sayingIncomplete(q: Queries, handlers: Handlers<AnalyticsRoute>): Handlers<AnalyticsRoute> {
@@ -129,9 +122,8 @@ function sayingIncomplete(q: Queries, handlers: Handlers<AnalyticsRoute>): Handl
           { hub_id?: number } | undefined
         >
         const body = await report(input)
-        // Read last: values that were read before a rebuild began are correct.
-        const [begun] = await underWay(q, { hubId: (query?.hub_id ?? params?.hub_id)! })
-        return begun ? reply(body, { headers: INCOMPLETE }) : body
+        const hubId = (query?.hub_id ?? params?.hub_id)!
+        return (await areIncomplete(q, [{ hubId }])) ? reply(body, { headers: INCOMPLETE }) : body
       },
     ],
   )

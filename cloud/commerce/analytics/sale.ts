@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { Day } from '../../platform/calendar/days.ts'
-import { localDay } from '../../platform/calendar/zone.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { localDay, localHour } from '../../platform/calendar/zone.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { numbersIn } from '../../platform/store/in-list.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -16,9 +17,11 @@ import { unitShare } from '../catalogue/pricing.ts'
  * - Revenue is the lines' frozen amount after markdown and deals, without tax, minus refunds without their tax. A
  *   refund counts when it is recorded, and no longer when the processor has refused it.
  * - Units are paid units minus refunded units; cost is the purchase price at the sale times these units.
- * - An order that was refunded in full is not a sale: it does not count as an order, as a customer, or as revenue. So
- *   the average order refers to the orders that brought the revenue. A partly refunded order counts, and so does an
- *   order with a finally refused refund. A free order counts too.
+ * - An order that was refunded in full does not count as an order, as a customer, or as revenue. Only its refunded money
+ *   counts. So the average order refers to the orders that brought the revenue. A partly refunded order counts, and so
+ *   does an order with a finally refused refund. A free order counts too.
+ * - The discount is the original less the discounted price of the units that count, by markdown and deals together. The
+ *   tax is the tax of the order less the tax of its refunds.
  * - A refund without a line is spread over the order's lines in proportion to their remaining amounts, to the cent, so
  *   that products add up to their hub.
  */
@@ -32,21 +35,49 @@ export interface Sale {
   at: number
   /** The day in the hub's time zone. */
   day: Day
+  /** The hour of that day by the hub's clock: `00` to `23`. */
+  hour: string
+  /** 0 if it was refunded in full, else 1. */
+  orders: number
   /** By line id. */
   lines: SaleLine[]
+  /** The products of the lines at the sale. */
+  sold: readonly SoldProduct[]
+}
+
+/** A product as it was sold: its frozen UPC, name and category. */
+export interface SoldProduct {
+  productId: number
+  upc: string
+  name: string
+  category: string
 }
 
 export const HOUR_MS = 3_600_000
 /** The beginning of the UTC hour of an instant. */
 export const hourOf = (at: number): number => at - (at % HOUR_MS)
 
+/** The UTC hour of an instant: its day, and `00` to `23`. UTC has no clock changes. */
+export function utcHour(at: number): { day: Day; key: string } {
+  const text = timestamp(at)
+  return { day: text.slice(0, 10), key: text.slice(11, 13) }
+}
+
 /** The period of all time. */
 export const ALL = 'all'
 /** Stands for the whole hub among its products. */
 export const WHOLE_HUB = 0
 
-/** `[product id, units, revenue in cents, cost in cents]` */
-type SaleLine = readonly [productId: number, units: number, revenue: number, cost: number]
+/** A product id, then figures of a line: units, and cents. */
+type SaleLine = readonly [
+  productId: number,
+  units: number,
+  revenue: number,
+  cost: number,
+  discount: number,
+  tax: number,
+  refunded: number,
+]
 
 /** A line of a paid order with its frozen values. */
 export interface SoldLine {
@@ -55,29 +86,59 @@ export interface SoldLine {
   quantity: number
   refundedQuantity: number
   /** Per unit. */
+  originalPrice: number
   purchasePrice: number
   net: number
+  tax: number
 }
 
-/** A refund of an order without tax, for one line or for no line. */
+/** A refund of an order, for one line or for no line. `amount` is without its tax. */
 interface ReturnedMoney {
   lineId: number | null
   amount: number
+  tax: number
 }
 
 /** The values of lines after refunds. The lines are in the order of their ids. */
-export function saleLines(lines: readonly SoldLine[], refunds: readonly ReturnedMoney[]): SaleLine[] {
+export function saleLines(
+  lines: readonly SoldLine[],
+  refunds: readonly ReturnedMoney[],
+  isWhole = false,
+): SaleLine[] {
+  if (isWhole) return lines.map(({ productId, net }) => [productId, 0, 0, 0, 0, 0, net])
+  const revenues = remainders(lines, refunds, 'net', 'amount')
+  const taxes = remainders(lines, refunds, 'tax', 'tax')
+  return lines.map(({ productId, quantity, refundedQuantity, ...line }, index) => {
+    const units = quantity - refundedQuantity
+    const revenue = revenues[index]!
+    const paid = unitShare(line.net, quantity, refundedQuantity, units)
+    return [
+      productId,
+      units,
+      revenue,
+      units * line.purchasePrice,
+      units * line.originalPrice - paid,
+      taxes[index]!,
+      line.net - revenue,
+    ]
+  })
+}
+
+/** The remainder of each line's amount. A refund without a line is spread over the remainders of all lines. */
+function remainders(
+  lines: readonly SoldLine[],
+  refunds: readonly ReturnedMoney[],
+  of: 'net' | 'tax',
+  returned: 'amount' | 'tax',
+): number[] {
   const back = (lineId: number | null): number =>
-    refunds.reduce((sum, refund) => sum + (refund.lineId === lineId ? refund.amount : 0), 0)
-  const left = lines.map(({ id, net }) => net - back(id))
+    refunds.reduce((sum, refund) => sum + (refund.lineId === lineId ? refund[returned] : 0), 0)
+  const left = lines.map((line) => line[of] - back(line.id))
   const shares = spread(
     back(null),
     left.map((amount) => Math.max(0, amount)),
   )
-  return lines.map(({ productId, quantity, refundedQuantity, purchasePrice }, index) => {
-    const units = quantity - refundedQuantity
-    return [productId, units, left[index]! - shares[index]!, units * purchasePrice]
-  })
+  return left.map((amount, index) => amount - shares[index]!)
 }
 
 /** Splits an amount in proportion to weights, exactly; if all weights are 0 the last one gets it. */
@@ -116,26 +177,31 @@ export async function readSaleBooks(q: Queries, orderIds: readonly number[]): Pr
 export function salesOf(soldLines: readonly LineOfOrder[], books: SaleBooks): SalesOfOrders {
   const payments = books.payments.filter(({ id }, index) => books.payments[index - 1]?.id !== id)
   const refunds = refundsOf(books.payments)
-  const kept = payments.filter(({ id, amount }) => !isGivenBack(amount, refunds.get(id) ?? []))
-  const paidBy = new Map(kept.map(({ order_id, id }) => [order_id, id]))
-  const lines = linesByOrder(soldLines)
-  const orders = new Map(soldLines.map((line) => [line.order_id, line]))
+  const paidBy = new Map(payments.map((payment) => [payment.order_id, payment]))
+  const lines = group(soldLines.map((line) => [line.order_id, line]))
+  const soldIn = (orderId: number): SoldProduct[] => lines.get(orderId)!.map(soldProduct)
   return {
     now: new Map(
-      [...orders]
-        .filter(([id]) => paidBy.has(id))
-        .map(([id, order]) => [
-          id,
-          {
-            orderId: id,
-            hubId: order.hub_id,
-            ownerId: order.owner_id!,
-            userId: order.user_id,
-            at: order.queued_at!,
-            day: localDay(order.timezone, order.queued_at!),
-            lines: saleLines(lines.get(id)!, refunds.get(paidBy.get(id)!) ?? []),
-          },
-        ]),
+      [...lines].flatMap(([orderId, own]) => {
+        const payment = paidBy.get(orderId)
+        if (!payment) return []
+        const [order] = own as [LineOfOrder]
+        const returned = refunds.get(payment.id) ?? []
+        const isWhole = isGivenBack(payment.amount, returned)
+        const sale: Sale = {
+          orderId,
+          hubId: order.hub_id,
+          ownerId: order.owner_id!,
+          userId: order.user_id,
+          at: order.queued_at!,
+          day: localDay(order.timezone, order.queued_at!),
+          hour: localHour(order.timezone, order.queued_at!),
+          orders: isWhole ? 0 : 1,
+          lines: saleLines(own.map(soldLine), returned, isWhole),
+          sold: soldIn(orderId),
+        }
+        return [[orderId, sale]]
+      }),
     ),
     held: new Map(
       books.held.map((row) => [
@@ -147,29 +213,38 @@ export function salesOf(soldLines: readonly LineOfOrder[], books: SaleBooks): Sa
           userId: row.user_id,
           at: row.sold_at,
           day: row.day,
+          hour: localHour(lines.get(row.order_id)![0]!.timezone, row.sold_at),
+          orders: row.orders,
           lines: JSON.parse(row.lines) as SaleLine[],
+          sold: soldIn(row.order_id),
         },
       ]),
     ),
   }
 }
 
-export function rowOf({ orderId, hubId, ownerId, userId, at, day, lines }: Sale): SaleRow {
+export function rowOf({ orderId, hubId, ownerId, userId, at, day, orders, lines }: Sale): SaleRow {
   const { units, revenue } = sumOf(lines)
   const book = { order_id: orderId, hub_id: hubId, owner_id: ownerId }
-  return { ...book, user_id: userId, sold_at: at, day, units, revenue, lines: JSON.stringify(lines) }
+  return { ...book, user_id: userId, sold_at: at, day, orders, units, revenue, lines: JSON.stringify(lines) }
 }
 
+/** Figures of lines. Cents, except `units`. */
+export type SaleFigures = Record<(typeof saleFigures)[number], number>
+export const saleFigures = ['units', 'revenue', 'cost', 'discount', 'tax', 'refunded'] as const
+
+export const figuresOf = ([, ...values]: SaleLine): SaleFigures =>
+  Object.fromEntries(saleFigures.map((name, index) => [name, values[index]!])) as SaleFigures
+
 /** The sum of a sale's lines. */
-export const sumOf = (lines: readonly SaleLine[]): { units: number; revenue: number; cost: number } =>
-  lines.reduce(
-    (sum, [, units, revenue, cost]) => ({
-      units: sum.units + units,
-      revenue: sum.revenue + revenue,
-      cost: sum.cost + cost,
-    }),
-    { units: 0, revenue: 0, cost: 0 },
-  )
+export function sumOf(lines: readonly SaleLine[]): SaleFigures {
+  const sum = { units: 0, revenue: 0, cost: 0, discount: 0, tax: 0, refunded: 0 }
+  for (const line of lines) {
+    const figures = figuresOf(line)
+    for (const name of saleFigures) sum[name] += figures[name]
+  }
+  return sum
+}
 
 interface OfOrders {
   orderIds: readonly number[]
@@ -203,15 +278,8 @@ export const lockLines = statement((q, { orderIds }: OfOrders, locks) =>
       .selectFrom('order_items as i')
       .innerJoin('orders as o', 'o.id', 'i.order_id')
       .innerJoin('sales_calendars as c', 'c.hub_id', 'o.hub_id')
-      .select([
-        'i.order_id',
-        'i.id',
-        'i.product_id',
-        'i.qty',
-        'i.refunded_quantity',
-        'i.purchase_price',
-        'i.net',
-      ])
+      .select(['i.order_id', 'i.id', 'i.product_id', 'i.qty', 'i.refunded_quantity', 'i.purchase_price'])
+      .select(['i.net', 'i.tax', 'i.unit_price_original', 'i.upc', 'i.name', 'i.category'])
       .select(['o.hub_id', 'o.owner_id', 'o.user_id', 'o.queued_at', 'c.timezone'])
       .where('i.order_id', 'in', numbersIn(q, orderIds))
       .orderBy('i.id'),
@@ -225,36 +293,34 @@ const heldSales = statement((q, { orderIds }: OfOrders) =>
   q.selectFrom('sales').select(allOf('sales')).where('order_id', 'in', numbersIn(q, orderIds)),
 )
 
-/** A refund of a payment, completed or pending. */
-interface PaidBack extends ReturnedMoney {
-  tax: number
-}
-
-const isGivenBack = (paid: number, refunds: readonly PaidBack[]): boolean =>
+const isGivenBack = (paid: number, refunds: readonly ReturnedMoney[]): boolean =>
   paid > 0 && refunds.reduce((sum, { amount, tax }) => sum + amount + tax, 0) >= paid
 
-/** By payment. */
-const refundsOf = (rows: readonly PaymentAndBack[]): Map<number, PaidBack[]> =>
+/** Refunds, completed or pending, by payment. */
+const refundsOf = (rows: readonly PaymentAndBack[]): Map<number, ReturnedMoney[]> =>
   group(
     rows.flatMap(({ id, item_id, back, back_tax: tax }) =>
       back === null || tax === null ? [] : [[id, { lineId: item_id, amount: back - tax, tax }] as const],
     ),
   )
 
-const linesByOrder = (rows: readonly LineOfOrder[]): Map<number, SoldLine[]> =>
-  group(
-    rows.map((row) => [
-      row.order_id,
-      {
-        id: row.id,
-        productId: row.product_id,
-        quantity: row.qty,
-        refundedQuantity: row.refunded_quantity,
-        purchasePrice: row.purchase_price!,
-        net: row.net!,
-      },
-    ]),
-  )
+const soldLine = (row: LineOfOrder): SoldLine => ({
+  id: row.id,
+  productId: row.product_id,
+  quantity: row.qty,
+  refundedQuantity: row.refunded_quantity,
+  originalPrice: row.unit_price_original!,
+  purchasePrice: row.purchase_price!,
+  net: row.net!,
+  tax: row.tax!,
+})
+
+const soldProduct = ({ product_id: productId, upc, name, category }: LineOfOrder): SoldProduct => ({
+  productId,
+  upc: upc!,
+  name: name!,
+  category: category ?? '',
+})
 
 function group<T>(rows: readonly (readonly [key: number, value: T])[]): Map<number, T[]> {
   const groups = new Map<number, T[]>()

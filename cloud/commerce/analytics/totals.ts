@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { SalesOverview } from '../../../protocol/contract/owner-analytics.ts'
 import {
   addDays,
@@ -16,7 +17,7 @@ import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { instantOf, localDay, startOfDay, timeOfDay } from '../../platform/calendar/zone.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
-import { HOUR_MS, hourOf, WHOLE_HUB } from './sale.ts'
+import { HOUR_MS, hourOf, utcHour, WHOLE_HUB } from './sale.ts'
 
 /** Sums over some sales; money in cents without tax. */
 interface Totals {
@@ -35,13 +36,20 @@ export interface Book {
   ownerId: number
 }
 
-/** The totals of periods (days, months, `all`) of a hub or one of its products; periods without sales are absent. */
+/** The totals of periods of a hub (days, months, `all`) or of one of its products (months, `all`). */
 export async function readTotals(
   q: Queries,
   { hubId, ownerId }: Book,
   periods: readonly string[],
   productId = WHOLE_HUB,
 ): Promise<(period: string) => Totals> {
+  const days = q
+    .selectFrom('sales_days')
+    .select((eb) => ['day as period', 'orders', 'units', 'revenue', 'cost', eb.lit(0).as('customers')])
+    .where('hub_id', '=', hubId)
+    .where('owner_id', '=', ownerId)
+    .where('part', '=', 'hub')
+    .where('day', 'in', periods)
   const rows = await q
     .selectFrom('sales_totals')
     .select(['period', 'orders', 'units', 'revenue', 'cost', 'customers'])
@@ -49,6 +57,7 @@ export async function readTotals(
     .where('owner_id', '=', ownerId)
     .where('period', 'in', periods)
     .where('product_id', '=', productId)
+    .unionAll(days)
     .execute()
   const known = new Map(rows.map(({ period, ...totals }) => [period, totals]))
   return (period) => known.get(period) ?? nothing
@@ -130,27 +139,34 @@ function stretchOfMonth(month: Month, number: number): Stretch {
 interface SoldBetween extends Book {
   from: number
   wholeFrom: number
+  firstDay: Day
+  firstHour: string
   wholeTo: number
+  /** The day and hour after the last whole hour. */
+  nextDay: Day
+  nextHour: string
   to: number
 }
 
 /** The whole hours, and the sales before and after them: few rows, however much a day sells. */
-const soldBetween = statement((q, { hubId, ownerId, from, wholeFrom, wholeTo, to }: SoldBetween) => {
+const soldBetween = statement((q, wanted: SoldBetween) => {
+  const { hubId, ownerId, from, wholeFrom, wholeTo, to } = wanted
   const sales = (since: number, until: number) =>
     q
       .selectFrom('sales')
-      .select((eb) => [eb.lit(1).as('orders'), 'units', 'revenue'])
+      .select(['orders', 'units', 'revenue'])
       .where('hub_id', '=', hubId)
       .where('owner_id', '=', ownerId)
       .where('sold_at', '>=', since)
       .where('sold_at', '<', until)
   const hours = q
-    .selectFrom('sales_hours')
+    .selectFrom('sales_days')
     .select(['orders', 'units', 'revenue'])
     .where('hub_id', '=', hubId)
     .where('owner_id', '=', ownerId)
-    .where('hour', '>=', wholeFrom)
-    .where('hour', '<', wholeTo)
+    .where('part', '=', sql.lit('utc_hour'))
+    .where(sql<boolean>`(day, key) >= (${wanted.firstDay}, ${wanted.firstHour})`)
+    .where(sql<boolean>`(day, key) < (${wanted.nextDay}, ${wanted.nextHour})`)
   return q
     .selectFrom(hours.unionAll(sales(from, wholeFrom)).unionAll(sales(wholeTo, to)).as('sold'))
     .select((eb) => [
@@ -165,7 +181,17 @@ async function sumBetween(q: Queries, book: Book, from: number, to: number): Pro
   const [wholeFrom, wholeTo] = [hourOf(from - 1) + HOUR_MS, hourOf(to)]
   const isWithinAnHour = wholeFrom > wholeTo
   const hours = isWithinAnHour ? { wholeFrom: to, wholeTo: to } : { wholeFrom, wholeTo }
-  const [sums] = await soldBetween(q, { ...book, from, to, ...hours })
+  const [first, next] = [utcHour(hours.wholeFrom), utcHour(hours.wholeTo)]
+  const [sums] = await soldBetween(q, {
+    ...book,
+    from,
+    to,
+    ...hours,
+    firstDay: first.day,
+    firstHour: first.key,
+    nextDay: next.day,
+    nextHour: next.key,
+  })
   return sums!
 }
 

@@ -5,6 +5,7 @@ import { appendEvent } from '../../events/append-event.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { schedule } from '../../platform/work/queue.ts'
@@ -302,10 +303,8 @@ export async function redemptionHistory(
     .limit(limit + 1)
   if (cursor !== null) page = page.where('id', '<', cursor)
   const rows = await page.execute()
-  const shown = rows.slice(0, limit)
   const terms = readTerms(constraints)
   const deal = { isActive: row.is_active === 1, start: row.start_day, end: row.end_day, terms }
-  const hasMore = rows.length > limit
   return {
     deal_id: row.id,
     status: statusOf(deal, hubTime(timezone, now).day, total),
@@ -315,9 +314,11 @@ export async function redemptionHistory(
       remaining: terms.maxUses === null ? null : Math.max(0, terms.maxUses - total),
     },
     total_discount: discount,
-    data: shown.map((row) => viewRedemption(row, now)),
-    next_cursor: hasMore ? shown.at(-1)!.id : null,
-    has_more: hasMore,
+    ...pageOf(
+      rows.map((found) => viewRedemption(found, now)),
+      limit,
+      ({ id }) => id,
+    ),
   }
 }
 

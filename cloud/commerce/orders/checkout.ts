@@ -154,6 +154,7 @@ async function freezeLines(
       id: line.id,
       ...soldName(line),
       name: line.name,
+      category: line.category,
       image_url: line.image_url,
       unit_price_original: unitPriceOriginal,
       unit_price: unitPrice,
@@ -169,8 +170,9 @@ async function freezeLines(
 }
 
 const frozenColumns = {
-  ...({ id: 'int', upc: 'text', search_name: 'text', name: 'text', image_url: 'text' } as const),
+  ...({ id: 'int', upc: 'text', search_name: 'text', name: 'text', category: 'text' } as const),
   ...({
+    image_url: 'text',
     unit_price_original: 'int',
     unit_price: 'int',
     purchase_price: 'int',
@@ -183,7 +185,7 @@ type FrozenLine = SoldName & { [column in keyof typeof frozenColumns]: Cell }
 const writeFrozen = statement(
   (_, { hubId, frozen }: { hubId: number; frozen: readonly FrozenLine[] }, { kind }) =>
     sql<{ sold_name_id: number | null }>`
-    update order_items set upc = r.upc, name = r.name, sold_name_id = ${soldNameId(hubId)}, image_url = r.image_url,
+    update order_items set upc = r.upc, name = r.name, category = r.category, sold_name_id = ${soldNameId(hubId)}, image_url = r.image_url,
       unit_price_original = r.unit_price_original, unit_price = r.unit_price, purchase_price = r.purchase_price,
       net = r.net, tax = r.tax, reserved = qty
     from ${recordset(kind, frozenColumns, frozen)} where order_items.id = r.id

@@ -25,6 +25,7 @@ export const unfrozenOrder = {
 export const unfrozenLine = {
   upc: null,
   name: null,
+  category: null,
   sold_name_id: null,
   image_url: null,
   unit_price_original: null,

@@ -14,6 +14,7 @@ const linesOfCart = statement((q, { orderId }: { orderId: number }) =>
   q
     .selectFrom('order_items as i')
     .innerJoin('products as p', 'p.id', 'i.product_id')
+    .innerJoin('categories as c', 'c.id', 'p.category_id')
     .where('i.order_id', '=', orderId)
     .orderBy('i.id')
     .select([
@@ -21,6 +22,7 @@ const linesOfCart = statement((q, { orderId }: { orderId: number }) =>
       'i.product_id',
       'i.qty',
       'p.name',
+      'c.name as category',
       'p.upc',
       'p.image_url',
       'p.category_id',

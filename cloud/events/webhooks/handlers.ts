@@ -5,6 +5,7 @@ import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
+import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import {
   addEndpoint,
@@ -50,7 +51,7 @@ export function webhookHandlers(
       const all = await endpointsSeenBy(q, credential)
       const from = cursor === undefined ? 0 : all.findIndex(({ id }) => id === cursor) + 1
       if (cursor !== undefined && from === 0) throw unknownCursor('webhook')
-      return pageOf(all.slice(from, from + limit + 1).map(viewEndpoint), limit)
+      return pageOf(all.slice(from, from + limit + 1).map(viewEndpoint), limit, ({ id }) => id)
     },
 
     async 'owner.webhooks.create'({ credential, body }) {
@@ -127,16 +128,10 @@ async function deliveriesOf(q: Queries, endpointId: string, limit: number, curso
     if (!known) throw unknownCursor('delivery of this webhook')
     rows = rows.where('d.id', '<', cursor)
   }
-  return pageOf((await rows.execute()).map(viewDelivery), limit)
+  return pageOf((await rows.execute()).map(viewDelivery), limit, ({ id }) => id)
 }
 
 const unknownCursor = (of: string): ApiError => new ApiError('invalid_cursor', `The cursor is not a ${of}.`)
-
-function pageOf<T extends { id: string }>(found: T[], limit: number) {
-  const data = found.slice(0, limit)
-  const has_more = found.length > limit
-  return { data, next_cursor: has_more ? data.at(-1)!.id : null, has_more }
-}
 
 async function find(q: Queries, credential: OwnerCredential, id: string): Promise<EndpointRow> {
   const row = await q.selectFrom('webhook_endpoints').selectAll().where('id', '=', id).executeTakeFirst()

@@ -3,6 +3,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
+import { pageOf } from '../../platform/http/lists.ts'
 import type { ownerAlarmRoutes } from '../../../protocol/contract/owner-alarms.ts'
 import { sql } from 'kysely'
 import type { Queries } from '../../platform/store/database.ts'
@@ -26,9 +27,7 @@ export function alarmHandlers(context: CloudContext): Handlers<keyof typeof owne
       if (state !== 'all') query = query.where('cleared_at', state === 'open' ? 'is' : 'is not', null)
       if (known) query = query.where('seq', '<', known.seq)
       const rows = await query.execute()
-      const data = rows.slice(0, limit).map(viewAlarm)
-      const has_more = rows.length > limit
-      return { data, next_cursor: has_more ? data.at(-1)!.id : null, has_more }
+      return pageOf(rows.map(viewAlarm), limit, ({ id }) => id)
     },
 
     'owner.alarms.acknowledge': ({ credential, params: { alarm_id: id } }) =>

@@ -7,6 +7,7 @@ import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
+import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { tellOfUnknownOperations } from '../alarms/hub-alarms.ts'
@@ -35,9 +36,7 @@ export function operationHandlers(services: ControlServices): Handlers<keyof typ
         .orderBy('o.operation_id', 'desc')
         .limit(limit + 1)
         .execute()
-      const has_more = page.length > limit
-      const data = page.slice(0, limit).map(viewOperation)
-      return { data, next_cursor: has_more ? data.at(-1)!.id : null, has_more }
+      return pageOf(page.map(viewOperation), limit, ({ id }) => id)
     },
 
     async 'owner.operations.settle'({ credential, params: { operation_id: id }, body, requestName }) {

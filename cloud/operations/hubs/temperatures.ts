@@ -4,11 +4,14 @@ import { readTenures, within } from '../../platform/credentials/hub-access.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { type Handlers, reply } from '../../platform/http/handler.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import { csvLine, csvLines } from '../../platform/csv.ts'
 import { requireFridge } from './require-fridge.ts'
 
 /** A longer period takes several requests. */
 const MAX_DAYS = 31
+
+const columns = ['fridge', 'at', 'min', 'mean', 'max', 'samples'] as const
 
 /** The temperatures of a hub's fridges over time. */
 export const temperatureHandlers = (context: CloudContext): Handlers<'owner.hubs.temperatures'> => ({
@@ -37,7 +40,7 @@ export const temperatureHandlers = (context: CloudContext): Handlers<'owner.hubs
       const mean = Math.round((sum / samples) * 100) / 100
       return { fridge, at: timestamp(at), min, mean, max, samples }
     })
-    return wantsCsv(request.header('accept')) ? reply(csvOf(spans), {}) : spans
+    return request.wantsOther ? csvLine(columns) + csvLines(columns, spans) : spans
   },
 })
 
@@ -56,20 +59,3 @@ async function requireKnown(context: CloudContext, which: { hub: number; fridge:
 
 const badRange = (field: string, why: string, input: unknown): ApiError =>
   ApiError.invalid({ loc: ['query', field], msg: `Value error, ${why}`, type: 'value_error', input })
-
-/** Whether a caller prefers CSV to JSON. */
-function wantsCsv(accept: string | undefined): boolean {
-  const kinds = (accept ?? '').split(',').map((kind) => kind.split(';')[0]!.trim().toLowerCase())
-  const csv = kinds.indexOf('text/csv')
-  const json = kinds.indexOf('application/json')
-  return csv >= 0 && (json < 0 || csv < json)
-}
-
-/** RFC 4180. Nothing in it needs quotes. */
-const csvOf = (spans: readonly TemperatureSpan[]): string =>
-  [
-    'fridge,at,min,mean,max,samples',
-    ...spans.map((each) => `${each.fridge},${each.at},${each.min},${each.mean},${each.max},${each.samples}`),
-  ]
-    .map((line) => `${line}\r\n`)
-    .join('')

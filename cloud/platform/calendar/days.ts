@@ -21,6 +21,9 @@ export const weekdays = [
 export const addDays = (day: Day, count: number): Day =>
   new Date(Date.parse(`${day}T00:00:00Z`) + count * DAY_MS).toISOString().slice(0, 10)
 
+/** Days since 1970. */
+export const dayNumber = (day: Day): number => Date.parse(`${day}T00:00:00Z`) / DAY_MS
+
 /** Monday is 0. */
 export const weekdayOf = (day: Day): number => (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % DAYS_OF_WEEK
 
@@ -28,6 +31,14 @@ export const weekdayOf = (day: Day): number => (new Date(`${day}T00:00:00Z`).get
 export function weekOf(day: Day): Day[] {
   const monday = addDays(day, -weekdayOf(day))
   return Array.from({ length: DAYS_OF_WEEK }, (_, index) => addDays(monday, index))
+}
+
+/** The ISO week that contains a day: `YYYY-Www`. Its year is that of its Thursday. */
+export function weekNameOf(day: Day): string {
+  const thursday = addDays(day, 3 - weekdayOf(day))
+  const year = thursday.slice(0, 4)
+  const week = Math.floor((dayNumber(thursday) - dayNumber(`${year}-01-01`)) / DAYS_OF_WEEK) + 1
+  return `${year}-W${String(week).padStart(2, '0')}`
 }
 
 export const monthOf = (day: Day): Month => day.slice(0, 7)

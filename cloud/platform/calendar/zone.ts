@@ -98,3 +98,7 @@ export function minuteOfDay(zone: string, at: number): number {
   }
   return minute
 }
+
+/** The hour that the wall clock of a zone shows at an instant: `00` to `23`. */
+export const localHour = (zone: string, at: number): string =>
+  String(Math.floor(minuteOfDay(zone, at) / 60)).padStart(2, '0')

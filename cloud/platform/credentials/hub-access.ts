@@ -107,6 +107,50 @@ export async function mayReadBooks(q: Queries, credential: Scope, hub: OwnedHub)
   return (await tenures(q, hub.id, ownerId)).length > 0
 }
 
+/** A hub under an owner whose records of that time a credential may read. */
+export interface HubBook {
+  hubId: number
+  ownerId: number
+  name: string
+  timezone: string
+  /** Whether the owner still has the hub. */
+  isCurrent: boolean
+}
+
+/** The books that a credential may read, sorted by hub. A caller without an owner reads those of the present owner. */
+export async function readableBooks(
+  q: Queries,
+  { hubs, ownerId }: Scope,
+  hubId?: number,
+): Promise<HubBook[]> {
+  const selected = hubId === undefined ? hubs : hubs === '*' || hubs.includes(hubId) ? [hubId] : []
+  let query = q.selectFrom('hubs').select(['id', 'owner_id', 'name', 'timezone']).orderBy('id')
+  if (selected !== '*') query = query.where('id', 'in', selected.length > 0 ? selected : [0])
+  if (ownerId !== null)
+    query = query.where(
+      sql<boolean>`(hubs.owner_id = ${ownerId} or exists (
+        select 1 from former_owners as f where f.hub_id = hubs.id and f.owner_id = ${ownerId}))`,
+    )
+  const rows = await query.execute()
+  return rows.map(({ id, owner_id, name, timezone }) => ({
+    hubId: id,
+    ownerId: ownerId ?? owner_id,
+    name,
+    timezone,
+    isCurrent: ownerId === null || ownerId === owner_id,
+  }))
+}
+
+/** Restricts rows with `hub_id` and `owner_id` to some books. */
+export function inBooks(books: readonly Pick<HubBook, 'hubId' | 'ownerId'>[]): RawBuilder<SqlBool> {
+  const owners = [...new Set(books.map(({ ownerId }) => ownerId))]
+  const parts = owners.map((owner) => {
+    const hubs = books.filter(({ ownerId }) => ownerId === owner).map(({ hubId }) => hubId)
+    return sql`(owner_id = ${owner} and hub_id in (${sql.join(hubs)}))`
+  })
+  return parts.length === 0 ? sql`1 = 0` : sql`(${sql.join(parts, sql` or `)})`
+}
+
 /** A period of ownership: `since` inclusive, `until` exclusive. Null: it lasts. */
 export interface Tenure {
   since: number

@@ -62,14 +62,15 @@ export interface Answer<Body = string | ReadableStream | null> {
 
 /** The answer of a handler's result. `check`: throws if the result violates the contract. */
 export function answerOf(route: Route, { body, status, headers }: Reply<unknown>, check: boolean): Answer {
-  const other = typeof body === 'string' ? route.alsoProduces : undefined
+  const isText = typeof body === 'string' || body instanceof ReadableStream
+  const other = isText ? route.alsoProduces : undefined
   if (check && other === undefined) route.response.parse(body instanceof JsonText ? body.read() : body)
   const type = route.status !== 204 && {
     'Content-Type': `${other ?? route.produces ?? 'application/json'}; charset=utf-8`,
   }
   return {
     status: status ?? route.status ?? 200,
-    headers: { ...type, ...headers },
+    headers: { ...type, ...(route.alsoProduces && { Vary: 'Accept' }), ...headers },
     body: bodyOf(route, body),
   }
 }

@@ -21,11 +21,11 @@ import type { StoredAnswers } from '../limits/stored-answers.ts'
 import type { Media } from '../media/media.ts'
 import { statement } from '../store/statement.ts'
 import { answerOf, errorAnswer, send, type Answer, type Call, type Headers } from './answer.ts'
+import { Input, type Checked } from './input.ts'
 import { Reply, type HandlerInput, type Memento } from './handler.ts'
-import { fingerprintOf, idempotently, nameOf, type KeyedRequest, type Made } from './idempotency.ts'
+import { fingerprintOf, idempotently, type KeyedRequest, type Made } from './idempotency.ts'
 import { allowanceNow, type RateLimiter } from './rate-limit.ts'
 import type { ReadBody } from './read-body.ts'
-import type { ReceivedForm } from './read-form.ts'
 import {
   NO_BODY,
   readsBody,
@@ -36,14 +36,7 @@ import {
 } from './receive.ts'
 import { watchedStream } from './watched-stream.ts'
 import { compressed, validated } from './web.ts'
-import {
-  idempotencyKeyOf,
-  readQuery,
-  requireUtf8,
-  validate,
-  validateForm,
-  type ParsedParts,
-} from './validate.ts'
+import { idempotencyKeyOf, readQuery, requireUtf8, validate, type ParsedParts } from './validate.ts'
 
 export interface EndpointParts {
   context: CloudContext
@@ -283,53 +276,6 @@ function watched(
   const { clock } = context.runtime
   const everyMs = context.settings.streamCheckMs
   return { ...answer, body: watchedStream(answer.body, { clock, everyMs, isAllowed }) }
-}
-
-interface Checked {
-  body: ReceivedBody
-  parsed: ParsedParts
-  keyed: KeyedRequest | undefined
-  caller: Credential
-  form: ReceivedForm | undefined
-}
-
-/** The input of a handler. The table of handlers types its parts per route. */
-class Input {
-  readonly params: undefined
-  readonly query: undefined
-  readonly body: undefined
-  readonly form: undefined
-  readonly credential: Credential
-  readonly requestId: string
-  readonly network: string
-  readonly idempotencyKey: string | undefined
-  readonly requestName: string | undefined
-  memento: Memento | undefined = undefined
-  readonly rawBody: string
-  readonly #call: Call
-
-  constructor(route: Route, call: Call, { body, parsed, keyed, caller, form }: Checked) {
-    this.params = parsed.params as undefined
-    this.query = parsed.query as undefined
-    this.body = parsed.body as undefined
-    this.form = (form && { ...form, fields: validateForm(route, route.form!, form) }) as undefined
-    this.credential = caller
-    this.requestId = call.requestId
-    this.network = networkOf(call.address)
-    this.idempotencyKey = keyed?.key
-    this.requestName = keyed && nameOf(keyed)
-    this.rawBody = body.text
-    this.#call = call
-  }
-
-  header(name: string): string | undefined {
-    return this.#call.header(name)
-  }
-
-  /** Parsed on access: few handlers need it, and parsing takes longer than many handlers. */
-  get url(): URL {
-    return new URL(this.#call.c.req.url)
-  }
 }
 
 async function run(self: Endpoint, input: HandlerInput<Route>): Promise<Answer> {

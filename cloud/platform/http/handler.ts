@@ -61,6 +61,8 @@ export interface HandlerInput<R extends Route> {
   /** This and the next member belong to a class: rest patterns and copies of the object omit them. */
   readonly url: URL
   header(name: string): string | undefined
+  /** Whether the caller prefers the route's other media type (`alsoProduces`). */
+  readonly wantsOther: boolean
 }
 
 /** A body with another status or further headers; see `reply`. */
@@ -97,7 +99,7 @@ export type HandlerOutput<R extends Route> = BodyOf<R> | Reply<BodyOf<R>>
 type BodyOf<R extends Route> =
   | z.input<R['response']>
   | JsonText<z.input<R['response']>>
-  | (R extends { alsoProduces: string } ? string : never)
+  | (R extends { alsoProduces: string } ? string | ReadableStream : never)
 
 /** Answers a request, or throws `ApiError`. */
 export type Handler<R extends Route> = (input: HandlerInput<R>) => Promise<HandlerOutput<R>>

@@ -16,6 +16,7 @@ import { confirmationCases, itemRefundCases, loyaltyCases, walletCases, webhookC
 import { ownerAnalyticsCases } from './owner-analytics-cases.ts'
 import { ownerCases } from './owner-cases.ts'
 import { moreOrderCases, peopleCases } from './people-cases.ts'
+import { reportCases } from './report-cases.ts'
 import { serviceCases } from './service-cases.ts'
 
 /** The walks. Each has a test file of the same name, so that they can run in parallel. */
@@ -26,6 +27,7 @@ export const walks = {
   webhooks: webhookEndpointCases,
   alarms: alarmCases,
   'owner-analytics': ownerAnalyticsCases,
+  reports: reportCases,
   deals: dealCases,
   media: mediaCases,
   consumer: {

@@ -82,6 +82,8 @@ export const orderTables = {
     /** Per unit, in cents. Frozen at checkout with the totals; null before. */
     upc: text.nullable,
     name: text.nullable,
+    /** The name of its category. */
+    category: text.nullable,
     /** The row by which its name and UPC are searched. */
     sold_name_id: int.references('sold_names').nullable,
     image_url: text.nullable,

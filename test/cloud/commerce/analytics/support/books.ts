@@ -6,13 +6,20 @@ import { OrderStatus } from '../../../../../protocol/model/order-status.ts'
 
 export const PRODUCTS = 6
 export const USERS = 5
-const HUB = 1
 
 /** A random sale with each product once: prices after all deals. */
 export interface DrawnSale {
   at: number
   user: number
-  lines: readonly { product: number; quantity: number; net: number; tax: number; cost: number }[]
+  lines: readonly {
+    product: number
+    quantity: number
+    net: number
+    tax: number
+    cost: number
+    /** Per unit; default: `net`. */
+    original?: number
+  }[]
   processor: 'sandbox' | 'external' | 'wallet'
 }
 
@@ -34,25 +41,25 @@ export interface SalesBooksWriter {
   moveHub(timezone: string): Promise<void>
 }
 
-/** Fills the hub of `testApp` with products and users. */
-export async function openBooks(context: CloudContext, timezone: string): Promise<SalesBooksWriter> {
+/** Fills a hub of `testApp` with products, and the first hub's database with users. */
+export async function openBooks(context: CloudContext, timezone: string, hub = 1): Promise<SalesBooksWriter> {
   const { db } = context
-  await seed(db, timezone)
+  await seed(db, timezone, hub)
   const moveHub = async (zone: string): Promise<void> => {
-    await db.kysely.updateTable('hubs').set({ timezone: zone }).where('id', '=', HUB).execute()
+    await db.kysely.updateTable('hubs').set({ timezone: zone }).where('id', '=', hub).execute()
   }
   return {
     moveHub,
     sell: (sale) =>
       db.transact(async (tx) => {
-        const id = await insertOrder(tx, sale, OrderStatus.COMPLETED)
+        const id = await insertOrder(tx, hub, sale, OrderStatus.COMPLETED)
         await insertPayment(tx, id, sale, 0)
         await refreshPaymentStatus(tx, id)
         return id
       }),
     payLate: (sale) =>
       db.transact(async (tx) => {
-        const id = await insertOrder(tx, sale, OrderStatus.EXPIRED)
+        const id = await insertOrder(tx, hub, sale, OrderStatus.EXPIRED)
         const payment = await insertPayment(tx, id, sale, 1)
         await insertRefund(tx, { id, payment, item: null, quantity: 0, amount: totalOf(sale), tax: 0 })
         await refreshPaymentStatus(tx, id)
@@ -136,15 +143,15 @@ async function stateOf(tx: Tx, id: number) {
   }
 }
 
-async function insertOrder(tx: Tx, sale: DrawnSale, status: OrderStatus): Promise<number> {
+async function insertOrder(tx: Tx, hub: number, sale: DrawnSale, status: OrderStatus): Promise<number> {
   const net = sale.lines.reduce((sum, line) => sum + line.net, 0)
   const { id } = await tx.q
     .insertInto('orders')
     .values({
       uuid: randomUUID(),
       user_id: sale.user,
-      hub_id: HUB,
-      owner_id: 1,
+      hub_id: hub,
+      owner_id: hub,
       processing_status: status,
       payment_status: 'unpaid',
       currency: 'USD',
@@ -172,12 +179,13 @@ async function insertOrder(tx: Tx, sale: DrawnSale, status: OrderStatus): Promis
       .insertInto('order_items')
       .values({
         order_id: id,
-        product_id: line.product,
+        product_id: line.product + (hub - 1) * PRODUCTS,
         qty: line.quantity,
-        upc: null,
-        name: null,
+        upc: String(line.product).padStart(12, '0'),
+        name: `Product ${line.product}`,
+        category: ['Drinks', 'Food', 'Sundries'][line.product % 3]!,
         image_url: null,
-        unit_price_original: line.net,
+        unit_price_original: line.original ?? line.net,
         unit_price: line.net,
         purchase_price: line.cost,
         net: line.net,
@@ -234,15 +242,15 @@ async function insertRefund(
 }
 
 /** Products 1 to 6 in categories 1 to 3, each with its own name, and users 1 to 5. */
-async function seed({ kysely: q }: CloudDatabase, timezone: string): Promise<void> {
-  await q.updateTable('hubs').set({ timezone }).where('id', '=', HUB).execute()
+async function seed({ kysely: q }: CloudDatabase, timezone: string, hub: number): Promise<void> {
+  await q.updateTable('hubs').set({ timezone }).where('id', '=', hub).execute()
   for (const name of ['Drinks', 'Food', 'Sundries'])
     await q.insertInto('categories').values({ name, parent_id: null }).execute()
   for (let id = 1; id <= PRODUCTS; id += 1)
     await q
       .insertInto('products')
       .values({
-        hub_id: HUB,
+        hub_id: hub,
         name: `Product ${id}`,
         search_name: `product ${id}`,
         upc: String(id).padStart(12, '0'),
@@ -262,6 +270,7 @@ async function seed({ kysely: q }: CloudDatabase, timezone: string): Promise<voi
         reserved: 0,
       })
       .execute()
+  if (hub !== 1) return
   for (let id = 1; id <= USERS; id += 1)
     await q
       .insertInto('users')
