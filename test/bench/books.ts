@@ -1,4 +1,4 @@
-import { hubRow } from '../support/hub-row.ts'
+import { hubRow } from '../world/seeds.ts'
 import { sql } from 'kysely'
 import { searchText } from '../../protocol/model/search-text.ts'
 import { insertMany } from '../../cloud/demo/hub-data.ts'

@@ -1,4 +1,4 @@
-import { healthyBins } from '../support/hub-row.ts'
+import { healthyBins } from '../world/health.ts'
 import { sql } from 'kysely'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'

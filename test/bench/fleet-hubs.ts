@@ -1,6 +1,6 @@
 import { mqttTransport } from '../../edge/sync/mqtt-transport.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { createMemoryHub } from '../support/memory-hub.ts'
+import { createMemoryHub } from '../world/memory-hub.ts'
 import type { FleetOrder, FleetState } from './fleet.ts'
 
 /**

@@ -5,8 +5,8 @@ import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { emptySqlite } from '../cloud/support/database.ts'
-import { openService, type Service } from '../contract/service.ts'
+import { emptySqlite } from '../world/database.ts'
+import { openService, type Service } from '../world/service.ts'
 import {
   type Browser,
   builtPage,

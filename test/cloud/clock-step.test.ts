@@ -6,8 +6,8 @@ import { ensureScheduled } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { startWorker } from '../../cloud/platform/work/workers.ts'
 import { deposit } from '../../cloud/commerce/ledger/deposit.ts'
-import { onEachDatabase } from './support/database.ts'
-import { openShop, type Shop } from './support/shop.ts'
+import { onEachDatabase } from '../world/database.ts'
+import { openShop, type Shop } from '../world/shop.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE

@@ -5,8 +5,8 @@ import { schedule } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { retentionWork } from '../../cloud/retention.ts'
 import { virtualRuntime } from '../world/clock.ts'
-import { testContext } from './support/context.ts'
-import { onEachDatabase } from './support/database.ts'
+import { testContext } from '../world/context.ts'
+import { onEachDatabase } from '../world/database.ts'
 import { testMedia } from './support/media.ts'
 
 const DAY = 24 * 3_600_000

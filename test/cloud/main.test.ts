@@ -8,7 +8,7 @@ import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { migrate } from '../../cloud/platform/store/migrate.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { seedHubs } from './support/app.ts'
+import { seedHubs } from '../world/seeds.ts'
 import { programFolder, startCloud } from './support/program.ts'
 
 async function takenPort(): Promise<number> {

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { migrate } from '../../cloud/platform/store/migrate.ts'
 import { tables } from '../../cloud/platform/store/schema.ts'
-import { testApp } from './support/app.ts'
-import { onEachDatabase } from './support/database.ts'
-import { openShop } from './support/shop.ts'
+import { openCloud } from '../world/cloud.ts'
+import { onEachDatabase } from '../world/database.ts'
+import { openShop } from '../world/shop.ts'
 
 /**
  * Changes of the next version to any table while the present version still serves
@@ -42,7 +42,7 @@ onEachDatabase('two versions side by side', (open) => {
 onEachDatabase('two versions side by side: credentials', (open) => {
   test('credentials are checked while the next version adds columns to every table', async () => {
     const db = await open()
-    const { call, key, runtime, context } = await testApp({ db })
+    const { call, key, runtime, context } = await openCloud({ db })
     const mine = await key(['hubs:read'])
     const status = async () =>
       (await call('GET', '/api/v1/owners/hubs/get_hub_health/?hub_id=1', { key: mine })).status

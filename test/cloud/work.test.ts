@@ -9,10 +9,10 @@ import type { CloudContext } from '../../cloud/platform/context.ts'
 import { schedule } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner, type WorkKinds } from '../../cloud/platform/work/runner.ts'
 import { retentionWork } from '../../cloud/retention.ts'
-import { onEachDatabase } from './support/database.ts'
+import { onEachDatabase } from '../world/database.ts'
 import { testMedia } from './support/media.ts'
 import { scriptedPoster } from './events/support/poster.ts'
-import { openShop, type Shop } from './support/shop.ts'
+import { openShop, type Shop } from '../world/shop.ts'
 
 /** Every kind of due work with its own handler. */
 function allKinds({ context, services }: Shop): WorkKinds {

@@ -11,10 +11,10 @@ import { errorHelp } from '../../protocol/contract/error-help.ts'
 import { routes } from '../../protocol/contract/routes.ts'
 import { alarmKinds } from '../../protocol/model/alarms.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
-import { emptySqlite } from '../cloud/support/database.ts'
+import { emptySqlite } from '../world/database.ts'
 import { png } from '../cloud/support/media-samples.ts'
 import { testIssuer } from '../cloud/support/tokens.ts'
-import { openService } from './service.ts'
+import { openService } from '../world/service.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 

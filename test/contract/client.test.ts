@@ -6,10 +6,11 @@ import { sellAtTill } from '../../protocol/client/examples/till.ts'
 import { surroundings } from '../../protocol/client/system.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
-import { onEachDatabase } from '../cloud/support/database.ts'
-import { reportBins } from '../cloud/support/bins.ts'
-import { drop, healthy } from '../cloud/support/shop.ts'
-import { openService, type Service } from './service.ts'
+import { onEachDatabase } from '../world/database.ts'
+import { reportBins } from '../world/seeds.ts'
+import { drop } from '../world/shop.ts'
+import { healthy } from '../world/health.ts'
+import { openService, type Service } from '../world/service.ts'
 
 type Fetch = NonNullable<NonNullable<ClientOptions['system']>['fetch']>
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Act } from '../../simulator/physics/world-state.ts'
-import type { CallAnswer } from '../cloud/support/app.ts'
+import type { CallAnswer } from '../world/cloud.ts'
 
 /** Readers of control answers and of the simulator's log. */
 

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import { errorOf, type CallAnswer } from '../cloud/support/app.ts'
+import { errorOf, type CallAnswer } from '../world/cloud.ts'
 import { dataOf, short, UUID } from './control-answers.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /**
  * Controls that the hardware must not or cannot execute: each answer is compared with the simulator's own

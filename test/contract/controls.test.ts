@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { errorOf } from '../cloud/support/app.ts'
+import { errorOf } from '../world/cloud.ts'
 import { codeOf, dataOf, short, UUID } from './control-answers.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /**
  * O §4.6 and §4.1 down to the simulated motion, through the real gateway, streams, hub core, serial links and

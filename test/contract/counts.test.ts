@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /** `update_quantity` down to the hub's own stock, and back. */
 

@@ -5,10 +5,10 @@ import { listen } from '../../cloud/platform/http/listen.ts'
 import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { emptySqlite } from '../cloud/support/database.ts'
+import { emptySqlite } from '../world/database.ts'
 import { inChromium } from '../support/chromium.ts'
 import { service } from '../support/services.ts'
-import { openService } from './service.ts'
+import { openService } from '../world/service.ts'
 
 /** A shop's page on its own origin. */
 async function openShopFront() {

@@ -3,7 +3,7 @@ import { deadLetters, replayDeadLetter } from '../../cloud/gateway/dead-letters.
 import { enqueue } from '../../cloud/gateway/outbox.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
 import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /** Entries that could not be applied, at the hub and at the cloud: people are alarmed and can act. */
 

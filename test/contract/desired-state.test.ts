@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { availableOf } from '../../cloud/commerce/catalogue/reservations.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { codeOf, dataOf } from './control-answers.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /** Configuration by the owner's interface, down to its effect at the hub. */
 

@@ -12,7 +12,7 @@ import { alarmKindNames, alarmKinds, type AlarmKindName } from '../../protocol/m
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { PLANTED } from '../invariants/ledgers.ts'
 import { People } from './people.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 import { breakFridgeStates, crashHub, intentOf, processorAway } from './faults-for-alarms.ts'
 
 /** From a fault in the room, or in an external service, to the people who can act, and back. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
-import type { Plant } from './plant.ts'
+import type { Plant } from '../world/plant.ts'
 
 /**
  * Removes a table, so that the cloud cannot apply a hub's reports of its fridges. Returns a function that

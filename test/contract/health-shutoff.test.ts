@@ -3,7 +3,7 @@ import { availableOf } from '../../cloud/commerce/catalogue/reservations.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { codeOf, dataOf } from './control-answers.ts'
 import { People } from './people.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /** From 6 °C until sales resume, as the owner and the customers see it. */
 

@@ -1,7 +1,7 @@
 import { refundInDashboard } from '../../cloud/commerce/processors/sandbox/deeds.ts'
 import { schedule } from '../../cloud/platform/work/queue.ts'
 import { uuid } from '../support/uuid.ts'
-import type { Plant } from './plant.ts'
+import type { Plant } from '../world/plant.ts'
 
 /**
  * Deletes a payment from the books, which the processor still has. Returns a function that refunds it there.

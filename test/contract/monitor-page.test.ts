@@ -8,9 +8,9 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { seriousProblems } from '../support/browser.ts'
 import { inChromium } from '../support/chromium.ts'
 import { service } from '../support/services.ts'
-import { emptySqlite } from '../cloud/support/database.ts'
+import { emptySqlite } from '../world/database.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
-import { openService } from './service.ts'
+import { openService } from '../world/service.ts'
 
 service('chromium')(
   'the monitor page opens in any browser; with a key it shows the log, follows it and filters it',

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { availableOf } from '../../cloud/commerce/catalogue/reservations.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /** From the moment when the hub knows that it will not dispense a product, no customer is charged for it. */
 

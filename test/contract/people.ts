@@ -11,7 +11,7 @@ import { Unavailable, WorkRunner } from '../../cloud/platform/work/runner.ts'
 import type { Alarm } from '../../protocol/contract/owner-alarms.ts'
 import type { AlarmKindName } from '../../protocol/model/alarms.ts'
 import { scriptedPoster, type ScriptedPoster } from '../cloud/events/support/poster.ts'
-import type { Plant } from './plant.ts'
+import type { Plant } from '../world/plant.ts'
 
 const SECRET = 'whsec'
 const addressOf = (key: string): string => key

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /** An owner refunds a whole order while its hub has it, from the cloud down to the shelf. */
 

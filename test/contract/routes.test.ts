@@ -4,7 +4,7 @@ import { errorsOf } from '../../protocol/contract/errors.ts'
 import { mountsOf, type Route } from '../../protocol/contract/route.ts'
 import { routes, type RouteId } from '../../protocol/contract/routes.ts'
 import { scopes, type Scope } from '../../protocol/model/scopes.ts'
-import { errorOf, testApp, type CallOptions, type TestApp } from '../cloud/support/app.ts'
+import { errorOf, openCloud, type CallOptions, type TestCloud } from '../world/cloud.ts'
 
 const table = Object.entries(routes) as [RouteId, Route][]
 const served = table.filter(([id]) => !id.startsWith('demo.'))
@@ -15,7 +15,7 @@ const pathsOf = (route: Route, value: string): string[] =>
 
 const bodyOf = (route: Route): CallOptions => (route.body ? { body: {} } : {})
 
-async function credentialFor({ key, issuer }: TestApp, route: Route): Promise<CallOptions> {
+async function credentialFor({ key, issuer }: TestCloud, route: Route): Promise<CallOptions> {
   switch (route.auth.kind) {
     case 'api':
     case 'diag':
@@ -36,7 +36,7 @@ describe.each(served)('%s', (_id, route) => {
   const guarded = route.auth.kind !== 'none' && route.auth.kind !== 'optional-identity'
 
   test('a request with a method that the path does not have is 405', async () => {
-    const { call } = await testApp()
+    const { call } = await openCloud()
     const had = served.filter(([, other]) => other.path === route.path).map(([, other]) => other.method)
     const [absent = 'PUT'] = (['PATCH', 'DELETE'] as const).filter((method) => !had.includes(method))
     for (const path of pathsOf(route, '1')) {
@@ -47,7 +47,7 @@ describe.each(served)('%s', (_id, route) => {
   })
 
   testIf(guarded)('a request without a credential is 401, before any other check', async () => {
-    const { call } = await testApp()
+    const { call } = await openCloud()
     for (const path of [...pathsOf(route, '1'), ...pathsOf(route, 'x')]) {
       const answer = await call(route.method, path, bodyOf(route))
       expect([answer.status, errorOf(answer).error.code]).toEqual([401, 'authentication_required'])
@@ -55,7 +55,7 @@ describe.each(served)('%s', (_id, route) => {
   })
 
   testIf(route.auth.kind !== 'none')('a request with a wrong credential is 401', async () => {
-    const { call } = await testApp()
+    const { call } = await openCloud()
     for (const path of pathsOf(route, '1')) {
       const answer = await call(route.method, path, { token: 'a.b.c', ...bodyOf(route) })
       expect([answer.status, errorOf(answer).error.code]).toEqual([401, 'invalid_token'])
@@ -68,7 +68,7 @@ describe.each(served)('%s', (_id, route) => {
   testIf('scope' in route.auth)(
     'a request without the route’s scope is 403, also with all other scopes and invalid parameters',
     async () => {
-      const { call, key, issuer } = await testApp()
+      const { call, key, issuer } = await openCloud()
       const { scope } = route.auth as { scope: Scope }
       const credentials = [
         { key: await key(scopes.filter((other) => other !== scope)) },
@@ -90,7 +90,7 @@ describe.each(served)('%s', (_id, route) => {
   )
 
   testIf(integers.length > 0)('a path parameter of the wrong type is 422', async () => {
-    const app = await testApp()
+    const app = await openCloud()
     const credential = await credentialFor(app, route)
     for (const path of pathsOf(route, 'x')) {
       const answer = await app.call(route.method, path, { ...credential, ...bodyOf(route) })
@@ -108,7 +108,7 @@ describe.each(served)('%s', (_id, route) => {
   testIf(required.length > 0)(
     'a query parameter that is missing, empty or not an integer is 422',
     async () => {
-      const app = await testApp()
+      const app = await openCloud()
       const credential = await credentialFor(app, route)
       const [path = ''] = pathsOf(route, '1')
       const detailOf = async (value: string | undefined) => {
@@ -151,7 +151,7 @@ describe.each(served)('%s', (_id, route) => {
   testIf(route.hub)(
     'a hub outside the key’s grant is denied, or not found for a key with all hubs',
     async () => {
-      const { call, key } = await testApp()
+      const { call, key } = await openCloud()
       const { scope } = route.auth as { scope: Scope }
       const hub = (id: number) => {
         const named = Object.hasOwn(route.query?.shape ?? {}, route.hub!)
@@ -176,7 +176,7 @@ describe.each(served)('%s', (_id, route) => {
   )
 
   testIf(route.path.includes('{user_id}'))('the path of another user is forbidden', async () => {
-    const { call, issuer } = await testApp()
+    const { call, issuer } = await openCloud()
     const [path = ''] = pathsOf(route, '2')
     const query = new URLSearchParams(required.map((name): [string, string] => [name, '1']))
     const options = route.body ? { body: { product_id: 1, quantity: 1 } } : {}
@@ -189,7 +189,7 @@ describe.each(served)('%s', (_id, route) => {
   })
 
   testIf(route.body && !route.bodyOptional)('a missing body is 422', async () => {
-    const app = await testApp()
+    const app = await openCloud()
     const credential = await credentialFor(app, route)
     if (credential.token !== undefined)
       await app.call('POST', '/users/user/bootstrap', { ...credential, body: { email: 'a@b.co' } })

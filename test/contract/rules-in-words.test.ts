@@ -4,7 +4,7 @@ import { itemsOf } from '../../cloud/platform/http/validation-items.ts'
 import type { Route } from '../../protocol/contract/route.ts'
 import { routes } from '../../protocol/contract/routes.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
-import { errorOf, testApp } from '../cloud/support/app.ts'
+import { errorOf, openCloud } from '../world/cloud.ts'
 
 interface Text {
   place: string
@@ -72,7 +72,7 @@ test.each([
 ] as const)(
   'the value %s is refused by a message that states the rule',
   async (_what, method, path, body, words) => {
-    const { call, issuer } = await testApp()
+    const { call, issuer } = await openCloud()
     const answer = await call(method, path, { token: await issuer.token(), ...(body && { body }) })
     expect(answer.status).toBe(422)
     expect(errorOf(answer).error.message).toContain(words)

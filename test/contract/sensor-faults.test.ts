@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import type { FaultRequest } from '../../simulator/faults/faults.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /**
  * Failing sensors from the line to the owner: the time until detection and until sales stop, and the number

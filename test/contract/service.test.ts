@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { signPayload } from '../../cloud/commerce/processors/signature.ts'
-import { errorOf } from '../cloud/support/app.ts'
-import { onEachDatabase } from '../cloud/support/database.ts'
-import { drop } from '../cloud/support/shop.ts'
-import { openService } from './service.ts'
+import { errorOf } from '../world/cloud.ts'
+import { onEachDatabase } from '../world/database.ts'
+import { drop } from '../world/shop.ts'
+import { openService } from '../world/service.ts'
 
 const bootstrap = '/users/user/bootstrap'
 const orders = '/users/1/orders'

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { Operation } from '../../protocol/contract/owner-operations.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import { errorOf } from '../cloud/support/app.ts'
-import { Plant } from './plant.ts'
+import { errorOf } from '../world/cloud.ts'
+import { Plant } from '../world/plant.ts'
 
 /** A unit with unknown outcome, from the owner's interface down to the hub's journal and back. */
 

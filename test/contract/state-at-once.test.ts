@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { codeOf, dataOf } from './control-answers.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /**
  * The first reading after a command agrees with the command's answer. A fault stays until a motion succeeds.

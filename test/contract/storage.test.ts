@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { StorageReason } from '../../protocol/model/storage.ts'
-import { Plant } from './plant.ts'
+import { Plant } from '../world/plant.ts'
 
 /** A hub with a failing card, as seen by the owner, the customer and the room; it recovers without help. */
 

@@ -4,7 +4,7 @@ import type { ValidationItem } from '../../protocol/contract/errors.ts'
 import { mountsOf, refusesFields, type Route } from '../../protocol/contract/route.ts'
 import { routes, type RouteId } from '../../protocol/contract/routes.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
-import { errorOf, testApp, type CallAnswer, type CallOptions, type TestApp } from '../cloud/support/app.ts'
+import { errorOf, openCloud, type CallAnswer, type CallOptions, type TestCloud } from '../world/cloud.ts'
 
 const table = Object.entries(routes) as [RouteId, Route][]
 const served = table.filter(([id]) => !id.startsWith('demo.'))
@@ -41,7 +41,7 @@ function objectsIn(schema: z.core.$ZodType, path: string[] = []): Place[] {
 
 const placesOf = (route: Route): Place[] => (route.body ? objectsIn(route.body) : [])
 
-async function credentialFor(app: TestApp, { auth }: Route): Promise<CallOptions> {
+async function credentialFor(app: TestCloud, { auth }: Route): Promise<CallOptions> {
   if (auth.kind === 'api' || auth.kind === 'diag') return { key: await app.key([...scopes]) }
   return auth.kind === 'none' ? {} : { token: await app.issuer.token() }
 }
@@ -82,7 +82,7 @@ describe.each(served.filter(([, { body }]) => body))('%s', (id, route) => {
     const place = ['body', ...path].join('.')
     const isLenient = LENIENT.has(`${id} ${place}`)
     test(`an unknown field in ${place} is ${isLenient ? 'ignored' : '422 extra_forbidden'}`, async () => {
-      const app = await testApp()
+      const app = await openCloud()
       const body = bodyWith(route.body!, path)
       const answer = await app.call(route.method, pathOf(route), {
         ...(await credentialFor(app, route)),
@@ -98,7 +98,7 @@ describe.each(served.filter(([, { body }]) => body))('%s', (id, route) => {
 
 describe.each(served.filter(([, route]) => refusesFields(route)))('%s', (_id, route) => {
   test('a call without a body accepts an empty body, and refuses a field in it', async () => {
-    const app = await testApp()
+    const app = await openCloud()
     const credential = await credentialFor(app, route)
     const answer = await app.call(route.method, pathOf(route), { ...credential, body: { confirm: false } })
     if (answer.status === 200) expect(JSON.stringify(problems(answer))).toContain('body.confirm')
@@ -118,7 +118,7 @@ describe.each(served.filter(([, route]) => refusesFields(route)))('%s', (_id, ro
 
 describe.each(served.filter(([, { interface: part }]) => part === 'owner'))('%s', (_id, route) => {
   test('an unknown name in the query is 422 extra_forbidden, except hub_id, hub and names that begin with _', async () => {
-    const app = await testApp()
+    const app = await openCloud()
     const credential = await credentialFor(app, route)
     const ask = (query: string) => app.call(route.method, pathOf(route, query), credential)
     for (const name of ['test_unknown', 'tests[]', 'HUB_ID', 'constructor', '__proto']) {
@@ -137,7 +137,7 @@ describe.each(served.filter(([, { interface: part }]) => part === 'owner'))('%s'
 
   for (const [name, field] of Object.entries(route.query?.shape ?? {}))
     test(`the query name ${name} in the wrong case, or cut short, is refused by a message that names it`, async () => {
-      const app = await testApp()
+      const app = await openCloud()
       const credential = await credentialFor(app, route)
       // All required parameters are present, so that only the misspelt name is wrong.
       const required = Object.entries(route.query!.shape)
@@ -167,7 +167,7 @@ describe.each(served.filter(([, { interface: part }]) => part === 'consumer' || 
   '%s',
   (_id, route) => {
     test('an unknown name in the query is ignored', async () => {
-      const app = await testApp()
+      const app = await openCloud()
       const answer = await app.call(
         route.method,
         pathOf(route, 'test_unknown=1&test_unknown=2&utm_source[]=x'),
@@ -189,7 +189,7 @@ const lists = served.flatMap(([id, route]) =>
 )
 
 test.each(lists)('the call %s reads a repeated %s, with [] and with [0], alike', async (_id, name, route) => {
-  const app = await testApp()
+  const app = await openCloud()
   const credential = await credentialFor(app, route)
   const required = Object.entries(route.query!.shape)
     .filter(([other, field]) => other !== name && !(field as z.ZodType).safeParse(undefined).success)
@@ -208,7 +208,7 @@ test.each(lists)('the call %s reads a repeated %s, with [] and with [0], alike',
 })
 
 test('a parameter that is repeated with different values is refused on an owner path', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const credential = { key: await app.key([...scopes]) }
   const ask = (query: string) => app.call('GET', `/api/v1/owners/hubs/get_hub_health/?${query}`, credential)
   const twice = await ask('hub_id=1&hub_id=2')
@@ -218,7 +218,7 @@ test('a parameter that is repeated with different values is refused on an owner 
 })
 
 test('a message about an unknown name suggests a similar name, the right place, or all known names', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const key = await app.key([...scopes])
   const messageOf = async (method: string, path: string, body?: object) => {
     const answer = await app.call(method, `/api/v1${path}`, { key, ...(body && { body }) })

@@ -7,7 +7,7 @@ import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { sleep } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { programFolder, startCloud } from '../cloud/support/program.ts'
-import { seedHubs } from '../cloud/support/app.ts'
+import { seedHubs } from '../world/seeds.ts'
 
 const { clock, random } = systemRuntime()
 const AT_ONCE = 100

@@ -10,12 +10,12 @@ import { addEndpoint } from '../../cloud/events/webhooks/endpoints.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { sleep } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { seedHubs } from '../cloud/support/app.ts'
+import { seedHubs } from '../world/seeds.ts'
 import { createPostgresDatabase, type TestDatabase } from './chaos/postgres.ts'
 import { freePorts } from '../support/ports.ts'
 import { mortalCloud, type MortalCloud } from './mortal-cloud.ts'
 import { numbered } from '../cloud/events/support/numbered.ts'
-import { testContext } from '../cloud/support/context.ts'
+import { testContext } from '../world/context.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime

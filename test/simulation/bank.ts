@@ -12,7 +12,7 @@ import type { Chance } from './chance.ts'
 import type { CloudNode } from './cloud-node.ts'
 import type { Coverage } from './coverage.ts'
 import { Crash, type Life, type Scheduler } from './scheduler.ts'
-import { testContext } from '../cloud/support/context.ts'
+import { testContext } from '../world/context.ts'
 
 const SECRET = 'webhook-secret'
 

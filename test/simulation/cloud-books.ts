@@ -1,4 +1,4 @@
-import { hubRow } from '../support/hub-row.ts'
+import { hubRow } from '../world/seeds.ts'
 import { insertLayout } from '../../cloud/demo/hub-data.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../../cloud/platform/store/database.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'

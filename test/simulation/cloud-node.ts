@@ -17,7 +17,7 @@ import type { Coverage } from './coverage.ts'
 import type { CrashPoints } from './crash-points.ts'
 import type { Network } from './network.ts'
 import type { Life, Scheduler } from './scheduler.ts'
-import { testContext } from '../cloud/support/context.ts'
+import { testContext } from '../world/context.ts'
 
 interface Parts {
   /** `cloud-a`, the name of its line to the broker. */

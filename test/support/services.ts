@@ -3,7 +3,6 @@ import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestFunction } from 'vitest'
-import { sysfsAvailability } from '../../simulator/mounts/gpio/mounted-command.ts'
 import { onPath } from './on-path.ts'
 
 const withoutPostgres = (): string | undefined =>
@@ -11,11 +10,6 @@ const withoutPostgres = (): string | undefined =>
 
 /** Requirements of tests beyond Node. Each returns the reason why it is missing here, or undefined. */
 const services = {
-  /** `/dev/fuse` and a mount namespace. */
-  fuse: () => {
-    const found = sysfsAvailability()
-    return found.available ? undefined : `no FUSE mount in a namespace: ${found.reason}`
-  },
   /** A small disk that a test can fill. */
   tmpfs: () => {
     const folder = mkdtempSync(join(tmpdir(), 'larder-tmpfs-'))
@@ -69,18 +63,24 @@ export function missing(name: Service): string | undefined {
 }
 
 /**
- * A test that needs a service: `service('fuse')('edges arrive', async () => …)`. If the service is missing,
+ * A test that needs a service: `service('nginx')('edges arrive', async () => …)`. If the service is missing,
  * the test is skipped and named with the reason; with `REQUIRE_SERVICES=1` it fails.
  */
-export function service(name: Service): (title: string, run: TestFunction, timeoutMs?: number) => void {
+export const service = (name: Service): ServiceTest => needs(name, () => missing(name))
+
+type ServiceTest = (title: string, run: TestFunction, timeoutMs?: number) => void
+
+/** Like `service`, with its own check: `reason` returns why the machine lacks `name`. */
+export function needs(name: string, reason: () => string | undefined): ServiceTest {
   return (title, run, timeoutMs) => {
-    if (missing(name) === undefined) {
+    const why = reason()
+    if (why === undefined) {
       test(title, run, timeoutMs)
       return
     }
-    test(`${title} [needs ${name}: ${missing(name)}]`, (context) => {
-      if (process.env['REQUIRE_SERVICES'] === '1') throw new Error(`REQUIRE_SERVICES=1: ${missing(name)}`)
-      context.skip(missing(name))
+    test(`${title} [needs ${name}: ${why}]`, (context) => {
+      if (process.env['REQUIRE_SERVICES'] === '1') throw new Error(`REQUIRE_SERVICES=1: ${why}`)
+      context.skip(why)
     })
   }
 }

@@ -5,7 +5,7 @@ import { contactCommands } from '../../../cloud/cli/contacts.ts'
 import { raiseAlarm } from '../../../cloud/events/alarms/alarms.ts'
 import { alarmKinds } from '../../../protocol/model/alarms.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { testContext } from '../support/context.ts'
+import { testContext } from '../../world/context.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { environment, db } = await cloudFolder()

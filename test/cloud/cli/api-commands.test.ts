@@ -9,7 +9,7 @@ import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import { routes } from '../../../protocol/contract/routes.ts'
 import type { Route } from '../../../protocol/contract/route.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { testApp } from '../support/app.ts'
+import { openCloud } from '../../world/cloud.ts'
 
 const runtime = systemRuntime()
 const seen: unknown[] = []
@@ -26,7 +26,7 @@ const operation = (id: string) => ({
   ended_at: null,
   settled_by: null,
 })
-const { app, key } = await testApp({
+const { app, key } = await openCloud({
   handlers: {
     'owner.orders.refund': ({ params, body }: { params: unknown; body: unknown }) => {
       seen.push({ params, body })

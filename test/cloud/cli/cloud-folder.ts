@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
-import { seedHubs } from '../support/app.ts'
+import { seedHubs } from '../../world/seeds.ts'
 
 /** A cloud's folder with a database of hubs 1 and 2, for the tests of one file. */
 export async function cloudFolder(): Promise<{

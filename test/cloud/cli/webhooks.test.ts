@@ -9,7 +9,7 @@ import { eventData } from '../../../protocol/contract/event-data.ts'
 import { eventTypes } from '../../../protocol/model/event-types.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { numbered } from '../events/support/numbered.ts'
-import { testContext } from '../support/context.ts'
+import { testContext } from '../../world/context.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { environment, db } = await cloudFolder()

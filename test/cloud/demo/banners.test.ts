@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import { encodePng, seedBanners } from '../../../cloud/demo/pictures.ts'
 import { folderStore } from '../../../cloud/platform/media/folder-store.ts'
 import { mediaTypeOf } from '../../../cloud/platform/media/media-type.ts'
-import { testApp } from '../support/app.ts'
-import { onEachDatabase } from '../support/database.ts'
+import { openCloud } from '../../world/cloud.ts'
+import { onEachDatabase } from '../../world/database.ts'
 import { emptyFolder, filesIn, testMedia } from '../support/media.ts'
 
 /** The chunks of a PNG with valid checksums. */
@@ -36,7 +36,7 @@ test('a demo picture is a PNG with its given colours', () => {
 
 onEachDatabase('the demo’s banners', (open) => {
   test('the demo’s banners belong to their hub, in order, with stored pictures', async () => {
-    const { context } = await testApp({ db: await open() })
+    const { context } = await openCloud({ db: await open() })
     const folder = emptyFolder()
     await seedBanners(context, testMedia(context, folderStore(folder)), 1)
     const q = context.db.kysely

@@ -12,8 +12,8 @@ import { readFridges, readLayout } from '../../../cloud/commerce/catalogue/layou
 import { orderHistory } from '../../../cloud/commerce/orders/order-list.ts'
 import { SeedResult } from '../../../simulator/demo/places.ts'
 import { virtualRuntime } from '../../world/clock.ts'
-import { seedHubs } from '../support/app.ts'
-import { onEachDatabase } from '../support/database.ts'
+import { seedHubs } from '../../world/seeds.ts'
+import { onEachDatabase } from '../../world/database.ts'
 import { demoHub } from '../../support/demo-hub.ts'
 
 const rows = new Map(

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { docsHandlers } from '../../../cloud/docs/docs-handlers.ts'
 import type { Description } from '../../../cloud/docs/description.ts'
 import { pageAssets } from '../../../protocol/page-assets.ts'
-import { testApp } from '../support/app.ts'
+import { openCloud } from '../../world/cloud.ts'
 
 const built: Record<string, string> = {
   'index.html':
@@ -37,7 +37,7 @@ const description: Description = {
   },
 }
 const appOf = (files = built) =>
-  testApp({
+  openCloud({
     handlersOf: ({ runtime }) => docsHandlers(runtime.random, assetsOf(files), () => description),
   })
 

@@ -4,8 +4,8 @@ import { enrolmentHandlers, revokeHub, certificateOf } from '../../../cloud/enro
 import { renewClaimCode } from '../../../cloud/enrolment/claim-codes.ts'
 import { loadX509 } from '../../../protocol/x509.ts'
 import { certificateRequest } from '../../support/certificate-request.ts'
-import { testApp } from '../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../support/database.ts'
+import { openCloud } from '../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../world/database.ts'
 
 const algorithms = {
   'P-384': { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' },
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 async function world(open: OpenDatabase) {
   const db = await open()
-  const app = await testApp({
+  const app = await openCloud({
     db,
     handlersOf: (context) =>
       enrolmentHandlers(context, { mqttUrl: 'mqtts://hubs.example:8883', brokerCa: () => undefined }),
@@ -123,7 +123,7 @@ onEachDatabase('enrolment', (open) => {
     const db = await open()
     const apps = []
     for (const cloud of [1, 2]) {
-      const app = await testApp({
+      const app = await openCloud({
         // Only the first process creates the hubs.
         ...(cloud === 1 ? { db } : {}),
         handlersOf: (context) =>

@@ -12,9 +12,9 @@ import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
 import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import { alarmKindNames, alarmKinds } from '../../../protocol/model/alarms.ts'
-import { testApp, type TestApp } from '../support/app.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { openShop } from '../support/shop.ts'
+import { openCloud, type TestCloud } from '../../world/cloud.ts'
+import { onEachDatabase } from '../../world/database.ts'
+import { openShop } from '../../world/shop.ts'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -22,12 +22,12 @@ const door: Incident = { hubId: 1, kind: 'door_forced', subject: 'door main' }
 const row: Incident = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' }
 
 onEachDatabase('alarms', (open) => {
-  let app: TestApp
+  let app: TestCloud
   let context: CloudContext
   let work: WorkRunner
 
   beforeEach(async () => {
-    app = await testApp({ db: await open() })
+    app = await openCloud({ db: await open() })
     context = app.context
     work = new WorkRunner(context, alarmWork(context))
   })

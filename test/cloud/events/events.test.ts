@@ -8,9 +8,10 @@ import { publish } from '../../../cloud/events/publish.ts'
 import { tellOfHub } from '../../../cloud/operations/hubs/hub-events.ts'
 import { schedule } from '../../../cloud/platform/work/queue.ts'
 import { schemaDifferences } from '../../contract/walk/shape.ts'
-import { openService, type Service } from '../../contract/service.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { drop, healthy } from '../support/shop.ts'
+import { openService, type Service } from '../../world/service.ts'
+import { onEachDatabase } from '../../world/database.ts'
+import { drop } from '../../world/shop.ts'
+import { healthy } from '../../world/health.ts'
 
 interface Page {
   data: z.infer<typeof Event>[]

@@ -4,8 +4,8 @@ import { appendEvent } from '../../../cloud/events/append-event.ts'
 import { publish } from '../../../cloud/events/publish.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { eventsAfter } from '../../../cloud/events/event-list.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { openShop } from '../support/shop.ts'
+import { onEachDatabase } from '../../world/database.ts'
+import { openShop } from '../../world/shop.ts'
 
 const reader = { ownerId: 1, hubs: '*' } as const
 const read = async (context: CloudContext, after: number) => {

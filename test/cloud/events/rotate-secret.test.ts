@@ -2,8 +2,8 @@ import { Webhook } from 'standardwebhooks'
 import { afterEach, expect, test, vi } from 'vitest'
 import { scopes } from '../../../protocol/model/scopes.ts'
 import { issueApiKey } from '../../../cloud/platform/credentials/api-keys.ts'
-import { openService } from '../../contract/service.ts'
-import { onEachDatabase } from '../support/database.ts'
+import { openService } from '../../world/service.ts'
+import { onEachDatabase } from '../../world/database.ts'
 import { add, happen } from './support/endpoint.ts'
 
 const HOUR = 3_600_000

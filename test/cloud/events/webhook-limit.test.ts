@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { publish } from '../../../cloud/events/publish.ts'
-import { openService } from '../../contract/service.ts'
-import { onEachDatabase } from '../support/database.ts'
+import { openService } from '../../world/service.ts'
+import { onEachDatabase } from '../../world/database.ts'
 import { add, url } from './support/endpoint.ts'
 
 const body = { url, event_types: ['*'], hub_ids: [] }

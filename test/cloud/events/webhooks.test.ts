@@ -7,8 +7,8 @@ import { issueApiKey } from '../../../cloud/platform/credentials/api-keys.ts'
 import { grantRole } from '../../../cloud/platform/credentials/roles.ts'
 import { raiseAlarm } from '../../../cloud/events/alarms/alarms.ts'
 import { publish } from '../../../cloud/events/publish.ts'
-import { openService, type Service } from '../../contract/service.ts'
-import { onEachDatabase } from '../support/database.ts'
+import { openService, type Service } from '../../world/service.ts'
+import { onEachDatabase } from '../../world/database.ts'
 import { add, happen, url } from './support/endpoint.ts'
 
 afterEach(() => void vi.useRealTimers())

@@ -17,8 +17,8 @@ import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
 import { makeCertificate } from '../../support/certificate.ts'
 import { service } from '../../support/services.ts'
 import { virtualRuntime } from '../../world/clock.ts'
-import { emptySqlite } from '../support/database.ts'
-import { seedHub } from './support/seed-hub.ts'
+import { emptySqlite } from '../../world/database.ts'
+import { seedHub } from '../../world/seeds.ts'
 
 const databaseUrl = 'sqlite:/srv/larder.sqlite'
 const { clock } = systemRuntime()

@@ -8,8 +8,8 @@ import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { Budget } from '../../../protocol/model/budget.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { emptySqlite } from '../support/database.ts'
-import { seedHub } from './support/seed-hub.ts'
+import { emptySqlite } from '../../world/database.ts'
+import { seedHub } from '../../world/seeds.ts'
 
 async function openBroker(unsigned?: Budget) {
   const runtime = systemRuntime()

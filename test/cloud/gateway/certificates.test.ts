@@ -11,9 +11,9 @@ import { silentLog } from '../../../protocol/model/log.ts'
 import { upTopic } from '../../../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { loadX509, P256, privatePem } from '../../../protocol/x509.ts'
-import { testContext } from '../support/context.ts'
-import { emptySqlite } from '../support/database.ts'
-import { seedHub } from './support/seed-hub.ts'
+import { testContext } from '../../world/context.ts'
+import { emptySqlite } from '../../world/database.ts'
+import { seedHub } from '../../world/seeds.ts'
 
 const DAY = 86_400_000
 const runtime = systemRuntime()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
-import { crashAt, SETTLED, World, type CloudProcess } from './support/world.ts'
+import { crashAt, SETTLED, World, type CloudProcess } from '../../world/gateway.ts'
 
 const body = { name: 'open_bin', bin: 2 } as const
 const request = { hubId: 1, body, actor: 'key:test' }

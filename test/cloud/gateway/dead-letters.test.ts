@@ -5,8 +5,8 @@ import { hubDomain } from '../../../cloud/hub-domain.ts'
 import type { HubDomain } from '../../../cloud/gateway/domain.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { uuid } from '../../support/uuid.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { openShop, type Shop } from '../support/shop.ts'
+import { onEachDatabase } from '../../world/database.ts'
+import { openShop, type Shop } from '../../world/shop.ts'
 
 const EPOCH = 'e'.repeat(32)
 const location = { cabinet: 1, shelf: 1, row: 1 }

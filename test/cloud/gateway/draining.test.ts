@@ -4,10 +4,11 @@ import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { stillHolds } from '../../../cloud/gateway/hub-logins.ts'
 import { retireHub } from '../../../cloud/operations/ownership/hand-over.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
-import { reportBins } from '../support/bins.ts'
+import { reportBins } from '../../world/seeds.ts'
 import { uuid } from '../../support/uuid.ts'
-import { alarm, healthy } from './support/scripted-hub.ts'
-import { SETTLED, World } from './support/world.ts'
+import { alarm } from '../../world/scripted-hub.ts'
+import { healthy } from '../../world/health.ts'
+import { SETTLED, World } from '../../world/gateway.ts'
 
 /** A welcomed hub that is offline. Meanwhile the hub is retired, and one of its orders is cancelled. */
 async function retiredOffline() {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { sleep } from '../../../protocol/model/runtime.ts'
-import { createMemoryHub, type MemoryHub } from '../../support/memory-hub.ts'
-import { inertDomain, World } from './support/world.ts'
+import { createMemoryHub, type MemoryHub } from '../../world/memory-hub.ts'
+import { inertDomain, World } from '../../world/gateway.ts'
 
 const HUBS = 200
 /** Database time of one answered hello; the database serves one at a time. */

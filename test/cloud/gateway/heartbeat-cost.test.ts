@@ -7,9 +7,9 @@ import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { createPostgresDatabase } from '../../process/chaos/postgres.ts'
 import { service } from '../../support/services.ts'
 import { virtualRuntime } from '../../world/clock.ts'
-import { testContext } from '../support/context.ts'
-import { seedHub } from './support/seed-hub.ts'
-import { healthy } from './support/scripted-hub.ts'
+import { testContext } from '../../world/context.ts'
+import { seedHub } from '../../world/seeds.ts'
+import { healthy } from '../../world/health.ts'
 
 const HUBS = 40
 

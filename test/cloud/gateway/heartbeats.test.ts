@@ -1,7 +1,8 @@
 import { describe, expect, test, vi } from 'vitest'
-import { alarm, healthy, type ScriptedHub } from './support/scripted-hub.ts'
-import { countedCloud } from './support/counted.ts'
-import type { ProcessOptions } from './support/world.ts'
+import { alarm, type ScriptedHub } from '../../world/scripted-hub.ts'
+import { healthy } from '../../world/health.ts'
+import { countedCloud } from '../../world/gateway.ts'
+import type { ProcessOptions } from '../../world/gateway.ts'
 
 /** Connected, welcomed hubs and one process of the cloud. */
 async function connected(count: number, options: ProcessOptions = {}) {

@@ -4,9 +4,9 @@ import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import type { CloudDatabase, Queries } from '../../../cloud/platform/store/database.ts'
 import { virtualRuntime, type VirtualRuntime } from '../../world/clock.ts'
-import { testContext } from '../support/context.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { seedHub } from './support/seed-hub.ts'
+import { testContext } from '../../world/context.ts'
+import { onEachDatabase } from '../../world/database.ts'
+import { seedHub } from '../../world/seeds.ts'
 
 const HUBS = [1, 2, 3]
 

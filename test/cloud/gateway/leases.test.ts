@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { contender, serverOf } from '../../../cloud/gateway/shares.ts'
-import { alarm } from './support/scripted-hub.ts'
-import { SETTLED, World, type CloudProcess } from './support/world.ts'
+import { alarm } from '../../world/scripted-hub.ts'
+import { SETTLED, World, type CloudProcess } from '../../world/gateway.ts'
 import { uuid } from '../../support/uuid.ts'
 
 const holder = async (world: World): Promise<string | undefined> => {

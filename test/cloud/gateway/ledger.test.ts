@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
-import { crashAt, SETTLED, World, type CloudProcess } from './support/world.ts'
+import { crashAt, SETTLED, World, type CloudProcess } from '../../world/gateway.ts'
 import { uuid } from '../../support/uuid.ts'
 
 const completed = (order: number) => ({ kind: 'order.completed', order_id: uuid(order), at: 1 })

@@ -11,12 +11,12 @@ import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { MOSQUITTO_PASSWORD, startMosquitto, type Mosquitto } from '../../support/mosquitto.ts'
 import { service } from '../../support/services.ts'
-import { emptySqlite } from '../support/database.ts'
-import { ScriptedHub } from './support/scripted-hub.ts'
-import { seedHub } from './support/seed-hub.ts'
-import { inertDomain } from './support/world.ts'
+import { emptySqlite } from '../../world/database.ts'
+import { ScriptedHub } from '../../world/scripted-hub.ts'
+import { seedHub } from '../../world/seeds.ts'
+import { inertDomain } from '../../world/gateway.ts'
 import { uuid } from '../../support/uuid.ts'
-import { testContext } from '../support/context.ts'
+import { testContext } from '../../world/context.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { enqueue, forgetEntries } from '../../../cloud/gateway/outbox.ts'
-import { crashAt, SETTLED, World, type CloudProcess } from './support/world.ts'
+import { crashAt, SETTLED, World, type CloudProcess } from '../../world/gateway.ts'
 import { uuid } from '../../support/uuid.ts'
 
 const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const

@@ -8,8 +8,8 @@ import { silentLog } from '../../../protocol/model/log.ts'
 import { hubFilter, upFilter } from '../../../protocol/mqtt/topics.ts'
 import type { ChangingTransport } from '../../../protocol/mqtt/transport.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { createMemoryHub, type MemoryHub } from '../../support/memory-hub.ts'
-import { World, type CloudProcess } from './support/world.ts'
+import { createMemoryHub, type MemoryHub } from '../../world/memory-hub.ts'
+import { World, type CloudProcess } from '../../world/gateway.ts'
 
 const HUBS = 47
 const GRANTED = 31

@@ -13,8 +13,8 @@ import { downFilter } from '../../../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { makeCertificate, type TestCertificate } from '../../support/certificate.ts'
 import { service } from '../../support/services.ts'
-import { emptySqlite } from '../support/database.ts'
-import { seedHub } from './support/seed-hub.ts'
+import { emptySqlite } from '../../world/database.ts'
+import { seedHub } from '../../world/seeds.ts'
 
 const openssl = service('openssl')
 const made: TestCertificate[] = []

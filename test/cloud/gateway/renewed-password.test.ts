@@ -10,8 +10,8 @@ import { renewPassword } from '../../../cloud/operations/hubs/create-hub.ts'
 import { digestOf } from '../../../cloud/platform/credentials/secrets.ts'
 import { cloudRefusals } from '../../../cloud/platform/refusals.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
-import { emptySqlite } from '../support/database.ts'
-import { seedHub } from './support/seed-hub.ts'
+import { emptySqlite } from '../../world/database.ts'
+import { seedHub } from '../../world/seeds.ts'
 
 const databaseUrl = 'sqlite:/srv/larder.sqlite'
 const runtime = systemRuntime()

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
 import { ended, entered, isLate, noSessions, type Sessions } from '../../../cloud/gateway/sessions.ts'
-import { SETTLED, World } from './support/world.ts'
-import { alarm, healthy, type ScriptedHub } from './support/scripted-hub.ts'
+import { SETTLED, World } from '../../world/gateway.ts'
+import { alarm, type ScriptedHub } from '../../world/scripted-hub.ts'
+import { healthy } from '../../world/health.ts'
 import { uuid } from '../../support/uuid.ts'
 
 describe('hello and welcome', () => {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
 import { contender, serverOf } from '../../../cloud/gateway/shares.ts'
-import { createMemoryHub, type MemoryHub } from '../../support/memory-hub.ts'
-import { seedHub } from './support/seed-hub.ts'
-import { alarm } from './support/scripted-hub.ts'
-import { World, type CloudProcess } from './support/world.ts'
+import { createMemoryHub, type MemoryHub } from '../../world/memory-hub.ts'
+import { seedHub } from '../../world/seeds.ts'
+import { alarm } from '../../world/scripted-hub.ts'
+import { World, type CloudProcess } from '../../world/gateway.ts'
 
 const HUBS = 40
 /**

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { HubDomain } from '../../../cloud/gateway/domain.ts'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
-import { alarm, type ScriptedHub } from './support/scripted-hub.ts'
-import { World, type CloudProcess } from './support/world.ts'
+import { alarm, type ScriptedHub } from '../../world/scripted-hub.ts'
+import { World, type CloudProcess } from '../../world/gateway.ts'
 
 const MINUTE = 60_000
 const BEAT_MS = 15_000

@@ -19,12 +19,12 @@ import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import { virtualRuntime, type VirtualRuntime } from '../../world/clock.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { healthy } from './support/scripted-hub.ts'
-import { seedHub } from './support/seed-hub.ts'
-import { inertDomain } from './support/world.ts'
+import { onEachDatabase } from '../../world/database.ts'
+import { healthy } from '../../world/health.ts'
+import { seedHub } from '../../world/seeds.ts'
+import { inertDomain } from '../../world/gateway.ts'
 import { uuid } from '../../support/uuid.ts'
-import { testContext } from '../support/context.ts'
+import { testContext } from '../../world/context.ts'
 
 const LEASE_MS = defaultLimits.gateway.leaseMs
 const hex = (digit: string): string => digit.repeat(32)

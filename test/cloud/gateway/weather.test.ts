@@ -8,7 +8,7 @@ import { seededChance } from '../../simulation/chance.ts'
 import { fairWeather } from '../../simulation/network.ts'
 import { Crash, type Life } from '../../simulation/scheduler.ts'
 import type { VirtualClock } from '../../world/clock.ts'
-import { World, type CloudProcess } from './support/world.ts'
+import { World, type CloudProcess } from '../../world/gateway.ts'
 import { Sqlite } from '../../../cloud/platform/store/sqlite-driver.ts'
 import { uuid } from '../../support/uuid.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { countedCloud } from './support/counted.ts'
-import type { ProcessOptions } from './support/world.ts'
+import { countedCloud } from '../../world/gateway.ts'
+import type { ProcessOptions } from '../../world/gateway.ts'
 
 /**
  * Hubs, and one process of the cloud that counts its transactions and records which hubs it welcomed

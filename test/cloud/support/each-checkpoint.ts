@@ -1,5 +1,5 @@
 import type { OpenBankShop } from './each-processor.ts'
-import type { Shop } from './shop.ts'
+import type { Shop } from '../../world/shop.ts'
 
 /** A program that dies at the n-th checkpoint after it is armed, and does nothing until it is revived. */
 function mortal() {

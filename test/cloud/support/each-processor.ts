@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import { openStripeBank } from './bank.ts'
-import { onEachDatabase, type OpenDatabase } from './database.ts'
-import { openShop, type Shop, type ShopOptions } from './shop.ts'
+import { onEachDatabase, type OpenDatabase } from '../../world/database.ts'
+import { openShop, type Shop, type ShopOptions } from '../../world/shop.ts'
 import { startStripeServer, type StripeServer } from './stripe/server.ts'
 
 export type OpenBankShop = (options?: ShopOptions) => Promise<Shop>

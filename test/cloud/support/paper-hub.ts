@@ -3,7 +3,7 @@ import { refOf } from '../../../edge/core/operations/intend.ts'
 import type { WantedLine } from '../../../protocol/model/hub-commands.ts'
 import { CloudEntry, type QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEvidence, Motion, WorldEvidence } from '../../invariants/evidence.ts'
-import type { Report, Shop } from './shop.ts'
+import type { Report, Shop } from '../../world/shop.ts'
 
 /** State of an order at the hub. */
 type Station = 'queued' | 'preparing' | 'ready' | 'collecting' | 'ended'

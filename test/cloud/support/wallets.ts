@@ -3,7 +3,7 @@ import { deposit } from '../../../cloud/commerce/ledger/deposit.ts'
 import { balanceOf as readBalance } from '../../../cloud/commerce/ledger/ledger.ts'
 import type { Queries } from '../../../cloud/platform/store/database.ts'
 import { ledgerFaults } from '../../invariants/wallets.ts'
-import type { Shop } from './shop.ts'
+import type { Shop } from '../../world/shop.ts'
 import { deliver } from './webhooks.ts'
 
 /** Credits a wallet by card and the sandbox's webhook. */

@@ -1,7 +1,7 @@
 import { signPayload } from '../../../cloud/commerce/processors/signature.ts'
 import { receiveWebhook } from '../../../cloud/commerce/payments/webhook.ts'
 import { SECRET } from './bank.ts'
-import type { Shop } from './shop.ts'
+import type { Shop } from '../../world/shop.ts'
 
 export { SECRET }
 

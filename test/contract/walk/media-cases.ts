@@ -1,4 +1,4 @@
-import { errorOf } from '../../cloud/support/app.ts'
+import { errorOf } from '../../world/cloud.ts'
 import { fileOf, html, mp4, png } from '../../cloud/support/media-samples.ts'
 import { routes } from '../../../protocol/contract/routes.ts'
 import type { Call, RouteCases } from './call.ts'

@@ -1,9 +1,9 @@
 import { mountsOf, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
 import { scopes, type Scope } from '../../../protocol/model/scopes.ts'
 import { issueApiKey, type HubSelection } from '../../../cloud/platform/credentials/api-keys.ts'
-import type { CallAnswer } from '../../cloud/support/app.ts'
-import type { OpenDatabase } from '../../cloud/support/database.ts'
-import { openService, type Service } from '../service.ts'
+import type { CallAnswer } from '../../world/cloud.ts'
+import type { OpenDatabase } from '../../world/database.ts'
+import { openService, type Service } from '../../world/service.ts'
 import { addressOf, type Call, type Caller } from './call.ts'
 
 /**

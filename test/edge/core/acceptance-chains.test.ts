@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import { stepsOf } from '../../../edge/core/acceptance/steps.ts'
 import { begun, last, open } from './acceptance-bench.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
 /** The ids of row steps, in order. */
-const rowsOf = (bench: HubBench, first = 0, count = 99): string[] =>
+const rowsOf = (bench: TestHub, first = 0, count = 99): string[] =>
   open(bench)
     .steps.flatMap(({ id }) => (id.startsWith('row/') ? [id] : []))
     .slice(first, first + count)
 
-function fill(bench: HubBench, ids: readonly string[]): void {
+function fill(bench: TestHub, ids: readonly string[]): void {
   for (const id of ids) {
     const [cabinet, shelf, row] = id.split('/').slice(1).map(Number)
     if (bench.shelf(`${cabinet}-${shelf}-${row}`) === 0)
@@ -52,7 +52,7 @@ test('a chain ends at the first row without a drop, at a stop, and at a restart'
 })
 
 test('rows without a product are left out and counted in the report, and an empty planogram leaves out none', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const all = stepsOf(bench.hardware).filter(({ id }) => id.startsWith('row/')).length
   const assigned = bench.core.stock().length
   expect(assigned).toBeLessThan(all)

@@ -11,7 +11,7 @@ import { deviceId } from '../../../protocol/model/hardware.ts'
 import { simulatedHardware } from '../../simulation/hardware.ts'
 import { uuid } from '../../support/uuid.ts'
 import { begun, emptyBins, handsIn, last, makeRoom, open, stepOf, take, useDoor } from './acceptance-bench.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
 describe('the steps of an acceptance', () => {
   const steps = stepsOf(simulatedHardware)
@@ -179,7 +179,7 @@ test('a healthy hub passes every step, and its report reaches the cloud once', (
 }, 60_000)
 
 test('nothing moves while orders are accepted or in progress, and nothing moves without a command', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.acceptance.begin('Ann', null)
   expect(bench.core.acceptance.beginSteps(['open/1'])).toMatchObject({
     ok: false,

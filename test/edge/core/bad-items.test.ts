@@ -5,10 +5,10 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuid } from '../../support/uuid.ts'
-import { config, HubBench } from './hub-bench.ts'
+import { config, TestHub } from '../../world/hub.ts'
 
 /** Applies these entries as the first of the cloud's stream. */
-function received(bench: HubBench, bodies: readonly CloudEntry[]): Inbox {
+function received(bench: TestHub, bodies: readonly CloudEntry[]): Inbox {
   const random = { bytes: (n: number) => new Uint8Array(n), fraction: () => 0 }
   const inbox = createInbox(bench.store, { clock: bench.clock, random }, silentLog)
   const epoch = 'e'.repeat(32)
@@ -42,7 +42,7 @@ beforeEach(() => void (want = undefined))
 test.each(['circle', 'nonsense'] as const)(
   'I8: an order on which decisions fail (%s) fails, and the next order is served',
   (how) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     want = how
     bench.queue(13, { 4: 1 })
     bench.queue(14, { 1: 1 })
@@ -56,7 +56,7 @@ test.each(['circle', 'nonsense'] as const)(
 )
 
 test('I8: an order with a repeated line becomes a dead letter, and later orders are served', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const [line] = bench.order(1, { 4: 1 }).lines
   const twice = { ...bench.order(1, { 4: 1 }), lines: [line!, line!] }
   const inbox = received(
@@ -72,7 +72,7 @@ test('I8: an order with a repeated line becomes a dead letter, and later orders 
 })
 
 test('I8: an order with more units than any hub holds becomes a dead letter before a row is written', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const inbox = received(bench, [
     { kind: 'order.queued', order: bench.order(1, { 4: 600, 1: 600 }) },
     { kind: 'order.queued', order: bench.order(2, { 4: 1 }) },
@@ -87,7 +87,7 @@ test('I8: an order with more units than any hub holds becomes a dead letter befo
 test.each([10 ** 15, -1])(
   'I8: an order with a note too long for a command (line %s) becomes a dead letter, and the next order is served',
   (line_id) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const order = bench.order(1, { 4: 1 })
     const inbox = received(bench, [
       { kind: 'order.queued', order: { ...order, lines: [{ ...order.lines[0]!, line_id }] } },
@@ -103,7 +103,7 @@ test.each([10 ** 15, -1])(
 test.each(['new', 'live'] as const)(
   'I8: an invalid order of a snapshot becomes a dead letter, and a hub with a store that is %s applies the rest',
   (store) => {
-    const bench = store === 'live' ? HubBench.ready() : new HubBench()
+    const bench = store === 'live' ? TestHub.ready() : new TestHub()
     if (store === 'new') bench.begin()
     const [line] = bench.order(1, { 4: 1 }).lines
     const orders = [{ ...bench.order(1, { 4: 1 }), lines: [line!, line!] }, bench.order(2, { 4: 1 })].map(

@@ -4,23 +4,23 @@ import { openStore } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { uuid } from '../../support/uuid.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
-const alarmCodes = (bench: HubBench): string[] =>
+const alarmCodes = (bench: TestHub): string[] =>
   bench.entries('alarm').map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
 /** Deletes old rows, as housekeeping does before the next start. */
-function pruneTo({ journal: database }: HubBench, kept: number): void {
+function pruneTo({ journal: database }: TestHub, kept: number): void {
   const store = openStore({ path: ':memory:', database, checkpoint: noCheckpoint, log: silentLog })
   store.transact(() => loadState(store, []).prune({ rows: kept, stockRows: 20_000, acceptances: 20 }))
 }
 
 /** The hub's books, which a foreign board must not change. */
-const books = (bench: HubBench) => ({ stock: bench.stock(), orders: bench.core.orders() })
+const books = (bench: TestHub) => ({ stock: bench.stock(), orders: bench.core.orders() })
 
 describe('a used board of another hub on this hub’s line (serial SPEC §8)', () => {
   test('a foreign board of the bins forgets nothing, and moves nothing before a person takes it over', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.phase(1) === 'ready')
     const before = books(bench)
@@ -54,7 +54,7 @@ describe('a used board of another hub on this hub’s line (serial SPEC §8)', (
   })
 
   test('drops of a foreign board of the cabinets at its former hub are not booked, and the hub sells without the cloud', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const before = books(bench)
     bench.fault('used_board', 'vending')
     bench.run(10_000)
@@ -69,7 +69,7 @@ describe('a used board of another hub on this hub’s line (serial SPEC §8)', (
   })
 
   test('an operation of the replaced board is unknown, and is not repeated (I1)', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.dispenses().length === 1)
     bench.fault('used_board', 'vending')
@@ -82,7 +82,7 @@ describe('a used board of another hub on this hub’s line (serial SPEC §8)', (
   })
 
   test('a taken-over board stays the hub’s own after a restart of the hub', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.fault('used_board', 'vending')
     bench.run(5000)
     bench.restart()
@@ -100,7 +100,7 @@ describe('a used board of another hub on this hub’s line (serial SPEC §8)', (
 })
 
 test('the hub’s own board that lost its memory and restarts on the open line is taken over automatically', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
   const before = books(bench)
@@ -116,13 +116,13 @@ test('the hub’s own board that lost its memory and restarts on the open line i
 
 describe('a new board on a line that had its own board, or a cable to another room', () => {
   /** The line was dead before, so that nothing proves that the board was there. */
-  const replaceByNew = (bench: HubBench, controller: string): void => {
+  const replaceByNew = (bench: TestHub, controller: string): void => {
     bench.fault('memory_loss', controller, { for_ms: 10_000 })
     bench.run(15_000)
   }
 
   test('a new board moves nothing and changes nothing before a person takes it over', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const before = books(bench)
     replaceByNew(bench, 'vending')
     expect(bench.core.foreignControllers()).toEqual(['vending'])
@@ -139,7 +139,7 @@ describe('a new board on a line that had its own board, or a cable to another ro
   })
 
   test('a new board moves nothing after a restart of the hub either', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     replaceByNew(bench, 'bins')
     bench.restart()
     bench.run(5000)
@@ -147,7 +147,7 @@ describe('a new board on a line that had its own board, or a cable to another ro
   })
 
   test('a foreign board that loses its memory on the open line stays foreign', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.fault('used_board', 'bins')
     bench.run(5000)
     bench.fault('memory_loss', 'bins')
@@ -156,7 +156,7 @@ describe('a new board on a line that had its own board, or a cable to another ro
   })
 
   test('the hub’s own board that loses its memory twice is taken over automatically', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.fault('memory_loss', 'bins')
     bench.runUntil(() => bench.entries('alarm').length > 0)
     bench.fault('memory_loss', 'bins')
@@ -167,7 +167,7 @@ describe('a new board on a line that had its own board, or a cable to another ro
 })
 
 test('operations of a board are not applied twice if the next board of the hub and the journal change too', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('used_board', 'vending')
   bench.run(5000)
   bench.core.takeOverController('vending')
@@ -181,19 +181,19 @@ test('operations of a board are not applied twice if the next board of the hub a
 })
 
 describe('lines to the wrong board', () => {
-  const cross = (bench: HubBench): void => {
+  const cross = (bench: TestHub): void => {
     bench.plugs.set('bins', 'vending').set('vending', 'bins')
     bench.restart()
     bench.run(5000)
   }
-  const uncross = (bench: HubBench): void => {
+  const uncross = (bench: TestHub): void => {
     bench.plugs.clear()
     bench.restart()
     bench.run(5000)
   }
 
   test('nothing moves on wrong lines, an alarm reports them, and all is well after their correction', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     cross(bench)
     expect(alarmCodes(bench).toSorted()).toEqual([
       'controller_foreign controller bins true',
@@ -209,7 +209,7 @@ describe('lines to the wrong board', () => {
   })
 
   test('no board is taken over on the wrong line at the very first start', () => {
-    const bench = new HubBench()
+    const bench = new TestHub()
     bench.plugs.set('bins', 'vending').set('vending', 'bins')
     bench.begin()
     bench.apply(bench.snapshot())
@@ -221,7 +221,7 @@ describe('lines to the wrong board', () => {
 })
 
 test('a controller with an old last motion is not regarded as proof of a newer journal', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.command({ name: 'raise_bin', bin: 1 })
   bench.run(10_000)
   // For days it cannot write its memory, and refuses commands.

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
-import { Crash, HubBench } from './hub-bench.ts'
+import { Crash, TestHub } from '../../world/hub.ts'
 
 test('each bin command moves its device, and returns the duration', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const expected = [
     ['open_bin', { door: 'open' }],
     ['close_bin', { door: 'closed' }],
@@ -32,7 +32,7 @@ test('each bin command moves its device, and returns the duration', () => {
 })
 
 test('a repeated command moves nothing and gets the first result', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const first = bench.command({ name: 'open_bin', bin: 1 }, uuid(1))
   const during = bench.command({ name: 'open_bin', bin: 1 }, uuid(1))
   bench.run(10_000)
@@ -44,7 +44,7 @@ test('a repeated command moves nothing and gets the first result', () => {
 })
 
 test('no command moves a bin that is being filled for an order', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 2 })
   bench.run(1000)
   expect(bench.phase(1)).toBe('preparing')
@@ -58,7 +58,7 @@ test('no command moves a bin that is being filled for an order', () => {
 })
 
 test('a lift does not move while its door is open', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.command({ name: 'open_bin', bin: 1 })
   bench.run(5000)
   const { results } = bench.command({ name: 'raise_bin', bin: 1 })
@@ -67,7 +67,7 @@ test('a lift does not move while its door is open', () => {
 })
 
 test('no unit drops into an open bin or onto a raised lift', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.command({ name: 'raise_bin', bin: 1 })
   bench.command({ name: 'open_bin', bin: 2 })
   bench.run(6000)
@@ -81,7 +81,7 @@ test('no unit drops into an open bin or onto a raised lift', () => {
 })
 
 test('a command to a bin with a silent controller is refused, and never runs later', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.room.power('off', 'bins')
   bench.run(10_000)
   const { results } = bench.command({ name: 'open_bin', bin: 1 })
@@ -92,7 +92,7 @@ test('a command to a bin with a silent controller is refused, and never runs lat
 })
 
 test('an unknown bin is not found, and a status is read without a motion', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   expect(bench.command({ name: 'open_bin', bin: 4 }).results).toMatchObject([
     { outcome: 'refused', reason: 'not_found' },
   ])
@@ -105,7 +105,7 @@ test('an unknown bin is not found, and a status is read without a motion', () =>
 })
 
 test('a failed motion is a failed command with its reason', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('jam', 'bin-1')
   const { results } = bench.command({ name: 'open_bin', bin: 1 })
   bench.run(10_000)
@@ -114,7 +114,7 @@ test('a failed motion is a failed command with its reason', () => {
 
 test('after a crash at any point a command has moved at most once, and its outcome is reported', () => {
   for (let at = 0; at < 12; at++) {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     let passed = 0
     bench.onCheckpoint = (point) => {
       if (passed++ === at) throw new Crash(point)
@@ -134,7 +134,7 @@ test('after a crash at any point a command has moved at most once, and its outco
 })
 
 test('a command is unknown if its controller lost its memory, and the door’s sensor resolves the operation', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const { results } = bench.command({ name: 'open_bin', bin: 1 })
   bench.run(600)
   bench.fault('memory_loss', 'bins')
@@ -144,7 +144,7 @@ test('a command is unknown if its controller lost its memory, and the door’s s
 })
 
 test('open_delivery opens the bins of a READY order only for this order', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   expect(bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] }).results).toMatchObject([
     { outcome: 'refused', reason: 'not_found' },
   ])
@@ -178,7 +178,7 @@ test('open_delivery opens the bins of a READY order only for this order', () => 
 })
 
 test('an order can be cancelled before it starts, and not afterwards', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.kill()
   bench.room.power('off', 'vending')
   bench.begin()
@@ -213,7 +213,7 @@ test('an order can be cancelled before it starts, and not afterwards', () => {
 test.each([100, 400, 800])(
   'a customer who taps again %i ms after the first tap gets success, and the door opens once',
   (afterMs) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.phase(1) === 'ready')
     const tap = () => bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] }).results
@@ -231,7 +231,7 @@ test.each([100, 400, 800])(
 )
 
 test('a tap while the door closes is refused as an interlock, and nothing moves', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
   bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
@@ -245,7 +245,7 @@ test('a tap while the door closes is refused as an interlock, and nothing moves'
 })
 
 test('an order that the cloud cancelled after its start does not open its bin automatically', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 }, { open_when_ready: true })
   bench.run(100)
   expect(bench.phase(1)).toBe('preparing')
@@ -257,7 +257,7 @@ test('an order that the cloud cancelled after its start does not open its bin au
 })
 
 test('a person at the hub moves bins without a command report to the cloud', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const outcomes: string[] = []
   bench.core.operate({ name: 'open_bin', bin: 1 }, (result) => outcomes.push(result.outcome))
   bench.run(5000)

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
 import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
 import { uuid } from '../../support/uuid.ts'
-import { config, Crash, HubBench } from './hub-bench.ts'
+import { config, Crash, TestHub } from '../../world/hub.ts'
 
 const cycle = { name: 'cycle_bin', bin: 1, cycles: 3 } as const
-const actions = (bench: HubBench): string[] => bench.motions().map((act) => act.action)
-const gpioActs = (bench: HubBench): string[] =>
+const actions = (bench: TestHub): string[] => bench.motions().map((act) => act.action)
+const gpioActs = (bench: TestHub): string[] =>
   bench.room
     .actuations()
     .filter(({ action }) => action === 'lock' || action === 'unlock')
     .map(({ action, device }) => `${action} ${device}`)
 
 test('a door is cycled as often as requested, and no order takes the bin between two motions', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const { results } = bench.command(cycle)
   bench.queue(1, { 4: 1 }, { bin: 1 })
   bench.runUntil(() => results.length > 0, 30_000)
@@ -32,7 +32,7 @@ test('a door is cycled as often as requested, and no order takes the bin between
 
 test('after a crash at any point a cycle is not continued, but ends once with its completed motions', () => {
   for (let at = 0; at < 24; at++) {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     let passed = 0
     bench.onCheckpoint = (point) => {
       if (passed++ === at) throw new Crash(point)
@@ -58,7 +58,7 @@ test('after a crash at any point a cycle is not continued, but ends once with it
 })
 
 test('a cycle that loses its controller has failed, and reports its completed motions', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const { results } = bench.command({ ...cycle, cycles: 10 })
   bench.run(6000)
   bench.room.power('off', 'bins', 1000)
@@ -87,7 +87,7 @@ const doors: { body: CommandBody; act: string; door: string; relockMs: number }[
 test.each(doors)(
   'the command $act is journaled, then driven once, and locked again',
   ({ body, act, door, relockMs }) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const { results } = bench.command(body, uuid(1))
     expect(results).toMatchObject([{ outcome: 'executed', reason: null, data: { door: 'unlocked' } }])
     bench.command(body, uuid(1))
@@ -104,7 +104,7 @@ test.each(doors)(
   'after a crash at any point of $act the door is locked, and the command has one outcome',
   ({ body }) => {
     for (let at = 0; at < 8; at++) {
-      const bench = HubBench.ready()
+      const bench = TestHub.ready()
       let passed = 0
       bench.onCheckpoint = (point) => {
         if (passed++ === at) throw new Crash(point)
@@ -131,7 +131,7 @@ test.each(doors)(
 )
 
 test('an unknown fridge and a side without a lock are not found', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   for (const body of [
     { name: 'open_fridge', fridge: 2, side: 'left' },
     { name: 'close_fridge', fridge: 2 },
@@ -144,7 +144,7 @@ test('an unknown fridge and a side without a lock are not found', () => {
 })
 
 test('the main door is not unlocked while an order is at the hub', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
   expect(bench.command({ name: 'open_main_door' }).results).toMatchObject([
@@ -154,7 +154,7 @@ test('the main door is not unlocked while an order is at the hub', () => {
 })
 
 test('a reconnection closes the port and completes a handshake on a new one; running operations are looked up', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const sessions = () => bench.room.state().controllers.map(({ sessions: count }) => count)
   const before = sessions()
   const motion = bench.command({ name: 'raise_bin', bin: 2 })
@@ -168,7 +168,7 @@ test('a reconnection closes the port and completes a handshake on a new one; run
 })
 
 test('a reconnection does not wait for the pauses of earlier attempts', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('silent_port', 'bins')
   bench.run(120_000)
   bench.room.faults.clearAll()
@@ -178,7 +178,7 @@ test('a reconnection does not wait for the pauses of earlier attempts', () => {
 })
 
 test('a reconnection to a silent controller fails after its time-out', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('silent_port', 'bins')
   const { results } = bench.command({ name: 'reconnect_bin', bin: 1 })
   bench.run(7999)
@@ -188,7 +188,7 @@ test('a reconnection to a silent controller fails after its time-out', () => {
 })
 
 test('a reconnection that a crash interrupted has one outcome', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('silent_port', 'bins')
   bench.command({ name: 'reconnect_bin', bin: 1 }, uuid(3))
   bench.restart()
@@ -200,7 +200,7 @@ test('a reconnection that a crash interrupted has one outcome', () => {
 })
 
 test('no product of a disabled fridge is dispensed, and other facings replace it if they can', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.apply({ kind: 'config', config: { ...config, disabled_fridges: [1] } })
   bench.queue(1, { 4: 1 })
   bench.run(5000)
@@ -212,7 +212,7 @@ test('no product of a disabled fridge is dispensed, and other facings replace it
 })
 
 test('behind an open or unlocked fridge door nothing is dispensed until it is closed and locked', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.command({ name: 'open_fridge', fridge: 1, side: 'right' })
   bench.queue(1, { 4: 1 })
   bench.run(29_000)
@@ -225,7 +225,7 @@ test('behind an open or unlocked fridge door nothing is dispensed until it is cl
 })
 
 test('counts in a snapshot are applied once and confirmed each time, for any store of the hub', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const count = {
     count_id: uuid(70),
     product_id: 4,
@@ -248,7 +248,7 @@ test('counts in a snapshot are applied once and confirmed each time, for any sto
 })
 
 test('an event that a wrong clock dated into the future counts as before a later count', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const real = bench.core.cloudNow()
   // The wall clock is years ahead, and this life has no time from the cloud.
   bench.kill()
@@ -281,7 +281,7 @@ test('an event that a wrong clock dated into the future counts as before a later
 })
 
 test('a lock is not driven if the same turn has started to dispense behind it, or has accepted an order', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const results: unknown[] = []
   const at = (number: number) => ({
     command_id: uuid(number),
@@ -304,7 +304,7 @@ test('a lock is not driven if the same turn has started to dispense behind it, o
 })
 
 test('a test of a row drops a unit into a free bin, and a fallen unit ends the block of the row', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const location = { cabinet: 2, shelf: 1, row: 2 }
   const jam = bench.fault('jam_without_motion', 'cabinet-2')
   const failed = bench.command({ name: 'test_dispense', location })

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
-import { Crash, HubBench } from './hub-bench.ts'
+import { Crash, TestHub } from '../../world/hub.ts'
 
 /** Plays the customer and the cloud until the order has ended, over any number of lives. */
-function playOut(bench: HubBench, restartMs: number): void {
+function playOut(bench: TestHub, restartMs: number): void {
   for (let second = 0; second < 900 && bench.phase(1) !== 'completed'; second++) {
     bench.run(1000)
     if (!bench.alive) {
@@ -21,7 +21,7 @@ function playOut(bench: HubBench, restartMs: number): void {
 
 /** The checkpoints of an order without faults. */
 function pointsOfOneOrder(): string[] {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const points: string[] = []
   bench.onCheckpoint = (point) => void points.push(point)
   bench.queue(1, { 1: 2, 4: 1 })
@@ -34,7 +34,7 @@ test('after a crash at any point of an order nothing moves twice, and the order 
   const points = pointsOfOneOrder()
   expect(points.length).toBeGreaterThan(50)
   for (const [index, point] of points.entries()) {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     let passed = 0
     bench.onCheckpoint = () => {
       if (passed++ === index) throw new Crash(point)

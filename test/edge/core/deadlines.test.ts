@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
-import { config, HubBench } from './hub-bench.ts'
+import { config, TestHub } from '../../world/hub.ts'
 
 const MINUTE = 60_000
 
 test('an order that arrives too late is timed out, and moves nothing', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 }, { start_by: bench.core.cloudNow() - 1 })
   bench.run(1000)
   expect(bench.entries('order.timed_out')).toMatchObject([
@@ -15,7 +15,7 @@ test('an order that arrives too late is timed out, and moves nothing', () => {
 })
 
 test('an order that cannot start until start_by is timed out then', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.room.power('off', 'vending')
   bench.run(10_000)
   bench.queue(1, { 4: 1 })
@@ -29,7 +29,7 @@ test('an order that cannot start until start_by is timed out then', () => {
 })
 
 test('an order without a drop at its deadline is timed out, and its bin is free again', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.phase(1) === 'preparing')
   bench.room.power('off', 'vending')
@@ -42,7 +42,7 @@ test('an order without a drop at its deadline is timed out, and its bin is free 
 })
 
 test('an unfinished order is handed over with its dropped units: its customer opens the bin', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 3 })
   bench.runUntil(() => bench.entries('stock.dropped').length === 1)
   bench.room.power('off', 'vending')
@@ -69,7 +69,7 @@ test('an unfinished order is handed over with its dropped units: its customer op
 })
 
 test('a lift that cannot be raised does not keep an order past its deadline from READY', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 3 })
   bench.runUntil(() => bench.entries('stock.dropped').length === 1)
   bench.room.power('off')
@@ -85,7 +85,7 @@ test('a lift that cannot be raised does not keep an order past its deadline from
 })
 
 test('an operation in progress at the time-out of its order is unknown until its controller answers', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.entries('stock.dropped').length === 1)
   bench.run(300)
@@ -100,7 +100,7 @@ test('an operation in progress at the time-out of its order is unknown until its
 })
 
 test('an order that no customer collects ends, and its bin waits for a person', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
   bench.run(config.unclaimed_timeout_ms + 1000)
@@ -110,7 +110,7 @@ test('an order that no customer collects ends, and its bin waits for a person', 
 })
 
 test('orders are served in sequence, and a blocked one lets none pass', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 6: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
   bench.queue(2, { 6: 6 })
@@ -125,7 +125,7 @@ test('orders are served in sequence, and a blocked one lets none pass', () => {
 })
 
 test('a reserved bin is kept for its order', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 }, { bin: 2, open_when_ready: true })
   bench.queue(2, { 3: 1 })
   bench.runUntil(() => bench.phase(1) === 'collecting' && bench.phase(2) === 'ready')
@@ -138,7 +138,7 @@ test('a reserved bin is kept for its order', () => {
 })
 
 test('a disabled bin serves no order, and the hub’s intake depends on no bin', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   let changes = 0
   bench.core.onHealthChange(() => changes++)
   bench.apply({ kind: 'config', config: { ...config, disabled_bins: [1] } })
@@ -154,7 +154,7 @@ test('a disabled bin serves no order, and the hub’s intake depends on no bin',
 })
 
 test('without the internet an order is dispensed after a restart, by the last known time', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.setCloudClock(bench.clock.now() + 3_000_000 - bench.clock.monotonic(), { passing: false })
   const cloudNow = bench.core.cloudNow()
   bench.queue(1, { 4: 1 })
@@ -169,7 +169,7 @@ test('without the internet an order is dispensed after a restart, by the last kn
 })
 
 /** Queues an order that waits for its controller, and switches the hub off for half an hour. */
-function offForHalfAnHour(bench: HubBench): void {
+function offForHalfAnHour(bench: TestHub): void {
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.room.power('off', 'vending')
   bench.run(10_000)
@@ -179,7 +179,7 @@ function offForHalfAnHour(bench: HubBench): void {
 }
 
 test('after a restart only the cloud’s clock can end an order at its deadline', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   offForHalfAnHour(bench)
   bench.begin()
   bench.run(5000)
@@ -192,7 +192,7 @@ test('after a restart only the cloud’s clock can end an order at its deadline'
 })
 
 test('without the cloud the uptime of several lives counts towards a deadline', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   offForHalfAnHour(bench)
   bench.begin()
   // Housekeeping stores the time every ten minutes.
@@ -203,7 +203,7 @@ test('without the cloud the uptime of several lives counts towards a deadline', 
 })
 
 test('a fast clock ends no order: an order that waits for its customer keeps waiting', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -223,7 +223,7 @@ test('a fast clock ends no order: an order that waits for its customer keeps wai
 })
 
 test('a fast clock takes no unit from its order: a unit that drops after the restart is delivered', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'preparing')
@@ -236,7 +236,7 @@ test('a fast clock takes no unit from its order: a unit that drops after the res
 })
 
 test('the hub follows a correction of the cloud’s clock in a session: no order is refused, and none ends early', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const real = bench.clock.now() - bench.clock.monotonic()
   const days = 2 * 24 * 60 * MINUTE
   bench.core.setCloudClock(real + days, { passing: false })
@@ -257,7 +257,7 @@ test('the hub follows a correction of the cloud’s clock in a session: no order
 })
 
 test('the time in a message is a lower bound, so that a delayed message sets no clock back', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const real = bench.clock.now() - bench.clock.monotonic()
   bench.core.setCloudClock(real, { passing: false })
   bench.core.setCloudClock(real - 30_000, { passing: true })
@@ -267,7 +267,7 @@ test('the time in a message is a lower bound, so that a delayed message sets no 
 })
 
 test('a board with a clock far from the cloud’s raises an alarm until it is corrected', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.run(2 * MINUTE)
   expect(bench.entries('alarm')).toEqual([])
@@ -282,7 +282,7 @@ test('a board with a clock far from the cloud’s raises an alarm until it is co
 })
 
 test('times from before the cloud’s first time are corrected: no deadline has passed, and counts keep their order', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   const reset = bench.clock.now()
   bench.queue(1, { 4: 1 }, { start_by: reset + 3_600_000 * 24 })
@@ -316,7 +316,7 @@ test('times from before the cloud’s first time are corrected: no deadline has 
 })
 
 test('a moving bin that contains nothing of a ready order does not delay the order', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.command({ name: 'raise_bin', bin: 2 })
   bench.run(10_000)
   bench.fault('slow_motion', 'bin-2')

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
-const door = (bench: HubBench, name: string): string | undefined =>
+const door = (bench: TestHub, name: string): string | undefined =>
   bench.core.health().doors.find((each) => each.door === name)?.status
 
 test('a door is unlocked for a limited time, and locked again', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   expect(door(bench, 'main')).toBe('locked')
   expect(bench.core.unlockDoor('main', 5000)).toEqual({ ok: true })
   expect(door(bench, 'main')).toBe('unlocked')
@@ -20,7 +20,7 @@ test('a door is unlocked for a limited time, and locked again', () => {
 })
 
 test('a lock that an earlier life left open is locked at the start, and no other line is driven', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.unlockDoor('fridge_1_left', 60_000)
   bench.kill()
   expect(bench.room.gpio.get('fridge_1_left_lock')).toBe(1)
@@ -29,14 +29,14 @@ test('a lock that an earlier life left open is locked at the start, and no other
 })
 
 test('a stop locks every lock', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.unlockDoor('main', 60_000)
   bench.core.stop()
   expect(bench.room.gpio.get('main_lock')).toBe(0)
 })
 
 test('a door that opens while locked is one alarm until it closes, and an unlocked door is none', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.unlockDoor('main', 2000)
   bench.room.act({ action: 'open_door', target: 'main' })
   bench.run(5000)
@@ -58,7 +58,7 @@ test('a door that opens while locked is one alarm until it closes, and an unlock
 test.each(['over a restart', 'while its line could not be read'] as const)(
   'a legitimately opened door that was locked later is no alarm: it has stood open %s',
   (how) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.core.unlockDoor('main', 10_000)
     bench.room.act({ action: 'open_door', target: 'main' })
     bench.run(5000)
@@ -75,7 +75,7 @@ test.each(['over a restart', 'while its line could not be read'] as const)(
 )
 
 test('a door that was closed before the hub stopped, and is open afterwards, is an alarm', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.kill()
   bench.fault('door_forced', 'main')
   bench.begin()
@@ -84,7 +84,7 @@ test('a door that was closed before the hub stopped, and is open afterwards, is 
 })
 
 test('a controller that stays silent is an alarm, until it has returned for a while', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.room.power('off', 'cold')
   bench.run(30_000)
   expect(bench.entries('alarm')).toEqual([])
@@ -101,7 +101,7 @@ test('a controller that stays silent is an alarm, until it has returned for a wh
 })
 
 test('alarms of removed hardware end, and other alarms stay', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.room.power('off', 'cold')
   bench.room.power('off', 'bins')
   bench.run(150_000)
@@ -115,7 +115,7 @@ test('alarms of removed hardware end, and other alarms stay', () => {
 })
 
 test('a device on the wrong line is ignored there, with an alarm until its controller connects correctly', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const event = { device: 'bin-1', door: 'open', lift: 'up', occupied: true } as const
   bench.core.controllerEvents.onDevice('vending', event)
   bench.core.controllerEvents.onDevice('cold', { device: 'bin-9' })
@@ -139,7 +139,7 @@ test('a device on the wrong line is ignored there, with an alarm until its contr
 })
 
 test('lines that cannot be read for a minute are an alarm like a silent controller, until they can be read', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.hasLines = false
   bench.run(3 * 60_000)
   expect(door(bench, 'main')).toBe('unknown')
@@ -153,7 +153,7 @@ test('lines that cannot be read for a minute are an alarm like a silent controll
 })
 
 test('a door left open is an alarm until it is closed', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.unlockDoor('main', 10_000)
   bench.room.act({ action: 'open_door', target: 'main' })
   bench.run(4 * 60_000)
@@ -168,15 +168,15 @@ test('a door left open is an alarm until it is closed', () => {
 })
 
 describe('a lock that fails to lock', () => {
-  const stuck = (bench: HubBench): HubBench => {
+  const stuck = (bench: TestHub): TestHub => {
     bench.core.unlockDoor('main', 5000)
     bench.stuckLines.add('main_lock')
     return bench
   }
-  const trouble = (bench: HubBench) => bench.entries('alarm').filter(({ code }) => code === 'door_left_open')
+  const trouble = (bench: TestHub) => bench.entries('alarm').filter(({ code }) => code === 'door_left_open')
 
   test('a lock that fails to lock in time is one alarm, and is tried again until it locks', () => {
-    const bench = stuck(HubBench.ready())
+    const bench = stuck(TestHub.ready())
     bench.run(14_000)
     expect(trouble(bench)).toEqual([])
     bench.run(120_000)
@@ -191,7 +191,7 @@ describe('a lock that fails to lock', () => {
   })
 
   test('a lock that fails to lock is an alarm also in the hub’s next life', () => {
-    const bench = stuck(HubBench.ready())
+    const bench = stuck(TestHub.ready())
     bench.run(1000)
     bench.restart()
     bench.run(12_000)
@@ -200,7 +200,7 @@ describe('a lock that fails to lock', () => {
   })
 
   test('a lock whose line can be driven again in time is no alarm', () => {
-    const bench = stuck(HubBench.ready())
+    const bench = stuck(TestHub.ready())
     bench.run(9000)
     bench.stuckLines.clear()
     bench.run(60_000)
@@ -209,7 +209,7 @@ describe('a lock that fails to lock', () => {
 })
 
 test('a contact that cannot be read is an alarm of its door, and its door is unknown', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.blindLines.add('fridge_1_left_door')
   bench.run(80_000)
   expect(door(bench, 'fridge_1_left')).toBe('unknown')
@@ -229,7 +229,7 @@ describe('an unsettled contact', () => {
     ['open and closed for a second each', 1000, 1000],
     ['closed most of the time', 20, 400],
   ])('a contact that is %s, is unknown, with one alarm', (_, openMs, closedMs) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const before = bench.ledger().length
     const seen = new Set<string | undefined>()
     for (let past = 0; past < 60_000; past += openMs + closedMs) {
@@ -250,7 +250,7 @@ describe('an unsettled contact', () => {
   })
 
   test('a contact is read at most half a second after its first edge', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     let reads = 0
     const { gpio } = bench.room
     const read = (): boolean => bench.core.health().doors.some(({ status }) => status === 'open')
@@ -271,13 +271,13 @@ describe('an unsettled contact', () => {
 })
 
 describe('light barriers', () => {
-  const flicker = (bench: HubBench, changes: number, everyMs: number): void => {
+  const flicker = (bench: TestHub, changes: number, everyMs: number): void => {
     for (let change = 1; change <= changes; change++) {
       bench.core.controllerEvents.onDevice('bins', { device: 'bin-2', occupied: change % 2 === 1 })
       bench.run(everyMs)
     }
   }
-  const states = (bench: HubBench) =>
+  const states = (bench: TestHub) =>
     bench
       .entries('state')
       .flatMap(({ state }) => (state.of === 'bin' && state.bin === 2 ? [state.state] : []))
@@ -285,7 +285,7 @@ describe('light barriers', () => {
   test.each([50, 250, 1500])(
     'a light barrier that changes 40 times, every %i ms, is one alarm and a few reports',
     (everyMs) => {
-      const bench = HubBench.ready()
+      const bench = TestHub.ready()
       const before = bench.ledger().length
       flicker(bench, 40, everyMs)
       bench.run(60_000)
@@ -297,7 +297,7 @@ describe('light barriers', () => {
   )
 
   test('an unsettled light barrier blocks its bin, with the reason', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     flicker(bench, 40, 250)
     expect(states(bench).at(-1)).toBe('left_behind')
     expect(bench.core.health().bins[1]).toMatchObject({ occupied: null })
@@ -307,7 +307,7 @@ describe('light barriers', () => {
   })
 
   test('a light barrier that blinks once reports nothing', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const before = bench.ledger().length
     flicker(bench, 2, 500)
     bench.run(10_000)
@@ -316,11 +316,10 @@ describe('light barriers', () => {
 })
 
 describe('silent controllers', () => {
-  const silent = (bench: HubBench) =>
-    bench.entries('alarm').filter(({ code }) => code === 'controller_silent')
+  const silent = (bench: TestHub) => bench.entries('alarm').filter(({ code }) => code === 'controller_silent')
 
   test('a silent controller is an alarm exactly after the configured time, with the reason', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.settings = { ...bench.settings, silentAlarmMs: 20_000 }
     bench.restart()
     bench.run(40_000)
@@ -334,7 +333,7 @@ describe('silent controllers', () => {
   })
 
   test('a controller that answers before its alarm raises none later', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.run(40_000)
     const fault = bench.fault('silent_port', 'bins')
     bench.run(55_000)
@@ -345,7 +344,7 @@ describe('silent controllers', () => {
 })
 
 test('a machine without GPIO lines is an alarm at once, with the missing requirement', () => {
-  const bench = new HubBench()
+  const bench = new TestHub()
   bench.hasLines = false
   bench.linesProblem = { reason: 'this kernel has no /sys/class/gpio: CONFIG_GPIO_SYSFS', isFinal: true }
   bench.begin()

@@ -1,30 +1,30 @@
 import { expect, test } from 'vitest'
 import { withTimes } from '../../../edge/journal/correct-times.ts'
 import type { HubEntry, TelemetryEntry } from '../../../protocol/mqtt/hub-entries.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
 /** Facts that a hub dates by its own wrong clock, before the cloud's first time. */
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-const telemetry = (bench: HubBench): TelemetryEntry[] => {
+const telemetry = (bench: TestHub): TelemetryEntry[] => {
   bench.outbox.flush()
   const { base, last } = bench.outbox.position('telemetry')
   return bench.outbox
     .read('telemetry', base + 1, last - base)
     .entries.map(({ body }) => JSON.parse(body) as TelemetryEntry)
 }
-const locals = (bench: HubBench): number[] =>
+const locals = (bench: TestHub): number[] =>
   bench.entries('local').map(({ at }: Extract<HubEntry, { kind: 'local' }>) => at)
-function unlock(bench: HubBench): void {
+function unlock(bench: TestHub): void {
   expect(bench.core.unlockDoor('main', 5000)).toEqual({ ok: true })
 }
 
 /**
  * The cloud sends the time to a life of the hub that started at `begunAt`, together with its monotonic clock.
  */
-const welcome = (bench: HubBench, cloudTime: number, begunAt: number): void =>
+const welcome = (bench: TestHub, cloudTime: number, begunAt: number): void =>
   bench.core.setCloudClock(cloudTime - (bench.clock.monotonic() - begunAt), { passing: false })
 
 test.each([
@@ -32,7 +32,7 @@ test.each([
   ['a year ahead', () => 365 * 24 * HOUR],
   ['an hour behind', () => -HOUR],
 ])('the reports of a new hub from before its first welcome are dated right (clock: %s)', (_, shift) => {
-  const bench = new HubBench()
+  const bench = new TestHub()
   const real = bench.clock.now()
   const startedAt = bench.clock.monotonic()
   const trueTime = (): number => real + bench.clock.monotonic() - startedAt
@@ -76,7 +76,7 @@ test.each([
 })
 
 test('the reports of a known hub after a start without the cloud are dated right, in order', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const real = bench.clock.now()
   const startedAt = bench.clock.monotonic()
   const trueTime = (): number => real + bench.clock.monotonic() - startedAt

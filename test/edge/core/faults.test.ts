@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
-const settled = (bench: HubBench, order = 1): boolean =>
+const settled = (bench: TestHub, order = 1): boolean =>
   !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')
 
 test('a jam without a motion is retried at another facing', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const fault = bench.fault('jam_without_motion', 'cabinet-1')
   bench.queue(1, { 1: 1 })
   bench.runUntil(() => settled(bench))
@@ -18,7 +18,7 @@ test('a jam without a motion is retried at another facing', () => {
 })
 
 test('a jam without another facing is retried once, and then the unit is short', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('jam_without_motion', 'cabinet-1')
   bench.queue(1, { 3: 1, 4: 1 })
   bench.runUntil(() => settled(bench))
@@ -34,7 +34,7 @@ test('a jam without another facing is retried once, and then the unit is short',
 test.each(['empty_turn', 'missed_drop'] as const)(
   'a unit whose drop was not sensed (%s) is unconfirmed, is never retried, and blocks its facing until a count',
   (type) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const fault = bench.fault(type, 'cabinet-1')
     bench.queue(1, { 3: 2, 4: 1 })
     bench.runUntil(() => settled(bench))
@@ -61,7 +61,7 @@ test.each(['empty_turn', 'missed_drop'] as const)(
 )
 
 test('a unit that did not reach its bin is dispensed from another row, and the first turn stays unknown', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('empty_turn', 'cabinet-1')
   bench.queue(1, { 1: 1 })
   bench.runUntil(() => settled(bench))
@@ -73,7 +73,7 @@ test('a unit that did not reach its bin is dispensed from another row, and the f
 })
 
 test('a unit that may be in its bin is not dispensed twice', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('missed_drop', 'cabinet-1')
   bench.queue(1, { 1: 1 })
   bench.runUntil(() => settled(bench))
@@ -82,7 +82,7 @@ test('a unit that may be in its bin is not dispensed twice', () => {
 })
 
 test('a unit that drops late, while another row is already dispensing it, is delivered once', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('empty_turn', 'cabinet-1')
   bench.queue(1, { 1: 1 })
   bench.runUntil(() => bench.dispenses().length === 1)
@@ -106,7 +106,7 @@ test('a unit that drops late, while another row is already dispensing it, is del
 })
 
 test('a person resolves an operation that no other evidence can resolve', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('missed_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })
   bench.runUntil(() => settled(bench))
@@ -119,7 +119,7 @@ test('a person resolves an operation that no other evidence can resolve', () => 
 })
 
 test('a late drop resolves its operation automatically, and still reaches its customer', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('late_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })
   bench.run(60_000)
@@ -131,7 +131,7 @@ test('a late drop resolves its operation automatically, and still reaches its cu
 })
 
 test('a late unit of an order in preparation belongs to this order', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const fault = bench.fault('late_drop', 'cabinet-1')
   bench.queue(1, { 3: 1, 4: 4 }, {})
   bench.run(12_000)
@@ -145,7 +145,7 @@ test('a late unit of an order in preparation belongs to this order', () => {
 })
 
 test('a double drop is booked completely and delivered once', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('double_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })
   bench.runUntil(() => settled(bench))
@@ -155,7 +155,7 @@ test('a double drop is booked completely and delivered once', () => {
 })
 
 test('an order without a drop has failed, and its bin is free again', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('jam_without_motion')
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => settled(bench))
@@ -165,7 +165,7 @@ test('an order without a drop has failed, and its bin is free again', () => {
 })
 
 test('an order for an absent product fails at once and moves nothing', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 99: 1 })
   bench.run(10)
   expect(bench.entries('order.failed')).toMatchObject([
@@ -178,7 +178,7 @@ test.each(['memory_loss', 'brown_out'] as const)(
   'after a power failure during a dispense (%s) the unit is dropped or unconfirmed, and nothing moves twice',
   (type) => {
     for (let offset = 0; offset < 2400; offset += 150) {
-      const bench = HubBench.ready(offset)
+      const bench = TestHub.ready(offset)
       bench.queue(1, { 4: 2, 3: 1 })
       const running = (): boolean =>
         bench.journal
@@ -203,7 +203,7 @@ test.each(['memory_loss', 'brown_out'] as const)(
 )
 
 test('a bin with a stuck lift is faulty and raises an alarm, but its units are handed out', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.entries('stock.dropped').length > 0)
   const fault = bench.fault('jam', 'bin-1')
@@ -218,7 +218,7 @@ test('a bin with a stuck lift is faulty and raises an alarm, but its units are h
 })
 
 test('a door that hits a hand opens, waits, and closes in the end', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 }, { open_when_ready: true })
   bench.runUntil(() => bench.phase(1) === 'collecting')
   const fault = bench.fault('obstructed_door', 'bin-1')
@@ -232,7 +232,7 @@ test('a door that hits a hand opens, waits, and closes in the end', () => {
 })
 
 test('bouncing sensors change nothing', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('sensor_bounce')
   bench.queue(1, { 1: 2, 4: 2 }, { open_when_ready: true })
   bench.runUntil(() => bench.phase(1) === 'collecting')
@@ -246,7 +246,7 @@ test('bouncing sensors change nothing', () => {
 })
 
 test('lost and damaged lines and silence delay an order, and double nothing', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('corrupted_lines', 'vending', { probability: 0.2, for_ms: 60_000 })
   bench.fault('lost_replies', 'bins', { probability: 0.4, for_ms: 60_000 })
   bench.queue(1, { 1: 2, 4: 2 })

@@ -1,26 +1,26 @@
 import { describe, expect, test } from 'vitest'
 import { judgeFridge, type FridgeFacts } from '../../../edge/core/fridges.ts'
-import { config, HubBench } from './hub-bench.ts'
+import { config, TestHub } from '../../world/hub.ts'
 
 const MINUTE = 60_000
 
-const settled = (bench: HubBench, order = 1): boolean =>
+const settled = (bench: TestHub, order = 1): boolean =>
   !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')
 
 /** States reported of the fridge and its cabinets, oldest first. */
-const told = (bench: HubBench): string[] =>
+const told = (bench: TestHub): string[] =>
   bench.entries('state').flatMap(({ state }) => {
     if (state.of === 'fridge') return [`fridge ${state.state}`]
     return state.of === 'cabinet' && state.cabinet === 1 ? [`cabinet ${state.withheld}`] : []
   })
 
-const alarms = (bench: HubBench): string[] =>
+const alarms = (bench: TestHub): string[] =>
   bench.entries('alarm').map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
-const status = (bench: HubBench) => bench.core.health().fridges[0]
+const status = (bench: TestHub) => bench.core.health().fridges[0]
 
 /** Warms the fridge above its limit. */
-function warm(bench: HubBench): string {
+function warm(bench: TestHub): string {
   const fault = bench.fault('warm_fridge')
   bench.runUntil(() => told(bench).includes('fridge warm'), 60 * MINUTE)
   return fault
@@ -83,7 +83,7 @@ test.each<[string, Partial<FridgeFacts>, string]>([
 
 describe('a fridge above its limit', () => {
   test('a warm fridge sells for half an hour, and then nothing before a person confirms it, at any temperature', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const fault = warm(bench)
     expect(status(bench)).toMatchObject({ status: 'healthy', shutoff: false })
     bench.run(28 * MINUTE)
@@ -113,7 +113,7 @@ describe('a fridge above its limit', () => {
   })
 
   test('a warm fridge that becomes cold in time starts a new half hour at the next warming', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const fault = warm(bench)
     bench.run(5 * MINUTE)
     bench.room.faults.clear(fault)
@@ -124,7 +124,7 @@ describe('a fridge above its limit', () => {
   })
 
   test('a shutoff removes the fridge’s lines from waiting orders before anything moves', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     warm(bench)
     bench.run(28 * MINUTE)
     bench.fault('silent_port', 'vending', { for_ms: 6 * MINUTE })
@@ -136,7 +136,7 @@ describe('a fridge above its limit', () => {
   })
 
   test('a confirmation in the cloud ends an earlier shutoff, and no later one', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const before = bench.core.cloudNow()
     warm(bench)
     bench.run(31 * MINUTE)
@@ -156,7 +156,7 @@ describe('a fridge above its limit', () => {
 
 describe('fridges after a power cut', () => {
   test('a shutoff survives a power cut, and the half hour continues if the cloud knows its duration', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.core.setCloudClock(bench.core.cloudNow(), { passing: false })
     warm(bench)
     bench.run(20 * MINUTE)
@@ -177,7 +177,7 @@ describe('fridges after a power cut', () => {
   })
 
   test('after a power cut of unknown length a warm fridge is shut off, and a cold one is not', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.run(5 * MINUTE)
     bench.restart()
     bench.run(10 * MINUTE)
@@ -194,7 +194,7 @@ describe('fridges after a power cut', () => {
 })
 
 /** Causes of a missing valid reading. */
-const causes: Record<string, (bench: HubBench) => void> = {
+const causes: Record<string, (bench: TestHub) => void> = {
   'whose probe gives no reading': (bench) => void bench.fault('broken_probe'),
   'whose probe gives nonsense': (bench) => void bench.fault('probe_outliers', 'fridge-1', { probability: 1 }),
   'whose controller falls silent': (bench) => void bench.fault('silent_port', 'cold'),
@@ -203,7 +203,7 @@ const causes: Record<string, (bench: HubBench) => void> = {
 
 describe.each(Object.entries(causes))('a fridge %s', (cause, begin) => {
   test('a fridge without valid readings is unknown and an alarm after minutes, and sells nothing after half an hour', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.run(5 * MINUTE)
     begin(bench)
     bench.run(4 * MINUTE)
@@ -228,7 +228,7 @@ describe.each(Object.entries(causes))('a fridge %s', (cause, begin) => {
   })
 
   test('a fridge without valid readings is shut off at the same time after a restart of the hub', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.run(5 * MINUTE)
     begin(bench)
     for (let minutes = 0; minutes < 28; minutes += 4) {
@@ -241,7 +241,7 @@ describe.each(Object.entries(causes))('a fridge %s', (cause, begin) => {
   })
 
   test('a fridge is known again after several stable readings, and not after the first', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.run(5 * MINUTE)
     begin(bench)
     bench.run(10 * MINUTE)
@@ -263,7 +263,7 @@ describe('a board with firmware version 2, which reports only changes', () => {
   const old = new Map([['cold', 2]])
 
   test('a fridge with version 2 sells as long as its compressor moves the air', () => {
-    const bench = HubBench.ready(1, old)
+    const bench = TestHub.ready(1, old)
     bench.run(90 * MINUTE)
     expect(alarms(bench)).toEqual([])
     expect(status(bench)).toMatchObject({ status: 'healthy', shutoff: false })
@@ -273,7 +273,7 @@ describe('a board with firmware version 2, which reports only changes', () => {
   })
 
   test('a fridge with version 2 is unknown after 15 minutes of silence, and sells nothing after half an hour', () => {
-    const bench = HubBench.ready(1, old)
+    const bench = TestHub.ready(1, old)
     bench.run(5 * MINUTE)
     bench.fault('broken_probe')
     bench.run(13 * MINUTE)
@@ -287,11 +287,11 @@ describe('a board with firmware version 2, which reports only changes', () => {
 })
 
 describe('single readings', () => {
-  const read = (bench: HubBench, celsius: number): void =>
+  const read = (bench: TestHub, celsius: number): void =>
     bench.core.controllerEvents.onDevice('cold', { device: 'fridge-1', celsius })
 
   test('a single cold reading does not end a warm period', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     warm(bench)
     const before = told(bench).length
     for (let minutes = 0; minutes < 30; minutes += 2) {
@@ -303,7 +303,7 @@ describe('single readings', () => {
   })
 
   test.each([6, 40, -50, 84])('a single warm reading does not start a warm period: %d °C', (celsius) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.run(5 * MINUTE)
     for (let times = 0; times < 5; times++) {
       read(bench, celsius)
@@ -315,7 +315,7 @@ describe('single readings', () => {
   })
 
   test('rare readings are no proof: a fridge with one cold reading per ten minutes is shut off', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.run(5 * MINUTE)
     bench.fault('broken_probe')
     for (let minutes = 0; minutes < 36; minutes += 9) {
@@ -327,7 +327,7 @@ describe('single readings', () => {
 })
 
 test('a probe that repeats one value for hours is frozen if a door of its fridge was open', () => {
-  const bench = new HubBench()
+  const bench = new TestHub()
   const { frozen } = bench.settings
   bench.settings = { ...bench.settings, frozen: { ...frozen, frozenMs: 40 * MINUTE } }
   bench.begin()
@@ -351,7 +351,7 @@ test('a probe that repeats one value for hours is frozen if a door of its fridge
 })
 
 test('after hours without power nothing is sold before several readings prove the cold', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.setCloudClock(bench.core.cloudNow(), { passing: false })
   bench.run(5 * MINUTE)
   const before = bench.core.cloudNow()
@@ -372,7 +372,7 @@ test('after hours without power nothing is sold before several readings prove th
 })
 
 test('temperatures are written to the telemetry once a minute, with the extremes since', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   warm(bench)
   bench.run(10 * MINUTE)
   const { last } = bench.outbox.position('telemetry')

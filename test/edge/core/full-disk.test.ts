@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { uuid } from '../../support/uuid.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
 const MINUTE = 60_000
 
 /** From now on no writing transaction finds space on the disk. */
-function fill(bench: HubBench): void {
+function fill(bench: TestHub): void {
   const total = bench.journal.prepare('SELECT total_changes()').pluck()
   const changes = (): unknown => total.get()
   let seen = changes()
@@ -17,12 +17,12 @@ function fill(bench: HubBench): void {
   }
 }
 
-function relieve(bench: HubBench): void {
+function relieve(bench: TestHub): void {
   bench.onCheckpoint = () => {}
 }
 
 test('a full disk stops sales, and orders in progress continue when there is space again', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.queue(1, { 4: 3 })
   bench.runUntil(() => bench.phase(1) === 'preparing')
@@ -41,7 +41,7 @@ test('a full disk stops sales, and orders in progress continue when there is spa
 })
 
 test('I1: on a full disk an operation that cannot be journaled does not move, and its caller gets the error', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   fill(bench)
   const before = bench.motions().length
   const { results } = bench.command({ name: 'open_bin', bin: 1 })
@@ -55,7 +55,7 @@ test('I1: on a full disk an operation that cannot be journaled does not move, an
 })
 
 test('a hub starts on a full disk, connects to its controllers, and applies messages of the cloud', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   fill(bench)
   bench.restart()
   bench.core.setCloudClock(bench.clock.now() - 5000, { passing: false })
@@ -70,7 +70,7 @@ test('a hub starts on a full disk, connects to its controllers, and applies mess
 })
 
 test('I1: a controller whose report finds no space counts as not connected, and its evidence is awaited', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.room.power('off', 'vending')
   bench.run(5000)
   bench.restart()
@@ -98,7 +98,7 @@ test('I1: a controller whose report finds no space counts as not connected, and 
 test.each([0, 60_000])(
   'a reconnect command without space for its outcome ends when there is space (after %s ms), and is answered once',
   (ms) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     if (ms > 0) bench.room.power('off', 'bins')
     bench.run(5000)
     const { results } = bench.command({ name: 'reconnect_bin', bin: 1 })
@@ -114,7 +114,7 @@ test.each([0, 60_000])(
 )
 
 test('a cycle command without space is refused, and is not continued when there is space', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   fill(bench)
   const before = bench.motions().length
   const { results } = bench.command({ name: 'cycle_bin', bin: 1, cycles: 3 })

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { stockedFacings } from '../../simulation/hardware.ts'
 import { uuid } from '../../support/uuid.ts'
-import { config, HubBench } from './hub-bench.ts'
+import { config, TestHub } from '../../world/hub.ts'
 
 test('actions of people at the hub are in its ledger, with their changes', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const location = { cabinet: 1, shelf: 1, row: 3 }
   bench.core.count(location, 5)
   bench.core.restock(location, 2)
@@ -30,7 +30,7 @@ test.each([
   ['a count that confirms the number', 'count', 4, 4],
   ['a restock', 'restock', 3, 5],
 ] as const)('the entry of %s has the person, and the units before and after', (_, kind, before, after) => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const location = { cabinet: 1, shelf: 1, row: 3 }
   bench.core.count(location, before)
   const by = { person: 'Ada', shared_token: false }
@@ -41,14 +41,14 @@ test.each([
 
 describe('a late count from the page', () => {
   const row = { cabinet: 1, shelf: 1, row: 3 }
-  const unitsOf = (bench: HubBench) => bench.core.stock().find(({ location }) => location.row === 3)!.quantity
+  const unitsOf = (bench: TestHub) => bench.core.stock().find(({ location }) => location.row === 3)!.quantity
 
   test.each([
     [3, 4, 5],
     [0, 4, 2],
     [9, 1, 2],
   ])('a late count keeps later drops (%i counted, restock of %i, %i sold)', (counted, added, sold) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.core.count(row, Math.max(counted, sold))
     bench.run(60_000)
     const before = unitsOf(bench)
@@ -63,7 +63,7 @@ describe('a late count from the page', () => {
   })
 
   test('a late count is refused if a person counted the row after it', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.run(60_000)
     bench.core.count(row, 5)
     expect(bench.core.count(row, 2, { ageMs: 30_000 })).toMatchObject({ ok: false, reason: 'not_now' })
@@ -73,7 +73,7 @@ describe('a late count from the page', () => {
   })
 
   test('a late count or restock is booked once, for any number of repetitions', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.core.count(row, 1)
     for (let time = 0; time < 3; time += 1) bench.core.restock(row, 2, { id: uuid(1) })
     expect(unitsOf(bench)).toBe(3)
@@ -86,7 +86,7 @@ describe('a late count from the page', () => {
 })
 
 test('a person’s command is reported under their name, also after a restart of the hub', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const by = { person: 'Ada', shared_token: true }
   bench.core.operate({ name: 'open_bin', bin: 2 }, () => {}, by)
   bench.restart()
@@ -95,7 +95,7 @@ test('a person’s command is reported under their name, also after a restart of
 })
 
 test('a refused action changes nothing, and is reported only if something was tried', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   expect(bench.core.count({ cabinet: 4, shelf: 1, row: 1 }, 5).ok).toBe(false)
   expect(bench.core.unlockDoor('fridge_8_left', 5000).ok).toBe(false)
   expect(bench.core.confirmFridge(1).ok).toBe(false)
@@ -103,7 +103,7 @@ test('a refused action changes nothing, and is reported only if something was tr
 })
 
 test('a hold by a person at the hub stays, for any configuration of the cloud, until a person releases it', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   expect(bench.core.hold(2, true)).toEqual({ ok: true })
   expect(bench.core.hold('orders', true)).toEqual({ ok: true })
   expect(bench.core.hold(9, true)).toEqual({ ok: false, reason: 'not_found' })
@@ -134,7 +134,7 @@ describe('units that a person enters at the hub', () => {
   test.each([-3, -1, 13, 25, 10_000, 1.5, Number.NaN, Infinity])(
     'a count of %d is refused, and changes nothing',
     (units) => {
-      const bench = HubBench.ready()
+      const bench = TestHub.ready()
       const before = bench.stock()['1-1-3']
       expect(bench.core.count(row, units)).toMatchObject({ ok: false, reason: 'invalid_quantity' })
       expect(bench.stock()['1-1-3']).toBe(before)
@@ -143,13 +143,13 @@ describe('units that a person enters at the hub', () => {
   )
 
   test.each([0, 1, capacity])('a count of %d is accepted', (units) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     expect(bench.core.count(row, units)).toEqual({ ok: true })
     expect(bench.stock()['1-1-3']).toBe(units)
   })
 
   test('a restock above the row’s capacity is refused', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     expect(bench.core.count(row, 10)).toEqual({ ok: true })
     for (const units of [-1, 0, 3, 2.5, 1000])
       expect(bench.core.restock(row, units)).toMatchObject({ ok: false, reason: 'invalid_quantity' })
@@ -159,7 +159,7 @@ describe('units that a person enters at the hub', () => {
   })
 
   test('the stock of a row is listed with its capacity', () => {
-    const capacities = HubBench.ready()
+    const capacities = TestHub.ready()
       .core.stock()
       .map((facing) => facing.capacity)
     expect(capacities).toEqual(stockedFacings.map(() => capacity))

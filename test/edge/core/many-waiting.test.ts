@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
 const UNITS = 10
 
 /** Statements of one order from its start until READY, while others with ten units each wait. */
 function statementsOfAnOrder(waiting: number): number {
-  const bench = new HubBench()
+  const bench = new TestHub()
   bench.isChecked = false
   let statements = 0
   bench.journal = new Sqlite(':memory:', { verbose: () => (statements += 1) })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { faultTypes, type FaultType } from '../../../simulator/faults/fault-types.ts'
 import { seededChance } from '../../simulation/chance.ts'
-import { Crash, HubBench } from './hub-bench.ts'
+import { Crash, TestHub } from '../../world/hub.ts'
 import { uuid } from '../../support/uuid.ts'
 import { refOf } from '../../../edge/core/operations/intend.ts'
 
@@ -32,16 +32,16 @@ const targets: Partial<Record<FaultType, readonly string[]>> = {
   crossed_cable: ['vending', 'bins'],
 }
 
-function takeOverBoards(bench: HubBench): void {
+function takeOverBoards(bench: TestHub): void {
   if (!bench.alive) return
   for (const controller of bench.core.foreignControllers())
     bench.attempt(() => void bench.core.takeOverController(controller))
 }
 
 /** Some orders with random faults and crashes; then quiet, and customers who collect their units. */
-function play(seed: number): HubBench {
+function play(seed: number): TestHub {
   const chance = seededChance(seed)
-  const bench = HubBench.ready(seed)
+  const bench = TestHub.ready(seed)
   let untilCrash = chance.between(20, 400)
   bench.onCheckpoint = (point) => {
     if (--untilCrash > 0) return
@@ -141,12 +141,12 @@ test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))(
 )
 
 /** Units that hung and dropped later. */
-const lateFalls = (bench: HubBench): number =>
+const lateFalls = (bench: TestHub): number =>
   bench.room.actuations().filter((act) => act.action === 'drop').length
 
 describe('a door closed by hand while its result could not be reported', () => {
   /** Closes the door while the line is down; the hub later asks for the result of its motion. */
-  function closedOffline(bench: HubBench): void {
+  function closedOffline(bench: TestHub): void {
     bench.runUntil(() => bench.motions().some(({ action }) => action === 'open_door'))
     bench.kill()
     bench.run(10_000)
@@ -157,7 +157,7 @@ describe('a door closed by hand while its result could not be reported', () => {
   }
 
   test('a bin is free after its door was closed by hand while the line was down', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.command({ name: 'open_bin', bin: 1 })
     closedOffline(bench)
     expect(bench.core.health().bins[0]).toMatchObject({ door: 'closed' })
@@ -165,7 +165,7 @@ describe('a door closed by hand while its result could not be reported', () => {
   })
 
   test('a door closed by hand while the line was down opens for the customer of its units', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.phase(1) === 'ready')
     const deliver = () => bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
 test('an order goes from the queue to COMPLETED, and every unit moves once', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(7, { 1: 2, 4: 1 })
   expect(bench.runUntil(() => bench.phase(7) === 'ready')).toBe(true)
   expect(bench.dispenses()).toHaveLength(3)

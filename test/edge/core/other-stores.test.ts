@@ -3,7 +3,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { uuid } from '../../support/uuid.ts'
-import { config, HubBench } from './hub-bench.ts'
+import { config, TestHub } from '../../world/hub.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
@@ -11,7 +11,7 @@ type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
  * The cloud's snapshot after it has received the entries `heard` of the hub's ledger, with orders in these
  * states.
  */
-function snapshotAfter(bench: HubBench, heard: readonly HubEntry[], orders: Snapshot['orders']): CloudEntry {
+function snapshotAfter(bench: TestHub, heard: readonly HubEntry[], orders: Snapshot['orders']): CloudEntry {
   const base = bench.snapshot() as Snapshot
   const drops = heard.filter((entry) => entry.kind === 'stock.dropped')
   const stock = base.stock.map((row) => ({
@@ -24,7 +24,7 @@ function snapshotAfter(bench: HubBench, heard: readonly HubEntry[], orders: Snap
 }
 
 test('a hub with a new store counts the drops in its controllers’ memories, and dispenses none again', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const order = bench.order(1, { 1: 2, 4: 2 })
   bench.apply({ kind: 'order.queued', order })
   bench.runUntil(() => bench.dispenses().length === 2)
@@ -55,7 +55,7 @@ test('a hub with a new store counts the drops in its controllers’ memories, an
 })
 
 test('a hub with a new store reports the results of operations that the former store may have reported as unknown', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const order = bench.order(1, { 4: 2 })
   bench.apply({ kind: 'order.queued', order })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -73,7 +73,7 @@ test('a hub with a new store reports the results of operations that the former s
 })
 
 test('a hub with a new store finishes an order that waits for its customer', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const order = bench.order(1, { 4: 1 })
   bench.apply({ kind: 'order.queued', order })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -93,7 +93,7 @@ test('a hub with a new store finishes an order that waits for its customer', () 
 })
 
 test('a new store accepts a new order', () => {
-  const bench = new HubBench()
+  const bench = new TestHub()
   bench.begin()
   bench.run(1000)
   const order = bench.order(1, { 4: 1 })
@@ -102,7 +102,7 @@ test('a new store accepts a new order', () => {
 })
 
 test('a store restored from a copy starts a new history, and doubles nothing', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 })
   const copy = bench.copy()
   const [oldEpoch] = bench.outbox.knownEpochs()
@@ -127,7 +127,7 @@ test('a store restored from a copy starts a new history, and doubles nothing', (
 })
 
 test('a caller that waits for a command is answered when its store turns out to be a copy', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const copy = bench.copy()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -140,7 +140,7 @@ test('a caller that waits for a command is answered when its store turns out to 
 })
 
 test('an order that an earlier store may have started, without evidence, fails and is refunded', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 }, { hub_epoch: 'f'.repeat(32) })
   bench.run(10_000)
   expect(bench.entries('order.failed')).toMatchObject([
@@ -150,7 +150,7 @@ test('an order that an earlier store may have started, without evidence, fails a
 })
 
 test('units in doubt after a lost store and a lost memory are listed, blocked, and resolved by counts', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const order = bench.order(1, { 4: 2 })
   bench.apply({ kind: 'order.queued', order })
   bench.runUntil(() => bench.entries('stock.dropped').length === 1)
@@ -175,7 +175,7 @@ test('units in doubt after a lost store and a lost memory are listed, blocked, a
 })
 
 test('after a restored copy, complete memories also prove which operations never happened', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 3: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
   const copy = bench.copy()
@@ -199,7 +199,7 @@ test.each([
 ])(
   'a count of a row with another product now does not affect the rest of the snapshot at $hub',
   ({ isNew }) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     if (isNew) bench.restartOn()
     bench.run(5000)
     // A count of product 1, unconfirmed when the planogram changed.
@@ -219,7 +219,7 @@ test.each([
 )
 
 test('after its start the hub waits for every cabinet before any dispenses', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.kill()
   bench.room.power('off', 'vending')
   bench.begin()
@@ -231,7 +231,7 @@ test('after its start the hub waits for every cabinet before any dispenses', () 
 })
 
 test('a copy that connects to the cloud before its controllers reports no stock until they connect', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const copy = bench.copy()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -250,7 +250,7 @@ test('a copy that connects to the cloud before its controllers reports no stock 
 })
 
 test('a cloud that is ahead gets its new epoch when all cabinets are connected, or after the start-up grace', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   expect(bench.core.restartLedger('test', 'ahead')).toBe(true)
   bench.kill()
   bench.room.power('off', 'vending')
@@ -273,7 +273,7 @@ test('a cloud that is ahead gets its new epoch when all cabinets are connected, 
 })
 
 test('a copy of a new store, which took its stock from the cloud on a bench, does not report it later', () => {
-  const bench = new HubBench()
+  const bench = new TestHub()
   for (const controller of ['bins', 'vending']) bench.room.power('off', controller)
   bench.begin()
   bench.run(1000)
@@ -291,7 +291,7 @@ test('a copy of a new store, which took its stock from the cloud on a bench, doe
 })
 
 test('a cloud that is ahead gets its new epoch after the start-up grace if one of the cabinets is connected', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const { controllers } = bench.hardware
   const shelves = [{ shelf: 1, rows: 1, depth: 12 }]
   const devices = [{ kind: 'cabinet' as const, number: 3, shelves }]
@@ -309,7 +309,7 @@ test('a cloud that is ahead gets its new epoch after the start-up grace if one o
 })
 
 test('a new epoch of the same store starts with the unacknowledged entries, then a snapshot and the orders', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -330,14 +330,14 @@ test('a new epoch of the same store starts with the unacknowledged entries, then
 })
 
 describe('alarms about a replaced journal', () => {
-  const alarms = (bench: HubBench) =>
+  const alarms = (bench: TestHub) =>
     bench
       .entries('alarm')
       .filter(({ subject }) => subject === 'hub')
       .map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
   test('a lost journal is an alarm until everything known elsewhere is recovered', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.phase(1) === 'ready')
     bench.restartOn()
@@ -349,7 +349,7 @@ describe('alarms about a replaced journal', () => {
   })
 
   test('an older copy of the journal is an alarm, with the forgotten part', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.queue(1, { 4: 1 })
     const copy = bench.copy()
     bench.runUntil(() => bench.phase(1) === 'ready')
@@ -362,7 +362,7 @@ describe('alarms about a replaced journal', () => {
   })
 
   test('a first start raises no alarm about the journal', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.restart()
     bench.run(5000)
     expect(alarms(bench)).toEqual([])

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
-import { config, HubBench } from './hub-bench.ts'
+import { config, TestHub } from '../../world/hub.ts'
 
 /** Stores a fact of the journal under this name, as another version of the service would. */
-function storeAs(bench: HubBench, key: string, value: unknown): void {
+function storeAs(bench: TestHub, key: string, value: unknown): void {
   bench.kill()
   bench.journal
     .prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
@@ -11,7 +11,7 @@ function storeAs(bench: HubBench, key: string, value: unknown): void {
 }
 
 test('a configuration of another version is read as far as possible, sales stop, and the cloud is asked for it', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const { prepare_timeout_ms: _, ...older } = { ...config, disabled_bins: [2], disabled_fridges: 'none' }
   storeAs(bench, 'config', older)
   bench.begin()
@@ -33,7 +33,7 @@ test('a configuration of another version is read as far as possible, sales stop,
 test.each([0, 1])(
   'a command of an unknown kind that another version started has an unknown outcome (local: %s)',
   (isLocal) => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const { id } = bench.command({ name: 'open_bin', bin: 1 })
     bench.kill()
     const body = JSON.stringify({ name: 'shake_bin', bin: 1 })

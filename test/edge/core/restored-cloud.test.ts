@@ -4,7 +4,7 @@ import { locationKey } from '../../../protocol/model/location.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
@@ -23,12 +23,12 @@ function booksOf(begun: Snapshot, heard: readonly HubEntry[]): Snapshot {
 }
 
 /** The cloud has acknowledged all entries, and the hub has deleted them. */
-function acknowledgeAll(bench: HubBench): void {
+function acknowledgeAll(bench: TestHub): void {
   bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
 }
 
 /** The hub's card dies, and a new one starts after the cloud has received no, some or all of the entries. */
-function expectSoundForAnyReports(bench: HubBench, begun: Snapshot): void {
+function expectSoundForAnyReports(bench: TestHub, begun: Snapshot): void {
   const account = bench.ledger()
   for (let heard = 0; heard <= account.length; heard += 1) {
     bench.restartOn()
@@ -40,7 +40,7 @@ function expectSoundForAnyReports(bench: HubBench, begun: Snapshot): void {
 }
 
 /** The customer of order 1 collects it from bin 1. */
-function fetchOrder(bench: HubBench): void {
+function fetchOrder(bench: TestHub): void {
   bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.run(5000)
   bench.takeAll()
@@ -48,7 +48,7 @@ function fetchOrder(bench: HubBench): void {
 }
 
 test('an order with a number that a restored cloud issued again is another order', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(2, { 4: 1 })
   expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
   const again = { ...bench.order(2, { 5: 1 }), order_id: uuid(9002) }
@@ -60,7 +60,7 @@ test('an order with a number that a restored cloud issued again is another order
 })
 
 test('a cloud that lost acknowledged reports gets all drops and order states again', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.phase(1) === 'ready')
   fetchOrder(bench)
@@ -83,7 +83,7 @@ test('a cloud that lost acknowledged reports gets all drops and order states aga
 })
 
 test('units that a restored cloud has lost and removed by the hub’s report are not removed again by the hub’s next store', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const begun = bench.snapshot() as Snapshot
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -99,7 +99,7 @@ test('units that a restored cloud has lost and removed by the hub’s report are
 })
 
 test('a store that was new reports the cloud’s counts again to a cloud that was restored since', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const begun = bench.snapshot() as Snapshot
   bench.queue(1, { 4: 2 })
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
@@ -115,7 +115,7 @@ test('a store that was new reports the cloud’s counts again to a cloud that wa
 })
 
 test('an order that a restored cloud regards as unfinished gets the controllers’ evidence from a newer store', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const begun = bench.snapshot() as Snapshot
   const order = bench.order(1, { 4: 2 })
   bench.apply({ kind: 'order.queued', order })
@@ -137,7 +137,7 @@ test('an order that a restored cloud regards as unfinished gets the controllers�
 })
 
 test('ended orders and old drops are not reported again', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
   bench.queue(2, { 4: 1 }, { start_by: bench.core.cloudNow() - 1 })
@@ -153,7 +153,7 @@ test('ended orders and old drops are not reported again', () => {
 })
 
 test('an operation that is still unknown is reported again to a cloud that may have lost it', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('missed_drop', 'cabinet-2')
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'failed')
@@ -168,7 +168,7 @@ test('an operation that is still unknown is reported again to a cloud that may h
 })
 
 test('unstarted orders that the snapshot does not list are cancelled', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   for (const order of [1, 2, 3, 4]) bench.queue(order, { 4: 1 })
   expect([1, 2, 3, 4].map((order) => bench.phase(order))).toEqual([
     'preparing',
@@ -182,7 +182,7 @@ test('unstarted orders that the snapshot does not list are cancelled', () => {
 })
 
 test('a count that is in the books is confirmed again to a cloud that asks', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const count = {
     count_id: uuid(77),
     product_id: 4,
@@ -197,7 +197,7 @@ test('a count that is in the books is confirmed again to a cloud that asks', () 
 })
 
 test('units that were refunded before their start stay on the shelf', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.apply(
     { kind: 'order.queued', order: bench.order(1, { 4: 2, 5: 1 }) },
     { kind: 'order.reduce', order_id: uuid(1), lines: [{ line_id: 11, wanted: 0 }] },
@@ -217,7 +217,7 @@ test('units that were refunded before their start stay on the shelf', () => {
 })
 
 test('an order without remaining units is cancelled', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.apply(
     { kind: 'order.queued', order: bench.order(1, { 4: 2 }) },
     { kind: 'order.reduce', order_id: uuid(1), lines: [{ line_id: 10, wanted: 0 }] },
@@ -227,7 +227,7 @@ test('an order without remaining units is cancelled', () => {
 })
 
 test('an order that the cloud has ended is not dispensed further, although it has started', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.queue(1, { 4: 3 })
   bench.runUntil(() => bench.dispenses().length === 1)
   bench.apply({ kind: 'order.cancel', order_id: uuid(1) })

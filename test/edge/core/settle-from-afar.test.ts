@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
-import { Crash, HubBench } from './hub-bench.ts'
+import { Crash, TestHub } from '../../world/hub.ts'
 
 /** A person in the cloud resolves an operation with unknown outcome. */
 
 /** A hub with a unit of product 3 that dropped without a sensor. */
-function doubtful(): { bench: HubBench; operation_id: string } {
-  const bench = HubBench.ready()
+function doubtful(): { bench: TestHub; operation_id: string } {
+  const bench = TestHub.ready()
   const fault = bench.fault('missed_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })
   bench.runUntil(() => bench.phase(1) === 'failed')
@@ -54,7 +54,7 @@ test('the result by a person at the hub, a count or a sensor stands', () => {
 })
 
 test('an operation that the hub does not know is not found, and one that was never unknown is unchanged', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   expect(bench.command(settle(uuid(99))).results).toMatchObject([{ outcome: 'refused', reason: 'not_found' }])
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')

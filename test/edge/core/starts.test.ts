@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { lastWords } from '../../../edge/last-words.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 
-const alarmsOf = (bench: HubBench, code: string) => bench.core.alarms().filter((alarm) => alarm.code === code)
+const alarmsOf = (bench: TestHub, code: string) => bench.core.alarms().filter((alarm) => alarm.code === code)
 
 test('a hub that is killed three times in 10 minutes raises hub_restarting, which ends after 10 quiet minutes', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   for (let crash = 1; crash <= 3; crash += 1) {
     expect(alarmsOf(bench, 'hub_restarting')).toEqual([])
     bench.restart()
@@ -25,7 +25,7 @@ test('a hub that is killed three times in 10 minutes raises hub_restarting, whic
 })
 
 test('the alarm hub_restarting has the last error of the service', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.lastWords = 'ENOTCONN: socket is not connected, read'
   bench.restart()
   bench.lastWords = undefined
@@ -36,7 +36,7 @@ test('the alarm hub_restarting has the last error of the service', () => {
 })
 
 test('graceful restarts and rare crashes raise no alarm', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   for (let start = 0; start < 6; start += 1) {
     bench.core.stop()
     bench.restart()
@@ -50,7 +50,7 @@ test('graceful restarts and rare crashes raise no alarm', () => {
 })
 
 test('a certificate that ends within 14 days raises an alarm until it is renewed', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const now = bench.core.cloudNow()
   bench.certificates = [
     { name: 'MQTT_CA', endsAt: now + 400 * DAY },

@@ -2,17 +2,17 @@ import { expect, test } from 'vitest'
 import type { State } from '../../../protocol/mqtt/hub-entries.ts'
 import { uuid } from '../../support/uuid.ts'
 import { stockedFacings } from '../../simulation/hardware.ts'
-import { config, HubBench } from './hub-bench.ts'
+import { config, TestHub } from '../../world/hub.ts'
 
-const settled = (bench: HubBench, order = 1): boolean =>
+const settled = (bench: TestHub, order = 1): boolean =>
   !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')
 
 /** Time passes, and the cloud reads each entry when it is written, so that no later one replaces it. */
-const runRead = (bench: HubBench, ms: number, done: () => boolean = () => false): boolean =>
+const runRead = (bench: TestHub, ms: number, done: () => boolean = () => false): boolean =>
   bench.runUntil(() => bench.ledger().length === 0 || done(), ms)
 
 /** States in the ledger, each as `subject: state`, oldest first. */
-const told = (bench: HubBench, of?: State['of']): string[] =>
+const told = (bench: TestHub, of?: State['of']): string[] =>
   bench
     .entries('state')
     .filter(({ state }) => of === undefined || state.of === of)
@@ -31,11 +31,11 @@ function line(state: State): string {
   }
 }
 
-const alarms = (bench: HubBench): string[] =>
+const alarms = (bench: TestHub): string[] =>
   bench.entries('alarm').map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
 test('states of bins, cabinets and fridges are reported once, and again at each change', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.run(30_000)
   expect(told(bench).toSorted()).toEqual([
     'bin 1: free',
@@ -54,7 +54,7 @@ test('states of bins, cabinets and fridges are reported once, and again at each 
 })
 
 test('a restart reports no state again, and a new epoch reports all in its snapshot', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.fault('empty_turn', 'cabinet-1')
   bench.queue(1, { 3: 1 })
   bench.runUntil(() => settled(bench))
@@ -82,7 +82,7 @@ test.each([
   ['missed_drop', 'no_drop'],
   ['jam', 'jam'],
 ] as const)('a row without a drop (%s) is reported as blocked until it is counted', (fault, why) => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const raised = bench.fault(fault, 'cabinet-1')
   bench.queue(1, { 3: 1 })
   bench.runUntil(() => settled(bench))
@@ -100,7 +100,7 @@ test.each([
 })
 
 test('removed hardware is reported once as out of use, and is in no snapshot', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const { controllers } = bench.hardware
   bench.hardware = {
     ...bench.hardware,
@@ -131,7 +131,7 @@ test('removed hardware is reported once as out of use, and is in no snapshot', (
 })
 
 test('a row that failed without a motion is not sold until a unit has dropped from it', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const fault = bench.fault('jam_without_motion', 'cabinet-1')
   bench.queue(1, { 3: 1 })
   bench.runUntil(() => settled(bench))
@@ -147,7 +147,7 @@ test('a row that failed without a motion is not sold until a unit has dropped fr
 })
 
 test('a row that failed without a motion is retried with growing pauses and a limit, if another row can replace it', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   bench.apply({ kind: 'config', config: { ...config, unclaimed_timeout_ms: 1000 } })
   bench.fault('jam_without_motion', 'cabinet-1')
   const triesOf = (): number =>
@@ -173,7 +173,7 @@ test('a row that failed without a motion is retried with growing pauses and a li
 })
 
 test('a bin with left units is reported as such until it is emptied and closed', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   runRead(bench, 1000)
   const fault = bench.fault('missed_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })
@@ -195,7 +195,7 @@ test('a bin with left units is reported as such until it is emptied and closed',
 })
 
 test('a bin with a failed motion is faulty, and the hub tests by itself whether it moves again', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const fault = bench.fault('jam', 'bin-1')
   runRead(bench, 1000)
   const { results } = bench.command({ name: 'open_bin', bin: 1 })
@@ -215,7 +215,7 @@ test('a bin with a failed motion is faulty, and the hub tests by itself whether 
 })
 
 test('lifts that failed in a brown-out are tried again, and the bin recovers without a person', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   for (const bin of [1, 2]) {
     bench.fault('weak_supply', `bin-${bin}`, { for_ms: 5000 })
     bench.command({ name: 'raise_bin', bin })
@@ -230,7 +230,7 @@ test('lifts that failed in a brown-out are tried again, and the bin recovers wit
 })
 
 test('a bin that fails repeatedly is left to people after a number of trials', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const fault = bench.fault('jam_without_motion', 'bin-1')
   bench.command({ name: 'raise_bin', bin: 1 })
   bench.run(30 * 60_000)
@@ -245,7 +245,7 @@ test('a bin that fails repeatedly is left to people after a number of trials', (
 })
 
 test('devices of a silent controller are blocked until shortly after it answers again', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const before = told(bench)
   bench.fault('brown_out', 'vending', { for_ms: 1000 })
   bench.run(4000)
@@ -268,7 +268,7 @@ test('devices of a silent controller are blocked until shortly after it answers 
 })
 
 test('a row of the planogram that the hub does not have is blocked, until the planogram drops it', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const known = stockedFacings.map(({ product_id, primary, cabinet, shelf, row }) => ({
     product_id,
     primary,

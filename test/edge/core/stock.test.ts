@@ -6,20 +6,14 @@ import type { FacingRow } from '../../../edge/journal/tables.ts'
 import { locationKey } from '../../../protocol/model/location.ts'
 import type { CloudEntry, Facing } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuid } from '../../support/uuid.ts'
-import { HubBench } from './hub-bench.ts'
+import { TestHub } from '../../world/hub.ts'
 
-const count = (
-  bench: HubBench,
-  product: number,
-  quantity: number,
-  counted_at: number,
-  id = uuid(900),
-): void =>
+const count = (bench: TestHub, product: number, quantity: number, counted_at: number, id = uuid(900)): void =>
   bench.apply({
     kind: 'stock.count',
     count: { count_id: id, product_id: product, location: null, quantity, counted_at },
   })
-const summed = (bench: HubBench): Record<string, number> =>
+const summed = (bench: TestHub): Record<string, number> =>
   Object.fromEntries(
     bench.journal
       .prepare<[], { place: string; units: number }>(
@@ -30,7 +24,7 @@ const summed = (bench: HubBench): Record<string, number> =>
   )
 
 test('a count is reduced by later drops', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const countedAt = bench.core.cloudNow()
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -41,20 +35,20 @@ test('a count is reduced by later drops', () => {
 })
 
 test('a repeated count changes nothing, and is confirmed', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   count(bench, 4, 11, bench.core.cloudNow())
   count(bench, 4, 11, bench.core.cloudNow())
   expect(bench.entries('stock.counted').slice(1)).toMatchObject([{ delta: 0, quantity: 11 }])
 })
 
 test('a count of a product without a facing is a dead letter', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   expect(() => count(bench, 99, 1, 0)).toThrow(ApplyError)
   expect(() => bench.apply({ kind: 'nonsense' } as never)).toThrow(ApplyError)
 })
 
 test('restocks and counts of a person at the hub are in the ledger', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const location = { cabinet: 2, shelf: 1, row: 2 }
   expect(bench.core.restock(location, 3)).toEqual({ ok: true })
   expect(bench.core.count(location, 5)).toEqual({ ok: true })
@@ -68,7 +62,7 @@ test('restocks and counts of a person at the hub are in the ledger', () => {
 })
 
 test('a planogram moves stock between facings, and removes stock without a facing', () => {
-  const bench = HubBench.ready()
+  const bench = TestHub.ready()
   const at = (cabinet: number, shelf: number, row: number) => ({ cabinet, shelf, row })
   bench.apply({
     kind: 'planogram',
@@ -118,13 +112,13 @@ test('further drops of an operation have their own ids, which are equal in every
 })
 
 describe('a unit that drops after its row got another product is booked (I4, I5)', () => {
-  const facingsWithout = (bench: HubBench, at: string, more: Facing[] = []): Facing[] => {
+  const facingsWithout = (bench: TestHub, at: string, more: Facing[] = []): Facing[] => {
     const { facings } = bench.snapshot() as Extract<CloudEntry, { kind: 'snapshot' }>
     return [...facings.filter(({ location }) => locationKey(location) !== at), ...more]
   }
 
   test('a unit that drops after its row got another product is booked at its product’s present row', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.dispenses().length === 1)
     // The row's units move to another row, only in the planogram.
@@ -139,7 +133,7 @@ describe('a unit that drops after its row got another product is booked (I4, I5)
   })
 
   test('a unit that drops after its product was removed is booked as delivered', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     bench.queue(1, { 4: 1 })
     bench.runUntil(() => bench.dispenses().length === 1)
     bench.apply({ kind: 'planogram', facings: facingsWithout(bench, '2-1-2') })
@@ -154,7 +148,7 @@ describe('a unit that drops after its row got another product is booked (I4, I5)
 
 describe('a count of a product in several rows', () => {
   test('a count of a product in several rows is divided by their stock', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     count(bench, 1, 20, bench.core.cloudNow())
     expect(bench.stock()).toMatchObject({ '1-1-1': 12, '2-1-1': 8 })
     count(bench, 1, 30, bench.core.cloudNow(), uuid(901))
@@ -162,7 +156,7 @@ describe('a count of a product in several rows', () => {
   })
 
   test('a count of one row sets only that row, less later drops, and unblocks it', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const fault = bench.fault('empty_turn', 'cabinet-1')
     bench.queue(1, { 1: 1 })
     bench.runUntil(() => bench.entries('operation.unknown').length > 0)
@@ -182,7 +176,7 @@ describe('a count of a product in several rows', () => {
   })
 
   test('a count of a row with another product is refused', () => {
-    const bench = HubBench.ready()
+    const bench = TestHub.ready()
     const counted = { product_id: 1, location: { cabinet: 1, shelf: 1, row: 3 }, quantity: 7, counted_at: 1 }
     expect(() => bench.apply({ kind: 'stock.count', count: { count_id: uuid(903), ...counted } })).toThrow(
       ApplyError,

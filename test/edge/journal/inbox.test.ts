@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { ApplyError } from '../../../edge/journal/inbox.ts'
-import { createInbox } from '../../../edge/journal/inbox.ts'
+import { ApplyError, createInbox } from '../../../edge/journal/inbox.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { silentLog } from '../../../protocol/model/log.ts'

@@ -1,6 +1,5 @@
 import type Database from 'better-sqlite3'
-import { ApplyError } from '../../../edge/journal/inbox.ts'
-import { createInbox } from '../../../edge/journal/inbox.ts'
+import { ApplyError, createInbox } from '../../../edge/journal/inbox.ts'
 import { createOutbox } from '../../../edge/journal/outbox.ts'
 import type { Outbox } from '../../../edge/journal/outbox.ts'
 import type { Inbox } from '../../../edge/journal/inbox.ts'

@@ -8,7 +8,7 @@ import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { Batch } from '../../../protocol/mqtt/session.ts'
 import { downTopic, hubUser, upChannels, upTopic } from '../../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../../protocol/mqtt/transport.ts'
-import { createMemoryHub, type MemoryHub } from '../../support/memory-hub.ts'
+import { createMemoryHub, type MemoryHub } from '../../world/memory-hub.ts'
 import type { AbuseWorld } from './abuser.ts'
 
 /** The thief's ways to act, one after the other, with their shares of the time. */

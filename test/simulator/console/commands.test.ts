@@ -6,7 +6,7 @@ import { Fleet } from '../../../simulator/fleet.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import type { SavedWorld } from '../../../simulator/storage/world-shelf.ts'
-import { createBench, type Bench } from '../support/bench.ts'
+import { openRoom, type Bench } from '../../world/room.ts'
 import { testConsole, type TestConsole } from '../support/console.ts'
 import { smallHub } from '../support/hardware.ts'
 import { virtualRuntime } from '../../world/clock.ts'
@@ -16,7 +16,7 @@ let console: TestConsole
 let type: (line: string) => Promise<string>
 
 beforeEach(async () => {
-  bench = createBench()
+  bench = openRoom()
   const { clock } = bench
   const runtime = virtualRuntime(7, bench.clock)
   const worlds = new Map<string, SavedWorld>()

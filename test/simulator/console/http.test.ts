@@ -7,7 +7,7 @@ import { faultTypes } from '../../../simulator/faults/fault-types.ts'
 import { Fleet } from '../../../simulator/fleet.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import type { SavedWorld } from '../../../simulator/storage/world-shelf.ts'
-import { createBench, type Bench } from '../support/bench.ts'
+import { openRoom, type Bench } from '../../world/room.ts'
 import { testConsole } from '../support/console.ts'
 import { smallHub } from '../support/hardware.ts'
 import { virtualRuntime } from '../../world/clock.ts'
@@ -33,7 +33,7 @@ const page = pageAssets(
 )
 
 beforeEach(async () => {
-  bench = createBench()
+  bench = openRoom()
   const isAllowedHost = hostCheck(['simulator.test'])
   const { clock } = bench
   worlds = new Map()

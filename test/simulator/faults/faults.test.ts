@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { faultKinds, faultTypes, type FaultType } from '../../../simulator/faults/fault-types.ts'
-import { createBench, type Bench } from '../support/bench.ts'
-import { operation, TestHost } from '../support/test-host.ts'
+import { openRoom, type Bench } from '../../world/room.ts'
+import { operation, TestHost } from '../../world/room-host.ts'
 
 const row = (bench: Bench): number => bench.hub.state().rows[0]!.units
 const bin = (bench: Bench) => bench.hub.state().bins[0]!
@@ -282,10 +282,10 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
 }
 
 describe('faults', () => {
-  test.each(faultTypes)('the fault %s has its effect', (type) => effects[type](createBench()))
+  test.each(faultTypes)('the fault %s has its effect', (type) => effects[type](openRoom()))
 
   test('a fault ends after for_ms, or when it is cleared', () => {
-    const bench = createBench()
+    const bench = openRoom()
     raise(bench, 'weak_supply', undefined, { for_ms: 1000 })
     expect(bench.perform(1, 'bin-1', 'open_door', {}, 500)).toMatchObject({ why: 'power' })
     bench.clock.advance(600)
@@ -298,7 +298,7 @@ describe('faults', () => {
   })
 
   test('a fault affects only its target', () => {
-    const bench = createBench()
+    const bench = openRoom()
     raise(bench, 'jam', 'bin-2')
     expect(bench.perform(1, 'bin-1', 'raise_lift')).toMatchObject({ state: 'done' })
     expect(bench.perform(2, 'bin-2', 'raise_lift')).toMatchObject({ why: 'jam' })
@@ -310,7 +310,7 @@ describe('faults', () => {
     ['empty_turn', { state: 'failed', why: 'no_drop' }],
     ['missed_drop', { state: 'failed', why: 'no_drop' }],
   ] as const)('the fault %s at one row does not affect the other rows of its cabinet', (type, failure) => {
-    const bench = createBench()
+    const bench = openRoom()
     expect(bench.hub.faults.raise({ type, target: 'row 1/1/2' })).toMatchObject({ target: 'row 1/1/2' })
     expect(bench.dispense(1)).toMatchObject({ state: 'done' })
     expect(bench.dispense(2, { row: 2 })).toMatchObject(failure)
@@ -319,7 +319,7 @@ describe('faults', () => {
 
   test('equal seeds give equal faults, and a probability is met', () => {
     const run = (seed: number): string[] => {
-      const bench = createBench({ seed })
+      const bench = openRoom({ seed })
       raise(bench, 'jam_without_motion', 'bin-1', { probability: 0.3 })
       const outcomes: string[] = []
       for (let n = 1; n <= 60; n++)
@@ -341,7 +341,7 @@ describe('faults', () => {
     [{ type: 'jam', probability: 0 }, 'probability must be greater than 0 and at most 1'],
     [{ type: 'jam', for_ms: -1 }, 'for_ms must be greater than 0'],
   ] as const)('the fault %j is refused with a sentence', (request, message) => {
-    expect(() => createBench().hub.faults.raise(request)).toThrow(message)
+    expect(() => openRoom().hub.faults.raise(request)).toThrow(message)
   })
 
   test('every fault describes its effect and its targets', () => {

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { faultKinds, faultTypes } from '../../../simulator/faults/fault-types.ts'
-import { createBench } from '../support/bench.ts'
-import { operation } from '../support/test-host.ts'
+import { openRoom } from '../../world/room.ts'
+import { operation } from '../../world/room-host.ts'
 
 /** Possible next steps of a life full of faults. */
 const step = fc.oneof(
@@ -57,7 +57,7 @@ function order(n: number): { dev: string; act: string } & Record<string, unknown
 test('I1: an operation moves at most once under any repetition, loss, damage or power cut, and moved=0 is never false', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), fc.nat(), (steps, seed) => {
-      const bench = createBench({ seed })
+      const bench = openRoom({ seed })
       const units = (): number => {
         const { rows, bins } = bench.hub.state()
         return [...rows, ...bins].reduce((sum, one) => sum + one.units, 0)

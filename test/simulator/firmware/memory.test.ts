@@ -8,8 +8,8 @@ import {
 } from '../../../simulator/firmware/operation-memory.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { seededRandom } from '../../../simulator/faults/faults.ts'
-import { createBench } from '../support/bench.ts'
-import { operation } from '../support/test-host.ts'
+import { openRoom } from '../../world/room.ts'
+import { operation } from '../../world/room-host.ts'
 
 const record = (n: number, state: StoredOperation['state'] = 'done'): StoredOperation => ({
   op: operation(n),
@@ -24,7 +24,7 @@ const record = (n: number, state: StoredOperation['state'] = 'done'): StoredOper
 
 describe('the memory of operations (SPEC §8)', () => {
   test('LST lists the operations with their commands, the oldest of the newest first; END gives their number', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.dispense(1, { ref: '1041.2.0' }, 4000)
     bench.perform(2, 'bin-1', 'raise_lift', {}, 4000)
     bench.host.send({ type: 'LST', n: 256 })
@@ -49,7 +49,7 @@ describe('the memory of operations (SPEC §8)', () => {
   })
 
   test('END waits until every OPS is acknowledged, also when all are lost at first', () => {
-    const bench = createBench()
+    const bench = openRoom()
     for (let n = 1; n <= 12; n++) {
       bench.perform(n, 'bin-1', n % 2 ? 'open_door' : 'close_door', {}, 2000)
     }
@@ -67,7 +67,7 @@ describe('the memory of operations (SPEC §8)', () => {
   })
 
   test('a lost memory has another id, and `none` then proves nothing about earlier operations', () => {
-    const bench = createBench()
+    const bench = openRoom()
     const { mem } = bench.host.last('WELCOME')!
     bench.dispense(1, {}, 4000)
     bench.hub.faults.raise({ type: 'memory_loss', target: 'front' })
@@ -81,7 +81,7 @@ describe('the memory of operations (SPEC §8)', () => {
   })
 
   test('the memory stores its owner; a new owner may erase it, and a repetition does nothing more', () => {
-    const bench = createBench()
+    const bench = openRoom()
     const owner = { hub: 7, ctl: 'front', store: '5e11ab1e' }
     bench.dispense(1, {}, 4000)
     bench.host.send({ type: 'OWN', ...owner, wipe: false })
@@ -103,7 +103,7 @@ describe('the memory of operations (SPEC §8)', () => {
   })
 
   test('the memory is not formatted while a motor runs, and takes no new owner if it cannot be written', () => {
-    const bench = createBench()
+    const bench = openRoom()
     const { mem } = bench.host.last('WELCOME')!
     const own = { type: 'OWN', hub: 7, ctl: 'front', store: '5e11ab1e', wipe: true } as const
     bench.perform(1, 'bin-1', 'raise_lift', {}, 10)

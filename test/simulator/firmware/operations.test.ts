@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { createBench } from '../support/bench.ts'
-import { operation } from '../support/test-host.ts'
+import { openRoom } from '../../world/room.ts'
+import { operation } from '../../world/room-host.ts'
 
 describe('operations of a controller (SPEC §6)', () => {
   test('a dispense turns the row, senses the drop, and the unit lies in the bin', () => {
-    const bench = createBench()
+    const bench = openRoom()
     expect(bench.dispense(1)).toMatchObject({ state: 'done', moved: true, drops: 1, ms: 1800 })
     expect(bench.actsOf(1)).toMatchObject([{ action: 'dispense', detail: { shelf: 1, row: 1, fallen: 1 } }])
     const { rows, bins } = bench.hub.state()
@@ -14,7 +14,7 @@ describe('operations of a controller (SPEC §6)', () => {
   })
 
   test('I1: a repeated command gets the stored result, and nothing moves again', () => {
-    const bench = createBench()
+    const bench = openRoom()
     const first = bench.dispense(1)
     for (let repetition = 0; repetition < 5; repetition++)
       expect(bench.dispense(1, {}, 200)).toMatchObject({ state: first.state, drops: 1, ms: first.ms })
@@ -24,7 +24,7 @@ describe('operations of a controller (SPEC §6)', () => {
   })
 
   test('a repetition during the operation is reported as running, and gets the result at the end', () => {
-    const bench = createBench()
+    const bench = openRoom()
     expect(bench.dispense(1, {}, 500)).toEqual({})
     expect(bench.dispense(1, {}, 100)).toMatchObject({ state: 'running', moved: true })
     bench.clock.advance(3000)
@@ -33,7 +33,7 @@ describe('operations of a controller (SPEC §6)', () => {
   })
 
   test('a result is repeated until it is acknowledged', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.host.acknowledges = false
     bench.dispense(1, {}, 4000)
     expect(bench.host.of('RES').length).toBeGreaterThan(5)
@@ -45,7 +45,7 @@ describe('operations of a controller (SPEC §6)', () => {
   })
 
   test('the result of an operation of a former session goes to the present session', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.dispense(1, {}, 300)
     bench.reconnect()
     bench.clock.advance(3000)
@@ -53,7 +53,7 @@ describe('operations of a controller (SPEC §6)', () => {
   })
 
   test('I7: the controller ends a motion at its maximum duration without the host', () => {
-    const bench = createBench()
+    const bench = openRoom()
     expect(bench.perform(1, 'bin-1', 'raise_lift', { max: 1000 })).toMatchObject({
       state: 'failed',
       why: 'timeout',
@@ -62,7 +62,7 @@ describe('operations of a controller (SPEC §6)', () => {
     })
     expect(bench.hub.state().bins[0]).toMatchObject({ lift: 'between' })
     // The host may also be disconnected.
-    const other = createBench()
+    const other = openRoom()
     other.perform(1, 'bin-1', 'raise_lift', { max: 1000 }, 10)
     other.host.close()
     other.clock.advance(1500)
@@ -71,7 +71,7 @@ describe('operations of a controller (SPEC §6)', () => {
   })
 
   test('a device that is already in position is done at once, without a motion', () => {
-    const bench = createBench()
+    const bench = openRoom()
     expect(bench.perform(1, 'bin-1', 'close_door')).toMatchObject({ state: 'done', moved: false, ms: 0 })
     expect(bench.hub.actuations()).toEqual([])
     expect(bench.ask(1)).toMatchObject({ state: 'done', moved: false })
@@ -87,21 +87,21 @@ describe('operations of a controller (SPEC §6)', () => {
     ['bad_argument', 'cabinet-1', 'dispense', { shelf: 9, row: 1, bin: 1 }],
     ['bad_argument', 'bin-1', 'open_door', { max: 0 }],
   ])('the controller refuses a command with the reason %s (%s %s)', (why, device, action, extra) => {
-    const bench = createBench()
+    const bench = openRoom()
     expect(bench.perform(1, device, action, extra)).toEqual({ refused: why })
     expect(bench.ask(1)).toMatchObject({ state: 'none', moved: false })
     expect(bench.hub.actuations()).toEqual([])
   })
 
   test('each cabinet dispenses one unit at a time', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.dispense(1, {}, 100)
     expect(bench.dispense(2, { row: 2, bin: 2 })).toEqual({ refused: 'busy' })
     expect(bench.actsOf(2)).toEqual([])
   })
 
   test('a refusal is final for its operation id: a late repetition moves nothing', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.dispense(1, {}, 100)
     expect(bench.dispense(2, { row: 2, bin: 2 }, 100)).toEqual({ refused: 'busy' })
     bench.clock.advance(10_000)
@@ -111,7 +111,7 @@ describe('operations of a controller (SPEC §6)', () => {
   })
 
   test('an interlock prevents a lift motion with an open door', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.perform(1, 'bin-1', 'open_door', {}, 3000)
     expect(bench.perform(2, 'bin-1', 'raise_lift', {}, 100)).toEqual({ refused: 'interlock' })
     expect(bench.perform(3, 'bin-1', 'lower_lift', {}, 100)).toEqual({ refused: 'interlock' })
@@ -119,7 +119,7 @@ describe('operations of a controller (SPEC §6)', () => {
   })
 
   test('an interlock stops the lift when its door is forced open', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.perform(1, 'bin-1', 'raise_lift', {}, 500)
     bench.hub.faults.raise({ type: 'door_forced', target: 'bin-1' })
     bench.clock.advance(100)
@@ -128,14 +128,14 @@ describe('operations of a controller (SPEC §6)', () => {
   })
 
   test('an interlock prevents the door from opening while the lift moves', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.perform(1, 'bin-1', 'raise_lift', {}, 500)
     expect(bench.perform(2, 'bin-1', 'open_door', {}, 3000)).toEqual({ refused: 'busy' })
     expect(bench.hub.state().bins[0]).toMatchObject({ lift: 'up', door: 'closed' })
   })
 
   test('an interlock prevents a dispense into an open bin, a raised lift or a moving bin', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.perform(1, 'bin-1', 'open_door', {}, 100)
     expect(bench.dispense(2, {}, 100)).toEqual({ refused: 'busy' })
     bench.clock.advance(2000)

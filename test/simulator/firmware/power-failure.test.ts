@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createBench, type Bench } from '../support/bench.ts'
-import { operation } from '../support/test-host.ts'
+import { openRoom, type Bench } from '../../world/room.ts'
+import { operation } from '../../world/room-host.ts'
 
 const motions: Record<string, (bench: Bench) => void> = {
   open_door: (bench) => bench.host.command({ op: operation(7), dev: 'bin-1', act: 'open_door' }),
@@ -39,7 +39,7 @@ describe.each(Object.keys(failures))('power fails at every instant of an operati
     (motion) => {
       const states = new Set<string>()
       for (const instant of instants) {
-        const bench = createBench()
+        const bench = openRoom()
         motions[motion]!(bench)
         bench.clock.advance(instant)
         failures[failure]!(bench)
@@ -69,7 +69,7 @@ describe.each(Object.keys(failures))('power fails at every instant of an operati
 })
 
 test('a drop that the sensor saw before a power failure is not forgotten', () => {
-  const bench = createBench()
+  const bench = openRoom()
   bench.dispense(7, {}, 1600)
   bench.hub.faults.raise({ type: 'brown_out', target: 'front', for_ms: 100 })
   bench.clock.advance(200)
@@ -78,7 +78,7 @@ test('a drop that the sensor saw before a power failure is not forgotten', () =>
 })
 
 test('motions stop with the power, and the simulator’s own death leaves its world unchanged', () => {
-  const bench = createBench()
+  const bench = openRoom()
   bench.perform(1, 'bin-1', 'raise_lift', {}, 1000)
   bench.killAndRestart()
   expect(bench.actsOf(1)).toMatchObject([

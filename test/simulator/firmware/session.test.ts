@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { createBench } from '../support/bench.ts'
-import { operation, TestHost } from '../support/test-host.ts'
+import { openRoom } from '../../world/room.ts'
+import { operation, TestHost } from '../../world/room-host.ts'
 
 describe('a session of the serial protocol (SPEC §4, §5)', () => {
   test('WELCOME repeats the host session, then every device reports its sensors, in order', () => {
-    const { host } = createBench()
+    const { host } = openRoom()
     expect(host.received.map(({ type }) => type)).toEqual(['ACK', 'WELCOME', 'EVT', 'EVT', 'EVT'])
     expect(host.last('WELCOME')).toMatchObject({ proto: 3, host: host.host, count: 0 })
     expect(host.of('EVT').map((event) => ({ ...event, seq: 0 }))).toEqual([
@@ -15,7 +15,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('the controller reports nothing before WELCOME is acknowledged, and repeats WELCOME after 25 ms, doubling to 400', () => {
-    const { hub, clock, host: former } = createBench()
+    const { hub, clock, host: former } = openRoom()
     former.close()
     const host = new TestHost(hub, 'front', clock, { host: 'aaaaaaaa' })
     host.acknowledges = false
@@ -33,7 +33,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('PONG answers PING with its t, but a PING without a session gets no answer', () => {
-    const { host, hub, clock } = createBench()
+    const { host, hub, clock } = openRoom()
     host.send({ type: 'PING', t: 4711 })
     clock.advance(10)
     expect(host.last('PONG')).toMatchObject({ t: 4711 })
@@ -46,7 +46,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('a HELLO of another session ends the former session: its command is refused and moves nothing', () => {
-    const bench = createBench()
+    const bench = openRoom()
     const former = bench.host
     const late = former.command({ op: operation(1), dev: 'bin-1', act: 'open_door' })
     // The buffered command arrives again after the new session has started.
@@ -63,7 +63,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('a repeated HELLO with the same session starts no new session', () => {
-    const { host, clock } = createBench()
+    const { host, clock } = openRoom()
     const events = host.of('EVT').length
     host.hello(host.host)
     clock.advance(1000)
@@ -73,7 +73,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('a host of another version gets the controller’s version and no session', () => {
-    const { hub, clock, host: former } = createBench()
+    const { hub, clock, host: former } = openRoom()
     former.close()
     const host = new TestHost(hub, 'front', clock, { host: 'bbbbbbbb' })
     clock.advance(1)
@@ -86,7 +86,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('a host of version 2 gets a session of its version, in which every probe has a reading', () => {
-    const { hub, clock } = createBench()
+    const { hub, clock } = openRoom()
     const host = new TestHost(hub, 'back', clock, { host: 'cccccccc' })
     clock.advance(1)
     host.hello('cccccccc', 2)
@@ -101,7 +101,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('a host that is silent for 5 s has lost its session, and the controller sends it nothing', () => {
-    const { host, hub, clock } = createBench()
+    const { host, hub, clock } = openRoom()
     clock.advance(4000)
     host.pings = false
     host.send({ type: 'PING', t: 1 })
@@ -116,7 +116,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('a controller that starts reports it once, with another boot id', () => {
-    const { host, hub, clock } = createBench()
+    const { host, hub, clock } = openRoom()
     const { boot, mem } = host.last('WELCOME')!
     hub.faults.raise({ type: 'brown_out', target: 'front', for_ms: 500 })
     clock.advance(5000)
@@ -127,7 +127,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('a whole frame that is not understood is refused, so that the host does not repeat it', () => {
-    const { host, clock } = createBench()
+    const { host, clock } = openRoom()
     host.sendLine('~0001 PING t=5 u=6*a9f1')
     clock.advance(10)
     expect(host.of('NAK')).toEqual([])
@@ -141,7 +141,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   })
 
   test('the controller sends one event at a time; the next one waits for the acknowledgement and has the state of that moment', () => {
-    const { host, hub, clock } = createBench()
+    const { host, hub, clock } = openRoom()
     host.acknowledges = false
     hub.faults.raise({ type: 'door_forced', target: 'bin-1' })
     hub.act({ action: 'close_door', target: 'bin-1' })

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type WorldRecord, foldRecords } from '../../../simulator/physics/world-state.ts'
-import { createBench, type Bench } from '../support/bench.ts'
+import { openRoom, type Bench } from '../../world/room.ts'
 import { smallHub } from '../support/hardware.ts'
 
 const records = (bench: Bench): WorldRecord[] => bench.storage.open<WorldRecord>('world').read()
@@ -28,7 +28,7 @@ describe('the world', () => {
   test('the state of the world is the fold of its log, after any actions and at every restart', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: deeds.length - 1 }), { maxLength: 40 }), (choices) => {
-        const bench = createBench()
+        const bench = openRoom()
         for (const [n, choice] of choices.entries()) deeds[choice]!(bench, n + 1)
         bench.clock.advance(30_000)
         expect(foldRecords(smallHub, records(bench))).toEqual(bench.hub.world.chronicle.state)
@@ -44,7 +44,7 @@ describe('the world', () => {
   })
 
   test('acts are numbered from 1 without a gap, and can be read from any number on', () => {
-    const bench = createBench()
+    const bench = openRoom()
     for (let n = 1; n <= 4; n++) bench.perform(n, 'bin-1', n % 2 ? 'open_door' : 'close_door', {}, 2000)
     const acts = bench.hub.actuations()
     expect(acts.map(({ n }) => n)).toEqual([1, 2, 3, 4])
@@ -62,22 +62,22 @@ describe('the world', () => {
 
   test('shelves are loaded once at the start, and unlisted rows are empty', () => {
     const loaded = [{ cabinet: 1, shelf: 1, row: 2, product_id: 42, units: 3 }]
-    const first = createBench({ loaded })
+    const first = openRoom({ loaded })
     const units = (bench: Bench): number[] => bench.hub.state().rows.map((row) => row.units)
     expect(units(first)).toEqual([0, 3, 0, 0, 0, 0, 0])
     first.dispense(1, { row: 2 })
     expect(first.hub.state().bins[0]!.contents).toEqual([42])
-    const again = createBench({ loaded, storage: first.storage })
+    const again = openRoom({ loaded, storage: first.storage })
     expect(units(again)).toEqual([0, 2, 0, 0, 0, 0, 0])
   })
 
   test('the motor of an empty row turns, and nothing drops', () => {
-    const bench = createBench({ loaded: [] })
+    const bench = openRoom({ loaded: [] })
     expect(bench.dispense(1)).toMatchObject({ state: 'failed', why: 'no_drop', moved: true, drops: 0 })
   })
 
   test('locks obey the hub, doors obey locks, and sensors follow doors', () => {
-    const { hub } = createBench()
+    const { hub } = openRoom()
     expect(hub.act({ action: 'open_door', target: 'main' })).toEqual({
       ok: false,
       reason: 'door main is locked',
@@ -97,7 +97,7 @@ describe('the world', () => {
   })
 
   test('I7: without power locks fall back to locked, and motors stop', () => {
-    const bench = createBench()
+    const bench = openRoom()
     bench.hub.gpio.drive('fridge_1_left_lock', 1)
     bench.perform(1, 'bin-1', 'raise_lift', {}, 500)
     bench.hub.power('off')
@@ -111,7 +111,7 @@ describe('the world', () => {
   })
 
   test('a person’s act is refused with the obstacle', () => {
-    const { hub } = createBench()
+    const { hub } = openRoom()
     const reason = (deed: Parameters<typeof hub.act>[0]): string | undefined => {
       const result = hub.act(deed)
       return result.ok ? undefined : result.reason
@@ -132,7 +132,7 @@ describe('the world', () => {
   })
 
   test('a reset button restarts its controller', () => {
-    const bench = createBench()
+    const bench = openRoom()
     expect(bench.hub.act({ action: 'press', target: 'front' }).ok).toBe(true)
     expect(bench.hub.controllers.get('front')!.isPowered).toBe(false)
     bench.clock.advance(200)

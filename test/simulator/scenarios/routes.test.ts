@@ -4,7 +4,7 @@ import { silentLog } from '../../../protocol/model/log.ts'
 import { pageAssets } from '../../../protocol/page-assets.ts'
 import { Fleet } from '../../../simulator/fleet.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
-import { createBench } from '../support/bench.ts'
+import { openRoom } from '../../world/room.ts'
 import { testConsole } from '../support/console.ts'
 import { smallHub } from '../support/hardware.ts'
 import { virtualRuntime } from '../../world/clock.ts'
@@ -14,7 +14,7 @@ let texts: Map<string, string>
 const text = 'name: one\ndescription: something\nsteps:\n  - wait: 1 s\n'
 
 beforeEach(async () => {
-  const bench = createBench()
+  const bench = openRoom()
   const { clock } = bench
   const { random } = virtualRuntime(7, bench.clock)
   const fleet = new Fleet({

@@ -6,8 +6,8 @@ import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import { ALL, WHOLE_HUB } from '../../../../cloud/commerce/analytics/sale.ts'
 import { readTotals } from '../../../../cloud/commerce/analytics/totals.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 import { differences } from './support/check.ts'
 
 const NOTHING = { orders: 0, units: 0, revenue: 0, cost: 0, customers: 0 }

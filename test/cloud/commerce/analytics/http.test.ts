@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { analyticsHandlers } from '../../../../cloud/commerce/analytics/reports.ts'
 import { SalesOverview } from '../../../../protocol/contract/owner-analytics.ts'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 import { openBooks } from './support/books.ts'
 
 const at = (text: string) => Date.parse(text)
 
 /** A hub in Chicago, on Thursday 2025-11-06, at 15:30 local time. */
 async function openHub() {
-  const app = await testApp({ handlersOf: analyticsHandlers })
+  const app = await openCloud({ handlersOf: analyticsHandlers })
   app.runtime.clock.advance(at('2025-11-06T21:30:00Z') - app.runtime.clock.now())
   const books = await openBooks(app.context, 'America/Chicago')
   const key = await app.key(['analytics:read'])

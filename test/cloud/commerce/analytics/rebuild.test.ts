@@ -5,8 +5,8 @@ import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { Reply } from '../../../../cloud/platform/http/handler.ts'
 import { schedule } from '../../../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
-import { testApp } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { openBooks, type DrawnSale } from './support/books.ts'
 import { differences } from './support/check.ts'
 
@@ -27,7 +27,7 @@ const sale = (index: number): DrawnSale => ({
 onEachDatabase('the summaries of a hub', (open) => {
   async function openHub() {
     const db = await open()
-    const { context } = await testApp({ db })
+    const { context } = await openCloud({ db })
     const books = await openBooks(context, 'America/Chicago')
     return { db, context, books }
   }

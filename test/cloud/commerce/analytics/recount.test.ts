@@ -4,8 +4,8 @@ import { analyticsHandlers } from '../../../../cloud/commerce/analytics/reports.
 import { salesWork } from '../../../../cloud/commerce/analytics/rebuild.ts'
 import { schedule } from '../../../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
-import { testApp } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { answers } from './support/answers.ts'
 import { openBooks, PRODUCTS, USERS, type DrawnSale, type SalesBooksWriter } from './support/books.ts'
 import { differences } from './support/check.ts'
@@ -177,7 +177,7 @@ onEachDatabase('analytics', (open) => {
     await fc.assert(
       fc.asyncProperty(past, async ({ zone, now, steps }) => {
         const db = await open()
-        const app = await testApp({ db, handlersOf: analyticsHandlers })
+        const app = await openCloud({ db, handlersOf: analyticsHandlers })
         app.runtime.clock.advance(now - app.runtime.clock.now())
         const books = await openBooks(app.context, zone)
         const orders: number[] = []

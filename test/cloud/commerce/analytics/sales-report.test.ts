@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { salesReportHandlers } from '../../../../cloud/commerce/analytics/sales-report.ts'
 import type { Figures, SalesRow } from '../../../../protocol/contract/owner-reports.ts'
-import { errorOf, testApp } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { openBooks } from './support/books.ts'
 
 interface Report {
@@ -27,7 +27,7 @@ const NOTHING: Figures = {
 onEachDatabase('the sales report', (open) => {
   /** Hub 1 of owner 1 in Chicago, hub 2 of owner 2 in Tokyo; Monday 2025-11-03, 15:30 in Chicago. */
   async function openHubs() {
-    const app = await testApp({ db: await open(), handlersOf: salesReportHandlers })
+    const app = await openCloud({ db: await open(), handlersOf: salesReportHandlers })
     app.runtime.clock.advance(at('2025-11-03T21:30:00Z') - app.runtime.clock.now())
     const chicago = await openBooks(app.context, 'America/Chicago')
     const tokyo = await openBooks(app.context, 'Asia/Tokyo', 2)

@@ -4,8 +4,8 @@ import { demoChance } from '../../../../cloud/demo/chance.ts'
 import { seedDemo } from '../../../../cloud/demo/seed-database.ts'
 import { refreshPaymentStatus } from '../../../../cloud/commerce/orders/payment-status.ts'
 import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
-import { testApp } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { answers } from './support/answers.ts'
 import { differences } from './support/check.ts'
 import { recountReports } from './support/reports.ts'
@@ -13,7 +13,7 @@ import { recountReports } from './support/reports.ts'
 onEachDatabase('two years of the demo’s orders', (open) => {
   test('every analytics call on two years of orders equals a plain recount, before and after refunds', async () => {
     const db = await open()
-    const app = await testApp({ db, handlersOf: analyticsHandlers })
+    const app = await openCloud({ db, handlersOf: analyticsHandlers })
     // The demo creates its own owners and hubs.
     await db.kysely.deleteFrom('hubs').execute()
     await db.kysely.deleteFrom('owners').execute()

@@ -3,8 +3,8 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import type { StockEntry } from '../../../../protocol/mqtt/hub-entries.ts'
 import { applyStockEntries } from '../../../../cloud/commerce/catalogue/apply-stock.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 const apply = (shop: Shop, entries: readonly StockEntry[]) =>
   shop.context.db.transact((tx) => applyStockEntries(tx, shop.context, 1, entries))

@@ -5,9 +5,9 @@ import { availableOf } from '../../../../cloud/commerce/catalogue/reservations.t
 import { countStock } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
 import { withholdDisabled } from '../../../../cloud/commerce/catalogue/withheld.ts'
 import type { Facing } from '../../../../protocol/contract/owner-inventory.ts'
-import { testApp } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 const products = [
   { price: 100, quantity: 6 },
@@ -20,7 +20,7 @@ const products = [
  */
 async function openRows(open: OpenDatabase) {
   const db = await open()
-  const app = await testApp({ db, handlersOf: facingHandlers })
+  const app = await openCloud({ db, handlersOf: facingHandlers })
   const shop = await openShop(db, { products })
   const q = db.kysely
   await q

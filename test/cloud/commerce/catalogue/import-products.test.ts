@@ -4,8 +4,8 @@ import { importProducts, ProductFile } from '../../../../cloud/commerce/catalogu
 import { countStock, pendingCounts } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import type { Tx } from '../../../../cloud/platform/store/database.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 const place = (cabinet: number, shelf: number, row: number) => ({ cabinet, shelf, row })
 const cola = {

@@ -4,12 +4,12 @@ import { inventoryHandlers } from '../../../../cloud/commerce/catalogue/inventor
 import { pendingCounts } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import type { StockEntry } from '../../../../protocol/mqtt/hub-entries.ts'
-import { errorOf, testApp, type CallAnswer, type TestApp } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { errorOf, openCloud, type CallAnswer, type TestCloud } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 interface World {
-  app: TestApp
+  app: TestCloud
   shop: Shop
   put: (path: string, body: unknown, key?: string) => Promise<CallAnswer>
   get: (path: string) => Promise<CallAnswer>
@@ -20,7 +20,7 @@ interface World {
  */
 async function openWorld(open: OpenDatabase): Promise<World> {
   const db = await open()
-  const app = await testApp({ db, handlersOf: inventoryHandlers })
+  const app = await openCloud({ db, handlersOf: inventoryHandlers })
   const shop = await openShop(db, {
     products: [
       { price: 250, quantity: 5 },

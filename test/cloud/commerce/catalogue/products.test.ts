@@ -9,9 +9,9 @@ import {
 } from '../../../../cloud/commerce/catalogue/products.ts'
 import { searchText } from '../../../../protocol/model/search-text.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
-import { openService } from '../../../contract/service.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { openService } from '../../../world/service.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 const melon = {
   upc: '036000291452',

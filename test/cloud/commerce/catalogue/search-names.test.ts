@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { searchNameWork } from '../../../../cloud/commerce/catalogue/search-names.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 onEachDatabase('stored search texts', (open) => {
   test('search texts of an older version are rebuilt once, and equal names are merged', async () => {

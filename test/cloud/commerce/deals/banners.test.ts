@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { bannerHandlers } from '../../../../cloud/commerce/deals/banners.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
-import { errorOf, testApp, type FormPart } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { errorOf, openCloud, type FormPart } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
 import { emptyFolder, filesIn } from '../../support/media.ts'
 import { fileOf, gif, grown, html, jpeg, mp4, png, webp } from '../../support/media-samples.ts'
 
@@ -11,7 +11,7 @@ const MIB = 1024 * 1024
 
 async function gallery(open: OpenDatabase) {
   const folder = emptyFolder()
-  const app = await testApp({
+  const app = await openCloud({
     db: await open(),
     mediaStore: folderStore(folder),
     handlersOf: (context, media) => bannerHandlers(context, media),

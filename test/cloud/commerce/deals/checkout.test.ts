@@ -6,8 +6,8 @@ import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.
 import { orderHistory } from '../../../../cloud/commerce/orders/order-list.ts'
 import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { drop, openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { drop, openShop, type Shop } from '../../../world/shop.ts'
 import { sendEvent } from '../../support/webhooks.ts'
 import { addDeal, redemptionsOf, type Wish } from './support/shop-deals.ts'
 

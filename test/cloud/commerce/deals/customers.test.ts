@@ -3,9 +3,9 @@ import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { bootstrapGuest, bootstrapUser } from '../../../../cloud/people/users/bootstrap.ts'
 import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { testMedia } from '../../support/media.ts'
-import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
+import { droppedLines, openShop, type Shop } from '../../../world/shop.ts'
 import { addDeal, redemptionsOf, type Wish } from './support/shop-deals.ts'
 
 interface Person {

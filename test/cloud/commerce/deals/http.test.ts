@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorOf, type CallAnswer, type FormPart } from '../../support/app.ts'
+import { errorOf, type CallAnswer, type FormPart } from '../../../world/cloud.ts'
 import { filesIn } from '../../support/media.ts'
 import { fileOf, html, png } from '../../support/media-samples.ts'
 import { cart, DEALS, dealsOverHttp, newDeal } from './support/deals-over-http.ts'

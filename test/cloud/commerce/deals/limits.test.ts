@@ -7,9 +7,10 @@ import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
 import { lockOrderAgain, type OrderRow } from '../../../../cloud/commerce/orders/order-rows.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { endUndelivered } from '../../../../cloud/commerce/refunds/undelivered.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { reportBins } from '../../support/bins.ts'
-import { droppedLines, healthy, openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { reportBins } from '../../../world/seeds.ts'
+import { droppedLines, openShop, type Shop } from '../../../world/shop.ts'
+import { healthy } from '../../../world/health.ts'
 import { addDeal, redemptionsOf } from './support/shop-deals.ts'
 
 const plenty = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorOf } from '../../support/app.ts'
+import { errorOf } from '../../../world/cloud.ts'
 import { dealsOverHttp, newDeal } from './support/deals-over-http.ts'
 
 type Loc = (string | number)[]

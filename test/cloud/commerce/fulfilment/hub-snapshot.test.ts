@@ -2,9 +2,9 @@ import { beforeEach, expect, test } from 'vitest'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { seedHub } from '../../gateway/support/seed-hub.ts'
-import { testContext } from '../../support/context.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { seedHub } from '../../../world/seeds.ts'
+import { testContext } from '../../../world/context.ts'
 
 const operation = (number: number): string => `01900000-0000-7000-8000-${String(number).padStart(12, '0')}`
 const numbers = (first: number, last: number): number[] =>

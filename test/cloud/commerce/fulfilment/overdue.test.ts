@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { commerceWork } from '../../../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { droppedLines, openShop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { droppedLines, openShop } from '../../../world/shop.ts'
 
 const MINUTE = 60_000
 

@@ -4,8 +4,8 @@ import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { walletTransactions } from '../../../../cloud/commerce/ledger/wallet.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 
 const debit = (shop: Shop, userId: number, orderId: number, expectedTotal?: number) =>

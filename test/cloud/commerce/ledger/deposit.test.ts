@@ -5,7 +5,7 @@ import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { walletBalance, walletTransactions } from '../../../../cloud/commerce/ledger/wallet.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop, ShopOptions } from '../../support/shop.ts'
+import type { Shop, ShopOptions } from '../../../world/shop.ts'
 import { balanceOf, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver, SECRET, sendEvent } from '../../support/webhooks.ts'
 

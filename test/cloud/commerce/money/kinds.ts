@@ -8,7 +8,7 @@ import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import type { CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
-import { droppedLines, type Shop } from '../../support/shop.ts'
+import { droppedLines, type Shop } from '../../../world/shop.ts'
 import { balanceOf, ledgerAddsUp } from '../../support/wallets.ts'
 
 export type Result = 'done' | 'not done'

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { atEachCheckpoint } from '../../support/each-checkpoint.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 import { deliver } from '../../support/webhooks.ts'
 import { kinds, type KindCase, type Result } from './kinds.ts'
 

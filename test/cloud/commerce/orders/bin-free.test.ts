@@ -11,9 +11,10 @@ import { checkoutObstacles } from '../../../../cloud/commerce/orders/checkout.ts
 import { hubIntake, notSellingReason } from '../../../../cloud/commerce/orders/intake.ts'
 import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { binOfHealth } from '../../support/bins.ts'
-import { droppedLines, healthy, openShop, statuses, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { binOfHealth } from '../../../world/seeds.ts'
+import { droppedLines, openShop, statuses, type Shop } from '../../../world/shop.ts'
+import { healthy } from '../../../world/health.ts'
 
 const bin = (number: number, changes: Partial<BinAtHub> = {}): BinAtHub => ({
   ...binOfHealth(healthy.bins[0]!),

@@ -7,8 +7,9 @@ import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { healthy, openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
+import { healthy } from '../../../world/health.ts'
 
 onEachDatabase('a cart', (open) => {
   test('a user has one active order per hub, for any number of simultaneous requests', async () => {

@@ -10,10 +10,10 @@ import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/proc
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import type { RouteId } from '../../../../protocol/contract/routes.ts'
-import { testApp } from '../../support/app.ts'
-import { emptySqlite } from '../../support/database.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { emptySqlite } from '../../../world/database.ts'
 import { testMedia } from '../../support/media.ts'
-import { openShop, type Shop, type ShopOptions } from '../../support/shop.ts'
+import { openShop, type Shop, type ShopOptions } from '../../../world/shop.ts'
 
 const SECRET = 'whsec'
 const Order = z.object({ order_id: z.int() })
@@ -41,7 +41,7 @@ async function shopOverHttp(options: ShopOptions = {}) {
         (handlersOf(shop!) as Record<string, (input: never) => unknown>)[id]!(input),
     },
   )
-  const http = await testApp({ db, handlers: late })
+  const http = await openCloud({ db, handlers: late })
   shop = await openShop(db, options)
   const token = await http.issuer.token({ sub: 'ada', anonymous: true })
   await http.call('POST', '/users/user/bootstrap/guest', { token })

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { lives } from './life-steps.ts'
 import { live } from './lives.ts'
 import type { Step } from './life-steps.ts'

@@ -20,7 +20,7 @@ import { violationsOf } from '../../../invariants/check.ts'
 import { collectCloud } from '../../../invariants/collect-cloud.ts'
 import type { Violation } from '../../../invariants/evidence.ts'
 import { paperHub } from '../../support/paper-hub.ts'
-import { openShop } from '../../support/shop.ts'
+import { openShop } from '../../../world/shop.ts'
 import { USERS, type Step } from './life-steps.ts'
 
 const QUANTITIES = [4, 2, 1]

@@ -3,10 +3,10 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { listOrders, type OrderListQuery } from '../../../../cloud/commerce/orders/order-list.ts'
 import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
 import { countItems } from '../../../../cloud/commerce/orders/cart.ts'
-import { errorOf } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
-import { openService } from '../../../contract/service.ts'
+import { errorOf } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
+import { openService } from '../../../world/service.ts'
 
 /**
  * A user with orders of several statuses: 1 expired, 2 completed, 3 failed, 4 queued, and another user's cart

@@ -9,8 +9,8 @@ import {
   queueEstimate,
   TYPICAL_UNIT_MS,
 } from '../../../../cloud/commerce/orders/queue-position.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { droppedLines, openShop, type Shop } from '../../../world/shop.ts'
 
 const NOW = 1_000_000
 const queued = (id: number, units: number, queued_at = id): QueuedUnits => ({

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { reorder } from '../../../../cloud/commerce/orders/cart.ts'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 /**
  * A completed order of two units of product 1 and three of product 2, and hub 2 with other products under the

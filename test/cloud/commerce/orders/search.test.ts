@@ -5,8 +5,8 @@ import { orderHistory } from '../../../../cloud/commerce/orders/order-list.ts'
 import { soldNames } from '../../../../cloud/commerce/orders/sold-names.ts'
 import { insertMany } from '../../../../cloud/demo/hub-data.ts'
 import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 const HUB = 1
 interface Line {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { applyReward } from '../../../../cloud/commerce/deals/preview-cart.ts'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { errorOf } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openService } from '../../../contract/service.ts'
+import { errorOf } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openService } from '../../../world/service.ts'
 import { addDeal, redemptionsOf } from '../deals/support/shop-deals.ts'
 
 const path = '/users/user/transfer-anon-order'

@@ -7,7 +7,7 @@ import {
   type OrderCause,
   type OrderStatus,
 } from '../../../../protocol/model/order-status.ts'
-import { statuses } from '../../support/shop.ts'
+import { statuses } from '../../../world/shop.ts'
 
 /** A second copy of the table in `order-status.ts`: from → cause → to. */
 const legal: Partial<Record<OrderStatus, Partial<Record<OrderCause, OrderStatus>>>> = {

@@ -8,8 +8,8 @@ import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { saveMethod } from '../../../../cloud/commerce/methods/methods.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 const HOUR = 3_600_000
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import type { MovesRequest } from '../../../../cloud/commerce/processors/processor.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver } from '../../support/webhooks.ts'
 

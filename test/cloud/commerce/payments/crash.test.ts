@@ -7,7 +7,7 @@ import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refu
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { atEachCheckpoint } from '../../support/each-checkpoint.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver } from '../../support/webhooks.ts'
 

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { onEachProcessor, onStripeShop } from '../../support/each-processor.ts'
-import { droppedLines, type Shop } from '../../support/shop.ts'
+import { droppedLines, type Shop } from '../../../world/shop.ts'
 import { balanceOf, ledgerAddsUp } from '../../support/wallets.ts'
 import { sendEvent } from '../../support/webhooks.ts'
 

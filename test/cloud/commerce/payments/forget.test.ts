@@ -6,7 +6,7 @@ import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
 import { atEachCheckpoint } from '../../support/each-checkpoint.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import { testMedia } from '../../support/media.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 
 const save = (shop: Shop, userId: number, method = 'pm_card_visa') =>
   saveMethod(shop.services, { userId, method, setDefault: false })

@@ -7,7 +7,7 @@ import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import type { Tx } from '../../../../cloud/platform/store/database.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 import { SECRET, sendEvent } from '../../support/webhooks.ts'
 
 const MINUTE = 60_000

@@ -7,7 +7,7 @@ import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 import { deliver } from '../../support/webhooks.ts'
 
 const save = (shop: Shop, userId: number, method: string, setDefault = false) =>

@@ -8,7 +8,7 @@ import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 import { deliver, SECRET } from '../../support/webhooks.ts'
 
 const anywhere = () => Promise.resolve(true)

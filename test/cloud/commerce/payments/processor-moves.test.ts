@@ -4,7 +4,7 @@ import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver, sendEvent } from '../../support/webhooks.ts'
 

@@ -7,7 +7,7 @@ import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/proc
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 import { balanceOf, fillWallet } from '../../support/wallets.ts'
 import { deliver } from '../../support/webhooks.ts'
 

@@ -4,7 +4,7 @@ import { listMethods } from '../../../../cloud/commerce/methods/method-rows.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 
 const save = (shop: Shop, userId: number, method: string) =>
   saveMethod(shop.services, { userId, method, setDefault: false })

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import { drop, openShop, type Shop } from '../../support/shop.ts'
+import { drop, openShop, type Shop } from '../../../world/shop.ts'
 
 const lost = ['money_operations', 'refunds', 'payments', 'order_items', 'orders', 'users'] as const
 

@@ -3,7 +3,7 @@ import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { applyProcessorEvent } from '../../../../cloud/commerce/payments/webhook.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
-import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
+import { droppedLines, openShop, type Shop } from '../../../world/shop.ts'
 
 /** A paid cart with one unit of `lines` products, in a shop that counts statements. */
 async function cartOf(lines: number) {

@@ -7,7 +7,7 @@ import { hubIntake } from '../../../../cloud/commerce/orders/intake.ts'
 import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop, ShopOptions } from '../../support/shop.ts'
+import type { Shop, ShopOptions } from '../../../world/shop.ts'
 import {
   MINUTE,
   newGuest,

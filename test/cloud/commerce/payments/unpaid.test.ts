@@ -7,7 +7,7 @@ import { ProcessorUnavailable, type Intent } from '../../../../cloud/commerce/pr
 import type { ExternalPayments } from '../../../../cloud/platform/store/tables/hubs.ts'
 import { confirmClaim } from '../../support/confirm-claim.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop, ShopOptions } from '../../support/shop.ts'
+import type { Shop, ShopOptions } from '../../../world/shop.ts'
 import { MINUTE, newGuest, cartOf, claim, secondHub, cartAt } from './support/unpaid-carts.ts'
 
 const anywhere = () => Promise.resolve(true)

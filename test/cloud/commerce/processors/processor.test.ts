@@ -6,7 +6,7 @@ import {
   type RefundRequest,
 } from '../../../../cloud/commerce/processors/processor.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 
 /** The contract of every card processor (`processor.ts`). */
 function asking({ services, clock }: Shop) {

@@ -3,7 +3,7 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor, type OpenBankShop } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 import { deliver, sendEvent } from '../../support/webhooks.ts'
 
 const HOUR = 3_600_000

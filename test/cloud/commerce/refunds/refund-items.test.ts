@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import { droppedLines, type Shop } from '../../support/shop.ts'
+import { droppedLines, type Shop } from '../../../world/shop.ts'
 import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }

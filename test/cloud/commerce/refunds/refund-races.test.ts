@@ -3,8 +3,8 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { confirmClaim } from '../../support/confirm-claim.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { droppedLines, openShop, type Shop } from '../../../world/shop.ts'
 import { fillWallet } from '../../support/wallets.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }

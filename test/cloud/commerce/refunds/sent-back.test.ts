@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import type { Shop } from '../../../world/shop.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
 const intentOf = async (shop: Shop, orderId: number): Promise<string> =>

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { WebhookEndpoint } from '../../../../protocol/contract/owner-webhooks.ts'
 import { appendEvent } from '../../../../cloud/events/append-event.ts'
 import { publish } from '../../../../cloud/events/publish.ts'
-import type { Service } from '../../../contract/service.ts'
+import type { Service } from '../../../world/service.ts'
 import { numbered } from './numbered.ts'
 
 /** The address of the webhooks that tests add. */

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { checkCertificates } from '../../../../cloud/operations/alarms/certificates.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 import { test } from 'vitest'
 
 const DAY = 86_400_000

@@ -9,8 +9,8 @@ import {
   type SnapshotEntry,
 } from '../../../../protocol/mqtt/hub-entries.ts'
 import { uuid } from '../../../support/uuid.ts'
-import { testApp } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 
 const entry = (subject: string, code: HubAlarmCode = 'bin_fault', raised = true): AlarmEntry => ({
   kind: 'alarm',
@@ -25,7 +25,7 @@ onEachDatabase('alarms that a hub reports', (open) => {
   let context: CloudContext
   const logged: object[] = []
   beforeEach(async () => {
-    const app = await testApp({ db: await open() })
+    const app = await openCloud({ db: await open() })
     context = app.context
     logged.length = 0
     context.log = { ...context.log, warn: (fields) => void logged.push(fields) }

@@ -8,19 +8,19 @@ import { mailWork, smtpSender, type Mail, type SendMail } from '../../../../clou
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { WorkRunner, type WorkKind } from '../../../../cloud/platform/work/runner.ts'
 import type { Severity } from '../../../../protocol/model/alarms.ts'
-import { testApp, type TestApp } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { openCloud, type TestCloud } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 
 const row: Incident = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' }
 const door: Incident = { hubId: 1, kind: 'door_forced', subject: 'door main' }
 
 onEachDatabase('alarms by mail', (open) => {
-  let app: TestApp
+  let app: TestCloud
   let context: CloudContext
   let sent: Mail[]
 
   beforeEach(async () => {
-    app = await testApp({ db: await open() })
+    app = await openCloud({ db: await open() })
     context = app.context
     sent = []
   })

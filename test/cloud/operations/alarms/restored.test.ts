@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { deadLettersChanged } from '../../../../cloud/operations/alarms/hub-alarms.ts'
 import { uuid } from '../../../support/uuid.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 /** Entries of hub 1 about unknown rows become dead letters. */
 const report = (shop: Shop, ...bodies: object[]): Promise<void> =>

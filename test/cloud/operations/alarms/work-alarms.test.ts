@@ -3,8 +3,8 @@ import { addEndpoint } from '../../../../cloud/events/webhooks/endpoints.ts'
 import { workAlarmWork, workWitness } from '../../../../cloud/operations/alarms/work-alarms.ts'
 import { schedule, unschedule } from '../../../../cloud/platform/work/queue.ts'
 import { Unavailable, WorkRunner } from '../../../../cloud/platform/work/runner.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 onEachDatabase('work that fails again and again', (open) => {
   test('failing work is an alarm of the owner that it concerns, and of all owners only if it concerns none', async () => {

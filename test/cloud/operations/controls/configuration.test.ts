@@ -3,12 +3,12 @@ import { availableOf } from '../../../../cloud/commerce/catalogue/reservations.t
 import { configurationHandlers } from '../../../../cloud/operations/controls/configuration.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import type { HubConfig } from '../../../../protocol/mqtt/cloud-entries.ts'
-import { testApp, type TestApp } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { openCloud, type TestCloud } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 interface World {
-  app: TestApp
+  app: TestCloud
   shop: Shop
   post: (path: string) => Promise<{ status_code: number; response_data: unknown }>
 }
@@ -17,7 +17,7 @@ interface World {
 async function openWorld(open: OpenDatabase): Promise<World> {
   const db = await open()
   const commands = { send: () => Promise.reject(new Error('nothing is sent')) }
-  const app = await testApp({ db, handlersOf: (context) => configurationHandlers({ context, commands }) })
+  const app = await openCloud({ db, handlersOf: (context) => configurationHandlers({ context, commands }) })
   const shop = await openShop(db)
   await shop.hear()
   await db.kysely.updateTable('hub_sessions').set({ is_connected: 0 }).execute()

@@ -4,9 +4,9 @@ import { controlHandlers } from '../../../../cloud/operations/controls/handlers.
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
-import { testApp, type CallAnswer, type TestApp } from '../../support/app.ts'
-import { emptySqlite } from '../../support/database.ts'
-import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
+import { openCloud, type CallAnswer, type TestCloud } from '../../../world/cloud.ts'
+import { emptySqlite } from '../../../world/database.ts'
+import { droppedLines, openShop, type Shop } from '../../../world/shop.ts'
 import { uuid } from '../../../support/uuid.ts'
 
 const COMMAND = '01900000-0000-7000-8000-000000000001'
@@ -17,14 +17,14 @@ const executed = (data: Record<string, unknown>): CommandOutcome => ({
   durationMs: 850,
 })
 
-let app: TestApp
+let app: TestCloud
 let shop: Shop
 let key: string
 
 beforeEach(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const commands: Commands = { send: (request) => shop.services.commands.send(request) }
-  app = await testApp({ db, handlersOf: (context) => controlHandlers({ context, commands }) })
+  app = await openCloud({ db, handlersOf: (context) => controlHandlers({ context, commands }) })
   shop = await openShop(db)
   key = await app.key(['controls:write', 'controls:read'], { hubs: '*' })
   await heard()

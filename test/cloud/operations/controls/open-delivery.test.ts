@@ -3,13 +3,13 @@ import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { deliveryHandlers } from '../../../../cloud/operations/controls/open-delivery.ts'
 import type { CommandOutcome, Commands } from '../../../../cloud/gateway/commands.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
-import { testApp, type CallAnswer, type TestApp } from '../../support/app.ts'
-import { emptySqlite } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { openCloud, type CallAnswer, type TestCloud } from '../../../world/cloud.ts'
+import { emptySqlite } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 const COMMAND = '01900000-0000-7000-8000-000000000001'
 
-let app: TestApp
+let app: TestCloud
 let shop: Shop
 let token: string
 let userId: number
@@ -18,7 +18,7 @@ let orderId: number
 beforeEach(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const commands: Commands = { send: (request) => shop.services.commands.send(request) }
-  app = await testApp({ db, handlersOf: (context) => deliveryHandlers({ context, commands }) })
+  app = await openCloud({ db, handlersOf: (context) => deliveryHandlers({ context, commands }) })
   shop = await openShop(db)
   const order = await shop.paidOrder({ 1: 1 })
   ;[userId, orderId] = [order.user_id, order.id]

@@ -5,9 +5,9 @@ import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/c
 import type { Operation } from '../../../../protocol/contract/owner-operations.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
 import type { VirtualRuntime } from '../../../world/clock.ts'
-import { errorOf, testApp } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 import { uuid } from '../../../support/uuid.ts'
 
 const scopes = ['controls:read', 'controls:write'] as const
@@ -35,7 +35,7 @@ const hurried = (runtime: VirtualRuntime): Runtime => ({
 
 onEachDatabase('operations with unknown outcome', (open) => {
   let shop: Shop
-  let app: Awaited<ReturnType<typeof testApp>>
+  let app: Awaited<ReturnType<typeof openCloud>>
   let key: string
   let sent: CommandRequest[]
   /** The hub's answer to a command. */
@@ -45,7 +45,7 @@ onEachDatabase('operations with unknown outcome', (open) => {
     const db = await open()
     sent = []
     hub = () => executed
-    app = await testApp({
+    app = await openCloud({
       db,
       handlersOf: (context) =>
         operationHandlers({

@@ -6,9 +6,9 @@ import {
   taskHandlers,
   type BackgroundTasks,
 } from '../../../../cloud/operations/diag/background-tasks.ts'
-import { testApp } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 const NAME = 'delete_expired_orders'
 
@@ -107,7 +107,7 @@ onEachDatabase('background tasks', (open) => {
     let isBroken = true
     const run = () =>
       isBroken ? Promise.reject(new RangeError('a secret of the inside')) : Promise.resolve([7, 9])
-    const { call, key } = await testApp({
+    const { call, key } = await openCloud({
       db: await open(),
       handlersOf: (context) => taskHandlers(context, tasksOf(context, 'a', run)),
     })

@@ -6,9 +6,9 @@ import { schedule } from '../../../../cloud/platform/work/queue.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { createHubMetrics } from '../../../../edge/metrics.ts'
 import { problemsOf, readExposition, valueOf } from '../../../support/exposition.ts'
-import { testApp } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 const metricsOf = (context: CloudContext) =>
   createMetrics({
@@ -87,7 +87,7 @@ onEachDatabase('metrics of the cloud', (open) => {
 
 test('the metrics of requests use the documented route, never the called path', async () => {
   const seen: Served[] = []
-  const { call, key } = await testApp({ onServed: (served) => void seen.push(served) })
+  const { call, key } = await openCloud({ onServed: (served) => void seen.push(served) })
   await call('GET', '/api/v1/owners/hubs', { key: await key(['hubs:read']) })
   await call('GET', '/users/some-stranger/orders/17')
   await call('GET', '/api/v1/users/some-stranger/orders/18')
@@ -108,7 +108,7 @@ test('each request has a log line if the operator enables it, without its query 
   const at = (level: string) => (fields: object, text: string) =>
     void (text === 'request' && lines.push([level, fields]))
   const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  const { call, context } = await testApp({ log })
+  const { call, context } = await openCloud({ log })
   await call('GET', '/nowhere?token=secret')
   context.settings.accessLog = true
   await call('GET', '/users/user?token=secret')
@@ -126,7 +126,7 @@ test('each request has a log line if the operator enables it, without its query 
 })
 
 test('the dashboard uses only existing metrics', async () => {
-  const { context } = await testApp()
+  const { context } = await openCloud()
   const hub = createHubMetrics({
     hubId: 1,
     store: { commits: () => 1, isFull: () => false },

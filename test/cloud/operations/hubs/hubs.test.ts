@@ -3,9 +3,9 @@ import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import { doorHandlers } from '../../../../cloud/operations/doors/handlers.ts'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { HardwareDescription } from '../../../../protocol/model/hardware.ts'
-import { errorOf, testApp, type TestApp } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { errorOf, openCloud, type TestCloud } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 const hardware = HardwareDescription.parse({
   hubId: 1,
@@ -31,7 +31,7 @@ const hardware = HardwareDescription.parse({
 })
 
 interface World {
-  app: TestApp
+  app: TestCloud
   shop: Shop
   get: (path: string) => Promise<unknown>
 }
@@ -39,7 +39,7 @@ interface World {
 async function openWorld(open: OpenDatabase): Promise<World> {
   const db = await open()
   let shop: Shop | undefined
-  const app = await testApp({
+  const app = await openCloud({
     db,
     handlersOf: (context) =>
       doorHandlers({ context, commands: { send: (request) => shop!.services.commands.send(request) } }),

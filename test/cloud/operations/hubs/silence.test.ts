@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { expect, test, vi } from 'vitest'
 import { hubWork, tellOfHub } from '../../../../cloud/operations/hubs/hub-events.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 onEachDatabase('the silence of a hub', (open) => {
   test('a hub that returns during the check of its silence raises no alarm', async () => {

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
 import { recordTemperatures } from '../../../../cloud/gateway/temperatures.ts'
 import { temperatureHandlers } from '../../../../cloud/operations/hubs/temperatures.ts'
-import { testApp } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 const NOON = Date.parse('2025-03-01T12:00:00.000Z')
 const MINUTE = 60_000
 
 async function openHistory(open: OpenDatabase) {
   const db = await open()
-  const app = await testApp({ db, handlersOf: temperatureHandlers })
+  const app = await openCloud({ db, handlersOf: temperatureHandlers })
   await openShop(db)
   const key = await app.key(['hubs:read'])
   const read = (query = '', headers: Record<string, string> = {}) =>

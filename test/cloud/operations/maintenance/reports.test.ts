@@ -8,8 +8,8 @@ import {
 } from '../../../../cloud/operations/maintenance/reports.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import type { MaintenanceEntry } from '../../../../protocol/mqtt/hub-entries.ts'
-import { errorOf, testApp, type CallOptions, type FormPart } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { errorOf, openCloud, type CallOptions, type FormPart } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
 import { emptyFolder, filesIn } from '../../support/media.ts'
 import { fileOf, grown, html, jpeg, mp4, png, webm } from '../../support/media-samples.ts'
 
@@ -52,7 +52,7 @@ interface Asset {
 
 async function workshop(open: OpenDatabase) {
   const folder = emptyFolder()
-  const app = await testApp({
+  const app = await openCloud({
     db: await open(),
     mediaStore: folderStore(folder),
     handlersOf: (context, media) => maintenanceHandlers(context, media),

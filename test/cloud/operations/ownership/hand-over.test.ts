@@ -4,7 +4,7 @@ import { raiseAlarm } from '../../../../cloud/events/alarms/alarms.ts'
 import { recordTemperatures } from '../../../../cloud/gateway/temperatures.ts'
 import { appendAudit, listAudit } from '../../../../cloud/platform/audit/audit.ts'
 import { addDeal, redemptionsOf } from '../../commerce/deals/support/shop-deals.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { finish, openHub } from './support/owned-hub.ts'
 
 onEachDatabase('a hub that is moved to another owner', (open) => {

@@ -7,7 +7,7 @@ import { stillHolds } from '../../../../cloud/gateway/hub-logins.ts'
 import { tellOfHub } from '../../../../cloud/operations/hubs/hub-events.ts'
 import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { uuid } from '../../../support/uuid.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { openHub } from './support/owned-hub.ts'
 
 /** The hub acknowledges all entries that the cloud has sent. */

@@ -8,8 +8,8 @@ import {
   SETTLED_MS,
 } from '../../../../cloud/operations/ssh/bin-changes.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 import { modelHub, register, type ModelHub } from './model-hub.ts'
 
 const change: BinChange = { hubId: 1, bin: 2, enabled: false, actor: 'key-abc' }

@@ -1,18 +1,18 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { managementHandlers } from '../../../../cloud/operations/ssh/bin-changes.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
-import { errorOf, testApp, type TestApp } from '../../support/app.ts'
-import { emptySqlite } from '../../support/database.ts'
+import { errorOf, openCloud, type TestCloud } from '../../../world/cloud.ts'
+import { emptySqlite } from '../../../world/database.ts'
 import { modelHub, register, type ModelHub } from './model-hub.ts'
 
-let app: TestApp
+let app: TestCloud
 let hub: ModelHub
 let key: string
 
 beforeEach(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   hub = modelHub()
-  app = await testApp({ db, handlersOf: (context) => managementHandlers({ context, remote: hub.remote }) })
+  app = await openCloud({ db, handlersOf: (context) => managementHandlers({ context, remote: hub.remote }) })
   await register(db)
   key = await app.key(['controls:write'])
 })

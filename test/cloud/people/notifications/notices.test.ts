@@ -4,8 +4,8 @@ import { noticeWork, type Senders } from '../../../../cloud/people/notifications
 import { registerPush } from '../../../../cloud/people/users/push-configs.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import type { Device, Sender, SendResult } from '../../../../cloud/people/notifications/sender.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { drop, droppedLines, openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { drop, droppedLines, openShop, type Shop } from '../../../world/shop.ts'
 
 const MINUTE = 60_000
 

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { testApp } from '../../support/app.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openCloud } from '../../../world/cloud.ts'
 
 const PHONE = '+14155550100'
 const EMAIL = 'ada@example.org'
 const proof = { email: EMAIL, email_verified: true, phone_number: PHONE }
 
 async function people(open: OpenDatabase) {
-  const { call, issuer, runtime } = await testApp({ db: await open() })
+  const { call, issuer, runtime } = await openCloud({ db: await open() })
   const as = async (sub: string, claims: object, method: string, path: string, body?: object) =>
     call(method, `/users/user${path}`, { token: await issuer.token({ sub, ...claims }), body })
   return {

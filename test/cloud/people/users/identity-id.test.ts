@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { errorOf } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
-import { openService } from '../../../contract/service.ts'
+import { errorOf } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
+import { openService } from '../../../world/service.ts'
 
 const path = '/users/user/identity-id'
 const ada = { email: 'ada@example.org' }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { errorOf } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { errorOf } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
 import { filesIn, mediaFolder } from '../../support/media.ts'
-import { openService } from '../../../contract/service.ts'
+import { openService } from '../../../world/service.ts'
 
 const profile = '/users/user/profile'
 

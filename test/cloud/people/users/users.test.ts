@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 
 const bootstrap = '/users/user/bootstrap'
 const guest = '/users/user/bootstrap/guest'
 
 test('an identity has one user for any number of simultaneous and repeated calls', async () => {
-  const { call, issuer, context } = await testApp()
+  const { call, issuer, context } = await openCloud()
   const token = await issuer.token()
   const body = { email: 'ada@example.org', first_name: 'Ada', default_hub_id: 1 }
   const answers = await Promise.all([1, 2, 3].map(() => call('POST', bootstrap, { token, body })))
@@ -32,7 +32,7 @@ test('an identity has one user for any number of simultaneous and repeated calls
 })
 
 test('verified claims of the token take precedence over the body', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const body = { email: 'body@example.org', phone_number: '+14155550100' }
   const verified = { email: 'token@example.org', email_verified: true, phone_number: '+14155550199' }
   const one = await call('POST', bootstrap, { token: await issuer.token({ sub: 'one', ...verified }), body })
@@ -48,7 +48,7 @@ test('verified claims of the token take precedence over the body', async () => {
 })
 
 test('at least one valid contact is required', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const token = await issuer.token()
   const none = await call('POST', bootstrap, { token, body: { first_name: 'Ada' } })
   expect([none.status, errorOf(none).detail]).toEqual([
@@ -62,7 +62,7 @@ test('at least one valid contact is required', async () => {
 })
 
 test('a guest is the user of an anonymous identity', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const token = await issuer.token({ sub: 'guest-1', anonymous: true })
   const first = await call('POST', guest, { token })
   expect([first.status, first.json]).toEqual([
@@ -75,7 +75,7 @@ test('a guest is the user of an anonymous identity', async () => {
 })
 
 test('an identity that is no longer a guest keeps its user', async () => {
-  const { call, issuer, runtime } = await testApp()
+  const { call, issuer, runtime } = await openCloud()
   await call('POST', guest, { token: await issuer.token({ anonymous: true }) })
   runtime.clock.advance(1000)
   const { json } = await call('POST', bootstrap, {
@@ -90,7 +90,7 @@ test('an identity that is no longer a guest keeps its user', async () => {
 })
 
 test('GET user shows the user with its hub, the selected before the default one', async () => {
-  const { call, issuer, context } = await testApp()
+  const { call, issuer, context } = await openCloud()
   const token = await issuer.token()
   const absent = await call('GET', '/users/user', { token })
   expect([absent.status, errorOf(absent).error.code]).toEqual([404, 'user_not_found'])
@@ -114,7 +114,7 @@ test('GET user shows the user with its hub, the selected before the default one'
 })
 
 test('the deprecated creation returns whether the user is new', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const token = await issuer.token()
   const body = { email: 'ada@example.org', first_name: 'Ada' }
   const first = await call('POST', '/users/user', { token, body })
@@ -130,7 +130,7 @@ test('the deprecated creation returns whether the user is new', async () => {
 })
 
 test('a bootstrap stores its device, and changes nothing else of an existing user', async () => {
-  const { call, issuer, context } = await testApp()
+  const { call, issuer, context } = await openCloud()
   const token = await issuer.token()
   for (const device_uuid of ['phone', 'tablet', undefined])
     await call('POST', bootstrap, {
@@ -143,7 +143,7 @@ test('a bootstrap stores its device, and changes nothing else of an existing use
 })
 
 test('the existence of a user can be checked by phone number or e-mail, in any notation', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const verified = { email: 'Ada@Example.org', email_verified: true, phone_number: '+14155550100' }
   await call('POST', bootstrap, { token: await issuer.token(verified) })
   const ask = async (path: string, token?: string) =>
@@ -162,7 +162,7 @@ test('the existence of a user can be checked by phone number or e-mail, in any n
 })
 
 test('a caller without a credential may check ten times a minute per address', async () => {
-  const { call, runtime } = await testApp()
+  const { call, runtime } = await openCloud()
   const ask = async () => (await call('GET', '/users/user/exists/email?email=ada@example.org')).status
   for (let count = 0; count < 10; count += 1) expect(await ask()).toBe(200)
   expect(await ask()).toBe(429)
@@ -171,7 +171,7 @@ test('a caller without a credential may check ten times a minute per address', a
 })
 
 test('a caller with a credential may check ten times a minute per address too, and guests get no answer', async () => {
-  const { call, issuer, runtime } = await testApp()
+  const { call, issuer, runtime } = await openCloud()
   await call('POST', bootstrap, { token: await issuer.token({ phone_number: '+14155550100' }) })
   const ask = async (sub: string) => {
     const token = await issuer.token({ sub, anonymous: true })
@@ -190,7 +190,7 @@ test('a caller with a credential may check ten times a minute per address too, a
 
 test('a network may create twenty guests a minute by any route, and users with a verified contact do not count', async () => {
   let address = '2001:db8::1'
-  const { call, issuer, runtime } = await testApp({ addressOf: () => address })
+  const { call, issuer, runtime } = await openCloud({ addressOf: () => address })
   let made = 0
   const ask = async (path: string, claims: Record<string, unknown> = { anonymous: true }, body?: object) => {
     made += 1

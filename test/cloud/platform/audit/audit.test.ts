@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { appendAudits } from '../../../../cloud/platform/audit/audit.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 
 onEachDatabase('the audit log', (open) => {
   test('the audit log stores any number of simultaneous records in order', async () => {

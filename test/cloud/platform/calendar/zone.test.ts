@@ -1,8 +1,13 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addDays } from '../../../../cloud/platform/calendar/days.ts'
-import { instantOf, localDay, startOfDay, timeOfDay } from '../../../../cloud/platform/calendar/zone.ts'
-import { isZone } from '../../../../cloud/platform/calendar/zone.ts'
+import {
+  instantOf,
+  localDay,
+  startOfDay,
+  timeOfDay,
+  isZone,
+} from '../../../../cloud/platform/calendar/zone.ts'
 
 const HOUR = 3_600_000
 /** Zones that change their clocks by an hour, by half an hour, at midnight, never, or that skipped a day. */

@@ -12,8 +12,8 @@ import { base62 } from '../../../../cloud/platform/credentials/secrets.ts'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
-import { emptySqlite } from '../../support/database.ts'
-import { errorOf, testApp } from '../../support/app.ts'
+import { emptySqlite } from '../../../world/database.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 
 const hubs = '/api/v1/owners/hubs'
 const health = (hub: number): string => `${hubs}/get_hub_health/?hub_id=${hub}`
@@ -29,14 +29,14 @@ test('an API key is lk_, eight public characters and 32 random bytes in base 62'
 })
 
 test('the database stores only the digest of a key', async () => {
-  const { context, key } = await testApp()
+  const { context, key } = await openCloud()
   const issued = await key(['hubs:read'])
   const rows = await context.db.kysely.selectFrom('api_keys').selectAll().execute()
   expect(JSON.stringify(rows)).not.toContain(issued.slice(12))
 })
 
 test('a wrong, a revoked and an expired key are 401, each with its code', async () => {
-  const { call, key, context, runtime } = await testApp()
+  const { call, key, context, runtime } = await openCloud()
   const good = await key(['hubs:read'])
   const other = await key(['hubs:read'], { expiresAt: runtime.clock.now() + HOUR })
   const codeOf = async (presented: string) => {
@@ -57,7 +57,7 @@ test('a wrong, a revoked and an expired key are 401, each with its code', async 
 })
 
 test('a key that was revoked during its rotation gets no successor', async () => {
-  const { context, key, runtime } = await testApp()
+  const { context, key, runtime } = await openCloud()
   const q = context.db.kysely
   const prefix = prefixOf(await key(['hubs:read']))!
   const seen = (await listApiKeys(q)).find((one) => one.prefix === prefix)!
@@ -68,7 +68,7 @@ test('a key that was revoked during its rotation gets no successor', async () =>
 })
 
 test('the audit log records the use of a revoked key once an hour, and no use of a wrong key', async () => {
-  const { call, key, context, runtime } = await testApp()
+  const { call, key, context, runtime } = await openCloud()
   const revoked = await key(['hubs:read'])
   await revokeApiKey(context.db.kysely, runtime, prefixOf(revoked)!)
   const filter = { action: 'keys.use_revoked', limit: 10 } as AuditFilter
@@ -86,7 +86,7 @@ test('the audit log records the use of a revoked key once an hour, and no use of
 
 test('the log has one line for each caller and reason, for any number of refused credentials', async () => {
   const lines: object[] = []
-  const { call, key } = await testApp({ log: { ...silentLog, warn: (fields) => void lines.push(fields) } })
+  const { call, key } = await openCloud({ log: { ...silentLog, warn: (fields) => void lines.push(fields) } })
   const poor = await key(['hubs:write'])
   for (let attempt = 0; attempt < 500; attempt += 1)
     await call('GET', hubs, { key: `lk_${String(attempt).padStart(8, '0')}_${'x'.repeat(43)}` })
@@ -117,7 +117,7 @@ test('the log has one line for each caller and reason, for any number of refused
 })
 
 test('last_used_at is updated at most hourly', async () => {
-  const { call, key, context, runtime } = await testApp()
+  const { call, key, context, runtime } = await openCloud()
   const mine = await key(['hubs:read'])
   const start = runtime.clock.now()
   const lastUsed = async () => (await listApiKeys(context.db.kysely))[0]!.lastUsedAt
@@ -134,7 +134,7 @@ test('last_used_at is updated at most hourly', async () => {
 
 test('a failed write of last_used_at does not fail a reading call, and a later call writes it', async () => {
   const sqlite = await emptySqlite()
-  const { call, key, context, runtime } = await testApp({
+  const { call, key, context, runtime } = await openCloud({
     db: openDatabase({ url: 'sqlite::memory:', sqlite }),
   })
   const mine = await key(['hubs:read'])
@@ -152,7 +152,7 @@ test('a failed write of last_used_at does not fail a reading call, and a later c
 })
 
 test('a scope is checked by name, and write does not imply read', async () => {
-  const { call, key } = await testApp()
+  const { call, key } = await openCloud()
   const answer = await call('GET', hubs, { key: await key(['hubs:write', 'orders:read']) })
   expect([answer.status, errorOf(answer).error]).toEqual([
     403,
@@ -161,7 +161,7 @@ test('a scope is checked by name, and write does not imply read', async () => {
 })
 
 test('the API key decides if both headers are sent, without fallback', async () => {
-  const { call, key, issuer, context, runtime } = await testApp()
+  const { call, key, issuer, context, runtime } = await openCloud()
   await grantRole(context.db.kysely, runtime, { identity: 'ada', role: 'owner', hubs: '*' })
   const token = await issuer.token()
   expect((await call('GET', hubs, { token })).status).toBe(200)
@@ -170,7 +170,7 @@ test('the API key decides if both headers are sent, without fallback', async () 
 })
 
 test('a key for some hubs is denied every other hub, existing or not; a key for all hubs does not find a missing one', async () => {
-  const { call, key } = await testApp()
+  const { call, key } = await openCloud()
   const limited = await key(['hubs:read'], { hubs: [1] })
   const all = await key(['hubs:read'])
   const codeOf = async (hub: number, presented: string) => {
@@ -188,7 +188,7 @@ test('a key for some hubs is denied every other hub, existing or not; a key for 
 })
 
 test('the list of hubs contains exactly the hubs of the credential', async () => {
-  const { call, key, issuer, context, runtime } = await testApp()
+  const { call, key, issuer, context, runtime } = await openCloud()
   const idsOf = async (options: { key: string } | { token: string }) => {
     const { json } = await call('GET', hubs, options)
     return (json as { id: number }[]).map(({ id }) => id)
@@ -201,7 +201,7 @@ test('the list of hubs contains exactly the hubs of the credential', async () =>
 })
 
 test('a role grants its scopes only on its hubs', async () => {
-  const { call, issuer, context, runtime } = await testApp()
+  const { call, issuer, context, runtime } = await openCloud()
   const q = context.db.kysely
   await grantRole(q, runtime, { identity: 'tess', role: 'technician', hubs: [1] })
   await grantRole(q, runtime, { identity: 'tess', role: 'analyst', hubs: [2] })

@@ -9,32 +9,32 @@ import {
   type JWTPayload,
 } from 'jose'
 import { expect, test } from 'vitest'
-import { errorOf, testApp, type TestApp } from '../../support/app.ts'
+import { errorOf, openCloud, type TestCloud } from '../../../world/cloud.ts'
 import { AUDIENCE, ISSUER } from '../../support/tokens.ts'
 
 const path = '/users/user/bootstrap'
-const call = ({ call }: TestApp, token: string) =>
+const call = ({ call }: TestCloud, token: string) =>
   call('POST', path, { token, body: { email: 'ada@example.org' } })
 const HOUR_SECONDS = 3600
 
-async function refusal(app: TestApp, token: string): Promise<string> {
+async function refusal(app: TestCloud, token: string): Promise<string> {
   const answer = await call(app, token)
   expect(answer.status).toBe(401)
   return errorOf(answer).error.code
 }
 
-const claims = (app: TestApp) => {
+const claims = (app: TestCloud) => {
   const now = Math.floor(app.runtime.clock.now() / 1000)
   return { iss: ISSUER, aud: AUDIENCE, sub: 'ada', iat: now, exp: now + HOUR_SECONDS }
 }
 
 test('a token of the issuer is accepted', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   expect((await call(app, await app.issuer.token())).status).toBe(201)
 })
 
 test('a token without a signature is refused', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   expect(await refusal(app, new UnsecuredJWT(claims(app)).encode())).toBe('invalid_token')
   const [, payload] = (await app.issuer.token()).split('.')
   for (const alg of ['none', 'None', 'NONE'])
@@ -44,14 +44,14 @@ test('a token without a signature is refused', async () => {
 })
 
 test("a token signed with the public key as an HMAC's secret is refused", async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const publicKey = (await importJWK(app.issuer.publicJwk, 'ES256', { extractable: true })) as CryptoKey
   const secret = new TextEncoder().encode(await exportSPKI(publicKey))
   expect(await refusal(app, await app.issuer.token({}, { alg: 'HS256', key: secret }))).toBe('invalid_token')
 })
 
 test('a token signed by another key is refused, even under the right key id', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const { privateKey } = await generateKeyPair('ES256')
   expect(await refusal(app, await app.issuer.token({}, { key: privateKey }))).toBe('invalid_token')
   const stranger = new SignJWT(claims(app)).setProtectedHeader({ alg: 'ES256', kid: 'x' })
@@ -59,7 +59,7 @@ test('a token signed by another key is refused, even under the right key id', as
 })
 
 test('a token with another algorithm is refused, even with a valid signature', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const { privateKey } = await generateKeyPair('ES384')
   expect(await refusal(app, await app.issuer.token({}, { alg: 'ES384', key: privateKey }))).toBe(
     'invalid_token',
@@ -67,7 +67,7 @@ test('a token with another algorithm is refused, even with a valid signature', a
 })
 
 test('the issuer, audience, subject and times of a token are checked', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const { iat } = claims(app)
   const wrong: Record<string, JWTPayload> = {
     iss: { iss: 'http://elsewhere.test' },
@@ -95,7 +95,7 @@ test('the issuer, audience, subject and times of a token are checked', async () 
 })
 
 test('a token that was tampered with is refused', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const [header, payload, signature] = (await app.issuer.token()).split('.')
   const forged = base64url.encode(JSON.stringify({ ...claims(app), sub: 'eve' }))
   expect(await refusal(app, `${header}.${forged}.${signature}`)).toBe('invalid_token')

@@ -4,14 +4,14 @@ import { prefixOf, revokeApiKey } from '../../../../cloud/platform/credentials/a
 import { keptGrants } from '../../../../cloud/platform/credentials/kept-grants.ts'
 import { grantRole, revokeRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { cloudLimits, defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
-import { testApp } from '../../support/app.ts'
+import { openCloud } from '../../../world/cloud.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 
 const hubs = '/api/v1/owners/hubs'
 const health = (hub: number): string => `${hubs}/get_hub_health/?hub_id=${hub}`
 
 test('a key that any process revokes is refused within a second', async () => {
-  const { call, key, context, runtime } = await testApp()
+  const { call, key, context, runtime } = await openCloud()
   const mine = await key(['hubs:read'])
   const status = async () => (await call('GET', hubs, { key: mine })).status
   expect(await status()).toBe(200)
@@ -24,7 +24,7 @@ test('a key that any process revokes is refused within a second', async () => {
 })
 
 test('a key is refused after its expiry', async () => {
-  const { call, key, runtime } = await testApp()
+  const { call, key, runtime } = await openCloud()
   const mine = await key(['hubs:read'], { expiresAt: runtime.clock.now() + 500 })
   expect((await call('GET', hubs, { key: mine })).status).toBe(200)
   runtime.clock.advance(500)
@@ -32,7 +32,7 @@ test('a key is refused after its expiry', async () => {
 })
 
 test('a role is valid at once, and is refused within a second of its removal', async () => {
-  const { call, issuer, context, runtime } = await testApp()
+  const { call, issuer, context, runtime } = await openCloud()
   const token = await issuer.token()
   const status = async () => (await call('GET', hubs, { token })).status
   expect(await status()).toBe(403)
@@ -44,7 +44,7 @@ test('a role is valid at once, and is refused within a second of its removal', a
 })
 
 test('a hub that moved to another owner is denied within a second', async () => {
-  const { call, key, context, runtime } = await testApp()
+  const { call, key, context, runtime } = await openCloud()
   const mine = await key(['hubs:read'])
   const status = async () => (await call('GET', health(1), { key: mine })).status
   expect(await status()).toBe(200)

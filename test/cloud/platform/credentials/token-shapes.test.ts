@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { identityVerifier } from '../../../../cloud/platform/credentials/identity-token.ts'
 import { keySet } from '../../../../cloud/platform/identity/remote-keys.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 
 const PHONE = '+14155550100'
@@ -311,7 +311,7 @@ test.each([
   ['Supabase', { is_anonymous: true }],
   ['OIDC', { anonymous: 'true' }],
 ])('a guest of %s gets a user, who is kept when the guest registers', async (_name, claims) => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const token = await issuer.token({ sub: 'guest', ...claims })
   const created = await call('POST', '/users/user/bootstrap/guest', { token })
   expect([created.status, created.json]).toEqual([201, expect.objectContaining({ is_anonymous: true })])
@@ -324,7 +324,7 @@ test.each([
 })
 
 test('a role among several gives access to the diagnostics', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   for (const [role, status] of [
     [['customer', 'admin'], 500],
     ['admin', 500],
@@ -340,7 +340,7 @@ test('a role among several gives access to the diagnostics', async () => {
 test('the log names the reason of each refused token, once for repeated tokens', async () => {
   const lines: Record<string, unknown>[] = []
   const log = { ...silentLog, warn: (fields: object) => void lines.push(fields as Record<string, unknown>) }
-  const { call, issuer, runtime } = await testApp({ log })
+  const { call, issuer, runtime } = await openCloud({ log })
   const nowS = runtime.clock.now() / 1000
   const refused: [JWTPayload, string, string?][] = [
     [{ iss: 'https://elsewhere.example/' }, 'iss is another issuer', 'https://elsewhere.example/'],

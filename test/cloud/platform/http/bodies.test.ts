@@ -1,9 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 
 async function open() {
-  const app = await testApp({
+  const app = await openCloud({
     handlers: {
       'root.webhooks.payments': () => Promise.resolve({ received: true as const }),
       'owner.orders.refund': ({ params, body }) =>
@@ -53,7 +53,7 @@ test('a byte order mark before JSON is accepted', async () => {
 })
 
 test('a form with a Content-Encoding is refused with 415', async () => {
-  const { app, key } = await testApp({})
+  const { app, key } = await openCloud({})
   const form = new FormData()
   form.append('media', new File([new Uint8Array(10)], 'x.png'))
   const answer = await app.request('/api/v1/owners/maintenance/reports', {
@@ -116,7 +116,7 @@ test('the signed webhook refuses a compressed body', async () => {
 
 test('limits of an address count an IPv6 /64 as one network, and an IPv4-mapped address as IPv4', async () => {
   let address = ''
-  const { call } = await testApp({
+  const { call } = await openCloud({
     addressOf: () => address,
     handlers: { 'consumer.users.phone_exists': () => Promise.resolve({ exists: false }) },
   })

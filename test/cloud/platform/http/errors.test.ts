@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { ApiError } from '../../../../cloud/platform/api-error.ts'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 
 const REQUEST_ID = /^req_[0-9a-f]{24}$/
 
 test('every error has one shape, with its request id also in a header', async () => {
-  const { call } = await testApp()
+  const { call } = await openCloud()
   const answer = await call('GET', '/no/such/thing')
   expect(answer.status).toBe(404)
   const error = errorOf(answer)
@@ -18,7 +18,7 @@ test('every error has one shape, with its request id also in a header', async ()
 })
 
 test('an internal error reveals no internals', async () => {
-  const { call, key } = await testApp({
+  const { call, key } = await openCloud({
     handlers: { 'owner.hubs.list': () => Promise.reject(new Error('secret in table hubs')) },
   })
   const answer = await call('GET', '/api/v1/owners/hubs', { key: await key(['hubs:read']) })
@@ -28,7 +28,7 @@ test('an internal error reveals no internals', async () => {
 })
 
 test('an answer that breaks its schema is an internal error if answers are checked', async () => {
-  const { call, key } = await testApp({
+  const { call, key } = await openCloud({
     handlers: { 'owner.hubs.list': () => Promise.resolve([{ id: 0 } as never]) },
   })
   const answer = await call('GET', '/api/v1/owners/hubs', { key: await key(['hubs:read']) })
@@ -37,7 +37,7 @@ test('an answer that breaks its schema is an internal error if answers are check
 
 test('an error includes its details, and hardware without an answer is 504', async () => {
   const reasons = ['offline', 'timeout']
-  const { call, key } = await testApp({
+  const { call, key } = await openCloud({
     handlers: {
       'owner.controls.open_bin': () =>
         Promise.reject(new ApiError('hardware_error', undefined, { reason: reasons.shift() })),
@@ -64,7 +64,7 @@ test('the message of an error about fields names the fields and the problem', ()
 })
 
 test('a known path with another method is 405 and lists its methods', async () => {
-  const { call } = await testApp()
+  const { call } = await openCloud()
   const allowed = 'GET, POST, DELETE'
   for (const [path, methods] of [
     ['/api/v1/owners/hubs', 'GET'],
@@ -80,7 +80,7 @@ test('a known path with another method is 405 and lists its methods', async () =
 })
 
 test('a fixed word of a path is not a parameter of another path', async () => {
-  const { call } = await testApp()
+  const { call } = await openCloud()
   for (const [path, methods] of [
     ['/api/v1/deals/apply-reward', 'POST'],
     ['/api/v1/deals/check-eligibility/', 'POST'],
@@ -95,7 +95,7 @@ test('a fixed word of a path is not a parameter of another path', async () => {
 })
 
 test('browsers do not guess types, and caches do not store private answers', async () => {
-  const { call, issuer, key } = await testApp()
+  const { call, issuer, key } = await openCloud()
   const token = await issuer.token({ email: 'ada@example.org', email_verified: true })
   await call('POST', '/users/user/bootstrap', { token })
   for (const [path, options, cached] of [
@@ -116,7 +116,7 @@ test('browsers do not guess types, and caches do not store private answers', asy
 })
 
 test('a trailing slash is ignored, and consumer paths are served at / and /api/v1', async () => {
-  const { call, key } = await testApp()
+  const { call, key } = await openCloud()
   const options = { key: await key(['hubs:read']) }
   for (const path of ['/api/v1/owners/hubs', '/api/v1/owners/hubs/'])
     expect((await call('GET', path, options)).status).toBe(200)
@@ -128,7 +128,7 @@ test('a trailing slash is ignored, and consumer paths are served at / and /api/v
 })
 
 test('an answer with 401 names both schemes', async () => {
-  const { call } = await testApp()
+  const { call } = await openCloud()
   const answer = await call('GET', '/api/v1/owners/hubs')
   expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer realm="larder", APIKey')
 })
@@ -139,14 +139,14 @@ test.each([
   ['the connection broke', new Error('Connection terminated unexpectedly')],
   ['the disk is full', Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })],
 ])('an answer with 503 has a time to retry if %s', async (_why, error) => {
-  const { call, key } = await testApp({ handlers: { 'owner.hubs.list': () => Promise.reject(error) } })
+  const { call, key } = await openCloud({ handlers: { 'owner.hubs.list': () => Promise.reject(error) } })
   const answer = await call('GET', '/api/v1/owners/hubs', { key: await key(['hubs:read']) })
   expect([answer.status, errorOf(answer).error.code]).toEqual([503, 'service_unavailable'])
   expect(Number(answer.headers.get('Retry-After'))).toBeGreaterThan(0)
 })
 
 test('a webhook without any signature is refused before its body is read', async () => {
-  const { app } = await testApp()
+  const { app } = await openCloud()
   let wasAsked = false
   const body = new ReadableStream({ pull: () => void (wasAsked = true) }, { highWaterMark: 0 })
   const request = new Request('http://larder.test/webhooks/payments', {

@@ -11,10 +11,10 @@ import type { Form } from '../../../../protocol/contract/form.ts'
 import { routes } from '../../../../protocol/contract/routes.ts'
 import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { virtualRuntime, type VirtualClock } from '../../../world/clock.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { emptyFolder, filesIn, testMedia } from '../../support/media.ts'
 import { fileOf, grown, html, mp4, png } from '../../support/media-samples.ts'
-import { testContext } from '../../support/context.ts'
+import { testContext } from '../../../world/context.ts'
 
 const form = {
   fields: z.object({

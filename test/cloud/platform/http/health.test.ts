@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Health } from '../../../../cloud/platform/http/health.ts'
-import { testApp } from '../../support/app.ts'
+import { openCloud } from '../../../world/cloud.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 
 test('a process is ready between its start and its stop while all its dependencies answer', async () => {
@@ -8,7 +8,7 @@ test('a process is ready between its start and its stop while all its dependenci
   let database = (): Promise<unknown> => Promise.resolve()
   const runtime = virtualRuntime()
   const health = new Health(runtime.clock, { database: () => database(), broker: () => broker })
-  const { call } = await testApp({ health: () => health })
+  const { call } = await openCloud({ health: () => health })
   const asked = async () => {
     const { status, json } = await call('GET', '/readyz')
     return [status, (json as { failing: string[] }).failing]

@@ -4,8 +4,8 @@ import type { Answer } from '../../../../cloud/platform/http/answer.ts'
 import { idempotently, type KeyedWork } from '../../../../cloud/platform/http/idempotency.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { errorOf, testApp, type CallOptions } from '../../support/app.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { errorOf, openCloud, type CallOptions } from '../../../world/cloud.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 
 const refund = '/api/v1/owners/orders/7/refund'
 const HOUR = 3_600_000
@@ -19,7 +19,7 @@ const working = (run: () => Promise<Answer<string>>): KeyedWork => ({
 onEachDatabase('Idempotency-Key', (open) => {
   async function setUp(answer: (count: number) => Promise<'refunded' | 'partially_refunded'>) {
     let count = 0
-    const app = await testApp({
+    const app = await openCloud({
       db: await open(),
       handlers: {
         'owner.orders.refund': async ({ params }) => {
@@ -248,7 +248,7 @@ onEachDatabase('Idempotency-Key', (open) => {
   })
 
   test('a caller that has stored its share of bytes is refused, may still repeat requests, and does not affect others', async () => {
-    const app = await testApp({
+    const app = await openCloud({
       db: await open(),
       settings: { storedAnswerBytesPerKey: 3000 },
       handlers: {

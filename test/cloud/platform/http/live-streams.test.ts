@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { LiveStreams } from '../../../../cloud/platform/http/live-streams.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { testContext } from '../../support/context.ts'
+import { testContext } from '../../../world/context.ts'
 
 onEachDatabase('live streams', (open) => {
   test('a reader whose source fails gets the end of its stream, and is not polled any more', async () => {

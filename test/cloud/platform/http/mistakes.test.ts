@@ -3,7 +3,7 @@ import { mintApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { isNear, nearestOf } from '../../../../cloud/platform/nearest.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
-import { errorOf, testApp, type CallOptions, type TestApp } from '../../support/app.ts'
+import { errorOf, openCloud, type CallOptions, type TestCloud } from '../../../world/cloud.ts'
 
 const O = '/api/v1/owners'
 
@@ -11,18 +11,18 @@ interface Mistake {
   what: string
   method?: string
   path: string
-  options?: (app: TestApp) => Promise<CallOptions> | CallOptions
+  options?: (app: TestCloud) => Promise<CallOptions> | CallOptions
   says: string
   code: string
   status: number
 }
 
 const withKey =
-  (scopes: Parameters<TestApp['key']>[0], more: CallOptions = {}) =>
-  async (app: TestApp): Promise<CallOptions> => ({ key: await app.key(scopes), ...more })
+  (scopes: Parameters<TestCloud['key']>[0], more: CallOptions = {}) =>
+  async (app: TestCloud): Promise<CallOptions> => ({ key: await app.key(scopes), ...more })
 const withToken =
   (claims: Record<string, unknown> = {}) =>
-  async ({ issuer }: TestApp): Promise<CallOptions> => ({ token: await issuer.token(claims) })
+  async ({ issuer }: TestCloud): Promise<CallOptions> => ({ token: await issuer.token(claims) })
 
 const someKey = mintApiKey(systemRuntime().random).key
 const sendKey = 'send an API key as `X-API-Key: lk_…`'
@@ -237,7 +237,7 @@ const mistakes: Mistake[] = [
 ]
 
 test.each(mistakes)('an error message explains the remedy of a typical mistake: $what', async (mistake) => {
-  const app = await testApp()
+  const app = await openCloud()
   const options = await mistake.options?.(app)
   const answer = await app.call(mistake.method ?? 'GET', mistake.path, options)
   const { error } = errorOf(answer)
@@ -247,14 +247,14 @@ test.each(mistakes)('an error message explains the remedy of a typical mistake: 
 })
 
 test('an invented name is repeated only in part', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const body = { ['x'.repeat(5000)]: 1 }
   const answer = await call('PATCH', '/users/user/profile', { token: await issuer.token(), body })
   expect(errorOf(answer).error.message.length).toBeLessThan(300)
 })
 
 test('a path without similar paths gets no suggestion', async () => {
-  const { call } = await testApp()
+  const { call } = await openCloud()
   for (const path of ['/wp-login.php', '/no/such/thing', '/x/y/z', '/', `/${'a/'.repeat(500)}`]) {
     const answer = await call('GET', path === '/' ? '//' : path)
     if (answer.status === 404) expect(errorOf(answer).error.message).toBe('No such endpoint.')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { structureProblem } from '../../../../cloud/platform/http/read-body.ts'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 
 const MIB = 1024 * 1024
 
@@ -46,7 +46,7 @@ test.each([
     undefined,
   ],
 ] as const)('a request needs little processor time although %s', async (_what, method, path, body) => {
-  const app = await testApp()
+  const app = await openCloud()
   const token = await app.issuer.token()
   const times: number[] = []
   for (let n = 0; n < 4; n += 1) {
@@ -72,7 +72,7 @@ test('JSON may have a depth of 64 and 12,000 values, for any content of its stri
 })
 
 test('JSON beyond the limits of depth and values is 422 at its place, also in a form', async () => {
-  const { call, issuer, key } = await testApp()
+  const { call, issuer, key } = await openCloud()
   const fields = JSON.stringify(Object.fromEntries(Array.from({ length: 13_000 }, (_, n) => [`k${n}`, n])))
   const consumer = await call('POST', '/users/payments/pay', { token: await issuer.token(), body: fields })
   expect([consumer.status, errorOf(consumer).detail]).toMatchObject([

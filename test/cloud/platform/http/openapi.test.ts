@@ -6,7 +6,7 @@ import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { openApiDocument, type Operation } from '../../../../cloud/platform/http/openapi.ts'
 import { descriptionHandlers } from '../../../../cloud/platform/http/description-handlers.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { testApp } from '../../support/app.ts'
+import { openCloud } from '../../../world/cloud.ts'
 
 const document = openApiDocument('http://127.0.0.1:8080', routes)
 const all = Object.values(document.paths).flatMap((item) => Object.values(item) as Operation[])
@@ -316,7 +316,7 @@ test('tuples of one type are lists with a fixed length', () => {
 })
 
 test('the answers of a deprecated endpoint contain the deprecation and its end', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const body = { email: 'ada@example.org' }
   const { headers } = await call('POST', '/users/user', { token: await issuer.token(), body })
   expect(headers.get('Deprecation')).toMatch(/^@\d+$/)
@@ -345,7 +345,7 @@ test('every answer and every body has an example that its schema accepts', () =>
 })
 
 async function pages() {
-  return testApp({ handlers: descriptionHandlers(virtualRuntime().clock, () => document) })
+  return openCloud({ handlers: descriptionHandlers(virtualRuntime().clock, () => document) })
 }
 
 test('GET / describes the service', async () => {

@@ -6,15 +6,15 @@ import {
   SharedRateLimiter,
 } from '../../../../cloud/platform/http/rate-limit.ts'
 import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { testContext } from '../../support/context.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { testContext } from '../../../world/context.ts'
 
 const hubs = '/api/v1/owners/hubs'
 
 test('a request without a caller or a route reports the limit, and consumes nothing', async () => {
-  const { call, key } = await testApp()
+  const { call, key } = await openCloud()
   const mine = await key(['hubs:read'])
   const told = async (method: string, at: string, as?: string) => {
     const answer = await call(method, at, as === undefined ? {} : { key: as })
@@ -33,7 +33,7 @@ test('a request without a caller or a route reports the limit, and consumes noth
 })
 
 test('a key has its limit per route and minute, and every answer reports the rest', async () => {
-  const { call, key, runtime } = await testApp()
+  const { call, key, runtime } = await openCloud()
   const mine = await key(['hubs:read'])
   const first = await call('GET', hubs, { key: mine })
   expect(first.headers.get('RateLimit-Policy')).toBe('"default";q=90;w=60')
@@ -53,7 +53,7 @@ test('a key has its limit per route and minute, and every answer reports the res
 })
 
 test('the limit is checked before validation, and refused credentials consume nothing', async () => {
-  const { call, key, issuer } = await testApp()
+  const { call, key, issuer } = await openCloud()
   const mine = await key(['hubs:read'])
   const path = `${hubs}/get_hub_health?hub_id=x`
   const answer = await call('GET', path, { key: mine })
@@ -68,7 +68,7 @@ test('the limit is checked before validation, and refused credentials consume no
 })
 
 test('a person has one limit for all tokens', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const at = async (iat: number) =>
     call('GET', '/users/user', {
       token: await issuer.token({ iat: Date.parse('2025-03-01T11:00:00Z') / 1000 + iat }),

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { errorOf, testApp, type TestApp } from '../../support/app.ts'
+import { errorOf, openCloud, type TestCloud } from '../../../world/cloud.ts'
 
 const health = '/api/v1/owners/hubs/get_hub_health/'
 
-async function detailOf(app: TestApp, query: string) {
+async function detailOf(app: TestCloud, query: string) {
   const answer = await app.call('GET', health + query, { key: await app.key(['hubs:read']) })
   expect(answer.status).toBe(422)
   expect(errorOf(answer).error.code).toBe('validation_error')
@@ -12,7 +12,7 @@ async function detailOf(app: TestApp, query: string) {
 }
 
 test('an integer in a query is a string of digits', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   for (const value of ['', '1.5', '1e3', '-1', '+1', '0x1', ' 1', '1 ', 'one', 'null', '１'])
     expect(await detailOf(app, `?hub_id=${encodeURIComponent(value)}`)).toEqual([
       {
@@ -25,7 +25,7 @@ test('an integer in a query is a string of digits', async () => {
 })
 
 test('any text is either a string of digits or refused', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const key = await app.key(['hubs:read'])
   await fc.assert(
     fc.asyncProperty(fc.string(), async (value) => {
@@ -39,7 +39,7 @@ test('any text is either a string of digits or refused', async () => {
 })
 
 test('an absent value is missing, and a value out of range is reported with the bound', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   expect(await detailOf(app, '')).toEqual([
     { loc: ['query', 'hub_id'], type: 'missing', msg: 'Field required' },
   ])
@@ -50,14 +50,14 @@ test('an absent value is missing, and a value out of range is reported with the 
 })
 
 test('the part of a URL after # is not a query, and does not count for an idempotency key', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const missing = [{ loc: ['query', 'hub_id'], type: 'missing', msg: 'Field required' }]
   expect(await detailOf(app, '#?hub_id=1')).toEqual(missing)
   expect(await detailOf(app, '?_page=1#&hub_id=1')).toEqual(missing)
 })
 
 test('a path parameter of the wrong type is 422, not 404', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const answer = await call('GET', '/users/x/orders/1.0?hub_id=1', { token: await issuer.token() })
   expect(answer.status).toBe(422)
   expect(errorOf(answer).detail).toMatchObject([
@@ -67,7 +67,7 @@ test('a path parameter of the wrong type is 422, not 404', async () => {
 })
 
 test('the specific code of a bad value is the error code, together with the list of problems', async () => {
-  const { call, key } = await testApp()
+  const { call, key } = await openCloud()
   const write = await key(['orders:write'])
   const path = '/api/v1/owners/orders/1/refund'
   const amount = await call('POST', path, { key: write, body: { amount: 0 } })
@@ -82,7 +82,7 @@ test('the specific code of a bad value is the error code, together with the list
 })
 
 test('malformed JSON is 400 invalid_json on owner paths and a 422 item elsewhere', async () => {
-  const { call, key, issuer } = await testApp()
+  const { call, key, issuer } = await openCloud()
   const owner = await call('POST', '/api/v1/owners/orders/1/refund', {
     key: await key(['orders:write']),
     body: '{"amount": ',
@@ -94,7 +94,7 @@ test('malformed JSON is 400 invalid_json on owner paths and a 422 item elsewhere
 })
 
 test('an empty body is a missing body, or {} if the body is optional', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const token = await issuer.token()
   await call('POST', '/users/user/bootstrap', { token, body: { email: 'ada@example.org' } })
   const answer = await call('POST', '/users/payments/pay', {
@@ -108,7 +108,7 @@ test('an empty body is a missing body, or {} if the body is optional', async () 
 })
 
 test('a body that is not an object, or has values of other types, is 422', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const token = await issuer.token()
   const detail = async (body: unknown) => {
     const answer = await call('POST', '/users/payments/pay', { token, body: JSON.stringify(body) })
@@ -134,7 +134,7 @@ test('a body that is not an object, or has values of other types, is 422', async
 })
 
 test('unknown keys are refused in PUT and ignored in bootstrap', async () => {
-  const { call, issuer } = await testApp()
+  const { call, issuer } = await openCloud()
   const token = await issuer.token()
   const created = await call('POST', '/users/user/bootstrap', {
     token,
@@ -150,7 +150,7 @@ test('unknown keys are refused in PUT and ignored in bootstrap', async () => {
 })
 
 test('a text designed to be slow to validate is validated at once', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const token = await app.issuer.token({ sub: 'ada' })
   // The maximum length of a body. With backtracking it would take minutes.
   const email = `a@${'.'.repeat(500_000)} `
@@ -161,7 +161,7 @@ test('a text designed to be slow to validate is validated at once', async () => 
 })
 
 test('only the first hundred of very many problems are reported', async () => {
-  const app = await testApp()
+  const app = await openCloud()
   const { status, json } = await app.call('PUT', '/api/v1/owners/product/1/update_price', {
     key: await app.key(['inventory:write']),
     body: Object.fromEntries(Array.from({ length: 11_000 }, (_, index) => [`k${index}`, 1])),
@@ -171,7 +171,7 @@ test('only the first hundred of very many problems are reported', async () => {
 })
 
 test('a body of another type is 415, and one over 1 MiB is 413, with or without an announced length', async () => {
-  const { app, call, issuer } = await testApp()
+  const { app, call, issuer } = await openCloud()
   const token = await issuer.token()
   const other = await call('POST', '/users/user/bootstrap', {
     token,
@@ -205,7 +205,7 @@ test('a body of another type is 415, and one over 1 MiB is 413, with or without 
 })
 
 test('invalid Unicode is refused in a body, a query and JSON, because it would be stored as other text', async () => {
-  const { call, issuer, app } = await testApp()
+  const { call, issuer, app } = await openCloud()
   const token = await issuer.token()
   const half = await call('POST', '/users/user/bootstrap', {
     token,

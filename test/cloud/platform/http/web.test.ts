@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { readCloudConfig } from '../../../../cloud/platform/settings/config.ts'
 import { mountsOf, type Route } from '../../../../protocol/contract/route.ts'
 import { routes } from '../../../../protocol/contract/routes.ts'
-import { testApp, type TestApp, type TestAppOptions } from '../../support/app.ts'
+import { openCloud, type TestCloud, type CloudOptions } from '../../../world/cloud.ts'
 
 const SHOP = 'https://shop.example'
 const hubs = '/api/v1/owners/hubs'
@@ -27,11 +27,11 @@ const product = {
   image_url: '',
   is_bestseller: false,
 }
-const withProducts = (products = [product]): TestAppOptions => ({
+const withProducts = (products = [product]): CloudOptions => ({
   handlers: { 'consumer.products.list': () => Promise.resolve(products) },
 })
 
-const preflight = ({ app }: TestApp, origin: string, path = hubs) =>
+const preflight = ({ app }: TestCloud, origin: string, path = hubs) =>
   app.request(path, {
     method: 'OPTIONS',
     headers: {
@@ -42,7 +42,7 @@ const preflight = ({ app }: TestApp, origin: string, path = hubs) =>
   })
 
 test('a page of an allowed origin may send its credential, and read the answers', async () => {
-  const app = await testApp({ corsOrigins: [SHOP] })
+  const app = await openCloud({ corsOrigins: [SHOP] })
   const asked = await preflight(app, SHOP)
   expect(asked.status).toBe(204)
   expect(asked.headers.get('Access-Control-Allow-Origin')).toBe(SHOP)
@@ -62,7 +62,7 @@ test('a page of an allowed origin may send its credential, and read the answers'
 
 test('a page of another origin may not call, and no page may if no origin is allowed', async () => {
   for (const corsOrigins of [[SHOP], []]) {
-    const app = await testApp({ corsOrigins })
+    const app = await openCloud({ corsOrigins })
     for (const origin of ['https://evil.example', 'null', `${SHOP}.evil.example`, 'http://shop.example']) {
       expect((await preflight(app, origin)).headers.get('Access-Control-Allow-Origin')).toBe(null)
       const { headers } = await app.call('GET', hubs, { headers: { Origin: origin } })
@@ -72,7 +72,7 @@ test('a page of another origin may not call, and no page may if no origin is all
 })
 
 test('an OPTIONS request that is no preflight is answered as usual', async () => {
-  const { call } = await testApp({ corsOrigins: [SHOP] })
+  const { call } = await openCloud({ corsOrigins: [SHOP] })
   const answer = await call('OPTIONS', hubs)
   expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'GET'])
 })
@@ -92,14 +92,14 @@ test('CORS_ORIGINS are origins, or * for any origin', async () => {
       expect.stringMatching(/^CORS_ORIGINS \(environment\): must be origins without a path/) as string,
     ])
   const { headers } = await (
-    await testApp({ corsOrigins: ['*'] })
+    await openCloud({ corsOrigins: ['*'] })
   ).call('GET', hubs, { headers: { Origin: SHOP } })
   expect(headers.get('Access-Control-Allow-Origin')).toBe('*')
 })
 
 test('a caller that already has the products gets 304 until one of them changes', async () => {
   const products = [product]
-  const { call } = await testApp(withProducts(products))
+  const { call } = await openCloud(withProducts(products))
   const path = '/hubs/1/products'
   const first = await call('GET', path)
   expect([first.status, first.headers.get('Cache-Control')]).toEqual([200, 'public, no-cache'])
@@ -118,7 +118,7 @@ test('a caller that already has the products gets 304 until one of them changes'
 })
 
 test('only the caller itself may cache hubs, and refusals are not cached', async () => {
-  const { call, key } = await testApp()
+  const { call, key } = await openCloud()
   const options = { key: await key(['hubs:read']) }
   const { headers } = await call('GET', hubs, options)
   expect(headers.get('Cache-Control')).toBe('private, no-cache')
@@ -134,7 +134,7 @@ test('only the caller itself may cache hubs, and refusals are not cached', async
 })
 
 test('lists are compressed for callers that accept it, but short lists and errors are not', async () => {
-  const { app } = await testApp(withProducts())
+  const { app } = await openCloud(withProducts())
   const get = (path: string, coding: string) => app.request(path, { headers: { 'Accept-Encoding': coding } })
   const plain = await get('/hubs/1/products', 'identity')
   const text = await plain.text()
@@ -157,7 +157,7 @@ test('lists are compressed for callers that accept it, but short lists and error
 })
 
 test('the answer of a POST is not compressed: it may contain a secret beside the caller’s text', async () => {
-  const { app } = await testApp({
+  const { app } = await openCloud({
     handlers: {
       'demo.identity.token': ({ body }) =>
         Promise.resolve({ access_token: body.sub.repeat(20), token_type: 'Bearer', expires_in: 60 }),
@@ -175,7 +175,7 @@ test('the answer of a POST is not compressed: it may contain a secret beside the
 test.each([true, false])(
   'every answer has its security headers; https (%s) has Strict-Transport-Security',
   async (isSecure) => {
-    const { call } = await testApp({ isSecure })
+    const { call } = await openCloud({ isSecure })
     // Refused, missing, or failed for lack of a handler: a browser may get such an answer too.
     const everywhere = Object.values<Route>(routes).map((route) => {
       const path = mountsOf(route)[0]!.replaceAll(/\{\w+\}/g, '1')
@@ -194,7 +194,7 @@ test.each([true, false])(
 )
 
 test('answers about one caller and about money are not cached', async () => {
-  const { call } = await testApp()
+  const { call } = await openCloud()
   const personal = Object.values<Route>(routes).filter(
     ({ auth, validated }) => !['none', 'optional-identity'].includes(auth.kind) && validated === undefined,
   )
@@ -209,7 +209,7 @@ test('the description has an ETag, and is generated once', async () => {
   const { descriptionHandlers } = await import('../../../../cloud/platform/http/description-handlers.ts')
   const { openApiDocument } = await import('../../../../cloud/platform/http/openapi.ts')
   let written = 0
-  const { app } = await testApp({
+  const { app } = await openCloud({
     handlersOf: ({ runtime }) =>
       descriptionHandlers(runtime.clock, () => {
         written += 1
@@ -226,7 +226,7 @@ test('the description has an ETag, and is generated once', async () => {
 
 test('Strict-Transport-Security is sent only over https, and includes subdomains if HSTS_SUBDOMAINS is set', async () => {
   const hsts = async (isSecure: boolean) => {
-    const { call } = await testApp({ isSecure, hstsSubdomains: true })
+    const { call } = await openCloud({ isSecure, hstsSubdomains: true })
     return (await call('GET', '/nothing')).headers.get('Strict-Transport-Security')
   }
   expect([await hsts(true), await hsts(false)]).toEqual(['max-age=31536000; includeSubDomains', null])

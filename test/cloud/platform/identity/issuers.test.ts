@@ -10,7 +10,7 @@ import {
   mintSigningKey,
   signingKeyOf,
 } from '../../../../cloud/platform/identity/signing-key.ts'
-import { testApp } from '../../support/app.ts'
+import { openCloud } from '../../../world/cloud.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 
 const audience = 'larder'
@@ -23,7 +23,7 @@ async function embedded(issuer = 'http://larder.test') {
 
 test('the service accepts tokens of the embedded issuer', async () => {
   const { runtime, keys, issuer, handlers } = await embedded()
-  const { call } = await testApp({ handlers })
+  const { call } = await openCloud({ handlers })
   const body = {
     sub: 'ada',
     email: 'ada@example.org',
@@ -76,7 +76,7 @@ describe('demo routes that return credentials', () => {
     'the route %s %s answers programs and own pages, and refuses pages of other sites',
     async (method, path, body) => {
       const { handlers } = await embedded()
-      const { call } = await testApp({
+      const { call } = await openCloud({
         handlers,
         allowedHosts: ['larder.test'],
         corsOrigins: ['https://shop.example'],
@@ -99,7 +99,7 @@ test('metrics at a loopback address are refused under foreign host names, but no
 
 test('the public keys of the embedded issuer contain no private part', async () => {
   const { handlers } = await embedded()
-  const { call } = await testApp({ handlers })
+  const { call } = await openCloud({ handlers })
   const { json } = await call('GET', '/.well-known/jwks.json')
   const { keys } = json as { keys: object[] }
   expect(Object.keys(keys[0]!).toSorted()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'])

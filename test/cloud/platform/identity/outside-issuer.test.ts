@@ -14,7 +14,7 @@ import { identityVerifier } from '../../../../cloud/platform/credentials/identit
 import { remoteKeys } from '../../../../cloud/platform/identity/remote-keys.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 import { oidcIssuer, type OidcIssuer, type OidcIssuerOptions } from '../../support/oidc-issuer.ts'
 
 const MINUTE = 60_000
@@ -32,7 +32,7 @@ async function serviceWith(options: OidcIssuerOptions = {}, beginDown = false) {
     keys: remoteKeys({ issuer: oidc.issuer, clock, log: silentLog }),
     clock,
   })
-  const { call } = await testApp({ verifyIdentity })
+  const { call } = await openCloud({ verifyIdentity })
   return {
     oidc,
     advance: (ms: number) => void (ahead += ms),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Budget } from '../../../../protocol/model/budget.ts'
 import { SpentTime } from '../../../../cloud/platform/limits/spent-time.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 import { fileOf, jpeg, png } from '../../support/media-samples.ts'
 
 const limits = { total: Infinity, shares: { network: 1000, user: 100 }, atShare: 'refuse' } as const
@@ -27,7 +27,7 @@ test('a user who has used up the share of processor time is refused until a minu
 })
 
 test('pictures of one user cannot use up the processor time of others', async () => {
-  const app = await testApp({ settings: { mediaMsPerUser: 1 } })
+  const app = await openCloud({ settings: { mediaMsPerUser: 1 } })
   const send = async (sub: string, file: Buffer) => {
     const token = await app.issuer.token({ sub })
     await app.call('POST', '/users/user/bootstrap', { token, body: { email: `${sub}@example.org` } })

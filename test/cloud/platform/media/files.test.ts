@@ -1,21 +1,20 @@
 import * as fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { selectBytes } from '../../../../cloud/platform/http/file-handlers.ts'
+import { selectBytes, fileHandlers } from '../../../../cloud/platform/http/file-handlers.ts'
 import { listen } from '../../../../cloud/platform/http/listen.ts'
 import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
-import { fileHandlers } from '../../../../cloud/platform/http/file-handlers.ts'
 import type { Media } from '../../../../cloud/platform/media/media.ts'
-import { errorOf, testApp } from '../../support/app.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
 import { sendRaw } from '../../../support/raw-http.ts'
 import { emptyFolder, testSigner } from '../../support/media.ts'
 import { png } from '../../support/media-samples.ts'
 
 async function served(open: OpenDatabase) {
   let media: Media | undefined
-  const app = await testApp({
+  const app = await openCloud({
     db: await open(),
     mediaStore: folderStore(emptyFolder()),
     handlersOf(context, made) {
@@ -160,7 +159,7 @@ onEachDatabase('a file', (open) => {
 })
 
 test('an address stays the same for hours, so that caches keep it, and is valid for at least a day', async () => {
-  const { context, runtime } = await testApp()
+  const { context, runtime } = await openCloud()
   const signer = testSigner(context)
   const key = 'banners/x.png'
   const seen = new Set<string>()

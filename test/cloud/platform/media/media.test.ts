@@ -4,10 +4,10 @@ import type { Media } from '../../../../cloud/platform/media/media.ts'
 import type { MediaStore } from '../../../../cloud/platform/media/store.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
 import { emptyFolder, filesIn, testMedia } from '../../support/media.ts'
 import { png } from '../../support/media-samples.ts'
-import { testContext } from '../../support/context.ts'
+import { testContext } from '../../../world/context.ts'
 
 const DAY = 24 * 3_600_000
 const type = { kind: 'image', mimeType: 'image/png', extension: 'png' } as const

@@ -9,9 +9,9 @@ import { fileHandlers } from '../../../../cloud/platform/http/file-handlers.ts'
 import { imageUrl, jsonWithImages, mediaSigner } from '../../../../cloud/platform/media/addresses.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import { orderHandlers, ownerOrderHandlers } from '../../../../cloud/commerce/orders/handlers.ts'
-import { testApp } from '../../support/app.ts'
+import { openCloud } from '../../../world/cloud.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { emptyFolder, filesIn, testMedia, testSigner } from '../../support/media.ts'
 
 const addressOf = (key: string): string => `signed:${key}`
@@ -87,7 +87,7 @@ onEachDatabase('images of products', (open) => {
   test('every view of a demo product returns an address that serves its picture', async () => {
     const folder = emptyFolder()
     const store = folderStore(folder)
-    const app = await testApp({
+    const app = await openCloud({
       db: await open(),
       mediaStore: store,
       handlersOf: (context, media) => {

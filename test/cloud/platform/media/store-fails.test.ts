@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import type { MediaStore } from '../../../../cloud/platform/media/store.ts'
 import { silentLog, type Log } from '../../../../protocol/model/log.ts'
-import { errorOf, testApp } from '../../support/app.ts'
+import { errorOf, openCloud } from '../../../world/cloud.ts'
 import { emptyFolder, filesIn } from '../../support/media.ts'
 import { fileOf, grown, png } from '../../support/media-samples.ts'
 
@@ -29,7 +29,7 @@ async function appWith(mediaStore: MediaStore) {
   const lines: { fields: Record<string, unknown>; text: string }[] = []
   const error: Log['error'] = (fields: unknown, text?: string) =>
     void lines.push({ fields: fields as Record<string, unknown>, text: text ?? '' })
-  const app = await testApp({ mediaStore, log: { ...silentLog, error } })
+  const app = await openCloud({ mediaStore, log: { ...silentLog, error } })
   const token = await app.issuer.token({ sub: 'ada' })
   await app.call('POST', '/users/user/bootstrap', { token, body: { email: 'ada@example.org' } })
   const send = (file: Buffer) =>

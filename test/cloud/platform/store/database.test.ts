@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { isUniqueViolation } from '../../../../cloud/platform/store/database.ts'
 import { isOutage } from '../../../../cloud/platform/store/outage.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 
 onEachDatabase('the cloud store', (open) => {
   test('effects run after the commit, in order, and never after a rollback', async () => {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { discountedPrice, discountedPriceSql } from '../../../../cloud/commerce/catalogue/pricing.ts'
 import { timestamp } from '../../../../cloud/platform/calendar/timestamps.ts'
 import { jsonOf } from '../../../../cloud/platform/store/json.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 
 onEachDatabase('JSON that a database writes', (open) => {
   test('the database writes any text, number, boolean, null and instant as JavaScript does', async () => {

@@ -7,7 +7,7 @@ import { openDatabase, type CloudDatabase, type Queries } from '../../../../clou
 import { migrate, type NumberedMigration } from '../../../../cloud/platform/store/migrate.ts'
 import { schemaStatements, tables } from '../../../../cloud/platform/store/schema.ts'
 import { defineTable, text, type DatabaseKind } from '../../../../cloud/platform/store/table.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { schemaOf } from '../../support/schema-of.ts'
 import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
 

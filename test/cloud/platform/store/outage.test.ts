@@ -14,9 +14,9 @@ import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { createPostgresDatabase } from '../../../process/chaos/postgres.ts'
 import { service } from '../../../support/services.ts'
-import { hubRow } from '../../../support/hub-row.ts'
-import { testApp } from '../../support/app.ts'
-import { emptySqlite } from '../../support/database.ts'
+import { hubRow } from '../../../world/seeds.ts'
+import { openCloud } from '../../../world/cloud.ts'
+import { emptySqlite } from '../../../world/database.ts'
 
 /** Limits that are short enough for a test. */
 const short: PoolLimits = { connections: 2, waitMs: 1000, lockMs: 700, statementMs: 2000 }
@@ -152,7 +152,7 @@ test('a full disk is described in one sentence to a writing call, and reading ca
         .values({ name: 'x'.repeat(100_000) })
         .execute(),
     )
-  const { call, key, issuer } = await testApp({
+  const { call, key, issuer } = await openCloud({
     db,
     log,
     handlers: { 'owner.hubs.list': () => fill() as never },

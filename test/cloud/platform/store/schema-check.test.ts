@@ -10,7 +10,7 @@ import { storeProblem } from '../../../../cloud/platform/store/outage.ts'
 import { digestOf } from '../../../../cloud/platform/store/schema-check.ts'
 import { schemaStatements, tables } from '../../../../cloud/platform/store/schema.ts'
 import { defineTable, id, text } from '../../../../cloud/platform/store/table.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 import { schemaOf } from '../../support/schema-of.ts'
 
 /**

@@ -11,8 +11,8 @@ import { createSealer, keptStoreSecret } from '../../../../cloud/platform/store/
 import { tables } from '../../../../cloud/platform/store/schema.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 const { random } = systemRuntime()
 const SECRET = 's'.repeat(32)

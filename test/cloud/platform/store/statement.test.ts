@@ -7,7 +7,7 @@ import { openDatabase, type CloudDatabase, type Queries } from '../../../../clou
 import { numbersIn, textsIn } from '../../../../cloud/platform/store/in-list.ts'
 import { recordset } from '../../../../cloud/platform/store/recordset.ts'
 import { allOf, statement } from '../../../../cloud/platform/store/statement.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 
 const insert = statement((q, owner: { id: number; name: string }) =>
   q.insertInto('owners').values({ id: owner.id, name: owner.name }),

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { schedule, unschedule } from '../../../../cloud/platform/work/queue.ts'
 import { done, Unavailable, WorkRunner, type WorkKinds } from '../../../../cloud/platform/work/runner.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 /** For a busy machine. */
 const patience = { timeout: 15_000, interval: 20 }

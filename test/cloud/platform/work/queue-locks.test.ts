@@ -10,8 +10,8 @@ import {
   type Claimed,
 } from '../../../../cloud/platform/work/queue.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
-import { testContext } from '../../support/context.ts'
-import { onEachDatabase } from '../../support/database.ts'
+import { testContext } from '../../../world/context.ts'
+import { onEachDatabase } from '../../../world/database.ts'
 
 const LEASE_MS = 60_000
 

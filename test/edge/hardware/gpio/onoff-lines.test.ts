@@ -6,12 +6,11 @@ import { OnoffLines, findChipBase } from '../../../../edge/hardware/gpio/onoff-l
 import { createBench, type Bench, type Mounted } from '../../../simulator/mounts/gpio/mounted.ts'
 import type { GpioLines } from '../../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
-import { service } from '../../../support/services.ts'
+import { fuse } from '../../../support/fuse.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 import type { LinesRequest } from './lines-agent.ts'
 
 const AGENT = 'test/edge/hardware/gpio/lines-agent'
-const fuse = service('fuse')
 
 let bench: Bench
 beforeEach(() => void (bench = createBench()))

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
-import { service } from '../../../support/services.ts'
+import { fuse } from '../../../support/fuse.ts'
 import { createBench, chipLabel, type Bench, type Mounted } from './mounted.ts'
 import type { AgentRequest } from './onoff-agent.ts'
 
-const fuse = service('fuse')
 const AGENT = 'test/simulator/mounts/gpio/onoff-agent'
 
 let bench: Bench

@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
 import { SalesOverview } from '../../../../../protocol/contract/owner-analytics.ts'
-import type { TestApp } from '../../../support/app.ts'
+import type { TestCloud } from '../../../../world/cloud.ts'
 
 /**
  * The service's answers, by the paths of `expected`. The bounds of periods are left out: they have their own
  * test.
  */
-export async function answers({ call, key }: TestApp, expected: Record<string, unknown>) {
+export async function answers({ call, key }: TestCloud, expected: Record<string, unknown>) {
   const credential = { key: await key(['analytics:read']) }
   const found: Record<string, unknown> = {}
   for (const path of Object.keys(expected)) {

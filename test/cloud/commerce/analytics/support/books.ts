@@ -41,7 +41,7 @@ export interface SalesBooksWriter {
   moveHub(timezone: string): Promise<void>
 }
 
-/** Fills a hub of `testApp` with products, and the first hub's database with users. */
+/** Fills a hub of `openCloud` with products, and the first hub's database with users. */
 export async function openBooks(context: CloudContext, timezone: string, hub = 1): Promise<SalesBooksWriter> {
   const { db } = context
   await seed(db, timezone, hub)

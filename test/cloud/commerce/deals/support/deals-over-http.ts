@@ -2,10 +2,10 @@ import { dealHandlers } from '../../../../../cloud/commerce/deals/handlers.ts'
 import { folderStore } from '../../../../../cloud/platform/media/folder-store.ts'
 import { openDatabase } from '../../../../../cloud/platform/store/database.ts'
 import { expect } from 'vitest'
-import { testApp, type CallAnswer } from '../../../support/app.ts'
-import { emptySqlite } from '../../../support/database.ts'
+import { openCloud, type CallAnswer } from '../../../../world/cloud.ts'
+import { emptySqlite } from '../../../../world/database.ts'
 import { emptyFolder } from '../../../support/media.ts'
-import { openShop } from '../../../support/shop.ts'
+import { openShop } from '../../../../world/shop.ts'
 
 export const DEALS = '/api/v1/deals'
 
@@ -16,7 +16,7 @@ export const DEALS = '/api/v1/deals'
 export async function dealsOverHttp() {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const folder = emptyFolder()
-  const app = await testApp({
+  const app = await openCloud({
     db,
     mediaStore: folderStore(folder),
     handlersOf: (context, media) => dealHandlers(context, media),

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { NewDeal } from '../../../../../protocol/contract/deal-objects.ts'
 import { createDeal } from '../../../../../cloud/commerce/deals/write-deals.ts'
 import type { Tables } from '../../../../../cloud/platform/store/schema.ts'
-import type { Shop } from '../../../support/shop.ts'
+import type { Shop } from '../../../../world/shop.ts'
 
 export type Wish = Partial<z.input<typeof NewDeal>> & Pick<z.input<typeof NewDeal>, 'rewards'>
 

@@ -1,7 +1,7 @@
 import { createOrder, setItem } from '../../../../../cloud/commerce/orders/cart.ts'
 import { pay } from '../../../../../cloud/commerce/payments/pay.ts'
-import { hubRow } from '../../../../support/hub-row.ts'
-import type { Shop } from '../../../support/shop.ts'
+import { hubRow } from '../../../../world/seeds.ts'
+import type { Shop } from '../../../../world/shop.ts'
 
 export interface Cart {
   userId: number

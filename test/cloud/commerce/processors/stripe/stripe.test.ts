@@ -9,7 +9,7 @@ import { receiveWebhook } from '../../../../../cloud/commerce/payments/webhook.t
 import { silentLog } from '../../../../../protocol/model/log.ts'
 import { SECRET } from '../../../support/bank.ts'
 import { onStripeShop } from '../../../support/each-processor.ts'
-import type { Shop } from '../../../support/shop.ts'
+import type { Shop } from '../../../../world/shop.ts'
 import { deliver } from '../../../support/webhooks.ts'
 
 async function send(shop: Shop, event: object): Promise<void> {

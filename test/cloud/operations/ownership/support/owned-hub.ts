@@ -10,9 +10,9 @@ import { alarmHandlers } from '../../../../../cloud/operations/alarms/handlers.t
 import { moveHub, retireHub } from '../../../../../cloud/operations/ownership/hand-over.ts'
 import { temperatureHandlers } from '../../../../../cloud/operations/hubs/temperatures.ts'
 import { maintenanceHandlers } from '../../../../../cloud/operations/maintenance/reports.ts'
-import { testApp } from '../../../support/app.ts'
-import { type OpenDatabase } from '../../../support/database.ts'
-import { openShop, type Shop } from '../../../support/shop.ts'
+import { openCloud } from '../../../../world/cloud.ts'
+import { type OpenDatabase } from '../../../../world/database.ts'
+import { openShop, type Shop } from '../../../../world/shop.ts'
 
 /** Hub 1 of owner 1 with a shop, and the API with keys of both owners. */
 export async function openHub(open: OpenDatabase) {
@@ -27,7 +27,7 @@ export async function openHub(open: OpenDatabase) {
       return shop!.services.commands
     },
   }
-  const app = await testApp({
+  const app = await openCloud({
     db,
     settings: { grantsKeptMs: 0 },
     handlersOf: (context, media) => ({

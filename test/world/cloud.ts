@@ -1,31 +1,31 @@
-import { hubRow } from '../../support/hub-row.ts'
-import { ErrorBody } from '../../../protocol/contract/errors.ts'
-import { routes, type RouteId, type ServiceRouteId } from '../../../protocol/contract/routes.ts'
-import { silentLog, type Log } from '../../../protocol/model/log.ts'
-import type { Clock } from '../../../protocol/model/runtime.ts'
-import type { Scope } from '../../../protocol/model/scopes.ts'
-import { issueApiKey, type HubSelection } from '../../../cloud/platform/credentials/api-keys.ts'
-import { identityVerifier, type VerifyIdentity } from '../../../cloud/platform/credentials/identity-token.ts'
-import { credentialResolver } from '../../../cloud/platform/credentials/resolve.ts'
-import type { CloudContext } from '../../../cloud/platform/context.ts'
-import { createApp, type App, type Served } from '../../../cloud/platform/http/app.ts'
-import type { Handlers } from '../../../cloud/platform/http/handler.ts'
-import { Health } from '../../../cloud/platform/http/health.ts'
-import { memoryRateLimiter, type RateLimiter } from '../../../cloud/platform/http/rate-limit.ts'
-import { hubHandlers } from '../../../cloud/operations/hubs/hubs.ts'
-import type { Media } from '../../../cloud/platform/media/media.ts'
-import type { MediaStore } from '../../../cloud/platform/media/store.ts'
-import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
-import { userHandlers } from '../../../cloud/people/users/handlers.ts'
-import { profileHandlers } from '../../../cloud/people/users/profile.ts'
+import { seedHubs } from './seeds.ts'
+import { ErrorBody } from '../../protocol/contract/errors.ts'
+import { routes, type RouteId, type ServiceRouteId } from '../../protocol/contract/routes.ts'
+import { silentLog, type Log } from '../../protocol/model/log.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Scope } from '../../protocol/model/scopes.ts'
+import { issueApiKey, type HubSelection } from '../../cloud/platform/credentials/api-keys.ts'
+import { identityVerifier, type VerifyIdentity } from '../../cloud/platform/credentials/identity-token.ts'
+import { credentialResolver } from '../../cloud/platform/credentials/resolve.ts'
+import type { CloudContext } from '../../cloud/platform/context.ts'
+import { createApp, type App, type Served } from '../../cloud/platform/http/app.ts'
+import type { Handlers } from '../../cloud/platform/http/handler.ts'
+import { Health } from '../../cloud/platform/http/health.ts'
+import { memoryRateLimiter, type RateLimiter } from '../../cloud/platform/http/rate-limit.ts'
+import { hubHandlers } from '../../cloud/operations/hubs/hubs.ts'
+import type { Media } from '../../cloud/platform/media/media.ts'
+import type { MediaStore } from '../../cloud/platform/media/store.ts'
+import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
+import { userHandlers } from '../../cloud/people/users/handlers.ts'
+import { profileHandlers } from '../../cloud/people/users/profile.ts'
 import { emptySqlite } from './database.ts'
-import { testMedia } from './media.ts'
-import { virtualRuntime, type VirtualRuntime } from '../../world/clock.ts'
-import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from './tokens.ts'
+import { testMedia } from '../cloud/support/media.ts'
+import { virtualRuntime, type VirtualRuntime } from './clock.ts'
+import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from '../cloud/support/tokens.ts'
 import { testContext } from './context.ts'
 
 /** The HTTP interface over an empty database with one owner's hub 1 and another owner's hub 2. */
-export interface TestApp {
+export interface TestCloud {
   app: App
   context: CloudContext
   runtime: VirtualRuntime
@@ -56,7 +56,7 @@ export interface CallAnswer {
   json: unknown
 }
 
-export interface TestAppOptions {
+export interface CloudOptions {
   handlers?: Partial<Handlers<RouteId>>
   /** Handlers that need the context. */
   handlersOf?: (context: CloudContext, media: Media) => Partial<Handlers<RouteId>>
@@ -79,7 +79,7 @@ export interface TestAppOptions {
   verifyIdentity?: VerifyIdentity
 }
 
-export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
+export async function openCloud(options: CloudOptions = {}): Promise<TestCloud> {
   const runtime = virtualRuntime()
   const db = options.db ?? openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const made = testContext(db, runtime, { log: options.log ?? silentLog })
@@ -162,21 +162,6 @@ function formData(parts: readonly FormPart[]): FormData {
   const data = new FormData()
   for (const [name, value] of parts) data.append(name, value)
   return data
-}
-
-/** Two owners with a hub each. */
-export async function seedHubs({ kysely }: CloudDatabase): Promise<void> {
-  await kysely
-    .insertInto('owners')
-    .values([
-      { id: 1, name: 'One' },
-      { id: 2, name: 'Two' },
-    ])
-    .execute()
-  await kysely
-    .insertInto('hubs')
-    .values([1, 2].map((id) => hubRow({ id, owner_id: id, name: `Hub ${id}` })))
-    .execute()
 }
 
 /** The error of an answer; checks its shape. */

@@ -1,8 +1,8 @@
-import { healthyBins } from '../../../support/hub-row.ts'
-import { randomHex } from '../../../../protocol/model/ids.ts'
-import type { Clock } from '../../../../protocol/model/runtime.ts'
-import type { Command, CommandResult } from '../../../../protocol/mqtt/command.ts'
-import type { HubHealth } from '../../../../protocol/model/hub-health.ts'
+import { healthy } from './health.ts'
+import { randomHex } from '../../protocol/model/ids.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
+import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type {
   Ack,
   Batch,
@@ -11,12 +11,12 @@ import type {
   Later,
   ReceiverPosition,
   Welcome,
-} from '../../../../protocol/mqtt/session.ts'
-import { downFilter, parseDownTopic, upTopic, type UpChannel } from '../../../../protocol/mqtt/topics.ts'
-import type { MqttTransport, OpenTransport } from '../../../../protocol/mqtt/transport.ts'
-import { MQTT_PROTOCOL_VERSION } from '../../../../protocol/mqtt/version.ts'
-import { judgeBatch } from '../../../../protocol/stream/receiver.ts'
-import type { Chance } from '../../../simulation/chance.ts'
+} from '../../protocol/mqtt/session.ts'
+import { downFilter, parseDownTopic, upTopic, type UpChannel } from '../../protocol/mqtt/topics.ts'
+import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
+import { MQTT_PROTOCOL_VERSION } from '../../protocol/mqtt/version.ts'
+import { judgeBatch } from '../../protocol/stream/receiver.ts'
+import type { Chance } from '../simulation/chance.ts'
 
 /** An entry of the ledger: a door was forced. */
 export const alarm = (subject: string) => ({
@@ -31,14 +31,6 @@ export const alarm = (subject: string) => ({
 interface Entry {
   tag: number
   body: unknown
-}
-
-export const healthy: HubHealth = {
-  accepting_orders: true,
-  bins: healthyBins(),
-  fridges: [],
-  doors: [],
-  unknown_operations: 0,
 }
 
 /**

@@ -17,8 +17,8 @@ import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/dat
 import { scopes } from '../../protocol/model/scopes.ts'
 import type { FaultType } from '../../simulator/faults/fault-types.ts'
 import type { Act } from '../../simulator/physics/world-state.ts'
-import { testApp, type CallAnswer, type TestApp } from '../cloud/support/app.ts'
-import { emptySqlite } from '../cloud/support/database.ts'
+import { openCloud, type CallAnswer, type TestCloud } from './cloud.ts'
+import { emptySqlite } from './database.ts'
 import { seededChance } from '../simulation/chance.ts'
 import { insertAssortment } from '../simulation/cloud-books.ts'
 import { Coverage } from '../simulation/coverage.ts'
@@ -28,7 +28,7 @@ import { HubNode } from '../simulation/hub-node.ts'
 import { Network } from '../simulation/network.ts'
 import { Room } from '../simulation/room.ts'
 import { Scheduler } from '../simulation/scheduler.ts'
-import { testContext } from '../cloud/support/context.ts'
+import { testContext } from './context.ts'
 
 const HUB = 1
 
@@ -43,7 +43,7 @@ export class Plant {
   readonly db: CloudDatabase
   readonly services: CommerceServices
   readonly #scheduler: Scheduler
-  readonly #app: TestApp
+  readonly #app: TestCloud
   readonly #key: string
   #users = 0
 
@@ -64,7 +64,7 @@ export class Plant {
       processId: 'cloud-1',
     })
     const services = { context, processor: createSandbox({ db, runtime }), commands: gateway.commands }
-    const app = await testApp({
+    const app = await openCloud({
       db,
       handlersOf: (_context, media) => ({
         ...hubHandlers(context),
@@ -103,7 +103,7 @@ export class Plant {
     hub: HubNode
     db: CloudDatabase
     services: CommerceServices
-    app: TestApp
+    app: TestCloud
     key: string
   }) {
     this.#scheduler = parts.scheduler

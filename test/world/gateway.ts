@@ -1,21 +1,21 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import type { Checkpoint } from '../../../../protocol/model/checkpoint.ts'
-import type { CloudEntry } from '../../../../protocol/mqtt/cloud-entries.ts'
-import type { Log } from '../../../../protocol/model/log.ts'
-import { parseUpTopic } from '../../../../protocol/mqtt/topics.ts'
-import type { CloudContext } from '../../../../cloud/platform/context.ts'
-import type { HubDomain } from '../../../../cloud/gateway/domain.ts'
-import { Gateway } from '../../../../cloud/gateway/gateway.ts'
-import type { GatewayLimits } from '../../../../cloud/platform/settings/gateway-limits.ts'
-import { cloudRefusals, type CloudRefusals } from '../../../../cloud/platform/refusals.ts'
-import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
-import { seededChance, type Chance } from '../../../simulation/chance.ts'
-import { Network } from '../../../simulation/network.ts'
-import { Crash, Scheduler, type Life } from '../../../simulation/scheduler.ts'
-import { emptySqlite } from '../../support/database.ts'
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import { parseUpTopic } from '../../protocol/mqtt/topics.ts'
+import type { CloudContext } from '../../cloud/platform/context.ts'
+import type { HubDomain } from '../../cloud/gateway/domain.ts'
+import { Gateway } from '../../cloud/gateway/gateway.ts'
+import type { GatewayLimits } from '../../cloud/platform/settings/gateway-limits.ts'
+import { cloudRefusals, type CloudRefusals } from '../../cloud/platform/refusals.ts'
+import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
+import { seededChance, type Chance } from '../simulation/chance.ts'
+import { Network } from '../simulation/network.ts'
+import { Crash, Scheduler, type Life } from '../simulation/scheduler.ts'
+import { emptySqlite } from './database.ts'
 import { ScriptedHub } from './scripted-hub.ts'
-import { seedHub } from './seed-hub.ts'
-import { testContext } from '../../support/context.ts'
+import { seedHub } from './seeds.ts'
+import { testContext } from './context.ts'
 
 export interface CloudProcess {
   life: Life
@@ -222,4 +222,21 @@ export function crashAt(point: string, life: () => Life, nth = 1): Checkpoint {
   return (at) => {
     if (at === point && --left === 0) throw new Crash(life(), point)
   }
+}
+
+/** Hubs 1 to `count`, not connected yet, and one process of the cloud that counts its transactions. */
+export async function countedCloud(
+  count: number,
+  options: ProcessOptions = {},
+): Promise<{ world: World; cloud: CloudProcess; hubs: ScriptedHub[]; commits: () => number }> {
+  const hubIds = Array.from({ length: count }, (_, index) => index + 1)
+  const world = await World.create(hubIds)
+  let commits = 0
+  const cloud = world.startCloud('cloud', {
+    ...options,
+    checkpoint: (point) => void (commits += Number(point === 'db.after-commit')),
+  })
+  const hubs = hubIds.map((hubId) => world.hub(hubId))
+  await world.pass(100)
+  return { world, cloud, hubs, commits: () => commits }
 }

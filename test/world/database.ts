@@ -1,13 +1,12 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
-import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { randomHex } from '../../../protocol/model/ids.ts'
-import { defaultLimits, type DatabaseLimits } from '../../../cloud/platform/settings/limits.ts'
-import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
-import { Sqlite } from '../../../cloud/platform/store/sqlite-driver.ts'
-import { administrate, databaseAt } from '../../support/postgres.ts'
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { randomHex } from '../../protocol/model/ids.ts'
+import { defaultLimits, type DatabaseLimits } from '../../cloud/platform/settings/limits.ts'
+import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
+import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 
 /** Opens an empty, migrated database; the previous one of the same file is deleted then. */
 export type OpenDatabase = (options?: { checkpoint?: Checkpoint }) => Promise<CloudDatabase>
@@ -58,9 +57,11 @@ const patient = Object.fromEntries(
 
 function postgresOpener(url: string): OpenDatabase {
   const name = `larder_test_${randomHex(systemRuntime().random, 8)}`
-  const address = databaseAt(url, name)
+  let address: string
   let current: CloudDatabase | undefined
   beforeAll(async () => {
+    const { administrate, databaseAt } = await import('../support/postgres.ts')
+    address = databaseAt(url, name)
     await administrate(url, `create database ${name}`)
     const database = openDatabase({ url: address })
     await database.migrate()
@@ -68,6 +69,7 @@ function postgresOpener(url: string): OpenDatabase {
   })
   afterAll(async () => {
     await current?.close()
+    const { administrate } = await import('../support/postgres.ts')
     await administrate(url, `drop database ${name} with (force)`)
   })
   return async (options) => {

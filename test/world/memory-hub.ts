@@ -1,4 +1,4 @@
-import { healthyBins } from './hub-row.ts'
+import { healthy } from './health.ts'
 import type { Inbox } from '../../edge/journal/inbox.ts'
 import type { Outbox, OutboxStream } from '../../edge/journal/outbox.ts'
 import { defaultSyncSettings, type SyncSettings } from '../../edge/limits.ts'
@@ -31,11 +31,9 @@ export interface MemoryHubOptions {
 }
 
 const health: HubHealth = {
-  accepting_orders: true,
-  bins: healthyBins(),
+  ...healthy,
   fridges: [{ fridge_number: 1, enabled: true, status: 'healthy', temperature: 3.5, shutoff: false }],
   doors: [{ door: 'main', status: 'locked' }],
-  unknown_operations: 0,
 }
 
 /** Connects at `sync.start()`. Thousands of them fit into a process. */

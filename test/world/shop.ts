@@ -1,28 +1,28 @@
-import { healthyBins, hubRow } from '../../support/hub-row.ts'
-import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoint.ts'
-import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
-import type { HubHealth } from '../../../protocol/model/hub-health.ts'
-import { applyOperationEntry } from '../../../cloud/commerce/catalogue/apply-operations.ts'
-import { applyStockEntries } from '../../../cloud/commerce/catalogue/apply-stock.ts'
-import { applySnapshot, applyStateEntry } from '../../../cloud/commerce/fulfilment/apply-states.ts'
-import { commerceWork } from '../../../cloud/commerce/work.ts'
-import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
-import type { CloudContext } from '../../../cloud/platform/context.ts'
-import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/commands.ts'
-import { applyOrderEntry } from '../../../cloud/commerce/fulfilment/apply-hub-entry.ts'
-import { createOrder, setItem } from '../../../cloud/commerce/orders/cart.ts'
-import type { ItemRow, OrderRow } from '../../../cloud/commerce/orders/order-rows.ts'
-import { pay } from '../../../cloud/commerce/payments/pay.ts'
-import type { PaymentRow, RefundRow } from '../../../cloud/commerce/orders/payment-status.ts'
-import type { CardProcessor } from '../../../cloud/commerce/processors/processor.ts'
-import type { CommerceServices } from '../../../cloud/commerce/services.ts'
-import type { Operation } from '../../../cloud/commerce/money/operations.ts'
-import type { CloudDatabase, Tx } from '../../../cloud/platform/store/database.ts'
-import { uuid } from '../../support/uuid.ts'
-import { virtualRuntime, type VirtualClock } from '../../world/clock.ts'
-import { reportBins } from './bins.ts'
-import { openSandboxBank, type Bank, type OpenBank } from './bank.ts'
+import { healthy, healthyBins } from './health.ts'
+import { hubRow, reportBins } from './seeds.ts'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { noCheckpoint, type Checkpoint } from '../../protocol/model/checkpoint.ts'
+import type { HubEntry } from '../../protocol/mqtt/hub-entries.ts'
+import type { HubHealth } from '../../protocol/model/hub-health.ts'
+import { applyOperationEntry } from '../../cloud/commerce/catalogue/apply-operations.ts'
+import { applyStockEntries } from '../../cloud/commerce/catalogue/apply-stock.ts'
+import { applySnapshot, applyStateEntry } from '../../cloud/commerce/fulfilment/apply-states.ts'
+import { commerceWork } from '../../cloud/commerce/work.ts'
+import { WorkRunner } from '../../cloud/platform/work/runner.ts'
+import type { CloudContext } from '../../cloud/platform/context.ts'
+import type { CommandOutcome, CommandRequest } from '../../cloud/gateway/commands.ts'
+import { applyOrderEntry } from '../../cloud/commerce/fulfilment/apply-hub-entry.ts'
+import { createOrder, setItem } from '../../cloud/commerce/orders/cart.ts'
+import type { ItemRow, OrderRow } from '../../cloud/commerce/orders/order-rows.ts'
+import { pay } from '../../cloud/commerce/payments/pay.ts'
+import type { PaymentRow, RefundRow } from '../../cloud/commerce/orders/payment-status.ts'
+import type { CardProcessor } from '../../cloud/commerce/processors/processor.ts'
+import type { CommerceServices } from '../../cloud/commerce/services.ts'
+import type { Operation } from '../../cloud/commerce/money/operations.ts'
+import type { CloudDatabase, Tx } from '../../cloud/platform/store/database.ts'
+import { uuid } from '../support/uuid.ts'
+import { virtualRuntime, type VirtualClock } from './clock.ts'
+import { openSandboxBank, type Bank, type OpenBank } from '../cloud/support/bank.ts'
 import { testContext } from './context.ts'
 
 type WithoutTime<T> = T extends unknown ? Omit<T, 'at'> : never
@@ -260,14 +260,6 @@ export function drop(item: ItemRow, operation: number, quantityLeft: number): Re
   }
 }
 
-export const healthy: HubHealth = {
-  accepting_orders: true,
-  bins: healthyBins(4),
-  fridges: [],
-  doors: [],
-  unknown_operations: 0,
-}
-
 async function seedShop(
   db: CloudDatabase,
   options: ShopOptions,
@@ -279,7 +271,7 @@ async function seedShop(
     { price: 250, quantity: 5 },
     { price: 199, markdown: 10, quantity: 3 },
   ]
-  // For tests of the HTTP interface `testApp` has created the hub.
+  // For tests of the HTTP interface `openCloud` has created the hub.
   const hub = await q.selectFrom('hubs').select('id').where('id', '=', 1).executeTakeFirst()
   if (!hub) await seedHub(q, options, now)
   await q.insertInto('categories').values({ name: 'Drinks', parent_id: null }).execute()

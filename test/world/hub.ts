@@ -1,29 +1,28 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import { createCore } from '../../../edge/core/core.ts'
-import { defaultCoreSettings, type CoreSettings } from '../../../edge/limits.ts'
-import type { HubCore } from '../../../edge/core/hub-core.ts'
-import { createControllers } from '../../../edge/hardware/controllers.ts'
-import { defaultLinkSettings } from '../../../edge/limits.ts'
-import { createOutbox, type Outbox } from '../../../edge/journal/outbox.ts'
-import { openStore, type Store } from '../../../edge/journal/store.ts'
-import type { GpioLines, LinesProblem } from '../../../protocol/model/hardware.ts'
-import { locationKey } from '../../../protocol/model/location.ts'
-import { silentLog, type Log } from '../../../protocol/model/log.ts'
-import type { Clock } from '../../../protocol/model/runtime.ts'
-import type { CloudEntry, HubConfig, QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
-import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
-import type { CommandResult } from '../../../protocol/mqtt/command.ts'
-import { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
-import type { LinePort, OpenLinePort } from '../../../protocol/serial/line-port.ts'
-import type { FaultType } from '../../../simulator/faults/fault-types.ts'
-import type { Act } from '../../../simulator/physics/world-state.ts'
-import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../../../simulator/storage/append-log.ts'
-import { seededChance } from '../../simulation/chance.ts'
-import { simulatedHardware, stockedFacings } from '../../simulation/hardware.ts'
-import { uuid } from '../../support/uuid.ts'
-import { virtualClock, type VirtualClock } from '../../world/clock.ts'
-import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { createCore } from '../../edge/core/core.ts'
+import { defaultCoreSettings, type CoreSettings, defaultLinkSettings } from '../../edge/limits.ts'
+import type { HubCore } from '../../edge/core/hub-core.ts'
+import { createControllers } from '../../edge/hardware/controllers.ts'
+import { createOutbox, type Outbox } from '../../edge/journal/outbox.ts'
+import { openStore, type Store } from '../../edge/journal/store.ts'
+import type { GpioLines, LinesProblem } from '../../protocol/model/hardware.ts'
+import { locationKey } from '../../protocol/model/location.ts'
+import { silentLog, type Log } from '../../protocol/model/log.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { CloudEntry, HubConfig, QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
+import type { CommandBody } from '../../protocol/model/hub-commands.ts'
+import type { CommandResult } from '../../protocol/mqtt/command.ts'
+import { HubEntry } from '../../protocol/mqtt/hub-entries.ts'
+import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
+import type { FaultType } from '../../simulator/faults/fault-types.ts'
+import type { Act } from '../../simulator/physics/world-state.ts'
+import { SimulatedHub } from '../../simulator/simulated-hub.ts'
+import { memoryStorage } from '../../simulator/storage/append-log.ts'
+import { seededChance } from '../simulation/chance.ts'
+import { simulatedHardware, stockedFacings } from '../simulation/hardware.ts'
+import { uuid } from '../support/uuid.ts'
+import { virtualClock, type VirtualClock } from './clock.ts'
+import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 import { checkedStore } from './checked-store.ts'
 
 /** Thrown by a checkpoint to end a life. */
@@ -48,7 +47,7 @@ export const config: HubConfig = {
  * A hub's core on the simulated hardware, with its journal in memory and a cloud that the test plays. The
  * hardware continues while the hub is dead, and a new life starts on the same journal.
  */
-export class HubBench {
+export class TestHub {
   readonly clock: VirtualClock = virtualClock()
   readonly room: SimulatedHub
   journal: BetterSqlite3.Database
@@ -104,8 +103,8 @@ export class HubBench {
   }
 
   /** A started hub with the cloud's snapshot and connected controllers. */
-  static ready(seed?: number, versions?: ReadonlyMap<string, number>): HubBench {
-    const bench = new HubBench(seed, versions)
+  static ready(seed?: number, versions?: ReadonlyMap<string, number>): TestHub {
+    const bench = new TestHub(seed, versions)
     bench.begin()
     bench.apply(bench.snapshot())
     bench.run(2000)

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
-import { Rows } from '../../../edge/journal/rows.ts'
-import type { Store } from '../../../edge/journal/store.ts'
-import type { Table } from '../../../edge/journal/table.ts'
+import { Rows } from '../../edge/journal/rows.ts'
+import type { Store } from '../../edge/journal/store.ts'
+import type { Table } from '../../edge/journal/table.ts'
 
 /**
  * A store that compares its rows in memory with the tables after each transaction, and fails if they differ.

@@ -1,14 +1,14 @@
-import { decodeFrame, encodeFrame, opOfUuid } from '../../../protocol/serial/codec.ts'
+import { decodeFrame, encodeFrame, opOfUuid } from '../../protocol/serial/codec.ts'
 import {
   acknowledged,
   SERIAL_PROTOCOL_VERSION,
   type Frame,
   type FrameOf,
   type FrameType,
-} from '../../../protocol/serial/frames.ts'
-import { every, type Clock } from '../../../protocol/model/runtime.ts'
-import type { LinePort } from '../../../protocol/serial/line-port.ts'
-import type { SimulatedHub } from '../../../simulator/simulated-hub.ts'
+} from '../../protocol/serial/frames.ts'
+import { every, type Clock } from '../../protocol/model/runtime.ts'
+import type { LinePort } from '../../protocol/serial/line-port.ts'
+import type { SimulatedHub } from '../../simulator/simulated-hub.ts'
 
 /**
  * A host that is driven by the test: it sends each frame once, and acknowledges and pings only if the test

@@ -1,12 +1,12 @@
-import { silentLog } from '../../../protocol/model/log.ts'
-import type { FrameOf, Refusal } from '../../../protocol/serial/frames.ts'
-import { uuidOfOp } from '../../../protocol/serial/codec.ts'
-import type { Act } from '../../../simulator/physics/world-state.ts'
-import { SimulatedHub, type SimulatedHubOptions } from '../../../simulator/simulated-hub.ts'
-import { memoryStorage, type SimulatorStorage } from '../../../simulator/storage/append-log.ts'
-import { smallHub } from './hardware.ts'
-import { TestHost, operation } from './test-host.ts'
-import { type VirtualClock, virtualClock, virtualRuntime } from '../../world/clock.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import type { FrameOf, Refusal } from '../../protocol/serial/frames.ts'
+import { uuidOfOp } from '../../protocol/serial/codec.ts'
+import type { Act } from '../../simulator/physics/world-state.ts'
+import { SimulatedHub, type SimulatedHubOptions } from '../../simulator/simulated-hub.ts'
+import { memoryStorage, type SimulatorStorage } from '../../simulator/storage/append-log.ts'
+import { smallHub } from '../simulator/support/hardware.ts'
+import { TestHost, operation } from './room-host.ts'
+import { type VirtualClock, virtualClock, virtualRuntime } from './clock.ts'
 
 /** A simulated hub under virtual time, with a host at its `front` controller. */
 export interface Bench {
@@ -29,7 +29,7 @@ export interface Bench {
 
 export type Outcome = Partial<FrameOf<'RES'>> & { refused?: Refusal }
 
-export function createBench(options: Partial<SimulatedHubOptions> & { seed?: number } = {}): Bench {
+export function openRoom(options: Partial<SimulatedHubOptions> & { seed?: number } = {}): Bench {
   const clock = virtualClock()
   const storage = options.storage ?? memoryStorage()
   const build = (seed: number): SimulatedHub =>
