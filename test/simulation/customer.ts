@@ -5,6 +5,7 @@ import { confirmClaim } from '../cloud/support/confirm-claim.ts'
 import { pay } from '../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { ABSENT_MS } from './blows.ts'
 import { ask, retryCall, type CustomerWorld } from './customer-calls.ts'
 import { announceDeals } from './deals.ts'
 import { PRODUCTS, productOf } from './hardware.ts'
@@ -117,12 +118,17 @@ async function payFor(world: CustomerWorld, { userId, orderId, hubId }: Key): Pr
   return undefined
 }
 
+/** A hub that stays away reports an order that it has begun only when it returns. */
+const PATIENCE_MS = ABSENT_MS + 15 * 60_000
+
 /** Waits for the bins, opens them, and takes the units. */
 async function collect(world: CustomerWorld, orderId: number, { hubId, room }: Site): Promise<string> {
   const { chance } = world
   const waiter = chance.happens(0.06)
-  for (let polls = 0; polls < 200; polls++) {
-    await world.sleep(chance.between(1000, 5000))
+  for (let waitedMs = 0; waitedMs < PATIENCE_MS; ) {
+    const pauseMs = chance.between(1000, 5000)
+    waitedMs += pauseMs
+    await world.sleep(pauseMs)
     const seen = await ask(world, ({ context }) =>
       context.db.kysely.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirst(),
     )
@@ -144,5 +150,5 @@ async function collect(world: CustomerWorld, orderId: number, { hubId, room }: S
       if (chance.happens(0.2)) room.hub.act({ action: 'close_door', target: `bin-${bin}` })
     }
   }
-  return 'ran out of patience'
+  return 'leaves before the order has ended'
 }
