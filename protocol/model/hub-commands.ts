@@ -292,6 +292,20 @@ export const commandRow = (name: CommandName): HubCommand => hubCommands[name]
 /** Commands of a technician at the hub. */
 export const pageCommands = commandNames.flatMap((name) => commandRow(name).page ?? [])
 
+/** The request of a command at the hub's page, below `/api/`: its path, and the parameters that are not part of the path. */
+export function pageRequest({ name, ...given }: CommandBody): {
+  path: string
+  body: Record<string, unknown>
+} {
+  const { path } = commandRow(name).page!
+  const parameters: Record<string, unknown> = given
+  const inBody = Object.entries(parameters).filter(([key]) => !path.includes(`{${key}}`))
+  return {
+    path: path.replace(/\{(\w+)\}/g, (_, key: string) => String(parameters[key])),
+    body: Object.fromEntries(inBody),
+  }
+}
+
 const bodies = commandNames.map((name) =>
   z.object({ name: z.literal(name), ...commandRow(name).parameters }),
 ) as unknown as [z.ZodObject<{ name: z.ZodLiteral<CommandName> }>]

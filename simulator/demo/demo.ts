@@ -13,7 +13,7 @@ import { dropData, prepareData, prepareManagement, unplug } from './first-start.
 import { formatLinesToTry, operatorLine } from './lines-to-try.ts'
 import { openBenchInterface, openSupervisorInterface } from './supervisor-interface.ts'
 import { startProxy, type Proxy } from './proxy.ts'
-import { isPortFree, request, waitUntilReady } from './readiness.ts'
+import { answers, isPortFree, waitUntilReady } from './readiness.ts'
 import {
   cloudEnvironment,
   demoAddresses,
@@ -190,8 +190,8 @@ export class Demo {
     const { supervisorSocket, benchSocket, database, copies } = this.#places
     const { baseUrl, edgeUrl } = this.#addresses
     const isReady = {
-      cloud: async () => (await request('GET', `${baseUrl}/`)) !== undefined,
-      edge: async () => (await request('GET', `${edgeUrl}/health`)) !== undefined,
+      cloud: () => answers(`${baseUrl}/`),
+      edge: () => answers(`${edgeUrl}/health`),
     }
     const management = await openSupervisorInterface<DemoProgram>({
       supervisor,

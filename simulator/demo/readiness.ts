@@ -1,10 +1,7 @@
 import { createServer } from 'node:net'
-import { z } from 'zod'
 import { type Clock, sleep } from '../../protocol/model/runtime.ts'
-
-const Token = z.object({ access_token: z.string() })
-const User = z.object({ user_id: z.int() })
-const Order = z.object({ order_id: z.int() })
+import { jsonInterface } from '../interface/client.ts'
+import { guestWithCart } from './guest.ts'
 
 export interface ReadinessOptions {
   clock: Clock
@@ -35,36 +32,29 @@ const listens = async (port: number | undefined): Promise<boolean> =>
   port === undefined || !(await isPortFree(port))
 
 async function canOpenCart({ baseUrl, hubId }: ReadinessOptions): Promise<boolean> {
-  const identity = { sub: 'demo-launcher', anonymous: true }
-  const token = Token.safeParse(await request('POST', `${baseUrl}/demo/identity/token`, { body: identity }))
-  if (!token.success) return false
-  const bearer = token.data.access_token
-  const user = User.safeParse(await request('POST', `${baseUrl}/users/user/bootstrap/guest`, { bearer }))
-  if (!user.success) return false
-  const orders = `${baseUrl}/users/${user.data.user_id}/orders`
-  const order = Order.safeParse(await request('POST', `${orders}?hub_id=${hubId}`, { bearer }))
-  if (!order.success) return false
-  await request('DELETE', `${orders}/${order.data.order_id}`, { bearer })
-  return true
+  try {
+    const { client, userId, orderId } = await guestWithCart(baseUrl, {
+      subject: 'demo-launcher',
+      hubId,
+      tries: 1,
+    })
+    await client.call('DELETE /users/{user_id}/orders/{order_id}', {
+      params: { user_id: userId, order_id: orderId },
+    })
+    return true
+  } catch {
+    return false
+  }
 }
 
-/** The JSON of a successful answer; `undefined` for any other, or none. */
-export async function request(
-  method: 'GET' | 'POST' | 'DELETE',
-  url: string,
-  { bearer, body }: { bearer?: string; body?: object } = {},
-): Promise<unknown> {
-  const headers = {
-    ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
-    ...(body && { 'Content-Type': 'application/json' }),
-  }
-  try {
-    const response = await fetch(url, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-    return response.ok ? await response.json() : undefined
-  } catch {
-    return undefined
-  }
-}
+/** Whether a program answers a request for this address with success. */
+export const answers = (url: string): Promise<boolean> =>
+  jsonInterface({ url, name: 'the program' })
+    .ask('GET', '')
+    .then(
+      () => true,
+      () => false,
+    )
 
 /** Whether the port is free on this machine's loopback address. */
 export function isPortFree(port: number): Promise<boolean> {

@@ -6,7 +6,9 @@ import { parseArgs } from 'node:util'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { steps, isStep, type Step } from './lines-to-try.ts'
+import { guestWithCart } from './guest.ts'
 import { writeJson } from './places.ts'
+import { simulatorAt } from '../interface/client.ts'
 import { z } from 'zod'
 import { createClient, unwrap, type Client } from '../../protocol/client/client.ts'
 
@@ -49,26 +51,20 @@ const customerOf = ({ demo: { base_url: baseUrl } }: TryOut, token: string): Cli
 async function fillCart(given: TryOut): Promise<StepResult> {
   const { demo, subject, print } = given
   const hub_id = demo.hubs[0]!.hub_id
-  const identity = await post(`${demo.base_url}/demo/identity/token`, { sub: subject, anonymous: true })
-  const { access_token: token } = Identity.parse(identity)
-  const customer = customerOf(given, token)
-  const { user_id } = unwrap(await customer.call('POST /users/user/bootstrap/guest'))
+  const { client, token, userId, orderId } = await guestWithCart(demo.base_url, { subject, hubId: hub_id })
   const query = { hub_id }
-  const cart = unwrap(await customer.call('POST /users/{user_id}/orders', { params: { user_id }, query }))
-  for await (const product of customer.items('GET /hubs/{hub_id}/products', { params: query })) {
+  for await (const product of client.items('GET /hubs/{hub_id}/products', { params: query })) {
     if (product.quantity < UNITS) continue
-    const params = { user_id, order_id: cart.order_id }
+    const params = { user_id: userId, order_id: orderId }
     const order = unwrap(
-      await customer.call('PUT /users/{user_id}/orders/{order_id}/order_item', {
+      await client.call('PUT /users/{user_id}/orders/{order_id}/order_item', {
         params,
         query,
         body: { product_id: product.id, quantity: UNITS },
       }),
     )
-    print(
-      `order ${cart.order_id}: ${UNITS} × ${product.name}, ${(order.total / 100).toFixed(2)} ${order.currency}`,
-    )
-    return { token, userId: user_id, orderId: cart.order_id }
+    print(`order ${orderId}: ${UNITS} × ${product.name}, ${(order.total / 100).toFixed(2)} ${order.currency}`)
+    return { token, userId, orderId }
   }
   throw new TryError(`hub ${hub_id} has no product of which ${UNITS} are left: npm start -- --fresh`)
 }
@@ -98,23 +94,12 @@ async function collect(given: TryOut, former: StepResult): Promise<void> {
   await until(given, former, 'COMPLETED')
 }
 
-/** The hands of the customer, which the simulator has. */
-async function takeItems({ simulator_url }: RunningDemo, hubId: number, bin: number): Promise<void> {
-  await post(`${simulator_url}/api/hubs/${hubId}/act`, { action: 'take_items', target: `bin-${bin}` })
-}
-
-const Identity = z.object({ access_token: z.string() })
-
-/** Calls a route that only the demo has, and the client therefore lacks. */
-async function post(url: string, body: object): Promise<unknown> {
-  const answer = await fetch(url, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
+/** The simulator acts as the customer's hands. */
+const takeItems = ({ simulator_url }: RunningDemo, hubId: number, bin: number): Promise<unknown> =>
+  simulatorAt(simulator_url).ask('POST', `/api/hubs/${hubId}/act`, {
+    action: 'take_items',
+    target: `bin-${bin}`,
   })
-  if (!answer.ok) throw new TryError(`${url}: ${await answer.text()}`)
-  return answer.json()
-}
 
 /** Follows the order, and says each of its states once. */
 async function until(given: TryOut, { userId, orderId, token }: StepResult, wanted: string): Promise<void> {

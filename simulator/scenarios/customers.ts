@@ -1,8 +1,8 @@
 import type { Order } from '../../protocol/contract/consumer-orders.ts'
-import { type Client, createClient, type Failure, type Result } from '../../protocol/client/client.ts'
+import type { Client, Failure, Result } from '../../protocol/client/client.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
-import { jsonInterface } from '../interface/client.ts'
+import { guestWithCart } from '../demo/guest.ts'
 import { type Bench, StepError } from './bench.ts'
 import type { Place, Step } from './schema.ts'
 
@@ -102,22 +102,9 @@ export class Customers {
 
   async #come(name: string): Promise<Customer> {
     const { baseUrl } = this.#bench.cloud()
-    const cloud = jsonInterface({ url: baseUrl, name: 'the cloud' })
-    const identity = { sub: `scenario-${randomHex(this.#bench.random, 6)}-${name}`, anonymous: true }
-    const { access_token: token } = await cloud.ask<{ access_token: string }>(
-      'POST',
-      '/demo/identity/token',
-      identity,
-    )
-    const client = createClient({ baseUrl, token })
-    const guest = await client.call('POST /users/user/bootstrap/guest', {})
-    if (!guest.ok) throw new StepError(`${name} cannot come in: ${guest.error.message}`)
-    const order = await client.call('POST /users/{user_id}/orders', {
-      params: { user_id: guest.data.user_id },
-      query: { hub_id: this.#bench.hubId },
-    })
-    if (!order.ok) throw new StepError(`${name} gets no cart: ${order.error.message}`)
-    const customer = { name, client, userId: guest.data.user_id, orderId: order.data.order_id }
+    const subject = `scenario-${randomHex(this.#bench.random, 6)}-${name}`
+    const cart = await guestWithCart(baseUrl, { subject, hubId: this.#bench.hubId })
+    const customer = { name, ...cart }
     this.#named.set(name, customer)
     this.#known.push(customer)
     return customer

@@ -1,4 +1,5 @@
 import { type Client, createClient } from '../../protocol/client/client.ts'
+import { pageRequest } from '../../protocol/model/hub-commands.ts'
 import { holdsWithin, sleep } from '../../protocol/model/runtime.ts'
 import type { Fault } from '../faults/faults.ts'
 import { AnswerError } from '../interface/client.ts'
@@ -39,6 +40,9 @@ export async function doStep(step: Step, seen: Seen): Promise<void> {
     case 'take':
       seen.answer = await customers.act(step)
       return
+    case 'command':
+      seen.answer = await sendCommand(step.what, bench)
+      return asWanted(step.what.answers, seen.answer)
     case 'owner':
       seen.answer = await callOwner(step.what, bench)
       return asWanted(step.what.answers, seen.answer)
@@ -78,8 +82,19 @@ function asWanted(answers: string | undefined, { code, message }: Answer): void 
   )
 }
 
+function sendCommand(what: Extract<Step, { kind: 'command' }>['what'], bench: Bench): Promise<Answer> {
+  const { at, answers: _, ...command } = what
+  if (at === 'hub') {
+    const { path, body } = pageRequest(command)
+    return callHub({ call: `POST /${path}`, body }, bench)
+  }
+  const { name, location, ...others } = { location: {}, ...command }
+  const query = { ...location, ...(others as Record<string, string | number | boolean>), hub: bench.hubId }
+  return callOwner({ call: `POST /owners/controls/${name}`, query }, bench)
+}
+
 function callOwner(
-  { call, query, body }: Extract<Step, { kind: 'owner' }>['what'],
+  { call, query, body }: Pick<Extract<Step, { kind: 'owner' }>['what'], 'call' | 'query' | 'body'>,
   bench: Bench,
 ): Promise<Answer> {
   const { baseUrl, apiKey } = bench.cloud()
@@ -91,7 +106,7 @@ function callOwner(
 }
 
 async function callHub(
-  { call, body }: Extract<Step, { kind: 'at_hub' }>['what'],
+  { call, body }: { call: string; body?: object | undefined },
   bench: Bench,
 ): Promise<Answer> {
   const [method = '', path = ''] = call.split(' ')

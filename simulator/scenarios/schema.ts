@@ -1,13 +1,18 @@
 import { z } from 'zod'
+import { routedCommands } from '../../protocol/contract/command-route.ts'
 import { alarmKindNames } from '../../protocol/model/alarms.ts'
+import {
+  type CommandBody,
+  type CommandName,
+  commandNames,
+  commandRow,
+} from '../../protocol/model/hub-commands.ts'
 import { OrderStatus, type OrderStatusName } from '../../protocol/model/order-status.ts'
 import { schemaProblems } from '../../protocol/model/schema-problems.ts'
 import { faultTypes } from '../faults/fault-types.ts'
 import { ActBody, FaultBody, LineBody, PowerBody } from '../interface/requests.ts'
 
-/**
- * The schema of scenarios. `README.md` in this folder explains it; `npm run simulator -- scenario schema` prints it.
- */
+/** The schema of scenarios. `README.md` in this folder explains it. */
 
 const UNITS_MS = { ms: 1, s: 1000, min: 60_000, h: 3_600_000 } as const
 const LONGEST_MS = 86_400_000
@@ -97,6 +102,28 @@ export const Condition = z
   .refine((condition) => Object.keys(condition).length > 0, 'must name something that is to be so')
 export type Condition = z.output<typeof Condition>
 
+/** Where a command can be sent: by the owner through the cloud, or by a technician at the hub. */
+const placesOf = (name: CommandName): string[] => [
+  ...((routedCommands as CommandName[]).includes(name) ? ['cloud'] : []),
+  ...(commandRow(name).page ? ['hub'] : []),
+]
+const commands = commandNames
+  .filter((name) => placesOf(name).length > 0)
+  .map((name) =>
+    z.strictObject({
+      name: z.literal(name),
+      ...commandRow(name).parameters,
+      at: z.enum(placesOf(name)).default(placesOf(name)[0]!),
+      ...answers,
+    }),
+  ) as unknown as [z.ZodObject<{ name: z.ZodLiteral<CommandName> }>]
+const Command = z.discriminatedUnion('name', commands) as unknown as z.ZodType<
+  {
+    at: 'cloud' | 'hub'
+    answers?: string
+  } & CommandBody
+>
+
 const WAIT_MS = 30_000
 
 /** The content of every kind of step. */
@@ -129,6 +156,8 @@ export const stepKinds = {
   /** Takes the contents of the order's open bins. */
   take: z.strictObject({ customer: CustomerName }),
   cancel: z.strictObject({ customer: CustomerName, ...answers }),
+  /** A hub command with its parameters, as in the table of commands. */
+  command: Command,
   /** A call of the owner's API, with the owner's key. */
   owner: z.strictObject({ call: Call, query: Query.optional(), body: Values.optional(), ...answers }),
   /** A call of the hub's own interface, below `/api`, as a technician at the hub. */

@@ -1,3 +1,4 @@
+import { pageRequest } from '../../protocol/model/hub-commands.ts'
 import { holdsWithin } from '../../protocol/model/runtime.ts'
 import { createClient } from '../../protocol/client/client.ts'
 import type { HubState } from '../hub-state.ts'
@@ -124,17 +125,19 @@ async function emptyBins(
   { health }: HubPage,
   attempt: Attempt,
 ): Promise<void> {
+  const command = (name: 'open_bin' | 'close_bin' | 'lower_bin', bin: number): Promise<unknown> =>
+    attempt(`/${pageRequest({ name, bin }).path}`)
   for (const { bin, units, door } of state.bins) {
     const number = Number(bin.slice('bin-'.length))
     const isFine = health.bins.some((one) => one.bin_number === number && one.status === 'healthy')
     if (isFine && units === 0 && door === 'closed') continue
-    await attempt(`/bins/${number}/open`)
+    await command('open_bin', number)
     if (units > 0)
       await bench.simulator
         .ask('POST', `/api/hubs/${bench.hubId}/act`, { action: 'take_items', target: bin })
         .catch(() => undefined)
-    await attempt(`/bins/${number}/close`)
-    await attempt(`/bins/${number}/lower`)
+    await command('close_bin', number)
+    await command('lower_bin', number)
   }
 }
 

@@ -83,6 +83,9 @@ describe('a scenario as a file', () => {
     ['- cart: { customer: ann, items: [{ row: top, units: 1 }] }', /must be cabinet\/shelf\/row/],
     ['- program: { name: edge, do: copy }', /program/],
     ['- owner: { call: open the bin }', /must be a method and a path/],
+    ['- command: { name: open_bin, bin: 5 }', /command\.bin/],
+    ['- command: { name: cycle_bin, bin: 1, cycles: 2, at: cloud }', /command\.at/],
+    ['- command: { name: cancel_order }', /command\.name/],
   ])('the scenario “%s” is refused with its line and reason', (steps, message) => {
     expect(problems(file(steps))[0]).toMatch(message)
   })
