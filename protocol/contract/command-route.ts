@@ -122,10 +122,10 @@ export function commandErrors(name: CommandName): ErrorCode[] {
   ]
 }
 
-/** A command's sentences for its route. */
-export function commandTexts(name: CommandName) {
-  const { summary, route, isRepeatable } = commandRow(name)
-  const sentences = [neverQueued, ...(isRepeatable ? [] : [movesAgain]), route?.note ?? []].flat()
+/** A command's sentences for its route. `note`: in place of the row's note. */
+export function commandTexts(name: CommandName, note = commandRow(name).route?.note) {
+  const { summary, isRepeatable } = commandRow(name)
+  const sentences = [neverQueued, ...(isRepeatable ? [] : [movesAgain]), note ?? []].flat()
   return { summary, description: sentences.join(' '), example: commandExample(name) }
 }
 

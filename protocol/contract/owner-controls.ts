@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ServiceAction } from '../management/command.ts'
 import type { FridgeSide } from '../model/hardware.ts'
+import { hubCommands } from '../model/hub-commands.ts'
 import { DeviceStatus, DoorPosition, LiftPosition } from '../model/hub-health.ts'
 import { namedEnum } from '../model/named-enum.ts'
 import {
@@ -9,6 +10,7 @@ import {
   commandExample,
   commandQuery,
   commandRoutes,
+  commandTexts,
   control,
   controlExample,
   controlResult,
@@ -56,9 +58,11 @@ const fridgeSetting = (name: string, summary: string, enabled: boolean, descript
   })
 const openFridge = <const Side extends FridgeSide>(side: Side) =>
   control(`open_fridge_${side}`, fridge, commandAnswer('open_fridge'), commandErrors('open_fridge'), {
+    ...commandTexts(
+      'open_fridge',
+      'The door locks again by itself. While the cabinet behind it dispenses, the answer is `hardware_error` with reason `interlock`.',
+    ),
     summary: `Unlock a fridge's ${side} door`,
-    description: `${neverQueued} The door locks again by itself. While the cabinet behind it dispenses, the answer is \`hardware_error\` with reason \`interlock\`.`,
-    example: commandExample('open_fridge'),
   })
 
 /** O §4.6: the range of the bin is not stated; a bin that the hub does not have is a `validation_error`. */
@@ -191,14 +195,14 @@ export const ownerControlRoutes = defineRoutes(shared, {
   ),
   'owner.controls.cycle_bin': control(
     'cycle_bin',
-    bin.extend({
-      num_cycles: z.int().min(1).max(10).describe('Number of times that the door opens and closes, 1 to 10.'),
-    }),
-    z.object({ cycles_completed: z.int().describe('Number of completed cycles.') }),
+    bin.extend({ num_cycles: hubCommands.cycle_bin.parameters.cycles }),
+    z.object({ cycles_completed: hubCommands.cycle_bin.result.shape.cycles_completed }),
     commandErrors('cycle_bin'),
     {
-      summary: "Open and close a bin's door several times",
-      description: `${neverQueued} If it fails, \`details.cycles_completed\` is the number of completed cycles.`,
+      ...commandTexts(
+        'cycle_bin',
+        'If it fails, `details.cycles_completed` is the number of completed cycles.',
+      ),
       example: { cycles_completed: 3 },
     },
   ),

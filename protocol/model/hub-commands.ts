@@ -192,7 +192,10 @@ export const hubCommands = {
   cycle_bin: {
     ...moves,
     summary: "Open and close a bin's door several times",
-    parameters: { bin, cycles: z.int().min(1).max(10) },
+    parameters: {
+      bin,
+      cycles: z.int().min(1).max(10).describe('Number of times that the door opens and closes, 1 to 10.'),
+    },
     result: {
       shape: {
         door: DoorPosition,

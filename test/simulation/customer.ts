@@ -125,7 +125,7 @@ const PATIENCE_MS = ABSENT_MS + 15 * 60_000
 async function collect(world: CustomerWorld, orderId: number, { hubId, room }: Site): Promise<string> {
   const { chance } = world
   const waiter = chance.happens(0.06)
-  for (let waitedMs = 0; waitedMs < PATIENCE_MS; ) {
+  for (let waitedMs = 0; waitedMs < PATIENCE_MS;) {
     const pauseMs = chance.between(1000, 5000)
     waitedMs += pauseMs
     await world.sleep(pauseMs)
