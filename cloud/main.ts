@@ -1,8 +1,9 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
+import { spawn } from 'node:child_process'
 import * as files from 'node:fs'
 import { hostname } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, extname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Hono } from 'hono'
 import { makeFolder } from '../protocol/model/make-folder.ts'
@@ -44,6 +45,10 @@ import { openProcessor } from './commerce/processors/open-processor.ts'
 import { post } from './commerce/payments/post-event.ts'
 import { sandboxWork } from './commerce/processors/sandbox/sandbox.ts'
 import { openLog } from './platform/log-files.ts'
+import { ended } from './operations/backup/archive.ts'
+import { installationOf, targetOf } from './operations/backup/place.ts'
+import { backupWork, type BackupSchedule } from './operations/backup/schedule.ts'
+import { openTarget } from './operations/backup/target.ts'
 import { smtpSender } from './operations/alarms/mail.ts'
 import { createSenders } from './people/notifications/senders.ts'
 import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
@@ -159,6 +164,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
   const { db, runtime, log } = context
   const { clock, random } = runtime
   const { rules } = config.limits
+  const background = { ...context, db: db.for('background') }
   return {
     context,
     broker,
@@ -202,14 +208,16 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
       }),
     }),
     senders: attempt(() => createSenders(config, { log, clock })),
-    // The sandbox has no process of its own, so this process sends its events.
-    ...(processor.name === 'sandbox' && {
-      otherWork: sandboxWork({
-        context: { ...context, db: db.for('background') },
-        secret: webhookSecrets[0]!,
-        deliver: (body, signature) => post(webhook(), body, signature),
-      }),
-    }),
+    otherWork: {
+      ...backupWork(background, backupSchedule(config, runtime)),
+      // The sandbox has no process of its own, so this process sends its events.
+      ...(processor.name === 'sandbox' &&
+        sandboxWork({
+          context: background,
+          secret: webhookSecrets[0]!,
+          deliver: (body, signature) => post(webhook(), body, signature),
+        })),
+    },
     facts: {
       name: `cloud@${hostname()}`,
       pid: process.pid,
@@ -222,6 +230,19 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     hasMetrics: config.METRICS_PORT !== undefined,
     certificates: known.all,
     folders: { DATA_DIR: config.DATA_DIR, LOG_DIR: logFolder },
+  }
+}
+
+/** A separate process makes each backup, because encryption takes much processor time. */
+function backupSchedule(config: CloudConfig, runtime: Runtime): BackupSchedule | undefined {
+  const { BACKUP_SCHEDULE: daily } = config
+  if (daily === undefined) return undefined
+  const command = join(import.meta.dirname, `cli/main${extname(import.meta.filename)}`)
+  const words = [command, 'backup', 'create', ...process.argv.slice(2)]
+  return {
+    daily,
+    create: () => ended(spawn(process.execPath, words, { stdio: ['ignore', 'ignore', 'pipe'] })),
+    target: attempt(() => openTarget(targetOf(config), installationOf(config, runtime).credentials)),
   }
 }
 

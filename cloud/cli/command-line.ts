@@ -35,6 +35,8 @@ export interface WithoutStore {
   options: Options
   settings: SettingsOf<typeof cloudSettings>
   environment: Environment
+  /** The path of `--config`. */
+  config?: string | undefined
   terminal: Terminal
 }
 
@@ -131,6 +133,7 @@ export async function runCommandLine(
       options,
       settings: readAll(environment, config),
       environment,
+      config,
       terminal,
     })
     if (output === undefined) return { exitCode: 0, stdout: '', stderr: '' }

@@ -12,6 +12,7 @@ import { runCommandLine, suggestion, type CommandLine } from './command-line.ts'
 const administration: Readonly<Record<string, (runtime: Runtime) => Promise<CommandLine>>> = {
   alarms: async (runtime) => (await import('./alarms.ts')).alarmCommands(runtime),
   audit: async () => (await import('./audit.ts')).auditCommands,
+  backup: async (runtime) => (await import('./backup.ts')).backupCommands(runtime),
   'dead-letters': async (runtime) => (await import('./dead-letters.ts')).deadLetterCommands(runtime),
   contacts: async (runtime) => (await import('./contacts.ts')).contactCommands(runtime),
   hubs: async (runtime) => (await import('./hubs.ts')).hubCommands(runtime),

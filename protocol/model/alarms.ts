@@ -257,6 +257,13 @@ const kinds = {
       'Compare the orders and the period in the details with your records. Missing payments have their own alarms (payment_orphaned). Then acknowledge this alarm.',
     ends: 'when_acknowledged',
   },
+  backup_overdue: {
+    severity: 'warning',
+    what: 'is served by a database without a backup of the last 36 hours',
+    remedy:
+      'Run larder backup create and read its error. Check the disk or bucket of BACKUP_TO. The alarm ends with the next backup.',
+    ends: 'at_once',
+  },
   dead_letter: {
     severity: 'warning',
     what: 'or the cloud received a message that it cannot apply',

@@ -8,6 +8,7 @@ import { noticeWork } from '../../cloud/people/notifications/notices.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { schedule } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner, type WorkKinds } from '../../cloud/platform/work/runner.ts'
+import { backupWork } from '../../cloud/operations/backup/schedule.ts'
 import { retentionWork } from '../../cloud/retention.ts'
 import { onEachDatabase } from '../world/database.ts'
 import { testMedia } from './support/media.ts'
@@ -22,6 +23,7 @@ function allKinds({ context, services }: Shop): WorkKinds {
     ...noticeWork(context, { ios: sender, android: sender, web: sender, none: sender }),
     ...changeWork({ context, remote: () => Promise.reject(new Error('no hub is asked')) }),
     ...hubWork(context),
+    ...backupWork(context, undefined),
     ...webhookWork({ context, addressOf: (key) => key, poster: scriptedPoster(context.runtime.clock) }),
     ...retentionWork(context, testMedia(context)),
     ...testMedia(context).work,

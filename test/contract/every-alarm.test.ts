@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { noteRestored } from '../../cloud/commerce/orders/restored.ts'
 import { losePayment } from './lose-payment.ts'
+import { reportBackups } from '../../cloud/operations/backup/schedule.ts'
 import { countStock } from '../../cloud/commerce/catalogue/shelf-stock.ts'
 import { openDispute } from '../../cloud/commerce/processors/sandbox/deeds.ts'
 import { refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
@@ -65,6 +66,16 @@ const setStock = (productId: number, quantity: number): Promise<unknown> => {
 }
 
 const cases: Record<AlarmKindName, Case> = {
+  backup_overdue: {
+    subject: null,
+    async begin() {
+      const { context } = plant.services
+      const report = (ageMs: number) =>
+        plant.wait(reportBackups(context, context.runtime.clock.now() - ageMs))
+      await report(37 * 60 * MINUTE)
+      return () => report(0)
+    },
+  },
   hub_silent: {
     subject: null,
     async begin() {

@@ -16,11 +16,9 @@ import { commandsOf, readManifest } from '../../edge/packaging/manifest.ts'
 import { cloudSettings } from '../../cloud/platform/settings/config.ts'
 import { alarmKindNames } from '../../protocol/model/alarms.ts'
 import { settingsIn } from '../../protocol/model/program-settings.ts'
-import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { freePorts } from '../support/ports.ts'
 import { commandOf } from '../support/programs.ts'
 import { service } from '../support/services.ts'
-import { createPostgresDatabase } from './chaos/postgres.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const pages = join(root, 'cloud/docs/operating')
@@ -71,7 +69,10 @@ function layOut(): void {
       return `${name}) shift; exec ${command} ${subcommand} "$@" --config ${placed(configuration)} ;;`
     }),
   )
-  script('larder', `case "$1" in\n${calls.join('\n')}\nesac\necho "no such command: $1" >&2; exit 2`)
+  script(
+    'larder',
+    `case "$1" in\n--version) exec ${commandOf('cloud/main').join(' ')} --version ;;\n${calls.join('\n')}\nesac\necho "no such command: $1" >&2; exit 2`,
+  )
   for (const name of ['apt-get', 'npm', 'journalctl', 'editor', 'chown']) script(name, 'exit 0')
   // Commands for another user or another file owner run without the change of user.
   script('runuser', 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
@@ -135,13 +136,11 @@ function run(
   })
 }
 
-const isOfPostgres = ({ commands }: Block): boolean => /\bpg_(dump|restore)\b/.test(commands)
-
 service('operating')(
   'every command of the operating pages succeeds, in order, and the backup restores lost data',
   async () => {
     let isLost = false
-    for (const block of blocks.filter((each) => !isOfPostgres(each))) {
+    for (const block of blocks) {
       if (block.commands.includes('systemctl stop larder-cloud')) {
         // The restored service must have this data again, and not later data.
         expect(
@@ -167,30 +166,6 @@ service('operating')(
   240_000,
 )
 
-service('pgDump')(
-  'the PostgreSQL commands make a backup, check it, and restore it over a changed database',
-  async () => {
-    const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, systemRuntime())
-    const env = { DATABASE_URL: database.url, DATA_DIR: at('var/postgres') }
-    const list = async () => (await run('larder owners list', env)).output
-    try {
-      expect((await run('larder owners create --name Kept', env)).status).toBe(0)
-      const own = blocks.filter(isOfPostgres)
-      expect(own).toHaveLength(3)
-      for (const [index, { page, commands }] of own.entries()) {
-        if (index === 2) await run('larder owners create --name Later', env)
-        const { status, output } = await run(commands, env)
-        expect([page, commands, output, status]).toEqual([page, commands, output, 0])
-      }
-      expect(await list()).toContain('Kept')
-      expect(await list()).not.toContain('Later')
-    } finally {
-      await database.remove()
-    }
-  },
-  120_000,
-)
-
 test('the settings, alarms and pages that the operating pages name exist', () => {
   const settings = new Set(settingsIn(cloudSettings).keys())
   const [, example = '{}'] = /^```json\n([\s\S]*?)^```$/m.exec(textOf('02-configure.md')) ?? []
@@ -200,7 +175,9 @@ test('the settings, alarms and pages that the operating pages name exist', () =>
   const titles = new Set(names.map((name) => /^# (.*)$/m.exec(textOf(name))![1]!))
   for (const name of names) {
     const text = textOf(name)
-    for (const [, kind] of text.matchAll(/`((?:payment|hub|refund|order|stream|journal|identity)_[a-z]+)`/g))
+    for (const [, kind] of text.matchAll(
+      /`((?:payment|hub|refund|order|stream|journal|identity|database|backup)_[a-z]+)`/g,
+    ))
       if (!/_(id|url)$/.test(kind!)) expect([name, kind, kinds.has(kind!)]).toEqual([name, kind, true])
     for (const [, title] of text.matchAll(/page \*([^*]+)\*/g))
       expect([name, title, titles.has(title!)]).toEqual([name, title, true])

@@ -18,9 +18,14 @@ const MOST_ORDERS = 200
 /**
  * Records that the database has lost orders: it was restored, or a replica without the last commits has taken over.
  * Raises one alarm for each owner, with the period and the missing orders of the owner's hubs. Order numbers continue
- * above the highest number that is known to be assigned.
+ * above the highest number that is known to be assigned. `since`: the time of the restored backup, if it is known.
  */
-export async function noteRestored(tx: Tx, context: CloudContext, lost: readonly LostOrder[]): Promise<void> {
+export async function noteRestored(
+  tx: Tx,
+  context: CloudContext,
+  lost: readonly LostOrder[],
+  since?: number,
+): Promise<void> {
   const { runtime, settings } = context
   const numbers = lost.flatMap(({ order_id }) => order_id ?? [])
   if (numbers.length > 0)
@@ -37,16 +42,24 @@ export async function noteRestored(tx: Tx, context: CloudContext, lost: readonly
     const known = await latestAlarm(tx, incident)
     const merged = known && merge(known.details, own)
     if (known?.endedAt === null) {
+      // A backup with this alarm was restored, so the period goes on.
+      if (since !== undefined) await amendAlarm(tx, known.id, { ...known.details, to: timestamp(now) })
       if (merged) await amendAlarm(tx, known.id, merged)
       continue
     }
     // The alarm was acknowledged and names these orders, or another hub has reported the same restore.
-    if (known && !merged && (own.length > 0 || known.endedAt > now - settings.alarmFlapMs)) continue
+    if (
+      known &&
+      !merged &&
+      since === undefined &&
+      (own.length > 0 || known.endedAt > now - settings.alarmFlapMs)
+    )
+      continue
     const earliest = Math.min(now, ...lost.map(({ order_uuid }) => issuedAt(order_uuid) ?? now))
     await raiseAlarm(tx, context, {
       ...incident,
       details: {
-        from: timestampOrNull(await lastBefore(tx, earliest)),
+        from: timestampOrNull(since ?? (await lastBefore(tx, earliest))),
         to: timestamp(now),
         orders: own.slice(0, MOST_ORDERS),
       },

@@ -6,11 +6,11 @@ import { isMediaKey, type MediaStore } from './store.ts'
 
 /**
  * A store in a folder. An object is written to a temporary file beside its place, and renamed after its bytes are on
- * disk.
+ * disk. `isKey` accepts the names of objects.
  */
-export function folderStore(root: string): MediaStore {
+export function folderStore(root: string, isKey = isMediaKey): MediaStore {
   function pathOf(key: string): string {
-    if (!isMediaKey(key)) throw new Error(`not a key of the media store: ${key}`)
+    if (!isKey(key)) throw new Error(`not a key of the media store: ${key}`)
     return join(root, key)
   }
 

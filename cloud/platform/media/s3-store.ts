@@ -16,12 +16,22 @@ export interface S3Options {
 export const PART_BYTES = 5 * 1024 * 1024
 const TIMEOUT_MS = 60_000
 
-/** A bucket of any S3-compatible store. A file larger than one part is a multipart upload. */
-export function s3Store({ prefix, ...options }: S3Options): MediaStore {
+/** The names of the objects directly below the prefix. */
+export async function listS3({ prefix, ...options }: S3Options): Promise<string[]> {
+  const below = prefix === '' ? '' : `${prefix}/`
+  const found = await new S3mini({ ...options, fetch: timedFetch }).listObjects('/', below)
+  return (found ?? []).map(({ Key }) => Key.slice(below.length)).filter((name) => !name.includes('/'))
+}
+
+/**
+ * A bucket of any S3-compatible store. A file larger than one part is a multipart upload. `isKey` accepts the names of
+ * objects.
+ */
+export function s3Store({ prefix, ...options }: S3Options, isKey = isMediaKey): MediaStore {
   const s3 = new S3mini({ ...options, fetch: timedFetch })
 
   function placeOf(key: string): string {
-    if (!isMediaKey(key)) throw new Error(`not a key of the media store: ${key}`)
+    if (!isKey(key)) throw new Error(`not a key of the media store: ${key}`)
     return prefix === '' ? key : `${prefix}/${key}`
   }
 

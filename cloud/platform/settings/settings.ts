@@ -103,11 +103,6 @@ export const serviceSettings = {
       ['embedded-issuer', 'sandbox', 'plain-http', 'plain-mqtt', 'plain-database'],
       'Exceptions for a service that others than this machine can reach, separated by commas: embedded-issuer (everybody gets a token), sandbox (nobody pays), plain-http (keys and tokens in plain text, unless an encrypting proxy is the only one that reaches HOST), plain-mqtt (passwords of hubs in plain text), plain-database (a DATABASE_URL on another machine without TLS). Without an exception the service refuses to start with them. Production always refuses the first two.',
     ),
-    DOCS: oneOf(
-      ['public', 'off'],
-      'public',
-      'Access to /docs and /openapi.json: public, or off, which answers 404.',
-    ),
   }),
   ...storeSettings,
   ...inGroup('Storage', {
@@ -136,6 +131,28 @@ export const serviceSettings = {
       describe:
         'Secret that seals the secrets in the database (client secrets of payments, push tokens), the same in all processes. Keep it with the backups. During a rotation: the new one and the former one, separated by commas. Default: one in DATA_DIR; production requires the setting.',
     },
+  }),
+  ...inGroup('Backups', {
+    BACKUP_TO: {
+      secret: true,
+      schema: url(
+        /^(s3:\/\/[^/?]+(\/[^?]*)?(\?.*)?|(?!s3:).+)$/,
+        'a folder or s3://BUCKET[/PREFIX]?…',
+      ).optional(),
+      describe:
+        'Folder or bucket of backups: a path on another disk, or s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION. Default: <DATA_DIR>/backups.',
+    },
+    BACKUP_SCHEDULE: {
+      schema: z
+        .string()
+        .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time, HH:MM in UTC')
+        .optional(),
+      describe:
+        'Time of the daily backup to BACKUP_TO, HH:MM in UTC. The service keeps 7 daily, 4 weekly and 12 monthly backups there. Default: the service makes no backups.',
+    },
+    BACKUP_PASSPHRASE_FILE: optionalText(
+      'File with a random text that encrypts backups (age). Keep a copy on another machine: no backup opens without it. Default: backups are not encrypted.',
+    ),
   }),
   ...inGroup('Hubs', {
     MQTT_URL: {
@@ -273,6 +290,11 @@ export const serviceSettings = {
         .optional(),
       describe: 'Folder of the log files, a new one each day or at 10 MB. Default: <DATA_DIR>/logs.',
     },
+    DOCS: oneOf(
+      ['public', 'off'],
+      'public',
+      'Access to /docs and /openapi.json: public, or off, which answers 404.',
+    ),
     HSTS_SUBDOMAINS: {
       schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
       standard: 'false',

@@ -128,7 +128,9 @@ export function openDatabase({
 }: DatabaseOptions): CloudDatabase {
   const kind: DatabaseKind = options.sqlite || url.startsWith('sqlite:') ? 'sqlite' : 'postgres'
   const server =
-    kind === 'sqlite' ? oneConnection(openSqlite(url, options), through) : openPools(url, log, pools, through)
+    kind === 'sqlite'
+      ? oneConnection(openSqlite(url, options), through)
+      : openPools(new PostgresServers(url, options.isBusy), log, pools, through)
   const signals: Signals = {
     outboxes: createSignal<number>(),
     work: createSignal<number>(),
@@ -214,8 +216,7 @@ function oneConnection(dialect: Dialect, through: Through): Server {
 }
 
 /** Pools connect at their first use. */
-function openPools(url: string, log: Log, settings: DatabaseLimits, through: Through): Server {
-  const servers = new PostgresServers(url)
+function openPools(servers: PostgresServers, log: Log, settings: DatabaseLimits, through: Through): Server {
   const open = (pool: PoolLimits, lifetimeS?: number) => {
     const { dialect, state } = openPostgres(servers, log, pool, lifetimeS)
     return { kysely: new Kysely<Tables>({ dialect: through(dialect) }), state }

@@ -31,8 +31,12 @@ export class PostgresServers {
    */
   isPooled = false
 
+  /** Whether the sessions hold `RUNNING_LOCK`. */
+  readonly isService: boolean
+
   /** Throws a `UsageError` if the address is malformed. */
-  constructor(url: string) {
+  constructor(url: string, isService = false) {
+    this.isService = isService
     this.#address = postgresAddress(url)
     this.#ways = this.#address.servers.flatMap((server) => waysTo(server, this.#address))
   }
@@ -114,13 +118,17 @@ export interface SessionLimits {
   statementMs: number
   /** Maximum idle time of a transaction in milliseconds. 0: no limit. */
   idleMs: number
+  isService: boolean
 }
+
+/** Advisory lock that every session of the service shares. The restore of a backup needs it alone. */
+export const RUNNING_LOCK = 7_106_119_101_021
 
 /**
  * Statements that set up a session and report its state. The product relies on no default of the server, the database
  * or the role. They are statements because PgBouncer refuses most startup parameters. Zero is no limit.
  */
-export const sessionQuery = ({ lockMs, statementMs, idleMs }: SessionLimits): string =>
+export const sessionQuery = ({ lockMs, statementMs, idleMs, isService }: SessionLimits): string =>
   [
     `set client_encoding = 'UTF8'`,
     'set standard_conforming_strings = on',
@@ -132,6 +140,7 @@ export const sessionQuery = ({ lockMs, statementMs, idleMs }: SessionLimits): st
     `set lock_timeout = ${lockMs}`,
     `set statement_timeout = ${statementMs}`,
     `set idle_in_transaction_session_timeout = ${idleMs}`,
+    ...(isService ? [`select pg_advisory_lock_shared(${RUNNING_LOCK})`] : []),
     // An answered call must survive a crash of the server.
     `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,
     `select current_setting('transaction_read_only') = 'on' as "isReadOnly",

@@ -167,7 +167,9 @@ async function openPool(
       if (this.#problem) throw this.#problem
       await super.connect()
       const idleMs = settings.statementMs === 0 ? 0 : 2 * settings.statementMs + KEEP_ALIVE_MS
-      const results: unknown = await this.query(sessionQuery({ ...settings, idleMs }))
+      const results: unknown = await this.query(
+        sessionQuery({ ...settings, idleMs, isService: servers.isService }),
+      )
       const facts = (results as { rows: SessionFacts[] }[]).at(-1)!.rows[0]!
       const { processID } = this as unknown as { processID: number | null }
       servers.isPooled = facts.pid !== processID

@@ -75,6 +75,7 @@ export async function startS3Server(): Promise<S3Server> {
     switch (request.method ?? '') {
       case 'GET': {
         if (query.has('uploads')) return answer(200, listing(query.get('prefix') ?? ''))
+        if (query.has('list-type')) return answer(200, contents(query.get('prefix') ?? ''))
         const object = objects.get(key)
         if (!object) return refuse(404, 'NoSuchKey')
         const { bytes, type = '' } = object
@@ -127,6 +128,16 @@ export async function startS3Server(): Promise<S3Server> {
       default:
         return refuse(405, 'MethodNotAllowed')
     }
+  }
+
+  function contents(prefix: string): string {
+    const entries = [...objects]
+      .filter(([key]) => key.startsWith(prefix))
+      .map(
+        ([key, { bytes }]) =>
+          `<Contents><Key>${key}</Key><Size>${bytes.length}</Size><ETag>${etagOf(bytes)}</ETag><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>`,
+      )
+    return `<?xml version="1.0"?><ListBucketResult><Name>${S3_BUCKET}</Name><IsTruncated>false</IsTruncated>${entries.join('')}</ListBucketResult>`
   }
 
   function listing(prefix: string): string {
