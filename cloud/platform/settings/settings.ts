@@ -220,12 +220,6 @@ export const serviceSettings = {
       describe:
         '`aud` of identity tokens, or several values separated by commas: a token must name one of them.',
     },
-    IDENTITY_ROLES: {
-      schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
-      standard: 'true',
-      describe:
-        'Use of the claim `role` of identity tokens: true or false. With true, `admin` opens /diag. Set false if users can set the claim at the issuer.',
-    },
   }),
   ...inGroup('Events and notices', {
     WEBHOOK_ALLOW_PRIVATE: {
@@ -239,14 +233,6 @@ export const serviceSettings = {
       schema: url(/^smtps?:\/\/./, 'smtp://… or smtps://…').optional(),
       describe:
         'Mail server for alarms, with user and password if it needs them (smtp://user:password@host:587; ?requireTLS=true forbids plain text). Default: alarms are not mailed.',
-    },
-    MAIL_FROM: {
-      schema: z
-        .string()
-        .max(320)
-        .regex(/^[^\r\n]+@[^\r\n]+$/, 'must be an address')
-        .optional(),
-      describe: 'Sender of alarms: an address, optionally with a name. Default: larder@<host of PUBLIC_URL>.',
     },
     FCM_SERVICE_ACCOUNT: optionalText(
       'File with the key of a Google service account: notices to iOS and Android go through FCM. Default: they are logged.',
@@ -295,6 +281,20 @@ export const serviceSettings = {
       'public',
       'Access to /docs and /openapi.json: public, or off, which answers 404.',
     ),
+    MAIL_FROM: {
+      schema: z
+        .string()
+        .max(320)
+        .regex(/^[^\r\n]+@[^\r\n]+$/, 'must be an address')
+        .optional(),
+      describe: 'Sender of alarms: an address, optionally with a name. Default: larder@<host of PUBLIC_URL>.',
+    },
+    IDENTITY_ROLES: {
+      schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
+      standard: 'true',
+      describe:
+        'Use of the claim `role` of identity tokens: true or false. With true, `admin` opens /diag. Set false if users can set the claim at the issuer.',
+    },
     HSTS_SUBDOMAINS: {
       schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
       standard: 'false',
