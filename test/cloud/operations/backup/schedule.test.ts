@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { backupWork, keptOf, latestSlot } from '../../../../cloud/operations/backup/schedule.ts'
 import type { BackupTarget } from '../../../../cloud/operations/backup/target.ts'
 import { appendAudit } from '../../../../cloud/platform/audit/audit.ts'
-import { onEachDatabase } from '../../support/database.ts'
-import { openShop } from '../../support/shop.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
