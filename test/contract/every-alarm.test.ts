@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { noteRestored } from '../../cloud/commerce/orders/restored.ts'
 import { losePayment } from './lose-payment.ts'
-import { reportBackups } from '../../cloud/operations/backup/schedule.ts'
 import { countStock } from '../../cloud/commerce/catalogue/shelf-stock.ts'
 import { openDispute } from '../../cloud/commerce/processors/sandbox/deeds.ts'
 import { refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
@@ -14,7 +13,7 @@ import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { PLANTED } from '../invariants/ledgers.ts'
 import { People } from './people.ts'
 import { Plant } from '../world/plant.ts'
-import { breakFridgeStates, crashHub, intentOf, processorAway } from './faults-for-alarms.ts'
+import { backupsStop, breakFridgeStates, crashHub, intentOf, processorAway } from './faults-for-alarms.ts'
 
 /** From a fault in the room, or in an external service, to the people who can act, and back. */
 
@@ -66,16 +65,7 @@ const setStock = (productId: number, quantity: number): Promise<unknown> => {
 }
 
 const cases: Record<AlarmKindName, Case> = {
-  backup_overdue: {
-    subject: null,
-    async begin() {
-      const { context } = plant.services
-      const report = (ageMs: number) =>
-        plant.wait(reportBackups(context, context.runtime.clock.now() - ageMs))
-      await report(37 * 60 * MINUTE)
-      return () => report(0)
-    },
-  },
+  backup_overdue: { subject: null, begin: () => backupsStop(plant) },
   hub_silent: {
     subject: null,
     async begin() {

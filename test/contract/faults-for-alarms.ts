@@ -1,3 +1,4 @@
+import { reportBackups } from '../../cloud/operations/backup/schedule.ts'
 import { sql } from 'kysely'
 import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
 import type { Plant } from '../world/plant.ts'
@@ -48,4 +49,12 @@ export async function crashHub(plant: Plant, times: number): Promise<() => void>
     await plant.run(20_000)
   }
   return () => {}
+}
+
+/** The newest backup is 37 hours old. Returns a function that makes one. */
+export async function backupsStop(plant: Plant): Promise<() => unknown> {
+  const { context } = plant.services
+  const report = (ageMs: number) => plant.wait(reportBackups(context, context.runtime.clock.now() - ageMs))
+  await report(37 * 3_600_000)
+  return () => report(0)
 }
