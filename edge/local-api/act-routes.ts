@@ -116,7 +116,7 @@ export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
       c,
       {},
       core.replayDeadLetters(c.get('actor')),
-      'local command: the cloud is asked to tell everything again',
+      'local command: the hub requests all data from the cloud',
     )
   })
   app.post('/api/dead-letters/:id/drop', async (c) => {

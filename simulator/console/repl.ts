@@ -306,5 +306,5 @@ async function changeHubs({ simulator, hubId, words: [verb, word] }: CommandCall
     return `hub ${word} is simulated`
   }
   await simulator.ask('DELETE', `/api/hubs/${word}`)
-  return `hub ${word} is taken away`
+  return `hub ${word} is removed`
 }

@@ -158,9 +158,9 @@ browserTest(
     )
     // Every part except the cabinets that are like the first one.
     for (const part of wanted) if (!/^cabinet [234]$/.test(part)) await page.check(`input[value="${part}"]`)
-    await page.click('button:text-is("Begin")')
+    await page.click('button:text-is("Start")')
     await page.waitForSelector('[data-hindrance]')
-    await page.click('button:text-is("Stop taking orders")')
+    await page.click('button:text-is("Stop orders")')
     await page.waitForSelector('[data-hindrance]', { state: 'detached' })
 
     // The keyboard focus starts here, and stays with the current step.
@@ -208,7 +208,7 @@ browserTest(
     expect(await demo.tell('/programs/cloud/stop')).toBe(200)
     await page.click('button:text-is("End the acceptance")')
     await page.waitForSelector('[role=alertdialog]:has-text("24 steps have no verdict, 0 have failed")')
-    await page.click('button:text-is("End it all the same")')
+    await page.click('button:text-is("End anyway")')
     await page.waitForSelector('[data-protocol]:has-text("passed as far as it was done")')
     await lookAt(page, 'protocol')
     await page.emulateMedia({ media: 'print' })
@@ -216,7 +216,7 @@ browserTest(
     expect(await page.isVisible('button:text-is("Print it")')).toBe(false)
     expect(await page.isVisible('[data-protocol] >> text=Signature')).toBe(true)
     await page.emulateMedia({ media: 'screen' })
-    await page.click('button:text-is("Take orders again")')
+    await page.click('button:text-is("Resume orders")')
     expect(await demo.tell('/programs/cloud/start')).toBe(200)
 
     const client = createClient({ baseUrl: base_url, apiKey: owner.api_key })

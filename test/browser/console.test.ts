@@ -222,12 +222,12 @@ describe('the simulator’s console', () => {
       await page.click('button:text-is("Send")')
       await page.locator('[data-wire] li', { hasText: 'crc: ~0002 PING t=5*0000' }).waitFor()
       await page.click('button:text-is("Pause")')
-      await page.waitForSelector('button:text-is("Go on")')
+      await page.waitForSelector('button:text-is("Continue")')
       const before = await lines.count()
       station.hub.wires[1]!.toController('~0003 unseen')
       await page.waitForTimeout(300)
       expect(await lines.count()).toBe(before)
-      await page.click('button:text-is("Go on")')
+      await page.click('button:text-is("Continue")')
       await page.locator('[data-wire] li', { hasText: '~0003 unseen' }).waitFor()
       // The list is one stop of the Tab key; arrow keys move through it.
       await expect.poll(() => lines.count()).toBeGreaterThan(1)
@@ -293,7 +293,7 @@ describe('the simulator’s console', () => {
       const { page } = await visit()
       await view(page, 'Hubs and worlds')
       for (let hub = 2; hub <= 20; hub++) {
-        await page.click('button:text-is("Add it")')
+        await page.click('button:text-is("Add the hub")')
         await page.waitForSelector(`[data-fleet] button:text-is("Hub ${hub}")`)
       }
       // The selected hub is removed. The page's two streams report the removal in either order.
@@ -301,9 +301,9 @@ describe('the simulator’s console', () => {
         await page.click(`[data-fleet] button:text-is("Hub ${hub}")`)
         await page.waitForSelector(`h2:text-is("Hub ${hub}")`)
         // A short touch removes nothing.
-        if (hub === 20) await page.click(`[aria-label="Take hub ${hub} away"]`)
+        if (hub === 20) await page.click(`[aria-label="Remove hub ${hub}"]`)
         expect([...fleet.stations.keys()]).toContain(hub)
-        await page.click(`[aria-label="Take hub ${hub} away"]`, { delay: 1300 })
+        await page.click(`[aria-label="Remove hub ${hub}"]`, { delay: 1300 })
         await page.waitForSelector('h2:text-is("Hub 1")')
         expect([...fleet.stations.keys()]).not.toContain(hub)
       }

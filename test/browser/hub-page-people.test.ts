@@ -121,7 +121,7 @@ describe('a person at the hub’s page', () => {
     'a short touch unlocks no door and restarts no program; a long press or two key presses do',
     async () => {
       const { page } = await served.visit()
-      await press(page, 'Stop taking orders')
+      await press(page, 'Stop orders')
       await page.getByRole('button', { name: 'Undo' }).click()
       await expect
         .poll(() => hub.asked)

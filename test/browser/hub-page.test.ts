@@ -125,13 +125,13 @@ describe('the hub’s own page', () => {
     'a technician can stop and resume orders, resolve unknown operations and restart the service',
     async () => {
       const { page } = await visit()
-      await press(page, 'Stop taking orders')
+      await press(page, 'Stop orders')
       await page.waitForSelector('[data-intake]:has-text("somebody has stopped them here")')
-      await press(page, 'Take orders again')
+      await press(page, 'Resume orders')
       await page.waitForSelector('[data-intake]:has-text("Orders are taken")')
       await hold(page, 'Yes, it happened', '[data-unknown]')
       await hold(page, 'Drop')
-      await press(page, 'Ask the cloud to tell everything again')
+      await press(page, 'Request all data from the cloud')
       await page.click('summary:text-is("The service")')
       await hold(page, 'Restart the service')
       await expect.poll(() => served.restarted).toBe(1)
@@ -157,7 +157,7 @@ describe('the hub’s own page', () => {
     await row.getByRole('button', { name: 'Added 3' }).click()
     const other = page.locator('[data-row="2/1/2"]')
     await other.getByLabel('units').fill('0')
-    await other.getByRole('button', { name: 'Counted 0' }).click()
+    await other.getByRole('button', { name: 'Save count 0' }).click()
     await expect
       .poll(() => hub.asked)
       .toEqual([

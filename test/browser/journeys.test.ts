@@ -64,7 +64,7 @@ describe('journeys', () => {
       await page.click('[data-shelf="1"] summary')
       const counted = page.locator('[data-row="2/1/1"]')
       await counted.getByLabel('units').fill('2')
-      await counted.getByRole('button', { name: 'Counted 2' }).click()
+      await counted.getByRole('button', { name: 'Save count 2' }).click()
       await counted.getByText(/· 2 of \d+ there/).waitFor()
       const restocked = page.locator('[data-row="2/1/2"]')
       const units = Number(/(\d+) of \d+ there/.exec((await restocked.textContent())!)![1])

@@ -66,9 +66,9 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
           </p>
           <button
             class="btn btn-sm justify-self-start"
-            onClick={() => void act('Wait no longer', 'acceptance/stop')}
+            onClick={() => void act('Stop waiting', 'acceptance/stop')}
           >
-            Wait no longer
+            Stop waiting
           </button>
         </div>
       )}
@@ -162,7 +162,7 @@ function Verdict({ step, observed, agrees, verdict }: VerdictProps): JSX.Element
           Failed
         </button>
       </div>
-      {needsRemark && <p class="quiet text-sm">To pass it all the same, say why in a remark.</p>}
+      {needsRemark && <p class="quiet text-sm">To pass it anyway, state the reason in a remark.</p>}
     </div>
   )
 }

@@ -48,9 +48,9 @@ function OrdersStopped(): JSX.Element {
       {!held.orders && (
         <button
           class="btn btn-sm btn-warning"
-          onClick={() => void act('Stop taking orders', 'hold/orders', { held: true })}
+          onClick={() => void act('Stop orders', 'hold/orders', { held: true })}
         >
-          Stop taking orders
+          Stop orders
         </button>
       )}
     </div>
@@ -90,7 +90,7 @@ function Begin(): JSX.Element {
       <label class="flex items-center gap-2 min-h-11">
         <input type="checkbox" class="checkbox checkbox-sm" name="unassigned" /> Rows without a product, too
       </label>
-      <button class="btn btn-primary justify-self-start">Begin</button>
+      <button class="btn btn-primary justify-self-start">Start</button>
     </form>
   )
 }
@@ -104,9 +104,9 @@ function NoneUnderWay(): JSX.Element {
           <span class="grow">No orders are taken: somebody has stopped them here.</span>
           <button
             class="btn btn-sm"
-            onClick={() => void act('Take orders again', 'hold/orders', { held: false })}
+            onClick={() => void act('Resume orders', 'hold/orders', { held: false })}
           >
-            Take orders again
+            Resume orders
           </button>
         </div>
       )}
@@ -219,10 +219,10 @@ function End({ steps }: { steps: readonly AcceptanceStepView[] }): JSX.Element {
           {left} steps have no verdict, {failed} have failed. The report will say so.
         </span>
         <button class="btn btn-sm btn-warning" onClick={end}>
-          End it all the same
+          End anyway
         </button>
         <button class="btn btn-sm" onClick={() => void (isEnding.value = false)}>
-          Go on
+          Continue
         </button>
       </div>
     )

@@ -42,8 +42,8 @@ function DeadLetters(): JSX.Element | null {
           </li>
         ))}
       </ul>
-      <button class="btn btn-sm mt-2" onClick={() => void act('Ask the cloud again', 'dead-letters/replay')}>
-        Ask the cloud to tell everything again
+      <button class="btn btn-sm mt-2" onClick={() => void act('Request all data', 'dead-letters/replay')}>
+        Request all data from the cloud
       </button>
     </div>
   )
@@ -53,7 +53,7 @@ function DeadLetters(): JSX.Element | null {
 function Intake(): JSX.Element {
   const { health, held } = state.value!
   const hold = (isHeld: boolean): void => {
-    const what = isHeld ? 'Stop taking orders' : 'Take orders again'
+    const what = isHeld ? 'Stop orders' : 'Resume orders'
     const undo = { label: 'Undo', run: () => hold(!isHeld) }
     void act(what, 'hold/orders', { held: isHeld }, undo)
   }
@@ -70,7 +70,7 @@ function Intake(): JSX.Element {
         class={`btn justify-self-start ${held.orders ? 'btn-success' : 'btn-warning'}`}
         onClick={() => hold(!held.orders)}
       >
-        {held.orders ? 'Take orders again' : 'Stop taking orders'}
+        {held.orders ? 'Resume orders' : 'Stop orders'}
       </button>
     </div>
   )
@@ -143,7 +143,7 @@ export function HubPanel(): JSX.Element {
       <FindRow />
       <Intake />
       <a href="#acceptance" class="btn justify-self-start">
-        {state.value!.acceptance.id === null ? 'Accept this hub, step by step' : 'Go on with the acceptance'}
+        {state.value!.acceptance.id === null ? 'Accept this hub, step by step' : 'Continue the acceptance'}
       </a>
       <MainDoor />
       <RecentView />

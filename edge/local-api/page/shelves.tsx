@@ -99,9 +99,9 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
         <button
           class="btn px-1 text-xs"
           disabled={problem !== undefined}
-          aria-label={`Counted ${Number.isNaN(wanted) ? '' : wanted} in row ${key}`}
+          aria-label={`Save count ${Number.isNaN(wanted) ? '' : wanted} in row ${key}`}
         >
-          Counted {Number.isNaN(wanted) ? '' : wanted}
+          Save count {Number.isNaN(wanted) ? '' : wanted}
         </button>
         <button
           type="button"

@@ -217,7 +217,7 @@ function Shelves({ id }: { id: string }): JSX.Element {
         Product
         <input name="product" type="number" min="1" placeholder="as it is" class="input input-sm w-full" />
       </label>
-      <button class="btn btn-sm">Put them in</button>
+      <button class="btn btn-sm">Put in</button>
     </form>
   )
 }

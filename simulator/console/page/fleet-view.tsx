@@ -36,10 +36,10 @@ function HubCard({ summary }: { summary: Summary }): JSX.Element {
         {faults > 0 && <span class="badge badge-warning badge-sm">{faults}</span>}
         <HoldButton
           class="btn-sm px-2"
-          label={`Take hub ${hub_id} away`}
-          onHeld={() => void attempt(`Take hub ${hub_id} away`, () => call('DELETE', `api/hubs/${hub_id}`))}
+          label={`Remove hub ${hub_id}`}
+          onHeld={() => void attempt(`Remove hub ${hub_id}`, () => call('DELETE', `api/hubs/${hub_id}`))}
         >
-          {`Take hub ${hub_id} away`}
+          {`Remove hub ${hub_id}`}
         </HoldButton>
       </div>
       <p class="text-sm quiet">{stateOf(summary)}</p>
@@ -85,7 +85,7 @@ export function FleetView(): JSX.Element {
               required
             />
           </label>
-          <button class="btn btn-sm">Add it</button>
+          <button class="btn btn-sm">Add the hub</button>
         </form>
       </div>
       <div class="grid gap-2 content-start">

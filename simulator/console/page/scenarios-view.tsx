@@ -131,7 +131,7 @@ function Editor(): JSX.Element {
           <Icon icon={Play} /> Try it
         </button>
         <button class="btn btn-sm" onClick={() => void (draft.value = null)}>
-          Put it away
+          Discard
         </button>
       </div>
     </div>
@@ -216,12 +216,12 @@ function Customer(): JSX.Element {
             Units
             <input name="units" type="number" min="1" max="20" defaultValue="1" class="input input-sm w-20" />
           </label>
-          <button class="btn btn-sm">Into the cart</button>
+          <button class="btn btn-sm">Add to cart</button>
         </div>
         <div class="flex flex-wrap gap-2">
           <Deed name="pay">Pay</Deed>
           <Deed name="pay" method="pm_card_chargeDeclined">
-            Pay with a bad card
+            Pay with a declined card
           </Deed>
           <Deed name="open">Open the bin</Deed>
           <Deed name="take">Take the goods</Deed>

@@ -27,7 +27,7 @@ function Bar({ lanes }: { lanes: readonly string[] }): JSX.Element {
         aria-pressed={held.value !== null}
         onClick={() => void (held.value = held.value === null ? wire.value : null)}
       >
-        <Icon icon={held.value === null ? Pause : Play} /> {held.value === null ? 'Pause' : 'Go on'}
+        <Icon icon={held.value === null ? Pause : Play} /> {held.value === null ? 'Pause' : 'Continue'}
       </button>
       <label class="grid gap-1 text-sm">
         Search

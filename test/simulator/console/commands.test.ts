@@ -83,7 +83,7 @@ describe('the console’s commands', () => {
     expect(await type('world save monday')).toBe('worlds: monday')
     expect(await type('hub add 2')).toBe('hub 2 is simulated')
     expect(await type('hub')).toBe('hubs: 1, 2')
-    expect(await type('hub remove 2')).toBe('hub 2 is taken away')
+    expect(await type('hub remove 2')).toBe('hub 2 is removed')
     expect(await type('world load tuesday')).toMatch(/no world tuesday; worlds: monday/)
   })
 
