@@ -1,5 +1,5 @@
 import * as files from 'node:fs'
-import { callableHost } from '../protocol/model/address.ts'
+import { bareHost, callableHost } from '../protocol/model/address.ts'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { followFiles } from '../protocol/model/fresh-files.ts'
 import { uuidv7 } from '../protocol/model/ids.ts'
@@ -64,7 +64,7 @@ const brokerAddress = (
 
 /** The port on which hubs sign in with their certificates. Without MQTT_CERT its certificate is one of the own authority. */
 async function certificatePort(
-  { MQTT_TLS_PORT: port, MQTT_HOST, HOST }: CloudConfig,
+  { MQTT_TLS_PORT: port, ...config }: CloudConfig,
   context: CloudContext,
   { MQTT_CERT, MQTT_KEY }: Pems,
 ): Promise<{ certificates?: { port: number; cert: string; key: string; ca: string } }> {
@@ -75,9 +75,23 @@ async function certificatePort(
   const { cert, key } =
     MQTT_CERT !== undefined && MQTT_KEY !== undefined
       ? { cert: MQTT_CERT, key: MQTT_KEY }
-      : await authority.makeServer(callableHost(MQTT_HOST ?? HOST), own)
+      : await authority.makeServer(hostsOf(config), own)
   return { certificates: { port, cert, key, ca: authority.certificate } }
 }
+
+/** The names under which hubs find the embedded broker. */
+const hostsOf = (
+  config: Pick<CloudConfig, 'HOST' | 'MQTT_HOST' | 'MQTT_PUBLIC_URL' | 'PUBLIC_URL'>,
+): string[] => [
+  ...new Set(
+    [
+      callableHost(config.MQTT_HOST ?? config.HOST),
+      ...[config.MQTT_PUBLIC_URL, config.PUBLIC_URL]
+        .flatMap((url) => url ?? [])
+        .map((url) => new URL(url).hostname),
+    ].map(bareHost),
+  ),
+]
 
 /** Each start makes a new server certificate of the own authority. */
 const SERVER_LIFETIME_MS = 825 * 86_400_000

@@ -171,7 +171,15 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     refusals,
     budgets,
     processId,
-    enrolment: { mqttUrl: hubBrokerUrl(config), brokerCa },
+    enrolment: {
+      // A free port of the embedded broker is known only now.
+      mqttUrl: hubBrokerUrl({
+        ...config,
+        MQTT_PORT: embedded?.port ?? config.MQTT_PORT,
+        MQTT_TLS_PORT: embedded?.certificatePort,
+      }),
+      brokerCa,
+    },
     gatewaySettings: config.limits.gateway,
     processor,
     webhookSecret: webhookSecrets,

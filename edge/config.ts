@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { rootCertificates } from 'node:tls'
 import { z } from 'zod'
 import { serverBounds } from '../protocol/model/bound-server.ts'
 import { allowInsecure, goesInClear, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
@@ -19,7 +20,6 @@ import {
   port,
   prefixed,
   readSettings,
-  requiredText,
   hostText,
   text,
   wholeNumber,
@@ -27,6 +27,7 @@ import {
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
 import { problemText, schemaProblems } from '../protocol/model/schema-problems.ts'
+import { enrolmentFiles, readEnrolment, type Enrolment } from './enrolment/enrolment.ts'
 import { CACHE_KB, MAX_MB } from './journal/store.ts'
 import { hubSettings } from './limits.ts'
 
@@ -45,7 +46,9 @@ const gpio = z
 /** Every setting of the hub's service. */
 export const edgeSettings = {
   ...inGroup('Hub', {
-    hardware: requiredText("File (JSON) that describes the hub's hardware and names the hub."),
+    hardware: optionalText(
+      "File (JSON) that describes the hub's hardware and names the hub. Default, or if it does not exist: hardware.json beside STORE, which an enrolment creates.",
+    ),
     store: text(
       'Journal of the hub, one SQLite file. The hub creates its folder. Relative ports of HARDWARE are below that folder.',
       'data/hub.sqlite',
@@ -70,11 +73,13 @@ export const edgeSettings = {
     'Connection to the cloud',
     prefixed('MQTT', {
       url: {
-        schema: BrokerUrls,
-        standard: 'mqtt://127.0.0.1:18830',
-        describe: 'Broker of the cloud, or several of one cluster, separated by commas.',
+        schema: BrokerUrls.optional(),
+        describe:
+          'Broker of the cloud, or several of one cluster, separated by commas. Default: the broker of the enrolment, else mqtt://127.0.0.1:18830.',
       },
-      password: requiredText('Password of the hub at the broker. The user name is hub-<hubId>.'),
+      password: optionalText(
+        'Password of the hub at the broker. The user name is hub-<hubId>. Default: the certificate of the enrolment (larder enroll).',
+      ),
       ca: optionalText(
         'PEM file of the authorities to trust with mqtts://. A renewed file is used within a minute. Default: the authorities of the system.',
       ),
@@ -151,14 +156,24 @@ export const edgeSettings = {
 } satisfies SettingsTable
 
 /** The settings, with file contents in place of the paths of these files. */
-export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardware'> {
+export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardware' | 'mqtt'> {
   hardware: HardwareDescription
+  mqtt: {
+    url: readonly string[]
+    /** Absent: the hub signs in with its certificate. */
+    password: string | undefined
+    ca: string | undefined
+    /** The certificate and the key of an enrolled board. */
+    client?: { cert: string; key: string }
+  }
   /** Paths of the certificate files, which may be renewed while the service runs. */
   pemPaths: Readonly<Record<'MQTT_CA' | 'LOCAL_CERT' | 'LOCAL_KEY', string | undefined>>
 }
 
 export type Refusal = { kind: 'help'; text: string } | { kind: 'problems'; problems: string[] }
-export type ConfigResult = { kind: 'config'; config: EdgeConfig } | Refusal
+/** A board that is neither enrolled nor has a password serves only its page. */
+export type Unenrolled = { kind: 'unenrolled'; settings: SettingsOf<typeof edgeSettings> }
+export type ConfigResult = { kind: 'config'; config: EdgeConfig } | Unenrolled | Refusal
 
 const USAGE = 'Usage: npm run edge -- [--config FILE] [--help [--all]]'
 
@@ -171,7 +186,14 @@ export function readConfig(
   if (read.kind !== 'settings') return read
   const { settings } = read
   const problems: string[] = []
-  const hardware = readHardware(settings.hardware, problems)
+  const enrolment = settings.mqtt.password === undefined ? enrolmentIn(settings.store, problems) : undefined
+  if (problems.length > 0) return { kind: 'problems', problems }
+  if (settings.mqtt.password === undefined && enrolment === undefined) return { kind: 'unenrolled', settings }
+  const hardware = readHardware(hardwareFile(settings), problems)
+  if (hardware && enrolment && hardware.hubId !== enrolment.hubId)
+    problems.push(
+      `HARDWARE: it describes hub ${hardware.hubId}, and the board is enrolled as hub ${enrolment.hubId}`,
+    )
   const pem = (setting: string, path: string | undefined) =>
     path === undefined ? undefined : readText(setting, path, problems)
   const { mqtt, local } = settings
@@ -179,7 +201,8 @@ export function readConfig(
   const [cert, key] = [pem('LOCAL_CERT', local.cert), pem('LOCAL_KEY', local.key)]
   if ((local.cert === undefined) !== (local.key === undefined))
     problems.push('LOCAL_CERT: it and LOCAL_KEY must be set together')
-  problems.push(...refusedExposures(exposuresOf(settings), settings.allowInsecure))
+  const url = mqtt.url ?? (enrolment ? [enrolment.mqttUrl] : ['mqtt://127.0.0.1:18830'])
+  problems.push(...refusedExposures(exposuresOf(local, url), settings.allowInsecure))
   if (!hardware || problems.length > 0) return { kind: 'problems', problems }
   return {
     kind: 'config',
@@ -187,14 +210,38 @@ export function readConfig(
       ...settings,
       hardware: withPortsBelow(dirname(settings.store), hardware),
       pemPaths: { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key },
-      mqtt: { ...mqtt, ca },
+      mqtt: {
+        url,
+        password: mqtt.password,
+        ca: ca ?? (enrolment && trustedBy(enrolment)),
+        ...(enrolment && { client: { cert: enrolment.cert, key: enrolment.key } }),
+      },
       local: { ...local, cert, key },
     },
   }
 }
 
+/** The hardware description: HARDWARE, or the file that an enrolment has stored beside the journal. */
+function hardwareFile({ hardware, store }: SettingsOf<typeof edgeSettings>): string {
+  const stored = enrolmentFiles(store).hardware
+  return hardware !== undefined && (existsSync(hardware) || !existsSync(stored)) ? hardware : stored
+}
+
+/** The enrolment of the board; undefined if it has none. */
+function enrolmentIn(store: string, problems: string[]): Enrolment | undefined {
+  try {
+    return readEnrolment(store)
+  } catch (error) {
+    problems.push(`STORE: the enrolment beside it cannot be read: ${(error as Error).message}`)
+    return undefined
+  }
+}
+
+/** The broker has a certificate of the cloud's authority, or one of a public authority. */
+const trustedBy = ({ ca }: Enrolment): string => [ca.trimEnd(), ...rootCertificates].join('\n')
+
 /** Connections that would send secrets over a network in plain text. */
-const exposuresOf = ({ mqtt, local }: SettingsOf<typeof edgeSettings>) =>
+const exposuresOf = (local: SettingsOf<typeof edgeSettings>['local'], brokers: readonly string[]) =>
   [
     {
       name: 'plain-http',
@@ -206,7 +253,7 @@ const exposuresOf = ({ mqtt, local }: SettingsOf<typeof edgeSettings>) =>
     },
     {
       name: 'plain-mqtt',
-      problems: mqtt.url
+      problems: brokers
         .filter(goesInClear)
         .map((url) => `MQTT_URL: the hub's password goes to ${new URL(url).host} in clear: use mqtts:`),
     },

@@ -17,7 +17,7 @@ import { stopper } from '../protocol/model/stopping.ts'
 import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
-import { readConfig, type EdgeConfig } from './config.ts'
+import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
 import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
@@ -43,7 +43,25 @@ const noGpio: GpioLines = {
   close() {},
 }
 
-await runProgram('edge', readConfig(process.argv.slice(2), process.env), ({ config }) => run(config))
+const program = (): Promise<void> =>
+  runProgram('edge', readConfig(process.argv.slice(2), process.env), async (result) => {
+    if (result.kind === 'config') return run(result.config)
+    await untilEnrolled(result.settings)
+    return program()
+  })
+
+await program()
+
+/** Serves the page of a board that is not enrolled, until it is. */
+async function untilEnrolled(settings: Unenrolled['settings']): Promise<void> {
+  const { serveEnrolment } = await import('./enrolment/enrolment-page.ts')
+  const runtime = systemRuntime()
+  const log = quietly(pino({ level: settings.logLevel, base: { part: 'edge' } }), runtime.clock)
+  if (process.channel) process.once('disconnect', () => process.exit(0))
+  const notify = systemdNotify(process.env, log)
+  const watchdogMs = watchdogMsOf(process.env, process.pid)
+  return serveEnrolment({ local: settings.local, place: settings, runtime, log, notify, watchdogMs })
+}
 
 async function run(config: EdgeConfig): Promise<void> {
   const { hardware, local, mqtt } = config
@@ -167,6 +185,7 @@ function hubTransport(
     urls: mqtt.url,
     user: hubUser(hardware.hubId),
     password: mqtt.password,
+    client: mqtt.client,
     runtime,
     // A board without a battery boots with a wrong date. The journal or this build may prove a later date,
     // which is then used.

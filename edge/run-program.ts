@@ -4,7 +4,7 @@ import type { Refusal } from './config.ts'
  * Runs a program of the hub with its settings. Prints the help if requested. Errors in the settings or at the
  * start are printed, and the program ends with status 1.
  */
-export async function runProgram<Result extends { kind: 'config' }>(
+export async function runProgram<Result extends { kind: 'config' | 'unenrolled' }>(
   name: string,
   result: Result | Refusal,
   run: (result: Result) => void | Promise<void>,
@@ -16,6 +16,7 @@ export async function runProgram<Result extends { kind: 'config' }>(
     case 'problems':
       return fail(name, result.problems)
     case 'config':
+    case 'unenrolled':
       try {
         return await run(result)
       } catch (error) {

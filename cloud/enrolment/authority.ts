@@ -26,8 +26,8 @@ export interface Authority {
   certificate: string
   /** Signs a hub's public key for client authentication. Returns PEM. */
   signHub(key: PublicKey, hub: { hubId: number; serial: string } & Validity): Promise<string>
-  /** Makes a key and a server certificate for a host name or an address. Returns PEM. */
-  makeServer(host: string, validity: Validity): Promise<{ cert: string; key: string }>
+  /** Makes a key and a server certificate for host names and addresses. Returns PEM. */
+  makeServer(hosts: readonly string[], validity: Validity): Promise<{ cert: string; key: string }>
   /** The list of revoked certificates (RFC 5280 §5), PEM. */
   listRevoked(revoked: readonly RevokedCertificate[], validity: Validity): Promise<string>
 }
@@ -90,7 +90,13 @@ async function authority(certificate: string, keyPem: string, random: Random): P
   const x509 = await loadX509()
   const signingKey = await readPrivatePem(keyPem)
   const sign = async (
-    leaf: { subject: string; publicKey: PublicKey | Key; serial: string; usage: string; host?: string },
+    leaf: {
+      subject: string
+      publicKey: PublicKey | Key
+      serial: string
+      usage: string
+      hosts?: readonly string[]
+    },
     { from, until }: Validity,
   ): Promise<string> => {
     const signed = await x509.X509CertificateGenerator.create({
@@ -106,12 +112,12 @@ async function authority(certificate: string, keyPem: string, random: Random): P
         new x509.BasicConstraintsExtension(false, undefined, true),
         new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
         new x509.ExtendedKeyUsageExtension([leaf.usage]),
-        ...(leaf.host === undefined
+        ...(leaf.hosts === undefined
           ? []
           : [
-              new x509.SubjectAlternativeNameExtension([
-                { type: isIP(leaf.host) === 0 ? 'dns' : 'ip', value: leaf.host },
-              ]),
+              new x509.SubjectAlternativeNameExtension(
+                leaf.hosts.map((value) => ({ type: isIP(value) === 0 ? 'dns' : 'ip', value })),
+              ),
             ]),
       ],
     })
@@ -124,7 +130,7 @@ async function authority(certificate: string, keyPem: string, random: Random): P
         { subject: `CN=${hubUser(hubId)}`, publicKey, serial, usage: x509.ExtendedKeyUsage.clientAuth },
         validity,
       ),
-    async makeServer(host, validity) {
+    async makeServer(hosts, validity) {
       const keys = await crypto.subtle.generateKey(P256, true, ['sign', 'verify'])
       const cert = await sign(
         {
@@ -132,7 +138,7 @@ async function authority(certificate: string, keyPem: string, random: Random): P
           publicKey: keys.publicKey,
           serial: newSerial(random),
           usage: x509.ExtendedKeyUsage.serverAuth,
-          host,
+          hosts,
         },
         validity,
       )
@@ -150,7 +156,8 @@ async function authority(certificate: string, keyPem: string, random: Random): P
         signingAlgorithm: P256,
         signingKey,
       })
-      return `${list.toString('pem')}\n`
+      // OpenSSL knows lists by this name only.
+      return `${x509.PemConverter.encode(list.rawData, 'X509 CRL')}\n`
     },
   }
 }

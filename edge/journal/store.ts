@@ -259,7 +259,7 @@ function openSoundFile(path: string, log: Log, { alone = false } = {}): Database
  * connection moves SQLite's log into the file when it closes. If the file cannot be read this way, the check
  * follows when it is open.
  */
-function refuseForeignFile(path: string, hubId: number | undefined): void {
+export function refuseForeignFile(path: string, hubId: number | undefined): void {
   if (!files.existsSync(path) || files.statSync(path).size === 0) return
   let db: Database.Database | undefined
   try {

@@ -1,7 +1,7 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readFileSync } from 'node:fs'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock, Runtime } from '../../protocol/model/runtime.ts'
+import { replaceText } from '../replace-text.ts'
 import { parsePeople, type Person } from './people.ts'
 import type { SessionFile } from './sessions.ts'
 import { parseArgs } from 'node:util'
@@ -16,25 +16,6 @@ function textOf(path: string): string | undefined {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
-  }
-}
-
-/** Replaces a file that only its owner can read. After a power cut it contains either the old or the new text. */
-function replaceText(path: string, text: string): void {
-  const draft = `${path}.new`
-  const file = openSync(draft, 'w', 0o600)
-  try {
-    writeFileSync(file, text)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-  renameSync(draft, path)
-  const folder = openSync(dirname(path), 'r')
-  try {
-    fsyncSync(folder)
-  } finally {
-    closeSync(folder)
   }
 }
 

@@ -75,6 +75,8 @@ export interface Listener {
   /** Uses another certificate from now on. Throws if the certificate cannot be used. Does nothing for http. */
   renew(tls: { cert: string | undefined; key: string | undefined }): void
   close(): void
+  /** Closes it; resolves when its port is free. */
+  closed(): Promise<void>
 }
 
 export interface ListenOptions {
@@ -113,6 +115,7 @@ export function listen(
           if (server instanceof TlsServer) server.setSecureContext({ cert, key })
         },
         close: () => void server.close(),
+        closed: () => new Promise((resolve) => void server.close(() => resolve())),
       })
     })
   })

@@ -14,7 +14,9 @@ export interface MqttOptions {
   urls: readonly string[]
   /** Also the client id: a new connection ends an older one that the broker still considers open (SPEC §2). */
   user: string
-  password: string
+  /** Absent: the client's certificate is the credential. */
+  password: string | undefined
+  client?: BrokerSocketOptions['client']
   runtime: Runtime
   /** PEM of the trusted authorities for `mqtts:` (default: the system's). */
   ca?: BrokerSocketOptions['ca']
@@ -39,11 +41,12 @@ Buffer.poolSize = 0
 
 /** The hub's connections to its broker. */
 export function mqttTransport(options: MqttOptions): OpenTransport {
-  const { urls, user, runtime, ca, time, onCertificate, ...settings } = options
+  const { urls, user, runtime, ca, client, time, onCertificate, ...settings } = options
   const { clock } = runtime
   const socket: BrokerSocketOptions = {
     modules: { net, tls, stream },
     ca,
+    client,
     time: time ?? (() => certificateTime(clock.now(), 0)),
     onCertificate,
   }

@@ -127,12 +127,12 @@ describe("the hub's program", { timeout: 60_000 }, () => {
   })
 
   test('every wrong setting of the hub’s program is named', async () => {
-    const { exited, output } = run({ MQTT_PASSWORD: '', GPIO: 'wires' })
+    const { exited, output } = run({ PORT: '80x', GPIO: 'wires' })
     expect(await exited).toBe(1)
     const names = output()
       .trimEnd()
       .split('\n')
       .map((line) => /^larder edge: (\w+) /.exec(line)?.[1])
-    expect(new Set(names)).toEqual(new Set(['GPIO', 'MQTT_PASSWORD']))
+    expect(new Set(names)).toEqual(new Set(['GPIO', 'PORT']))
   })
 })

@@ -39,7 +39,7 @@ async function world() {
     clock: runtime.clock,
     port: 0,
     passwordCheckMs: 50,
-    certificates: { port: 0, ca: authority.certificate, ...(await authority.makeServer('127.0.0.1', own)) },
+    certificates: { port: 0, ca: authority.certificate, ...(await authority.makeServer(['127.0.0.1'], own)) },
   })
   const clients: MqttClient[] = []
   onTestFinished(async () => {

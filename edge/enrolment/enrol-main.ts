@@ -1,0 +1,57 @@
+import '../../protocol/require-node.ts'
+import '../../protocol/private-files.ts'
+import '../light-zod.ts'
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { enrol } from './enrol.ts'
+
+const USAGE = `Usage: larder enroll --cloud URL --code CODE [--config FILE]
+
+Makes this board a hub: exchanges a claim code of \`larder hubs create\` or \`hubs claim-code\` for a certificate. The key of the
+board is made here and never leaves it. Afterwards start the hub's service again.
+
+  --cloud URL     address of the cloud, such as https://larder.example
+  --code CODE     claim code: 8 characters, in any case
+  --config FILE   configuration of the hub's service, for STORE and HARDWARE
+
+The files are stored beside STORE: hub.key, hub.crt, ca.crt, enrolment.json. The cloud's hardware description is stored as
+HARDWARE (by default hardware.json beside STORE) if that file is absent. Prints JSON. Status 1 if the code is refused, the cloud
+is not reached, or the journal belongs to another hub.`
+
+class WrongUsage extends Error {}
+
+const Settings = z.looseObject({ STORE: z.string().optional(), HARDWARE: z.string().optional() })
+
+/** STORE and HARDWARE: from the environment, else from the configuration. */
+function settingsIn(config: string | undefined) {
+  const file = config === undefined ? {} : Settings.parse(JSON.parse(readFileSync(config, 'utf8')))
+  const { STORE = file.STORE, HARDWARE = file.HARDWARE } = process.env
+  return { store: STORE || 'data/hub.sqlite', hardware: HARDWARE || undefined }
+}
+
+function read() {
+  try {
+    const text = { type: 'string' } as const
+    const { values } = parseArgs({ options: { cloud: text, code: text, config: text } })
+    const { cloud, code, config } = values
+    if (!cloud || !code) throw new Error('--cloud and --code are needed')
+    if (!/^https?:\/\/[^/]/.test(cloud) || !URL.canParse(cloud))
+      throw new Error('--cloud must be an http(s) address')
+    return { cloud, code, config }
+  } catch (error) {
+    throw new WrongUsage((error as Error).message, { cause: error })
+  }
+}
+
+try {
+  if (process.argv.includes('--help')) process.stdout.write(`${USAGE}\n`)
+  else {
+    const { cloud, code, config } = read()
+    const enrolled = await enrol({ cloud, code, ...settingsIn(config) })
+    process.stdout.write(`${JSON.stringify(enrolled, null, 2)}\n`)
+  }
+} catch (error) {
+  process.stderr.write(`error: ${(error as Error).message}\n`)
+  process.exitCode = error instanceof WrongUsage ? 2 : 1
+}
