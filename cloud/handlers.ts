@@ -25,6 +25,7 @@ import { type OrderFeed, orderFeedHandlers } from './commerce/orders/order-feed.
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './commerce/orders/handlers.ts'
 import { cancellationHandlers } from './commerce/fulfilment/delete-order.ts'
 import { refundHandlers } from './commerce/refunds/refund-requests.ts'
+import { paymentReportHandlers } from './commerce/payments/payment-report.ts'
 import { paymentHandlers } from './commerce/payments/handlers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
 import { profileHandlers } from './people/users/profile.ts'
@@ -58,6 +59,7 @@ export const commerceHandlers = (
     ...ownerOrderHandlers(context, media),
     ...cancellationHandlers(services),
     ...refundHandlers(services),
+    ...paymentReportHandlers(context),
     ...paymentHandlers(services, webhookSecret),
     ...walletHandlers(services),
     ...loyaltyHandlers(context),

@@ -138,7 +138,7 @@ function addOrder(books: Books, options: PastOptions, at: number): void {
       ...soldItem(product, quantity, priced.lines[index]!),
       bins,
     })
-  addPayment(books, { id, userId, amount: priced.total, at: paidAt })
+  addPayment(books, seeded.hub, { id, userId, amount: priced.total, at: paidAt })
   for (const { deal, saving } of applications)
     books.redemptions.push({
       deal_id: deal.id,
@@ -194,12 +194,15 @@ function planOf(
 
 function addPayment(
   { payments, operations, intents }: Books,
+  hub: SeededHub['hub'],
   { id, userId, amount, at }: { id: number; userId: number; amount: number; at: number },
 ): void {
   const ref = `pi_demo${String(id).padStart(8, '0')}`
   payments.push({
     id,
     order_id: id,
+    hub_id: hub.id,
+    owner_id: hub.ownerId,
     user_id: userId,
     processor: 'sandbox',
     method: 'pm_card_visa',

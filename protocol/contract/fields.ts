@@ -19,6 +19,15 @@ export const ReportDay = z.iso
   .date()
   .refine((day) => day >= '1970-01-02' && day < '9999-12-01', 'must be a date from 1970 to 9999')
 
+/** The bounds of a report: days of the hub's calendar, or instants. */
+const DayOrTime = z
+  .union([ReportDay, Timestamp], 'must be a date, YYYY-MM-DD, or a time, YYYY-MM-DDThh:mm:ssZ')
+  .optional()
+export const ReportRange = {
+  from: DayOrTime.describe('First day, or time (inclusive). If it is left out: no bound.'),
+  to: DayOrTime.describe('Last day, or time (exclusive). If it is left out: no bound.'),
+}
+
 /** Id parameters, each with the description that it has everywhere. */
 export const HubId = Id.describe('Number of the hub.')
 export const UserId = Id.describe('Number of the customer.')

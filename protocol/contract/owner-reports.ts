@@ -1,6 +1,20 @@
 import { z } from 'zod'
 import { namedEnum } from '../model/named-enum.ts'
-import { Cents, Currency, HubFilter, ReportDay, Timestamp } from './fields.ts'
+import {
+  Cents,
+  CreatedAt,
+  Currency,
+  Cursor,
+  HasMore,
+  HubFilter,
+  HubId,
+  Limit,
+  NextCursor,
+  OrderId,
+  ReportDay,
+  ReportRange,
+  Timestamp,
+} from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** Reports and exports for owners (contract, section 16). */
@@ -51,6 +65,55 @@ const GroupBy = namedEnum('SalesGrouping', 'Rows of the report.', {
 })
 export type GroupBy = z.infer<typeof GroupBy>
 
+const MovementType = namedEnum('MoneyMovementType', 'Kind of a movement of money.', {
+  payment: 'the customer paid.',
+  refund: 'money was refunded.',
+  dispute: 'the bank of the customer took the money back, or returned it.',
+})
+
+const MovementStatus = namedEnum('MoneyMovementStatus', 'State of a movement of money.', {
+  completed: 'the payment is complete.',
+  succeeded: 'the refund is complete.',
+  lost: 'the bank took the money back.',
+  won: 'the bank returned the money.',
+})
+const PaymentWay = namedEnum('PaymentWay', 'Way of a payment.', {
+  card: 'by card or mobile wallet.',
+  wallet: 'from the customer’s wallet at the service.',
+  external: 'to an integrator.',
+})
+
+export const OwnerPayment = z
+  .object({
+    id: z.string().describe('Id of the movement: `pay_…`, `re_…` or `dp_…`.'),
+    type: MovementType,
+    order_id: OrderId,
+    hub_id: HubId,
+    created_at: CreatedAt,
+    completed_at: Timestamp.describe('Time at which the money moved (UTC).'),
+    status: MovementStatus,
+    processor: PaymentWay,
+    amount: Cents.describe('Amount with tax in cents; negative if the owner lost it.'),
+    tax: Cents.describe('Tax in `amount`, with the same sign, in cents.'),
+    currency: Currency,
+    reference: z.string().nullable().describe('The card processor’s id; null without one.'),
+  })
+  .meta({ id: 'OwnerPayment', description: 'A movement of money of an order.' })
+export type OwnerPayment = z.infer<typeof OwnerPayment>
+
+const columnsOf = <T extends z.ZodObject>(schema: T) =>
+  Object.keys(schema.shape) as (keyof z.infer<T> & string)[]
+
+export const paymentColumns = columnsOf(OwnerPayment)
+
+const listOf = <T extends z.ZodType>(row: T) =>
+  z.object({
+    data: z.array(row).describe('Rows of the page.'),
+    next_cursor: NextCursor,
+    has_more: HasMore,
+  })
+const paging = { limit: Limit, cursor: Cursor }
+
 const report = { interface: 'owner', rate: 'standard', hub: 'hub_id', tag: 'Reports' } as const
 
 export const ownerReportRoutes = defineRoutes(report, {
@@ -93,6 +156,23 @@ export const ownerReportRoutes = defineRoutes(report, {
         data: [{ key: '2026-11-20', name: null, ...exampleOf() }],
       },
     },
+  },
+  'owner.payments.list': {
+    at: 'GET /owners/payments',
+    auth: { kind: 'api', scope: 'orders:read' },
+    formerOwners: true,
+    query: z.object({
+      hub_id: HubFilter,
+      order_id: OrderId.optional().describe('Only this order. If it is left out: all orders.'),
+      ...ReportRange,
+      ...paging,
+    }),
+    response: listOf(OwnerPayment),
+    alsoProduces: 'text/csv',
+    errors: ['invalid_cursor'],
+    summary: 'List payments, refunds and disputes, newest first',
+    description:
+      'The list has every movement of money of the owner’s orders: completed payments, succeeded refunds and disputes. A dispute that is won later adds a positive row. `from` and `to` bound `created_at`. Deposits to wallets are absent. `Accept: text/csv` returns all rows.',
   },
 })
 

@@ -48,10 +48,10 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
             120, 250, 20, 0, 1, 0, iif(i % 50 = 0 and ${line} = 1, 1, 0), '[1]'
           from n join products as p on p.id = 1 + (i * 31 + ${line} * 17) % ${products}`,
     ),
-    sql`insert into payments (id, order_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)
-      ${numbers(orders)} select i, i, 1 + (i * 7919) % ${users}, 'external', 'external', 540, 'completed', 0, ${at}, ${at} from n`,
-    sql`insert into refunds (order_id, payment_id, item_id, quantity, amount, tax, reason, status, created_at, updated_at)
-      ${numbers(Math.floor(orders / 50))} select 50 * i, 50 * i, ${lines * 50} * i + 1, 1, 270, 20, 'customer', 'succeeded', 0, 0 from n`,
+    sql`insert into payments (id, order_id, hub_id, owner_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)
+      ${numbers(orders)} select i, i, 1, 1, 1 + (i * 7919) % ${users}, 'external', 'external', 540, 'completed', 0, ${at}, ${at} from n`,
+    sql`insert into refunds (order_id, payment_id, hub_id, owner_id, item_id, quantity, amount, tax, reason, status, created_at, completed_at, updated_at)
+      ${numbers(Math.floor(orders / 50))} select 50 * i, 50 * i, 1, 1, ${lines * 50} * i + 1, 1, 270, 20, 'customer', 'succeeded', 0, 0, 0 from n`,
   ]
   for (const statement of statements) await statement.execute(db.kysely)
   return db

@@ -4,13 +4,13 @@ import {
   type GroupBy,
   type SalesRow,
 } from '../../../protocol/contract/owner-reports.ts'
-import { ApiError } from '../../platform/api-error.ts'
 import { addDays, dayNumber, type Day, monthOf, weekNameOf } from '../../platform/calendar/days.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { csvLine, csvLines } from '../../platform/csv.ts'
 import { inBooks, readableBooks, type HubBook } from '../../platform/credentials/hub-access.ts'
+import { badRange } from '../../platform/http/date-range.ts'
 import { reply, type Handlers } from '../../platform/http/handler.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { areIncomplete, INCOMPLETE } from './incomplete.ts'
@@ -65,9 +65,6 @@ function rangeOf(
   if (daysIn(range) > MAX_DAYS) throw badRange('to', `at most ${MAX_DAYS} days from \`from\``, to)
   return range
 }
-
-const badRange = (field: string, why: string, input: string): ApiError =>
-  ApiError.invalid({ loc: ['query', field], msg: `Value error, ${why}`, type: 'value_error', input })
 
 const daysIn = ({ from, to }: Range): number => dayNumber(to) - dayNumber(from) + 1
 

@@ -173,6 +173,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       savedAt: processor.name,
       amount: total,
       orderUuid: frozen.uuid,
+      ownerId: cart.hub.owner_id,
       heldSince,
       ...startOf(total, from, processor.name),
     }),
@@ -271,6 +272,8 @@ interface NewPayment extends Pick<PaymentRow, 'processor' | 'method' | 'type' | 
    */
   saver: string | null
   orderUuid: string
+  /** The owner of the hub. */
+  ownerId: number
 }
 
 const insertOne = statement(
@@ -292,6 +295,7 @@ const insertOne = statement(
         order_id: one.order_id,
         order_uuid: one.orderUuid,
         hub_id: one.hub_id,
+        owner_id: one.ownerId,
         user_id: userId,
         is_late: 0,
         created_at: one.now,

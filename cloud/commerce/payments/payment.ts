@@ -80,7 +80,7 @@ const requestOf = ({ settings }: CloudContext, operation: Operation, payment: Pa
     payment_id: nameOf(operation),
     order_id: payment.order_id,
     ...(payment.order_uuid !== null && { order_uuid: payment.order_uuid }),
-    ...(payment.hub_id !== null && { hub_id: payment.hub_id }),
+    hub_id: payment.hub_id,
   },
 })
 

@@ -185,6 +185,8 @@ async function record(
     .values({
       order_id: order.id,
       payment_id: payment.id,
+      hub_id: payment.hub_id,
+      owner_id: payment.owner_id,
       item_id: null,
       quantity: 0,
       amount,
@@ -193,6 +195,7 @@ async function record(
       status,
       actor: PROCESSOR,
       created_at: now,
+      completed_at: status === 'succeeded' ? now : null,
       updated_at: now,
     })
     .returning('id')

@@ -72,7 +72,12 @@ async function applyRefund(
   const now = runtime.clock.now()
   const isFailed = state === 'failed'
   const known = { status: state, failure_reason: isFailed ? reason : null, updated_at: now }
-  await tx.q.updateTable('refunds').set(known).where('id', '=', id).execute()
+  const completed_at = isFailed ? refund.completed_at : (refund.completed_at ?? now)
+  await tx.q
+    .updateTable('refunds')
+    .set({ ...known, completed_at })
+    .where('id', '=', id)
+    .execute()
   const retryAt = isFailed ? nextTryAt(refund, now, settings) : null
   await auditRefund(tx, context, order, { ...refund, ...known }, isOwed(refund.reason) ? retryAt : null)
   if (isFailed) {

@@ -97,6 +97,8 @@ export async function insertRefunds(
         reason,
         order_id: payment.order_id,
         payment_id: payment.id,
+        hub_id: payment.hub_id,
+        owner_id: payment.owner_id,
         item_id: itemId,
         status: statusOf({ amount, tax }),
         failure_reason: failureOf({ amount, tax }),
@@ -104,6 +106,7 @@ export async function insertRefunds(
         refusals: asked.refusals ?? 0,
         request_key: asked.requestKey ?? null,
         created_at: now,
+        completed_at: statusOf({ amount, tax }) === 'succeeded' ? now : null,
         updated_at: now,
       })),
     )

@@ -37,7 +37,7 @@ export async function answerList<Row extends object>(
 ): Promise<List<Row> | ReadableStream> {
   if (!wantsOther) return read(query)
   // The first page is read before the answer begins, so that its errors have their status.
-  let page: List<Row> | null = await read({ limit: EXPORT_ROWS })
+  let page: List<Row> | null = await read({ cursor: undefined, limit: EXPORT_ROWS })
   let lines = csvLine(columns)
   const encoder = new TextEncoder()
   return new ReadableStream({

@@ -11,4 +11,11 @@ export const reportCases = {
       return asOwner()
     },
   },
+  'owner.payments.list': {
+    async success({ shop }: World) {
+      await shop.paidOrder({ 1: 2, 2: 1 })
+      return asOwner()
+    },
+    errors: { invalid_cursor: async () => ({ as: 'owner', query: { cursor: 'pay_99' } }) },
+  },
 } satisfies Record<string, RouteCases>

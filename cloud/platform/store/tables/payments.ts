@@ -11,11 +11,13 @@ export const paymentTables = {
     id,
     order_id: int.references('orders').fixed,
     /**
-     * The order as frozen for this payment, and its hub. The processor's metadata contains both, so that a payment that
-     * the books have lost is recognised. Null if no processor is involved.
+     * The order as frozen for this payment. The processor's metadata contains it and the hub, so that a payment that the
+     * books have lost is recognised. Null if no processor is involved.
      */
     order_uuid: text.nullable.fixed,
-    hub_id: int.references('hubs').nullable.fixed,
+    hub_id: int.references('hubs').fixed,
+    /** The owner of the hub at checkout. */
+    owner_id: int.references('owners').fixed,
     user_id: int.references('users').fixed,
     /** none: a total of zero. */
     processor: oneOf(['sandbox', 'stripe', 'external', 'wallet', 'none']).fixed,
@@ -37,6 +39,7 @@ export const paymentTables = {
     updated_at: instant,
   })
     .index('payments_by_order', ['order_id'])
+    .index('payments_by_owner', ['owner_id', 'created_at', 'id'], "status = 'completed'")
     .index('payments_under_way', ['status', 'updated_at'], `status in ${listOf(PAYMENT_UNDER_WAY)}`)
     // An order is paid once (I3). Any further payment is late and is refunded.
     .uniqueIndex('payments_one_live', ['order_id'], isLive),
@@ -44,6 +47,9 @@ export const paymentTables = {
     id,
     order_id: int.references('orders').fixed,
     payment_id: int.references('payments').fixed,
+    /** Hub and owner of the payment. */
+    hub_id: int.references('hubs').fixed,
+    owner_id: int.references('owners').fixed,
     /** The refunded line. Null: an amount of the whole order. */
     item_id: int.references('order_items').nullable.fixed,
     quantity: int.check('>= 0').fixed,
@@ -73,10 +79,14 @@ export const paymentTables = {
     /** How many refunds of the same money the processor refused before this one. */
     refusals: int.default(0),
     created_at: instant.fixed,
+    /** When it first succeeded. A bank may return the money later. */
+    completed_at: instant.nullable,
     updated_at: instant,
   })
     .index('refunds_by_order', ['order_id'])
     .index('refunds_by_payment', ['payment_id'])
+    .index('refunds_by_owner', ['owner_id', 'created_at', 'id'])
+    .index('refunds_won_back', ['owner_id', 'updated_at', 'id'], "reason = 'dispute' and status = 'failed'")
     .index('refunds_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
   /** Progress of the comparison of the books with the processor's refunds. */
   processor_checks: defineTable({

@@ -64,6 +64,8 @@ async function refundSome(db: CloudDatabase): Promise<void> {
         .values({
           order_id: id,
           payment_id: payment.id,
+          hub_id: payment.hub_id,
+          owner_id: payment.owner_id,
           item_id: ofLine ? item.id : null,
           quantity: ofLine ? item.qty : 0,
           amount: ofLine ? item.net! + item.tax! : Math.floor(payment.amount / 2),

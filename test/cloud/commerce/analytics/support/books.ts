@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import type { CloudContext } from '../../../../../cloud/platform/context.ts'
 import { refreshPaymentStatus } from '../../../../../cloud/commerce/orders/payment-status.ts'
 import type { CloudDatabase, Tx } from '../../../../../cloud/platform/store/database.ts'
@@ -53,14 +54,14 @@ export async function openBooks(context: CloudContext, timezone: string, hub = 1
     sell: (sale) =>
       db.transact(async (tx) => {
         const id = await insertOrder(tx, hub, sale, OrderStatus.COMPLETED)
-        await insertPayment(tx, id, sale, 0)
+        await insertPayment(tx, hub, id, sale, 0)
         await refreshPaymentStatus(tx, id)
         return id
       }),
     payLate: (sale) =>
       db.transact(async (tx) => {
         const id = await insertOrder(tx, hub, sale, OrderStatus.EXPIRED)
-        const payment = await insertPayment(tx, id, sale, 1)
+        const payment = await insertPayment(tx, hub, id, sale, 1)
         await insertRefund(tx, { id, payment, item: null, quantity: 0, amount: totalOf(sale), tax: 0 })
         await refreshPaymentStatus(tx, id)
       }),
@@ -200,11 +201,19 @@ async function insertOrder(tx: Tx, hub: number, sale: DrawnSale, status: OrderSt
   return id
 }
 
-async function insertPayment(tx: Tx, id: number, sale: DrawnSale, isLate: 0 | 1): Promise<number> {
+async function insertPayment(
+  tx: Tx,
+  hub: number,
+  id: number,
+  sale: DrawnSale,
+  isLate: 0 | 1,
+): Promise<number> {
   const payment = await tx.q
     .insertInto('payments')
     .values({
       order_id: id,
+      hub_id: hub,
+      owner_id: hub,
       user_id: sale.user,
       processor: sale.processor,
       method: 'test',
@@ -231,6 +240,8 @@ async function insertRefund(
       ...money,
       order_id: id,
       payment_id: payment,
+      hub_id: sql`(select hub_id from orders where id = ${id})`,
+      owner_id: sql`(select owner_id from orders where id = ${id})`,
       item_id: item,
       reason: 'customer',
       status: 'pending',

@@ -1,0 +1,45 @@
+import { sql, type RawBuilder, type SqlBool } from 'kysely'
+import { ApiError } from '../api-error.ts'
+import { addDays } from '../calendar/days.ts'
+import { startOfDay } from '../calendar/zone.ts'
+import type { HubBook } from '../credentials/hub-access.ts'
+
+/** `from` and `to` of a report: days of the hub's calendar, `to` inclusive, or timestamps, `to` exclusive. */
+export interface AskedRange {
+  from?: string | undefined
+  to?: string | undefined
+}
+
+const isDay = (text: string): boolean => text.length === 10
+
+/** A refusal of a range. */
+export const badRange = (field: 'from' | 'to', why: string, input: string): ApiError =>
+  ApiError.invalid({ loc: ['query', field], msg: `Value error, ${why}`, type: 'value_error', input })
+
+/** The instants of a range in a time zone, `until` exclusive. Throws 422 if `from` is after `to`. */
+export function rangeIn(zone: string, { from, to }: AskedRange): { since: number; until: number } {
+  const since = from === undefined ? 0 : isDay(from) ? startOfDay(zone, from) : Date.parse(from)
+  const until =
+    to === undefined ? Number.MAX_SAFE_INTEGER : isDay(to) ? startOfDay(zone, addDays(to, 1)) : Date.parse(to)
+  const areDays = from !== undefined && to !== undefined && isDay(from) && isDay(to)
+  if (areDays ? from > to : since > until) throw badRange('from', 'must not be after `to`', from!)
+  return { since, until }
+}
+
+/** Restricts rows to the hubs of some books, and to a range of days of each hub's own calendar. */
+export function withinRange(
+  column: string,
+  books: readonly HubBook[],
+  asked: AskedRange,
+): RawBuilder<SqlBool> {
+  rangeIn('UTC', asked)
+  if (books.length === 0) return sql`1 = 0`
+  const zones = [...new Set(books.map(({ timezone }) => timezone))]
+  const parts = zones.map((zone) => {
+    const { since, until } = rangeIn(zone, asked)
+    const hubs = books.filter(({ timezone }) => timezone === zone).map(({ hubId }) => hubId)
+    const at = sql.ref(column)
+    return sql`(hub_id in (${sql.join(hubs)}) and ${at} >= ${since} and ${at} < ${until})`
+  })
+  return sql`(${sql.join(parts, sql` or `)})`
+}
