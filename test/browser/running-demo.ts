@@ -1,21 +1,14 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
 import type { Page } from 'playwright-core'
-import { vi } from 'vitest'
 import type { DemoFile } from '../../simulator/demo/demo.ts'
-import { demoPlaces } from '../../simulator/demo/places.ts'
-import { demoPorts } from '../../simulator/demo/settings.ts'
 import { type Simulator, simulatorAt } from '../../simulator/interface/client.ts'
 import type { HubState } from '../../simulator/hub-state.ts'
 import type { Act } from '../../simulator/physics/world-state.ts'
 import { type Browser, builtPage, openBrowser } from '../support/browser.ts'
-import { portSettings } from '../support/ports.ts'
-import { commandOf } from '../support/programs.ts'
-
-const root = resolve(import.meta.dirname, '../..')
+import { commandOf, packageRoot } from '../support/programs.ts'
+import { startDemoPrograms } from '../world/demo.ts'
 
 /** The demo's real programs, as `npm start` runs them, and a browser that shows their pages. */
 export interface RunningDemo {
@@ -40,22 +33,10 @@ export interface RunningDemo {
 }
 
 export async function startDemo(settings: Record<string, string>): Promise<RunningDemo> {
-  const folder = mkdtempSync(join(tmpdir(), 'larder-journeys-'))
-  const places = demoPlaces(join(folder, 'data'))
-  const ports = await portSettings(demoPorts)
-  const [node, ...main] = commandOf('simulator/demo/main')
-  const demo = spawn(node, [...main, '--gpio', 'socket'], {
-    cwd: root,
-    env: { ...process.env, ...ports, DATA_DIR: join(folder, 'data'), ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let text = ''
-  for (const stream of [demo.stdout, demo.stderr])
-    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  const programs = await startDemoPrograms({ settings })
+  const { places, file } = programs
   const assets = { simulator: (await builtPage('simulator')).assets, edge: (await builtPage('edge')).assets }
-  await vi.waitUntil(() => text.includes('Ctrl-C ends') || demo.exitCode !== null, { timeout: 90_000 })
-  if (demo.exitCode !== null) throw new Error(`the demo ended: ${text}`)
-  const file = () => JSON.parse(readFileSync(places.demoFile, 'utf8')) as DemoFile
+  await programs.ready()
   const simulator = simulatorAt(file().simulator_url)
   const browser = await openBrowser()
 
@@ -95,7 +76,7 @@ export async function startDemo(settings: Record<string, string>): Promise<Runni
         cli,
         [...cliMain, 'audit', 'list', '--hub', '1', '--action', 'hub.', '--limit', '10000'],
         {
-          cwd: root,
+          cwd: packageRoot(),
           encoding: 'utf8',
           env: { ...process.env, DATABASE_URL: file().database_url },
         },
@@ -116,10 +97,7 @@ export async function startDemo(settings: Record<string, string>): Promise<Runni
       }),
     async stop() {
       await browser.close()
-      const ended = new Promise((done) => demo.once('exit', done))
-      demo.kill('SIGTERM')
-      await ended
-      rmSync(folder, { recursive: true, force: true })
+      await programs.stop()
     },
   }
 }

@@ -7,15 +7,16 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { testCards } from '../../protocol/model/test-cards.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { DemoFile } from '../../simulator/demo/demo.ts'
+import { demoPorts } from '../../simulator/demo/settings.ts'
 import { waitUntilReady } from '../../simulator/demo/readiness.ts'
 import { commandOf } from '../support/programs.ts'
 import { portSettings } from '../support/ports.ts'
+import { startDemoPrograms, type DemoPrograms } from '../world/demo.ts'
 import { statusInHttp10 } from '../support/raw-http.ts'
 
 const root = join(import.meta.dirname, '../..')
-const ports = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'] as const
-/** The ports above, and the port of a program that is no setting of the demo itself. */
-const allPorts = [...ports, 'METRICS_PORT'] as const
+/** The ports of the demo, and the port of a program that is no setting of the demo itself. */
+const allPorts = [...demoPorts, 'METRICS_PORT'] as const
 
 /** Pages and health checks of each listener, requested as a minimal client does. */
 const http10Paths = [
@@ -30,7 +31,7 @@ const http10Paths = [
 
 let folder: string
 let environment: Record<string, string>
-const started: ChildProcess[] = []
+const started: DemoPrograms[] = []
 
 // One folder for all tests: filling it takes longer than all the rest of a start.
 beforeAll(() => {
@@ -42,35 +43,14 @@ beforeEach(async () => {
   Object.assign(environment, await portSettings(allPorts))
 })
 
-afterEach(async () => {
-  for (const child of started.splice(0)) {
-    child.kill('SIGTERM')
-    await ended(child)
-  }
-})
+afterEach(() => Promise.all(started.splice(0).map((programs) => programs.stop())))
 
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** The demo, as `npm start` runs it. */
-function start(...args: string[]) {
-  const [node, ...main] = commandOf('simulator/demo/main')
-  const child = spawn(node, [...main, ...args], {
-    cwd: root,
-    env: { ...process.env, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  started.push(child)
-  let text = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-  return {
-    child,
-    text: () => text,
-    ready: async () => {
-      await vi.waitUntil(() => text.includes('Ctrl-C ends') || child.exitCode !== null, { timeout: 180_000 })
-      if (child.exitCode !== null) throw new Error(`the demo ended: ${text}`)
-    },
-  }
+async function start(...args: string[]): Promise<DemoPrograms> {
+  const programs = await startDemoPrograms({ folder, args, settings: environment, ports: {} })
+  started.push(programs)
+  return programs
 }
 
 const demo = () => JSON.parse(readFileSync(join(folder, 'data/demo.json'), 'utf8')) as DemoFile
@@ -116,13 +96,13 @@ async function acts(): Promise<Act[]> {
 }
 
 test('a second demo in the same folder reports where the first one runs, and does not disturb it', async () => {
-  const first = start('--gpio', 'socket')
+  const first = await start('--gpio', 'socket')
   await first.ready()
   const { base_url } = demo()
   const links = () => readdirSync(join(folder, 'data/hub-1/ports'))
   const before = links()
   Object.assign(environment, await portSettings(allPorts))
-  const second = start('--gpio', 'socket')
+  const second = await start('--gpio', 'socket')
   await ended(second.child)
   expect([second.child.exitCode, second.text()]).toEqual([
     1,
@@ -134,7 +114,7 @@ test('a second demo in the same folder reports where the first one runs, and doe
 }, 300_000)
 
 test('the three printed commands take an order from cart to COMPLETED, and nothing else moves', async () => {
-  const { ready, text, child } = start('--gpio', 'socket')
+  const { ready, text, child } = await start('--gpio', 'socket')
   await ready()
   for (const [name, path] of http10Paths)
     expect([path, await statusInHttp10(Number(environment[name]), path)]).toEqual([path, 200])
@@ -165,7 +145,7 @@ test('the three printed commands take an order from cart to COMPLETED, and nothi
 }, 300_000)
 
 test('programs that are killed return under new process ids, and orders work again', async () => {
-  const { ready, text } = start()
+  const { ready, text } = await start()
   await ready()
   const before = demo().pids
   for (const name of ['cloud', 'edge', 'simulator', 'management'] as const) {
@@ -182,25 +162,25 @@ test('programs that are killed return under new process ids, and orders work aga
 }, 300_000)
 
 test('a second start keeps the data, and a start with --fresh deletes it', async () => {
-  const first = start()
+  const first = await start()
   await first.ready()
   const { owner } = demo()
   first.child.kill('SIGTERM')
   await ended(first.child)
 
-  const second = start()
+  const second = await start()
   await second.ready()
   expect(demo().owner).toEqual(owner)
   second.child.kill('SIGTERM')
   await ended(second.child)
 
-  const fresh = start('--fresh')
+  const fresh = await start('--fresh')
   await fresh.ready()
   expect(demo().owner).not.toEqual(owner)
 }, 300_000)
 
 test('the programs of a killed launcher end too', async () => {
-  const { ready, child } = start()
+  const { ready, child } = await start()
   await ready()
   const { pids } = demo()
   child.kill('SIGKILL')
@@ -213,7 +193,7 @@ test('a port in use is reported with its setting, and no program starts', async 
   await new Promise((resolve) => server.once('listening', resolve))
   environment['MQTT_PORT'] = String((server.address() as AddressInfo).port)
   environment['DATA_DIR'] = join(folder, 'never')
-  const { child, text } = start()
+  const { child, text } = await start()
   await ended(child)
   server.close()
   expect(child.exitCode).toBe(1)
@@ -222,8 +202,8 @@ test('a port in use is reported with its setting, and no program starts', async 
 })
 
 test('the help is complete and starts nothing', async () => {
-  const { child, text } = start('--help')
+  const { child, text } = await start('--help')
   await ended(child)
   expect(child.exitCode).toBe(0)
-  for (const word of [...ports, 'DATA_DIR', 'GPIO', '--fresh']) expect(text()).toContain(word)
+  for (const word of [...demoPorts, 'DATA_DIR', 'GPIO', '--fresh']) expect(text()).toContain(word)
 })

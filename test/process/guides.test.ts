@@ -1,13 +1,12 @@
-import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { commandOf } from '../support/programs.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { onPath } from '../support/on-path.ts'
-import { portSettings } from '../support/ports.ts'
+import { startDemoPrograms, type DemoPrograms } from '../world/demo.ts'
 import { recordingProxy, type RecordedCall, type RecordingProxy } from '../support/recording-proxy.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -24,33 +23,22 @@ function samplesOf(guide: string, language: string): string {
     .join('\n')
 }
 
-let demo: ChildProcess
+let demo: DemoPrograms
 let words: Record<string, string>
 /** Proxies between the samples and the demo: one for the cloud, one for the simulator. */
 let proxies: RecordingProxy[] = []
 
 beforeAll(async () => {
-  const ports = await portSettings(['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'])
-  const [node, ...main] = commandOf('simulator/demo/main')
-  demo = spawn(node, [...main, '--gpio', 'socket'], {
-    cwd: root,
-    env: { ...process.env, ...ports, DATA_DIR: join(folder, 'data'), SIMULATOR_SPEED: '20' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  let said = ''
-  demo.stdout!.setEncoding('utf8').on('data', (chunk: string) => (said += chunk))
-  await vi.waitUntil(() => said.includes('Ctrl-C ends') || demo.exitCode !== null, { timeout: 280_000 })
-  const { base_url, owner, simulator_url } = JSON.parse(
-    readFileSync(join(folder, 'data/demo.json'), 'utf8'),
-  ) as { base_url: string; simulator_url: string; owner: { api_key: string } }
+  demo = await startDemoPrograms({ settings: { SIMULATOR_SPEED: '20' } })
+  await demo.ready()
+  const { base_url, owner, simulator_url } = demo.file()
   proxies = await Promise.all([recordingProxy(base_url), recordingProxy(simulator_url)])
   words = { base_url: proxies[0]!.url, simulator_url: proxies[1]!.url, api_key: owner.api_key }
 }, 300_000)
 
 afterAll(async () => {
   await Promise.all(proxies.map((proxy) => proxy.close()))
-  demo.kill('SIGTERM')
-  await new Promise((done) => (demo.exitCode === null ? demo.once('exit', done) : done(undefined)))
+  await demo.stop()
   rmSync(folder, { recursive: true })
 })
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePorts } from '../support/ports.ts'
-import { Place, PORTS, type Facing } from './told/place.ts'
+import { demoPorts } from '../../simulator/demo/settings.ts'
+import { Place, type Facing } from './told/place.ts'
 
 /**
  * Result of the first order if another row has the product. A unit that may have dropped is not dispensed
@@ -19,8 +20,9 @@ const places = new Map(firsts.map(([type]) => [type, new Place()]))
 const used = new Map(firsts.map(([type]) => [type, new Set<number>()]))
 
 beforeAll(async () => {
-  const ports = await freePorts(places.size * PORTS.length)
-  await Promise.all([...places.values()].map((place) => place.open(ports.splice(0, PORTS.length))))
+  const ports = await freePorts(places.size * demoPorts.length)
+  const ownPorts = () => Object.fromEntries(demoPorts.map((name) => [name, String(ports.pop())]))
+  await Promise.all([...places.values()].map((place) => place.open(ownPorts())))
 }, 300_000)
 
 afterAll(() => Promise.all([...places.values()].map((place) => place.close())))

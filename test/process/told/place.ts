@@ -1,8 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SMTPServer } from 'smtp-server'
 import { Webhook } from 'standardwebhooks'
@@ -11,11 +9,11 @@ import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { DemoFile } from '../../../simulator/demo/demo.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
+import { startDemoPrograms, type DemoPrograms } from '../../world/demo.ts'
 
 const HUB = 1
 /** Time-out for a busy machine; an idle one needs some seconds. */
 const patience = { timeout: 90_000, interval: 250 }
-export const PORTS = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'] as const
 
 interface Told {
   type: string
@@ -44,12 +42,11 @@ export interface Facing {
 export class Place {
   /** Deliveries without the cloud's signature. */
   readonly wrong: string[] = []
-  readonly #folder = mkdtempSync(join(tmpdir(), 'larder-told-'))
   readonly #webhooks: Told[] = []
   readonly #mails: { at: number; text: string }[] = []
   readonly #receiver: Server
   readonly #mailServer: SMTPServer
-  #demo: ChildProcess | undefined
+  #demo: DemoPrograms | undefined
   #file: DemoFile | undefined
   #secret = ''
   #customers = 0
@@ -84,28 +81,26 @@ export class Place {
     })
   }
 
-  async open(ports: readonly number[]): Promise<void> {
+  async open(ports: Readonly<Record<string, string>>): Promise<void> {
     await Promise.all(
       [this.#mailServer, this.#receiver].map(
         (server) => new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', () => resolve())),
       ),
     )
-    this.#demo = run('simulator/demo/main', ['--gpio', 'socket'], {
-      ...Object.fromEntries(PORTS.map((name, index) => [name, String(ports[index])])),
-      DATA_DIR: join(this.#folder, 'data'),
-      SIMULATOR_SPEED: '20',
-      SMTP_URL: `smtp://127.0.0.1:${portOf(this.#mailServer.server)}`,
-      WEBHOOK_ALLOW_PRIVATE: 'true',
+    this.#demo = await startDemoPrograms({
+      ports,
+      settings: {
+        SIMULATOR_SPEED: '20',
+        SMTP_URL: `smtp://127.0.0.1:${portOf(this.#mailServer.server)}`,
+        WEBHOOK_ALLOW_PRIVATE: 'true',
+      },
     })
-    const demo = this.#demo
-    let said = ''
-    demo.stdout!.on('data', (chunk: Buffer) => (said += chunk.toString()))
-    await vi.waitUntil(() => said.includes('Ctrl-C ends') || demo.exitCode !== null, { timeout: 200_000 })
-    this.#file = JSON.parse(readFileSync(join(this.#folder, 'data/demo.json'), 'utf8')) as DemoFile
+    await this.#demo.ready()
+    this.#file = this.#demo.file()
     const contact = ['contacts', 'add', '--owner', 'Springfield Vending', '--email', 'ann@larder.example']
     const added = run('cloud/cli/main', contact, {
       DATABASE_URL: this.#file.database_url,
-      DATA_DIR: join(this.#folder, 'cli'),
+      DATA_DIR: join(this.#demo.places.dataDir, '../cli'),
     })
     expect(await exit(added)).toBe(0)
     const webhook = await this.#owner('POST', 'webhooks', {
@@ -116,14 +111,10 @@ export class Place {
   }
 
   async close(): Promise<void> {
-    if (this.#demo) {
-      this.#demo.kill('SIGTERM')
-      await exit(this.#demo)
-    }
+    await this.#demo?.stop()
     this.#receiver.closeAllConnections()
     this.#receiver.close()
     await new Promise<void>((resolve) => this.#mailServer.close(() => resolve()))
-    rmSync(this.#folder, { recursive: true, force: true })
   }
 
   /** Raises a fault of the simulator. Returns a function that clears it. */
