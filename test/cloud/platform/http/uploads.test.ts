@@ -90,10 +90,12 @@ const fileHead = (name: string): Buffer =>
 const end = Buffer.from(`\r\n--${boundary}--\r\n`)
 
 const block = Buffer.alloc(64 * 1024, 7)
-/** A film of `bytes` bytes, in blocks. */
+/** A film of `bytes` bytes, in blocks: its last box has the pictures. */
 function* film(bytes: number): Generator<Buffer> {
-  yield mp4
-  for (let left = bytes - mp4.length; left > 0; left -= block.length)
+  const pictures = Buffer.from('\0\0\0\0mdat')
+  pictures.writeUInt32BE(bytes - mp4.length)
+  yield Buffer.concat([mp4, pictures])
+  for (let left = bytes - mp4.length - pictures.length; left > 0; left -= block.length)
     yield left < block.length ? block.subarray(0, left) : block
 }
 
