@@ -11,7 +11,7 @@ let demo: RunningDemo
 // A second try begins with its own demo.
 beforeEach(async () => {
   if (missing('chromium') === undefined) demo = await startDemo({ SIMULATOR_SPEED: '20' })
-}, 150_000)
+}, 300_000)
 
 afterEach(() => demo?.stop(), 30_000)
 
