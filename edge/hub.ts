@@ -24,7 +24,7 @@ export interface HubOptions {
   checkpoint: Checkpoint
   settings: HubSettings
   /** See `CoreOptions`. */
-  lastWords?: string | undefined
+  lastError?: string | undefined
   isStart?: boolean
   certificates?: () => readonly { name: string; endsAt: number }[]
   /** Name and version for the hello. */
@@ -70,7 +70,7 @@ export function createHub(options: HubOptions): Hub {
       opened = controllers
       return controllers
     },
-    lastWords: options.lastWords,
+    lastError: options.lastError,
     isStart: options.isStart ?? true,
     ...(options.certificates && { certificates: options.certificates }),
     isStalled: () => sync.isStalled(),

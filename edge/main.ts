@@ -22,7 +22,7 @@ import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
 import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
-import { lastWords, type LastWords } from './last-words.ts'
+import { lastErrorFile, type LastErrorFile } from './last-error.ts'
 import { listen, metricsListener, type Listener } from './local-api/front.ts'
 import { lockJournal } from './open-hub.ts'
 import { createRecent } from './recent.ts'
@@ -80,7 +80,7 @@ async function run(config: EdgeConfig): Promise<void> {
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
   const notify = systemdNotify(process.env, log)
-  const words = lastWords(`${config.store}.last-error`, files)
+  const words = lastErrorFile(`${config.store}.last-error`, files)
   const certificates = followCertificates(config, listener, runtime.clock, log)
   const watchdogMs = watchdogMsOf(process.env, process.pid)
   const resident: Resident = new Resident({
@@ -90,7 +90,7 @@ async function run(config: EdgeConfig): Promise<void> {
     recent,
     gpio,
     openTransport: hubTransport(config, runtime, certificates, () => resident.cloudTime()),
-    lastWords: words.take(),
+    lastError: words.take(),
     certificates: certificates.known.all,
     lock,
     notify,
@@ -98,7 +98,7 @@ async function run(config: EdgeConfig): Promise<void> {
     // The supervisor starts the service again. The delay lets the answer be sent first.
     restart: () => void runtime.clock.after(RESTART_MS, () => stop('restart')),
     onRefused(error) {
-      process.stderr.write(`larder edge: ${inWords(config.store, error)}\n`)
+      process.stderr.write(`larder edge: ${startProblem(config.store, error)}\n`)
       process.exit(1)
     },
   })
@@ -107,7 +107,7 @@ async function run(config: EdgeConfig): Promise<void> {
   try {
     resident.start()
   } catch (error) {
-    throw new Error(inWords(config.store, error), { cause: error })
+    throw new Error(startProblem(config.store, error), { cause: error })
   }
   const metrics = await listenForMetrics(config, runtime, answer, resident)
   log.info(
@@ -217,12 +217,12 @@ function tryLock(path: string, runtime: Runtime): StoreLock | StorageError {
     return lockJournal(path, runtime)
   } catch (error) {
     if (error instanceof StorageError) return error
-    throw new Error(inWords(path, error), { cause: error })
+    throw new Error(startProblem(path, error), { cause: error })
   }
 }
 
 /** Names the setting of a journal that cannot be used. */
-function inWords(path: string, error: unknown): string {
+function startProblem(path: string, error: unknown): string {
   if (error instanceof JournalInUse) return error.message
   return `STORE: ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}`
 }
@@ -231,7 +231,12 @@ function inWords(path: string, error: unknown): string {
  * A row that cannot be read throws in any caller. That stops the current hub but not the service. Any other
  * error ends the process, and is stored for the next start.
  */
-function surviveStorage(resident: Pick<Resident, 'lose'>, path: string, log: Log, words: LastWords): void {
+function surviveStorage(
+  resident: Pick<Resident, 'lose'>,
+  path: string,
+  log: Log,
+  words: LastErrorFile,
+): void {
   process.on('uncaughtException', (error) => {
     const reason =
       error instanceof Sqlite.SqliteError || error instanceof StorageError

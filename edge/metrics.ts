@@ -103,7 +103,7 @@ function readStore({ commits, full, bytes, failing }: Gauges, store: HubMetricsO
 }
 
 function readHub(gauges: Gauges, { core, sync, controllers, outbox, certificates }: Serving): void {
-  const { phase, heardMsAgo, connectionsLost } = sync.state()
+  const { phase, receivedMsAgo, connectionsLost } = sync.state()
   const health = core.health()
   gauges.orders.reset()
   for (const order of core.orders()) gauges.orders.inc({ phase: order.phase })
@@ -118,8 +118,8 @@ function readHub(gauges: Gauges, { core, sync, controllers, outbox, certificates
   gauges.lost.reset()
   gauges.lost.inc(connectionsLost ?? 0)
   // The cloud's silence is unknown before its first message.
-  if (heardMsAgo === null) gauges.heard.remove()
-  else gauges.heard.set(heardMsAgo / 1000)
+  if (receivedMsAgo === null) gauges.heard.remove()
+  else gauges.heard.set(receivedMsAgo / 1000)
   gauges.expiry.reset()
   for (const { name, endsAt } of certificates?.() ?? [])
     gauges.expiry.set({ certificate: name }, endsAt / 1000)

@@ -20,7 +20,7 @@ export interface OpenHub extends Running {
   store: Store
 }
 
-interface Parts extends Pick<HubOptions, 'lastWords' | 'certificates' | 'isStart'> {
+interface Parts extends Pick<HubOptions, 'lastError' | 'certificates' | 'isStart'> {
   life: Runtime
   log: Log
   gpio: GpioLines
@@ -44,7 +44,7 @@ export function lockJournal(path: string, { clock }: Runtime): StoreLock {
 
 /** Opens the journal and starts the hub on it. Throws a `StorageError` if the storage cannot be used. */
 export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
-  const { life, log, gpio, openTransport, software, recent, lastWords, certificates, isStart } = parts
+  const { life, log, gpio, openTransport, software, recent, lastError, certificates, isStart } = parts
   const { hardware, store: path } = config
   const lock = parts.held ?? lockJournal(path, life)
   let store: Store | undefined
@@ -81,7 +81,7 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
         checkpoint: noCheckpoint,
         settings: config.hub,
         software,
-        lastWords,
+        lastError,
         ...(certificates && { certificates }),
         ...(isStart !== undefined && { isStart }),
       })

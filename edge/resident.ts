@@ -38,7 +38,7 @@ export interface ResidentOptions {
   notify: Notify
   watchdogMs: number | undefined
   /** See `CoreOptions`. */
-  lastWords: string | undefined
+  lastError: string | undefined
   certificates: () => readonly { name: string; endsAt: number }[]
   /** Ends the service; its supervisor starts it again. */
   restart: () => void
@@ -129,7 +129,7 @@ export class Resident {
 
   #open(life: Runtime): OpenHub {
     const { config, log, gpio, openTransport, recent, notify, watchdogMs } = this.#options
-    const { lastWords, certificates } = this.#options
+    const { lastError, certificates } = this.#options
     const held = this.#lock
     const isStart = this.#isStart
     this.#lock = undefined
@@ -148,7 +148,7 @@ export class Resident {
         software,
         recent,
         held,
-        lastWords,
+        lastError,
         certificates,
         isStart,
       })

@@ -18,7 +18,7 @@ import type { HubState } from './hub-state.ts'
 import { createWire, mountInProcess, type WatchedWire } from './mounts/wire.ts'
 import { createGpioBank, type GpioBank } from './physics/gpio-bank.ts'
 import { defaultTiming, type Timing } from './physics/motion.ts'
-import { act, type Deed, type DeedResult } from './physics/people.ts'
+import { act, type PersonAction, type ActionResult } from './physics/people.ts'
 import { type Act, doorNames, type LoadedRow, type WorldRecord } from './physics/world-state.ts'
 import { createWorld, type World } from './physics/world.ts'
 import type { SimulatorStorage } from './storage/append-log.ts'
@@ -122,8 +122,8 @@ export class SimulatedHub {
     return this.world.chronicle.acts(after)
   }
 
-  act(deed: Deed | Press): DeedResult {
-    return deed.action === 'press' ? this.#press(deed.target) : act(this.world, deed)
+  act(wanted: PersonAction | Press): ActionResult {
+    return wanted.action === 'press' ? this.#press(wanted.target) : act(this.world, wanted)
   }
 
   /** Power of the whole hub's electronics, or of one controller; `forMs`: it returns automatically after this time. */
@@ -258,7 +258,7 @@ export class SimulatedHub {
     toggle()
   }
 
-  #press(target: string): DeedResult {
+  #press(target: string): ActionResult {
     const id = this.#targets.controllerOf(target)
     if (id === undefined)
       return { ok: false, reason: `press needs a controller: ${[...this.#controllers.keys()].join(', ')}` }

@@ -16,7 +16,7 @@ import { recoverOrder } from './recovery/orders.ts'
 import { noteFridgeDoors, watchFridges } from './fridges.ts'
 import { reportStates } from './states.ts'
 import { firstOf, type Step, type Wait } from './step.ts'
-import { blockedRows, type BlockedRows } from './withheld.ts'
+import { blockedRows, type BlockedRows } from './blocked-rows.ts'
 
 /**
  * The hub's core as an actor. It handles one event at a time, in one transaction with all steps that follow

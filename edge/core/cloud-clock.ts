@@ -26,7 +26,7 @@ export interface CloudClock {
   /** Whether the cloud has sent its time since this start. */
   isKnown: () => boolean
   /** Start of a deadline for a past instant `at` of the journal: `now()` minus the result has certainly passed. */
-  begun(at: number): number
+  countedFrom(at: number): number
   /** The cloud's deadline `at`, comparable with `now()`: never earlier than the real deadline. */
   due(at: number): number
   /**
@@ -63,7 +63,7 @@ export function createCloudClock(clock: Clock, facts: Facts, latest: number): Cl
       return facts.get('live') ? Math.floor(least + clock.monotonic() - started) : undefined
     },
     isKnown: () => offset !== undefined,
-    begun: (at) => (offset === undefined ? Math.max(at, bound) : at),
+    countedFrom: (at) => (offset === undefined ? Math.max(at, bound) : at),
     due: (at) => (offset === undefined ? at + bound - least : at),
     errorOf: (offsetMs) => Math.floor(clock.monotonic() + offsetMs) - now(),
     setOffset(offsetMs) {

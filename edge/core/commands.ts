@@ -133,17 +133,17 @@ function openDelivery(
   if (!deliverable.has(order.phase)) return 'too_late'
   const bins = viewBins(context)
   const immediate: BinResult[] = []
-  let begun = 0
+  let started = 0
   for (const number of new Set(numbers)) {
     const bin = bins.find((each) => each.number === number && each.orderId === orderId)
     // A customer taps twice: a door that is already opening counts as success for both taps.
     const result = bin && isOpening(context, number) ? opens : deliverBin(bin)
     if (result === 'move') {
       intend(context, { device: binDevice(number), action: 'open_door', commandId: id })
-      begun++
+      started++
     } else immediate.push({ bin_number: number, ...result })
   }
-  if (begun === 0) return deliveryOutcome(immediate)
+  if (started === 0) return deliveryOutcome(immediate)
   context.state.commands.change(id, { data: immediate })
   return undefined
 }

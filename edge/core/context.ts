@@ -10,7 +10,7 @@ import type { State } from '../journal/state.ts'
 import type { Outbox } from '../journal/outbox.ts'
 import type { Store } from '../journal/store.ts'
 import type { CloudClock } from './cloud-clock.ts'
-import type { Devices, Stranger } from './devices.ts'
+import type { Devices, OtherBoard } from './devices.ts'
 import { cabinetDevice, type Layout } from './layout.ts'
 import type { Ledger } from './ledger.ts'
 import type { CoreSettings } from '../limits.ts'
@@ -30,7 +30,7 @@ export interface CoreOptions {
   /** Whether the hub's reports have not reached the cloud for long (`Sync.isStalled`). */
   isStalled?: () => boolean
   /** The error that ended the previous process, if it stored one. */
-  lastWords?: string | undefined
+  lastError?: string | undefined
   /** True if the service starts; false if it only reopened its journal after a storage failure. */
   isStart?: boolean
   /**
@@ -76,7 +76,7 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   /** This journal's own id. Controllers store it, so that the hub recognizes its own boards (serial SPEC §8). */
   storeId: string
   /** By controller id: a board on its line that does not belong to this hub. */
-  strangers: Map<string, Stranger>
+  otherBoards: Map<string, OtherBoard>
   /**
    * By controller id: the boot id of this hub's own board, reported on the open line. A board with this boot
    * id is that board, even if it lost its memory.

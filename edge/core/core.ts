@@ -35,8 +35,8 @@ export function createCore(options: CoreOptions): HubCore {
   const actor = createActor(
     () => context,
     () => {
-      health.look()
-      acceptance.look()
+      health.check()
+      acceptance.check()
     },
   )
   const acceptance = new Acceptance(() => context)
@@ -44,7 +44,7 @@ export function createCore(options: CoreOptions): HubCore {
   const context: Context = {
     ...partsOf(options),
     controllers: options.openControllers(controllerEvents),
-    doors: doorsOf(options, () => context, { health, onSeen: () => acceptance.look() }),
+    doors: doorsOf(options, () => context, { health, onSeen: () => acceptance.check() }),
     handle: actor.handle,
   }
   const { store, doors, controllers } = context
@@ -87,7 +87,7 @@ export function createCore(options: CoreOptions): HubCore {
     execute: (command, reply) => execute(context, command, reply),
     operate: (body, reply, by) => operate(context, body, reply, by),
     health: () => healthOf(context),
-    noteStall: () => health.look(),
+    noteStall: () => health.check(),
     readings: () => readingsOfFridges(context),
     quietMs: () => actor.quietMs(),
     onHealthChange: (listener) => health.onChange(listener),
@@ -151,7 +151,7 @@ function partsOf(options: CoreOptions) {
     devices: new Devices(layout, runtime.clock, options.settings),
     ledger: createLedger(state, outbox, { now: cloud.now, againMs: options.settings.reportAgainMs }),
     storeId: storeIdOf(store, state, runtime.random),
-    strangers: new Map(),
+    otherBoards: new Map(),
     ownBoots: new Map(),
     knownMemories: new Map(state.controllers.all().map((known) => [known.id, known.memory_id])),
     startedAt: runtime.clock.monotonic(),
@@ -185,7 +185,7 @@ function doorsOf(
     { gpio, lines, clock: runtime.clock, settings, checkpoint, log },
     {
       onMoved: (door, change) => context().handle(() => noteDoorMoved(context(), door, change)),
-      onChange: () => health.look(),
+      onChange: () => health.check(),
       onSeen,
       // Continues the steps that wait for the door to be locked.
       onRelocked: () => context().handle(() => {}),

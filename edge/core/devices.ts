@@ -54,14 +54,14 @@ export interface FridgeState {
  * A foreign controller: a board on one of the hub's lines that is not its own (serial SPEC §8). The hub sends
  * it no query and ignores its device reports.
  */
-export interface Stranger {
+export interface OtherBoard {
   /**
    * True for a board of another hub or line, or a new board on a line that has its own board: only a person
    * may assign it to this hub. Otherwise the hub takes it over automatically.
    */
   isForeign: boolean
   /** The devices that have reported on its line since it connected. */
-  heard: Set<string>
+  reported: Set<string>
 }
 
 export type DeviceSettings = Pick<

@@ -11,7 +11,7 @@ import { numberOf } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
 import { acceptOrder, isOwn, reduceOrder, withdrawOrder } from './orders/orders.ts'
-import { endRecovery, importListed, meetController, hearStranger } from './recovery/controllers.ts'
+import { endRecovery, importListed, meetController, noteDeviceOf } from './recovery/controllers.ts'
 import { acceptRecovering, applySnapshot } from './recovery/orders.ts'
 import { applyCount, applyPlanogram } from './stock.ts'
 
@@ -38,10 +38,10 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
     },
     onDown: (controller, _, boot) =>
       void context().handle(() => {
-        const { devices, strangers, ownBoots } = context()
-        const wasOwn = devices.isUp(controller) || strangers.get(controller)?.isForeign === false
+        const { devices, otherBoards, ownBoots } = context()
+        const wasOwn = devices.isUp(controller) || otherBoards.get(controller)?.isForeign === false
         if (wasOwn && boot !== undefined) ownBoots.set(controller, boot)
-        strangers.delete(controller)
+        otherBoards.delete(controller)
         devices.down(controller)
       }),
     onResult: (_, outcome) =>
@@ -67,7 +67,7 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
  */
 function applyDeviceEvent(context: Context, controller: string, event: DeviceEvent): void {
   if (context.layout.controllerOf(event.device) !== controller) {
-    context.strangers.get(controller)?.heard.add(event.device)
+    context.otherBoards.get(controller)?.reported.add(event.device)
     setAlarm(
       context,
       'controller_foreign',
@@ -77,8 +77,8 @@ function applyDeviceEvent(context: Context, controller: string, event: DeviceEve
     )
     return
   }
-  const stranger = context.strangers.get(controller)
-  if (stranger) return hearStranger(context, controller, stranger, event.device)
+  const otherBoard = context.otherBoards.get(controller)
+  if (otherBoard) return noteDeviceOf(context, controller, otherBoard, event.device)
   const bin = numberOf('bin', event.device)
   const isMoved = context.state.operations
     .open()

@@ -79,11 +79,11 @@ function statusOf(device: {
 }
 
 /** Delay after which a change of health is detected. The report has a longer delay anyway. */
-const LOOK_MS = 50
+const CHECK_MS = 50
 
 export interface HealthWatch {
   /** Schedules a comparison after a possible change; several calls are combined. */
-  look(): void
+  check(): void
   onChange(listener: () => void): void
   stop(): void
 }
@@ -105,9 +105,9 @@ export function watchHealth(context: () => Context): HealthWatch {
   }
 
   return {
-    look() {
+    check() {
       // Delayed, so that replies to the event are sent first.
-      if (!isStopped) cancel ??= context().runtime.clock.after(LOOK_MS, compare)
+      if (!isStopped) cancel ??= context().runtime.clock.after(CHECK_MS, compare)
     },
     onChange: (listener) => void listeners.push(listener),
     stop() {

@@ -73,8 +73,8 @@ export function watchStore(context: Context): void {
 
 /** Takes over boards that could not be taken over when their devices first reported. */
 function takeOverNew(context: Context): void {
-  for (const [controller, stranger] of context.strangers)
-    if (!stranger.isForeign) takeOver(context, controller, stranger)
+  for (const [controller, otherBoard] of context.otherBoards)
+    if (!otherBoard.isForeign) takeOver(context, controller, otherBoard)
 }
 
 /** Sends each fridge's temperature to the telemetry, changed or not, so that the history has no gaps. */

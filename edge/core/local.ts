@@ -23,13 +23,13 @@ import type {
   UnknownOperation,
   DeadLetterSummary,
 } from './hub-core.ts'
-import { settleByWord } from './operations/settle.ts'
+import { settleManually } from './operations/settle.ts'
 import { progressOf } from './orders/orders.ts'
 import { takeOver } from './recovery/controllers.ts'
 import { reportLocal, setAlarm } from './ledger.ts'
 import { countFacing, restockFacing } from './stock.ts'
 import { placeOf } from './layout.ts'
-import { blockedRows, closedCabinets } from './withheld.ts'
+import { blockedRows, closedCabinets } from './blocked-rows.ts'
 
 const no = (reason: LocalRefusal): LocalOutcome => ({ ok: false, reason })
 const invalidQuantity = (why: string): LocalOutcome => ({ ok: false, reason: 'invalid_quantity', why })
@@ -45,7 +45,7 @@ export function settleByPerson(
   if (!operation) return no('not_found')
   if (operation.state !== 'unknown') return no('not_unknown')
   const isTaken = context.handle(() => {
-    settleByWord(context, operation, happened)
+    settleManually(context, operation, happened)
     reportLocal(context, 'settle_operation', deviceSubject(operation.device), { by })
   })
   return isTaken ? { ok: true } : no('unavailable')
@@ -147,9 +147,9 @@ export function holdByPerson(
 
 /** A person confirms that the board on this line is a spare part for this hub. */
 export function takeOverByPerson(context: Context, controller: string, by?: LocalActor): LocalOutcome {
-  const stranger = context.strangers.get(controller)
-  if (!stranger?.isForeign) return no('not_found')
-  if (!takeOver(context, controller, stranger)) return no('invalid')
+  const otherBoard = context.otherBoards.get(controller)
+  if (!otherBoard?.isForeign) return no('not_found')
+  if (!takeOver(context, controller, otherBoard)) return no('invalid')
   context.handle(() => reportLocal(context, 'take_over_controller', controllerSubject(controller), { by }))
   return { ok: true }
 }
@@ -174,8 +174,8 @@ export const storageAlarm = (fault: StorageFault, at: number): ReturnType<HubCor
   raised_at: at,
 })
 
-export const foreignControllers = ({ strangers }: Context): string[] =>
-  [...strangers].flatMap(([controller, { isForeign }]) => (isForeign ? [controller] : []))
+export const foreignControllers = ({ otherBoards }: Context): string[] =>
+  [...otherBoards].flatMap(([controller, { isForeign }]) => (isForeign ? [controller] : []))
 
 export function unknownOperations({ state }: Context): UnknownOperation[] {
   return state.operations.unknown().map((operation) => ({

@@ -11,10 +11,10 @@ const MAX_WORDS = 300
  * within a second.
  */
 export function noteStart(context: Context): void {
-  const { state, cloud, lastWords, isStart = true } = context
+  const { state, cloud, lastError, isStart = true } = context
   const { isOpen, crashes, words } = state.facts.get('life')
   const isCrash = isOpen && isStart
-  const latest = lastWords?.slice(0, MAX_WORDS) ?? null
+  const latest = lastError?.slice(0, MAX_WORDS) ?? null
   state.facts.set('life', {
     isOpen: true,
     crashes: isCrash ? [...recent(context, crashes), cloud.now()] : recent(context, crashes),

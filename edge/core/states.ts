@@ -6,7 +6,7 @@ import { isUsable, type Context } from './context.ts'
 import { binDevice, cabinetDevice, fridgeDevice, type Layout } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { readingOf, shutFridges, unprovenFridges } from './fridges.ts'
-import { cabinetsOf, type BlockedRows } from './withheld.ts'
+import { cabinetsOf, type BlockedRows } from './blocked-rows.ts'
 
 /**
  * Reports to the cloud which rows, bins, cabinets and fridges can be used. Each change is reported in the
@@ -20,21 +20,21 @@ export function reportStates(
 ): number | undefined {
   const { reported } = context.state
   const waits: number[] = []
-  const look = (subject: string, standing: Standing | Pause): void => {
+  const compare = (subject: string, standing: Standing | Pause): void => {
     if (standing.of === 'pause') waits.push(standing.ms)
     else if (!isSame(reported.find(subject)?.state, standing)) report(context, subject, standing)
   }
   for (const bin of bins) {
-    look(binSubject(bin.number), binStanding(context, bin))
+    compare(binSubject(bin.number), binStanding(context, bin))
     if (bin.settlesMs !== undefined) waits.push(bin.settlesMs)
   }
   for (const cabinet of context.layout.cabinets)
-    look(cabinetSubject(cabinet), cabinetStanding(context, cabinet))
+    compare(cabinetSubject(cabinet), cabinetStanding(context, cabinet))
   for (const { number } of context.layout.fridges)
-    look(fridgeSubject(number), fridgeStanding(context, number))
+    compare(fridgeSubject(number), fridgeStanding(context, number))
   const blocks = [...blockedNow.values()]
   for (const { location, why } of blocks)
-    look(rowSubject(location), { of: 'row', location, blocked: why.slice(0, 32) })
+    compare(rowSubject(location), { of: 'row', location, blocked: why.slice(0, 32) })
   const blocked = new Set(blocks.map(({ location }) => rowSubject(location)))
   for (const { subject, state } of reported.all()) {
     if (state.of !== 'row' || blocked.has(subject)) continue
@@ -63,18 +63,20 @@ export function reportAbsent(context: Context): void {
 }
 
 /** The final state of a removed part; undefined if the part exists. Blocks of rows end on their own. */
-function lastStanding({ bins, cabinets, fridges }: Layout, told: Standing): Standing | undefined {
-  switch (told.of) {
+function lastStanding({ bins, cabinets, fridges }: Layout, reported: Standing): Standing | undefined {
+  switch (reported.of) {
     case 'row':
       return undefined
     case 'bin': {
-      const isThere = bins.some(({ number }) => number === told.bin)
-      return isThere ? undefined : { ...told, state: 'offline', order_id: null, fault: null }
+      const isThere = bins.some(({ number }) => number === reported.bin)
+      return isThere ? undefined : { ...reported, state: 'offline', order_id: null, fault: null }
     }
     case 'cabinet':
-      return cabinets.includes(told.cabinet) ? undefined : { ...told, withheld: 'silent' }
+      return cabinets.includes(reported.cabinet) ? undefined : { ...reported, withheld: 'silent' }
     case 'fridge':
-      return fridges.some(({ number }) => number === told.fridge) ? undefined : { ...told, state: 'unknown' }
+      return fridges.some(({ number }) => number === reported.fridge)
+        ? undefined
+        : { ...reported, state: 'unknown' }
   }
 }
 

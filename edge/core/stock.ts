@@ -7,7 +7,7 @@ import type { StockChange } from '../journal/stock.ts'
 import type { FacingRow, OperationRow } from '../journal/tables.ts'
 import { setAlarm, settleOperation } from './ledger.ts'
 import type { Context } from './context.ts'
-import { clearRow } from './withheld.ts'
+import { clearRow } from './blocked-rows.ts'
 import { isAt, placeOf } from './layout.ts'
 
 const locationOf = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })

@@ -56,7 +56,7 @@ interface Door {
   wasLocked: boolean
   relock: Cancel | undefined
   /** The next read of the contact: after an edge, or when its value has held. */
-  look: Cancel | undefined
+  nextRead: Cancel | undefined
   edgesSince: number | undefined
   /** Start of the time in which the lock should be locked but is not, or cannot be read. */
   stuckSince: number | undefined
@@ -93,7 +93,7 @@ export class Doors {
     this.#isStopped = true
     this.#reading?.()
     for (const door of this.#doors) {
-      door.look?.()
+      door.nextRead?.()
       this.#drive(door)
     }
   }
@@ -204,7 +204,7 @@ export class Doors {
     for (const door of this.#doors) {
       // An earlier process left the lock unlocked, and only this process can end that (I7).
       if (door.relock === undefined) this.#drive(door)
-      if (door.look === undefined) this.#look(door)
+      if (door.nextRead === undefined) this.#readDoor(door)
     }
     this.#noteUnread()
     if (this.#doors.some((door) => this.#isUnsettled(door)))
@@ -287,7 +287,7 @@ export class Doors {
     door.contact.disturb(now)
     door.edgesSince ??= now
     const leftMs = door.edgesSince + settings.doorReadWithinMs - now
-    this.#lookIn(door, Math.max(1, Math.min(settings.doorDebounceMs, leftMs)))
+    this.#readDoorIn(door, Math.max(1, Math.min(settings.doorDebounceMs, leftMs)))
   }
 
   #noteLockBefore(door: Door): void {
@@ -295,14 +295,14 @@ export class Doors {
     door.wasLocked = door.lock !== undefined && this.#options.gpio.read(door.lock) === 0
   }
 
-  #lookIn(door: Door, ms: number): void {
-    door.look?.()
-    door.look = this.#options.clock.after(ms, () => this.#look(door))
+  #readDoorIn(door: Door, ms: number): void {
+    door.nextRead?.()
+    door.nextRead = this.#options.clock.after(ms, () => this.#readDoor(door))
   }
 
-  #look(door: Door): void {
+  #readDoor(door: Door): void {
     const { gpio, clock } = this.#options
-    door.look = undefined
+    door.nextRead = undefined
     door.edgesSince = undefined
     if (door.sensor === undefined) return
     const now = clock.monotonic()
@@ -320,7 +320,7 @@ export class Doors {
     if (door.contact.newest !== before) this.#events.onSeen()
     const value = door.contact.value(now)
     const waitMs = door.contact.waitMs(now)
-    if (waitMs !== undefined) this.#lookIn(door, waitMs)
+    if (waitMs !== undefined) this.#readDoorIn(door, waitMs)
     const isUnsettled = value === 'unsettled'
     const isOpen = isUnsettled ? undefined : value
     const isNews = isUnsettled !== door.isUnsettled || wasBlind !== (door.blindSince !== undefined)
@@ -352,7 +352,7 @@ function doorsOf({ lines, settings, log, clock }: DoorOptions): Door[] {
     isOpen: undefined,
     wasLocked: false,
     relock: undefined,
-    look: undefined,
+    nextRead: undefined,
     edgesSince: undefined,
     stuckSince: undefined,
     blindSince: undefined,

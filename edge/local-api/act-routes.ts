@@ -66,53 +66,53 @@ export interface ActOptions {
 /** Routes for reports and immediate actions of people. */
 export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
   /** Logs a person's action, and answers with its outcome. */
-  function told(c: LocalContext, about: object, outcome: LocalOutcome, what = 'local command'): Response {
+  function answered(c: LocalContext, about: object, outcome: LocalOutcome, what = 'local command'): Response {
     log.info({ ...about, ...outcome, by: nameOf(c.get('actor')) }, what)
     return done(c, outcome)
   }
 
   app.post('/api/hold/orders', async (c) => {
     const { held } = await bodyOf(c, Hold)
-    return told(c, { held, what: 'orders' }, core.hold('orders', held, c.get('actor')))
+    return answered(c, { held, what: 'orders' }, core.hold('orders', held, c.get('actor')))
   })
   app.post('/api/bins/:number/hold', async (c) => {
     const bin = parse(PartNumber, c.req.param('number'), 'number')
     const { held } = await bodyOf(c, Hold)
-    return told(c, { held, bin }, core.hold(bin, held, c.get('actor')))
+    return answered(c, { held, bin }, core.hold(bin, held, c.get('actor')))
   })
   app.post('/api/operations/:id/settle', async (c) => {
     const id = parse(OperationId, c.req.param('id'), 'id')
     const { happened } = await bodyOf(c, Settle)
-    return told(c, { operation: id, happened }, core.settle(id, happened, c.get('actor')))
+    return answered(c, { operation: id, happened }, core.settle(id, happened, c.get('actor')))
   })
   app.post('/api/stock/count', async (c) => {
     const { location, units, id, age_ms: ageMs } = await bodyOf(c, Count)
     const outcome = core.count(location, units, { by: c.get('actor'), id, ageMs })
-    return told(c, { ...location, counted: units, ...(ageMs > 0 && { ageMs }) }, outcome)
+    return answered(c, { ...location, counted: units, ...(ageMs > 0 && { ageMs }) }, outcome)
   })
   app.post('/api/stock/restock', async (c) => {
     const { location, units, id } = await bodyOf(c, Restock)
     const outcome = core.restock(location, units, { by: c.get('actor'), id })
-    return told(c, { ...location, restocked: units }, outcome)
+    return answered(c, { ...location, restocked: units }, outcome)
   })
   app.post('/api/doors/:door/unlock', async (c) => {
     const door = parse(DoorName, c.req.param('door'), 'door')
     const { for_ms: forMs } = await bodyOf(c, Unlock)
-    return told(c, { door, forMs }, core.unlockDoor(door, forMs, c.get('actor')))
+    return answered(c, { door, forMs }, core.unlockDoor(door, forMs, c.get('actor')))
   })
   app.post('/api/fridges/:number/confirm', async (c) => {
     const fridge = parse(PartNumber, c.req.param('number'), 'number')
     await bodyOf(c, Nothing)
-    return told(c, { fridge }, core.confirmFridge(fridge, c.get('actor')))
+    return answered(c, { fridge }, core.confirmFridge(fridge, c.get('actor')))
   })
   app.post('/api/controllers/:id/take-over', async (c) => {
     const id = parse(ControllerId, c.req.param('id'), 'id')
     await bodyOf(c, Nothing)
-    return told(c, { controller: id }, core.takeOverController(id, c.get('actor')))
+    return answered(c, { controller: id }, core.takeOverController(id, c.get('actor')))
   })
   app.post('/api/dead-letters/replay', async (c) => {
     await bodyOf(c, Nothing)
-    return told(
+    return answered(
       c,
       {},
       core.replayDeadLetters(c.get('actor')),
@@ -122,7 +122,7 @@ export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
   app.post('/api/dead-letters/:id/drop', async (c) => {
     const id = parse(LetterId, c.req.param('id'), 'id')
     await bodyOf(c, Nothing)
-    return told(c, { deadLetter: id }, core.dropDeadLetter(id, c.get('actor')))
+    return answered(c, { deadLetter: id }, core.dropDeadLetter(id, c.get('actor')))
   })
 }
 

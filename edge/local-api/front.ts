@@ -26,14 +26,14 @@ export function createFront({ hubId, probes, sync, storage, load }: FrontOptions
   return (request, response) => {
     if (request.method === 'GET' && request.url === '/health') {
       const failing = failingProbes(probes)
-      const { phase, heardMsAgo, reason } = sync.state()
+      const { phase, receivedMsAgo, reason } = sync.state()
       const status = failing.length === 0 ? 'ok' : 'failing'
       const fault = storage?.()
       const body = {
         status,
         hub_id: hubId,
         failing,
-        sync: { phase, heard_ms_ago: heardMsAgo, reason },
+        sync: { phase, heard_ms_ago: receivedMsAgo, reason },
         ...(fault && {
           storage: {
             ...fault,

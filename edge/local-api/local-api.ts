@@ -99,7 +99,7 @@ export function createLocalApi(options: LocalApiOptions): LocalApp {
   app.get('/api/live', (c) =>
     liveState(c, { ...options, isAllowed: c.get('isAllowed') }, () => {
       const { sync, ...state } = stateOf(options)
-      // `heardMsAgo` differs at every poll, so it is left out: a page needs only the phase and the reason.
+      // `receivedMsAgo` differs at every poll, so it is left out: a page needs only the phase and the reason.
       const { phase, reason } = sync
       return { ...state, sync: { phase, reason } }
     }),
@@ -162,23 +162,23 @@ export function liveState(
     isAllowed,
     isOver = () => false,
   }: { clock: Clock; liveMs: number; isAllowed: () => boolean; isOver?: (() => boolean) | undefined },
-  look: () => object,
+  read: () => object,
 ): Response {
   const pause = (): Promise<void> => new Promise((resolve) => void clock.after(liveMs, resolve))
   return streamSSE(c, async (stream) => {
     let before: Json | undefined
-    let saidAt = clock.monotonic()
+    let sentAt = clock.monotonic()
     while (!stream.aborted && !stream.closed && isAllowed() && !isOver()) {
-      const now = look() as Json
+      const now = read() as Json
       const changes = before === undefined ? undefined : changesOf(before, now)
       before = now
       if (changes === undefined || changes.length > 0) {
         const event = changes === undefined ? 'state' : 'changes'
         await stream.writeSSE({ event, data: JSON.stringify(changes ?? now) })
-        saidAt = clock.monotonic()
-      } else if (clock.monotonic() - saidAt > COMMENT_MS) {
+        sentAt = clock.monotonic()
+      } else if (clock.monotonic() - sentAt > COMMENT_MS) {
         await stream.write(': here\n\n')
-        saidAt = clock.monotonic()
+        sentAt = clock.monotonic()
       }
       await pause()
     }

@@ -13,7 +13,7 @@ import {
 import type { Log } from '../../protocol/model/log.ts'
 import { every, type Cancel, type Clock } from '../../protocol/model/runtime.ts'
 import { authorize, type AuthorizedKey } from './authorized-keys.ts'
-import type { Crowd } from './strangers.ts'
+import type { Crowd } from './drop-chance.ts'
 
 /** Limits for unauthenticated and logged-in callers of the management service. */
 export interface ManagementLimits {

@@ -7,7 +7,7 @@ import { networkOf } from '../../protocol/model/network.ts'
 import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
 import type { AuthorizedKey } from './authorized-keys.ts'
 import { childLog, serveConnection, type Execute, type ManagementLimits } from './connection.ts'
-import { dropChance } from './strangers.ts'
+import { dropChance } from './drop-chance.ts'
 import { newKey } from '../../protocol/management/new-key.ts'
 import { keepSecret } from '../../protocol/model/kept-secret.ts'
 

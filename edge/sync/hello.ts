@@ -63,16 +63,16 @@ export class Hellos {
    * The cloud has answered. Sends hello again when the cloud has been silent for `quietMs`: its process may
    * have died.
    */
-  answered(lastHeardMs: () => number): void {
+  answered(lastReceivedMs: () => number): void {
     this.#cancel?.()
     this.#attempt = 0
     const quietMs = this.#spread(this.#times.quietMs)
-    const look = (): void => {
-      const leftMs = lastHeardMs() + quietMs - this.#runtime.clock.monotonic()
+    const check = (): void => {
+      const leftMs = lastReceivedMs() + quietMs - this.#runtime.clock.monotonic()
       if (leftMs <= 0) this.say()
-      else this.#cancel = this.#runtime.clock.after(leftMs, look)
+      else this.#cancel = this.#runtime.clock.after(leftMs, check)
     }
-    look()
+    check()
   }
 
   stop(): void {

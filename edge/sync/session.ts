@@ -67,14 +67,14 @@ interface Connected {
   heartbeat: Heartbeat
   senders: Record<OutboxStream, StreamSender>
   receiver: StreamReceiver
-  lastHeardMs: number | undefined
+  lastReceivedMs: number | undefined
 }
 
-/** `greeting`: connected, without an answer of the cloud yet. `lastHeardMs` is on the monotonic clock. */
+/** `greeting`: connected, without an answer of the cloud yet. `lastReceivedMs` is on the monotonic clock. */
 type SessionState =
   | { phase: 'connecting' }
   | ({ phase: 'greeting' | 'welcomed' } & Connected)
-  | { phase: 'ended'; lastHeardMs: number | undefined }
+  | { phase: 'ended'; lastReceivedMs: number | undefined }
 export type SessionPhase = SessionState['phase']
 
 /** One connection and its session (SPEC §3). An ended session does nothing more. */
@@ -108,7 +108,7 @@ export class Session {
         onMessage: (topic, payload) => {
           const state = this.#connected
           if (!state) return
-          state.lastHeardMs = runtime.clock.monotonic()
+          state.lastReceivedMs = runtime.clock.monotonic()
           this.#take(() => inbound(topic, payload))
         },
       },
@@ -120,8 +120,8 @@ export class Session {
   }
 
   /** The time of the cloud's last message on the monotonic clock; undefined before the first message. */
-  get lastHeardMs(): number | undefined {
-    return this.#state.phase === 'connecting' ? undefined : this.#state.lastHeardMs
+  get lastReceivedMs(): number | undefined {
+    return this.#state.phase === 'connecting' ? undefined : this.#state.lastReceivedMs
   }
 
   /** Milliseconds since the broker connected without an answer of the cloud; undefined in every other phase. */
@@ -218,7 +218,7 @@ export class Session {
       heartbeat,
       senders,
       receiver,
-      lastHeardMs: undefined,
+      lastReceivedMs: undefined,
     }
     log.debug({ session: this.id }, 'connected to the broker')
     void this.#publishPresence({ online: true })
@@ -270,7 +270,7 @@ export class Session {
 
   #end(): void {
     const state = this.#connected
-    this.#state = { phase: 'ended', lastHeardMs: state?.lastHeardMs }
+    this.#state = { phase: 'ended', lastReceivedMs: state?.lastReceivedMs }
     if (state) {
       const isWaiting = Object.values(state.senders).some((sender) => sender.isWaiting())
       this.#options.reach.ended(isWaiting, this.#options.runtime.clock.monotonic())
@@ -325,7 +325,7 @@ export class Session {
     heartbeat.start()
     // If the storage fails, this throws, and the unanswered hello is repeated.
     receiver.takeUp(welcome.outbox.epoch)
-    hellos.answered(() => this.lastHeardMs ?? 0)
+    hellos.answered(() => this.lastReceivedMs ?? 0)
     senders.telemetry.welcomed(welcome.telemetry, answers)
     // The cloud may have judged a repeated hello by entries that came after it. Then no restart is needed.
     const restart = welcome.ledger.restart && !senders.ledger.knows(welcome.ledger)

@@ -38,7 +38,7 @@ export class StorageReporter {
   #cancelSoon: Cancel | undefined
   #attempts = 0
   #reportedAt = -Infinity
-  #heardAt: number | undefined
+  #receivedAt: number | undefined
   readonly #outage: RepeatedLine
   #isRunning = false
 
@@ -76,7 +76,7 @@ export class StorageReporter {
   state(): {
     phase: 'waiting' | 'connecting' | 'greeting'
     session: string | null
-    heardMsAgo: number | null
+    receivedMsAgo: number | null
     reason: string | undefined
   } {
     const { clock } = this.#options.runtime
@@ -84,7 +84,7 @@ export class StorageReporter {
     return {
       phase: connection === undefined ? 'waiting' : connection.isOpen ? 'greeting' : 'connecting',
       session: connection?.session ?? null,
-      heardMsAgo: this.#heardAt === undefined ? null : clock.monotonic() - this.#heardAt,
+      receivedMsAgo: this.#receivedAt === undefined ? null : clock.monotonic() - this.#receivedAt,
       reason: this.#outage.failing?.reason,
     }
   }
@@ -130,9 +130,9 @@ export class StorageReporter {
   /** A cloud that does not know the session requests a hello. The hub can only answer with a report. */
   #onMessage(topic: string): void {
     const { runtime, hubId, settings } = this.#options
-    this.#heardAt = runtime.clock.monotonic()
+    this.#receivedAt = runtime.clock.monotonic()
     if (parseDownTopic(hubId, topic) !== 'hail') return
-    if (this.#heardAt - this.#reportedAt >= settings.hailMs) this.#report()
+    if (this.#receivedAt - this.#reportedAt >= settings.hailMs) this.#report()
   }
 
   #beat(): void {

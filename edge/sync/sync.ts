@@ -12,7 +12,7 @@ export interface SyncState {
   phase: 'stopped' | 'waiting' | Exclude<SessionPhase, 'ended'>
   session: string | null
   /** Milliseconds since the last message of the cloud; null if there was none. */
-  heardMsAgo: number | null
+  receivedMsAgo: number | null
   ledger: SenderPosition
   /** Connections to the broker that ended or failed since the start. */
   connectionsLost?: number
@@ -32,7 +32,7 @@ export class Sync {
   #running = false
   #session: Session | undefined
   #cancelRetry: Cancel | undefined
-  #lastHeardMs: number | undefined
+  #lastReceivedMs: number | undefined
   /** Connections since the cloud's last answer. */
   #attempts = 0
   #connectionsLost = 0
@@ -79,11 +79,11 @@ export class Sync {
   }
 
   state(): SyncState {
-    const heard = this.#session?.lastHeardMs ?? this.#lastHeardMs
+    const heard = this.#session?.lastReceivedMs ?? this.#lastReceivedMs
     return {
       phase: this.#running ? this.#phase() : 'stopped',
       session: this.#session?.id ?? null,
-      heardMsAgo: heard === undefined ? null : this.#clock.monotonic() - heard,
+      receivedMsAgo: heard === undefined ? null : this.#clock.monotonic() - heard,
       ledger: this.#options.outbox.position('ledger'),
       connectionsLost: this.#connectionsLost,
       ...(this.#running && this.#problem()),
@@ -159,7 +159,7 @@ export class Sync {
         reasonSince: since(this.#still.forMs),
       }
     const quietMs =
-      this.#phase() === 'welcomed' ? this.#clock.monotonic() - (this.#session?.lastHeardMs ?? 0) : 0
+      this.#phase() === 'welcomed' ? this.#clock.monotonic() - (this.#session?.lastReceivedMs ?? 0) : 0
     if (quietMs < 2 * settings.quietMs) return undefined
     return { reason: 'the cloud is silent though the broker is connected', reasonSince: since(quietMs) }
   }
@@ -169,7 +169,7 @@ export class Sync {
   }
 
   #leave(): void {
-    this.#lastHeardMs = this.#session?.lastHeardMs ?? this.#lastHeardMs
+    this.#lastReceivedMs = this.#session?.lastReceivedMs ?? this.#lastReceivedMs
     this.#session = undefined
   }
 }

@@ -95,7 +95,7 @@ export class Bench {
       outcome.refused === undefined,
       `${act} of ${dev} must be carried out, and was refused: ${outcome.refused}`,
     )
-    expect(outcome.state === 'done', `${act} of ${dev} must be done; it is ${told(outcome)}`)
+    expect(outcome.state === 'done', `${act} of ${dev} must be done; it is ${textOf(outcome)}`)
     return outcome
   }
 
@@ -113,7 +113,7 @@ export class Bench {
   }
 }
 
-export const told = (outcome: Outcome): string =>
+export const textOf = (outcome: Outcome): string =>
   outcome.refused !== undefined
     ? `refused: ${outcome.refused}`
     : `state=${outcome.state}${outcome.why ? ` why=${outcome.why}` : ''} moved=${Number(outcome.moved)} drops=${outcome.drops} ms=${outcome.ms}`

@@ -207,11 +207,11 @@ function hubRoutes(app: Hono, { stations, desk }: Pick<LiveOptions, 'stations' |
   })
   app.post('/api/hubs/:id/act', async (c) => {
     const hub = hubOf(c)
-    const deed = await bodyOf(c, ActBody)
-    const result = hub.act(deed)
+    const wanted = await bodyOf(c, ActBody)
+    const result = hub.act(wanted)
     if (!result.ok) throw new Refusal(409, 'not_possible', result.reason)
-    note(c, 'act', deed)
-    return c.json({ action: deed.action, target: deed.target, ...result.detail })
+    note(c, 'act', wanted)
+    return c.json({ action: wanted.action, target: wanted.target, ...result.detail })
   })
   app.post('/api/hubs/:id/power', async (c) => {
     const hub = hubOf(c)

@@ -2,7 +2,7 @@ import { locationKey } from '../../protocol/model/location.ts'
 import type { World } from './world.ts'
 
 /** The action of a person in the room. */
-export type Deed =
+export type PersonAction =
   | { action: 'take_items'; target: string; units?: number | undefined }
   /** A person puts something into an open bin. */
   | { action: 'put_items'; target: string; units?: number | undefined }
@@ -17,26 +17,26 @@ export type Deed =
       product_id?: number | undefined
     }
 
-export type DeedResult = { ok: true; detail: Record<string, unknown> } | { ok: false; reason: string }
+export type ActionResult = { ok: true; detail: Record<string, unknown> } | { ok: false; reason: string }
 
-const refuse = (reason: string): DeedResult => ({ ok: false, reason })
+const refuse = (reason: string): ActionResult => ({ ok: false, reason })
 
 /** Executes the action if the world allows it; otherwise returns the obstacle. */
-export function act(world: World, deed: Deed): DeedResult {
-  switch (deed.action) {
+export function act(world: World, wanted: PersonAction): ActionResult {
+  switch (wanted.action) {
     case 'take_items':
-      return takeItems(world, deed.target, deed.units)
+      return takeItems(world, wanted.target, wanted.units)
     case 'put_items':
-      return putItems(world, deed.target, deed.units ?? 1)
+      return putItems(world, wanted.target, wanted.units ?? 1)
     case 'open_door':
     case 'close_door':
-      return moveDoor(world, deed.target, deed.action)
+      return moveDoor(world, wanted.target, wanted.action)
     case 'restock':
-      return restock(world, deed)
+      return restock(world, wanted)
   }
 }
 
-function takeItems({ chronicle, bins }: World, target: string, wanted?: number): DeedResult {
+function takeItems({ chronicle, bins }: World, target: string, wanted?: number): ActionResult {
   const state = chronicle.state.bins.get(target)
   const bin = bins.get(target)
   if (!state || !bin) return refuse(`there is no bin ${target}; take_items needs a target such as bin-1`)
@@ -48,7 +48,7 @@ function takeItems({ chronicle, bins }: World, target: string, wanted?: number):
   return { ok: true, detail: { units, left: state.contents.length } }
 }
 
-function putItems({ chronicle, bins }: World, target: string, units: number): DeedResult {
+function putItems({ chronicle, bins }: World, target: string, units: number): ActionResult {
   const state = chronicle.state.bins.get(target)
   const bin = bins.get(target)
   if (!state || !bin) return refuse(`there is no bin ${target}; put_items needs a target such as bin-1`)
@@ -58,7 +58,7 @@ function putItems({ chronicle, bins }: World, target: string, units: number): De
   return { ok: true, detail: { units, left: state.contents.length } }
 }
 
-function moveDoor({ doors, bins }: World, target: string, action: 'open_door' | 'close_door'): DeedResult {
+function moveDoor({ doors, bins }: World, target: string, action: 'open_door' | 'close_door'): ActionResult {
   const bin = bins.get(target)
   if (bin) {
     if (action === 'open_door')
@@ -76,17 +76,17 @@ function moveDoor({ doors, bins }: World, target: string, action: 'open_door' | 
   return { ok: true, detail: { door: open ? 'open' : 'closed' } }
 }
 
-function restock({ chronicle }: World, deed: Extract<Deed, { action: 'restock' }>): DeedResult {
-  const { shelf, row } = deed
-  const cabinet = /^cabinet-(\d)$/.exec(deed.target)?.[1]
+function restock({ chronicle }: World, wanted: Extract<PersonAction, { action: 'restock' }>): ActionResult {
+  const { shelf, row } = wanted
+  const cabinet = /^cabinet-(\d)$/.exec(wanted.target)?.[1]
   const state = chronicle.state.rows.get(locationKey({ cabinet: Number(cabinet), shelf, row }))
-  if (!state) return refuse(`there is no shelf ${shelf}, row ${row} in ${deed.target}`)
+  if (!state) return refuse(`there is no shelf ${shelf}, row ${row} in ${wanted.target}`)
   const free = state.depth - state.units
-  if (deed.units > free) return refuse(`only ${free} more units fit into that row`)
+  if (wanted.units > free) return refuse(`only ${free} more units fit into that row`)
   chronicle.happened({
-    device: deed.target,
+    device: wanted.target,
     action: 'restock',
-    detail: { shelf, row, units: deed.units, product_id: deed.product_id ?? null, by: 'hand' },
+    detail: { shelf, row, units: wanted.units, product_id: wanted.product_id ?? null, by: 'hand' },
   })
   return { ok: true, detail: { units: state.units } }
 }

@@ -12,9 +12,9 @@ export interface Seen {
   bench: Bench
   customers: Customers
   /** The number of the last physical act before the scenario began. */
-  begunAfter: number
+  startedAfter: number
   /** When the scenario began: alarms that ended before do not count. */
-  begunAt: number
+  startedAt: number
   answer: Answer | undefined
 }
 
@@ -29,8 +29,8 @@ const judges: { [K in Part]-?: Judge<K> } = {
     const difference = differenceOf(is, found)
     return difference && `${name}: ${difference}`
   },
-  async motion({ device, action, detail, times }, { bench, begunAfter }) {
-    const acts = await bench.acts(begunAfter)
+  async motion({ device, action, detail, times }, { bench, startedAfter }) {
+    const acts = await bench.acts(startedAfter)
     const found = acts.filter((act) => isAct(act, { device, action, detail }))
     if (times === undefined ? found.length > 0 : found.length === times) return undefined
     const what = [device, action, detail && show(detail)].filter((one) => one !== undefined).join(' ')
@@ -61,8 +61,8 @@ const judges: { [K in Part]-?: Judge<K> } = {
     const wanted = { status: statuses?.join(' or '), payment_status, dropped, refunded, bins }
     return `${customer}'s order is ${wordsOf(is)}; it should be ${wordsOf(wanted)}`
   },
-  async alarm({ kind, subject, state, at }, { bench, begunAt }) {
-    const all = at === 'cloud' ? await cloudAlarms(bench, begunAt) : await hubAlarms(bench)
+  async alarm({ kind, subject, state, at }, { bench, startedAt }) {
+    const all = at === 'cloud' ? await cloudAlarms(bench, startedAt) : await hubAlarms(bench)
     const found = all.filter((one) => one.kind === kind && (subject === undefined || one.subject === subject))
     const isFine =
       state === 'none' ? !found.some((one) => one.state === 'open') : found.some((one) => one.state === state)

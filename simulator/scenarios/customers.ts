@@ -149,11 +149,11 @@ export class Customers {
   async #take(customer: Customer): Promise<number> {
     let units = 0
     for (const bin of (await this.#orderOf(customer)).bins) {
-      const deed = { action: 'take_items', target: `bin-${bin}` }
+      const act = { action: 'take_items', target: `bin-${bin}` }
       const taken = await this.#bench.simulator.ask<{ units: number }>(
         'POST',
         `/api/hubs/${this.#bench.hubId}/act`,
-        deed,
+        act,
       )
       units += taken.units
     }

@@ -46,14 +46,14 @@ export function createDesk(options: DeskOptions): Desk {
   const runs: Run[] = []
   const stopped = new Set<number>()
   let count = 0
-  let recorder: (Recorder & { begunAfter: number }) | undefined
+  let recorder: (Recorder & { startedAfter: number }) | undefined
 
   function placeOf(hubId: number) {
     const known = places.get(hubId)
     if (known) return known
     const bench = createBench({ ...options, hubId })
     const customers = new Customers(bench)
-    const now: Seen = { bench, customers, begunAfter: 0, begunAt: clock.now(), answer: undefined }
+    const now: Seen = { bench, customers, startedAfter: 0, startedAt: clock.now(), answer: undefined }
     const place = { bench, customers, now }
     places.set(hubId, place)
     return place
@@ -101,16 +101,16 @@ export function createDesk(options: DeskOptions): Desk {
       const { bench, customers } = placeOf(hubId)
       // The customers of a run begin with their first cart.
       customers.forget()
-      const { last_actuation: begunAfter } = await bench.state()
-      recorder = { ...createRecorder(hubId, clock), begunAfter }
+      const { last_actuation: startedAfter } = await bench.state()
+      recorder = { ...createRecorder(hubId, clock), startedAfter }
     },
     note(hubId, kind, what) {
       if (recorder?.hubId === hubId) recorder.note(kind, what)
     },
     async finish(name) {
       if (!recorder) throw new DeskError('nothing is being recorded')
-      const { hubId, begunAfter } = recorder
-      const text = recorder.finish(name, await placeOf(hubId).bench.acts(begunAfter))
+      const { hubId, startedAfter } = recorder
+      const text = recorder.finish(name, await placeOf(hubId).bench.acts(startedAfter))
       recorder = undefined
       return text
     },
@@ -201,13 +201,13 @@ async function runScenario(
     if (problem !== undefined) run.problem = problem
   }
   customers.forget()
-  const seen: Seen = { bench, customers, begunAfter: 0, begunAt: clock.now(), answer: undefined }
+  const seen: Seen = { bench, customers, startedAfter: 0, startedAt: clock.now(), answer: undefined }
   try {
     await tidy(bench, customers)
     if (scenario.seed !== undefined)
       await bench.simulator.ask('POST', `/api/hubs/${bench.hubId}/chance`, { seed: scenario.seed })
-    seen.begunAfter = (await bench.state()).last_actuation
-    seen.begunAt = clock.now()
+    seen.startedAfter = (await bench.state()).last_actuation
+    seen.startedAt = clock.now()
   } catch (error) {
     return end('failed', (error as Error).message)
   }

@@ -16,13 +16,13 @@ export async function runAndWatch(
   onStep: (step: StepResult) => void,
 ): Promise<Run> {
   let run = await simulator.ask<Run>('POST', '/api/runs', request)
-  let told = 0
+  let shown = 0
   let isStopping = false
   for (;;) {
-    for (const step of run.steps.slice(told)) {
+    for (const step of run.steps.slice(shown)) {
       if (step.state !== 'passed' && step.state !== 'failed') break
       onStep(step)
-      told += 1
+      shown += 1
     }
     if (run.state !== 'running') return run
     if (isStopped() && !isStopping) {

@@ -39,7 +39,7 @@ export async function serveHub(): Promise<ServedHub> {
       state: () => ({
         phase: 'waiting',
         session: null,
-        heardMsAgo: 60_000,
+        receivedMsAgo: 60_000,
         ledger: { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 },
       }),
     },

@@ -108,14 +108,14 @@ async function fill(stage: Stage, customer: Customer): Promise<void> {
  * A request during which the cloud may die, and the conditions that must hold when everything has come to
  * rest.
  */
-interface Deed {
+interface PersonAction {
   prepare: (stage: Stage) => Promise<{
     request: (headers: Record<string, string>) => Promise<Answer | undefined>
     check: (times: number) => Promise<void>
   }>
 }
 
-const deeds: Record<string, Deed> = {
+const deeds: Record<string, PersonAction> = {
   pay: {
     async prepare(stage) {
       const customer = await newCustomer(stage)

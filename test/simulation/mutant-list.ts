@@ -38,13 +38,13 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I2',
     'no session fence',
-    patch('edge/sync/fence.ts', "if (command.session !== session) return 'stale_session'", ''),
+    patch('edge/sync/inbound.ts', "if (command.session !== session) return 'stale_session'", ''),
   ),
   mutant(
     'I2',
     'commands without an expiry',
     patch(
-      'edge/sync/fence.ts',
+      'edge/sync/inbound.ts',
       "return monotonicMs > command.expires_monotonic ? 'expired' : 'pass'",
       "return 'pass'",
     ),
@@ -215,7 +215,7 @@ export const mutants: readonly Mutant[] = [
     'a hub does not report blocked rows',
     patch(
       'edge/core/states.ts',
-      "look(rowSubject(location), { of: 'row', location, blocked: why.slice(0, 32) })",
+      "compare(rowSubject(location), { of: 'row', location, blocked: why.slice(0, 32) })",
       'void [location, why]',
     ),
   ),

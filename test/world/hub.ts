@@ -77,7 +77,7 @@ export class TestHub {
   #commands = 0
 
   /** The error of the former life that the next life reads. */
-  lastWords: string | undefined
+  lastError: string | undefined
   certificates: { name: string; endsAt: number }[] = []
   /** The settings of the hub's next life. */
   settings: CoreSettings = defaultCoreSettings
@@ -146,7 +146,7 @@ export class TestHub {
         hardware: this.hardware,
         settings: this.settings,
         software: 'larder-edge test',
-        lastWords: this.lastWords,
+        lastError: this.lastError,
         certificates: () => this.certificates,
         checkpoint,
       })

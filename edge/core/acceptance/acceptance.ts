@@ -142,8 +142,8 @@ export class Acceptance implements HubAcceptance {
   }
 
   /** Reads all sensors. Called after each event of the hub. */
-  look(): void {
-    this.#run?.look()
+  check(): void {
+    this.#run?.check()
   }
 
   /** The hub shuts down: it does not wait for the running step. */

@@ -86,7 +86,7 @@ export class StepRun {
   }
 
   /** Reads all sensors. Called after each event of the hub. */
-  look(): void {
+  check(): void {
     if (this.#isOver) return
     const now = readingsOf(this.#context)
     const changes = changesOf(this.#last, now)
@@ -178,7 +178,7 @@ export class StepRun {
    */
   #finished(): void {
     this.#isDone = true
-    this.look()
+    this.check()
   }
 
   #end(end: Observation['end'], why: string | null): void {
@@ -224,7 +224,7 @@ const reasons: Readonly<Record<string, string>> = {
 
 /** The current values of all sensors and lines. */
 function readingsOf(context: Context): Readings {
-  const { layout, devices, doors, controllers, strangers } = context
+  const { layout, devices, doors, controllers, otherBoards } = context
   const content = (occupied: boolean | undefined): string =>
     occupied === undefined ? 'unknown' : occupied ? 'something' : 'empty'
   return new Map([
@@ -238,7 +238,7 @@ function readingsOf(context: Context): Readings {
     }),
     ...doors.readings().map(({ door, status }) => [readingOf.doorway(door), status] as const),
     ...controllers.links().map(({ controller, up, firmware }) => {
-      const is = strangers.get(controller)?.isForeign
+      const is = otherBoards.get(controller)?.isForeign
         ? 'not of this hub and line'
         : up
           ? `connected, firmware ${firmware ?? 'unknown'}`

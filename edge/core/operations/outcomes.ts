@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import { placeOf } from '../layout.ts'
 import { reportUnknown, settleOperation } from '../ledger.ts'
 import { bookDrop } from '../stock.ts'
-import { clearRow, noteRowFailed } from '../withheld.ts'
+import { clearRow, noteRowFailed } from '../blocked-rows.ts'
 import { judge, resolve } from './reconciliation.ts'
 
 /** Applies a controller's report on an operation to the journal. A repeated report changes nothing. */

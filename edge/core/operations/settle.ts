@@ -4,10 +4,10 @@ import type { Context } from '../context.ts'
 import { placeOf } from '../layout.ts'
 import { settleOperation } from '../ledger.ts'
 import { bookDrop } from '../stock.ts'
-import { clearRow } from '../withheld.ts'
+import { clearRow } from '../blocked-rows.ts'
 
 /** A person resolved an operation of unknown outcome, at the hub or in the cloud. Called within an event. */
-export function settleByWord(context: Context, operation: OperationRow, happened: boolean): void {
+export function settleManually(context: Context, operation: OperationRow, happened: boolean): void {
   const dropped = happened && operation.action === 'dispense'
   const drops = dropped ? 1 : operation.drops
   const end = { ...operation, state: 'settled', drops, ended_at: context.cloud.now() } as const
@@ -29,7 +29,7 @@ export function settleByCommand(
 ): CommandReason | undefined {
   const operation = context.state.operations.find(operationId)
   if (!operation) return 'not_found'
-  if (operation.state === 'unknown') settleByWord(context, operation, happened)
+  if (operation.state === 'unknown') settleManually(context, operation, happened)
   else if (operation.happened !== happened) return 'too_late'
   return undefined
 }

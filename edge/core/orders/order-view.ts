@@ -13,7 +13,7 @@ import type { BinView } from '../bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from '../context.ts'
 import { cabinetDevice, placeOf } from '../layout.ts'
 import { unprovenFridges } from '../fridges.ts'
-import { cabinetsOf, closedCabinets, type Block, type BlockedRows } from '../withheld.ts'
+import { cabinetsOf, closedCabinets, type Block, type BlockedRows } from '../blocked-rows.ts'
 
 export interface UnitView {
   lineId: number
@@ -118,9 +118,9 @@ function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
     reservedBin: order.reserved_bin,
     openWhenReady: order.open_when_ready,
     startBy: cloud.due(order.start_by),
-    preparingAt: cloud.begun(order.preparing_at ?? 0),
-    readyAt: cloud.begun(order.ready_at ?? 0),
-    collectingAt: cloud.begun(order.collecting_at ?? 0),
+    preparingAt: cloud.countedFrom(order.preparing_at ?? 0),
+    readyAt: cloud.countedFrom(order.ready_at ?? 0),
+    collectingAt: cloud.countedFrom(order.collecting_at ?? 0),
     get units() {
       return (units ??= unitsOf(order).map((unit) => viewUnit(context, order, unit, now)))
     },
@@ -184,7 +184,7 @@ const isFinal = ({ settings }: Context, { failures }: Block): boolean =>
   failures === undefined || failures >= settings.rowTries
 
 function trialMs({ settings, cloud }: Context, { failures = 1, failedAt }: Block): number {
-  return cloud.begun(failedAt) + settings.rowRetryMs * 2 ** (failures - 1) - cloud.now()
+  return cloud.countedFrom(failedAt) + settings.rowRetryMs * 2 ** (failures - 1) - cloud.now()
 }
 
 /** The cabinets behind a fridge door that is open or unlocked. */
@@ -200,7 +200,10 @@ function cabinetsAjar({ layout, doors }: Context): Set<number> {
 /** Milliseconds in which the unit of a dispense with unknown outcome may still hang in this cabinet, and fall. */
 function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: string): number {
   if (unknown.device !== device || unknown.action !== 'dispense' || unknown.ended_at === null) return 0
-  return Math.min(settings.lateDropMs, cloud.begun(unknown.ended_at) + settings.lateDropMs - cloud.now())
+  return Math.min(
+    settings.lateDropMs,
+    cloud.countedFrom(unknown.ended_at) + settings.lateDropMs - cloud.now(),
+  )
 }
 
 const refused = new Set(['busy', 'interlock'])

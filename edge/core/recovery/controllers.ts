@@ -13,7 +13,7 @@ import {
   type Standing,
 } from '../operations/reconciliation.ts'
 import { accountImported } from './orders.ts'
-import type { Stranger } from '../devices.ts'
+import type { OtherBoard } from '../devices.ts'
 
 /** The maximum number of operations that a controller lists (serial SPEC §7). */
 const LISTED = 256
@@ -24,7 +24,7 @@ const LISTED = 256
  * controller's memory is right.
  */
 export function meetController(context: Context, controller: string, identity: ControllerIdentity): void {
-  const { state, devices, strangers } = context
+  const { state, devices, otherBoards } = context
   const { memoryId, lastOperation } = identity
   // The board's identity and device reports now show whether it is still foreign.
   setAlarm(context, 'controller_foreign', controllerSubject(controller), false, '')
@@ -32,8 +32,8 @@ export function meetController(context: Context, controller: string, identity: C
   const board = boardOf(context, controller, identity, known)
   const handshake = handshakes[board][standingOf(known)][newestOf(context, lastOperation)]
   if (handshake === 'refuse' || handshake === 'take_over')
-    return meetStranger(context, controller, identity, handshake === 'refuse')
-  strangers.delete(controller)
+    return meetOtherBoard(context, controller, identity, handshake === 'refuse')
+  otherBoards.delete(controller)
   devices.up(controller, memoryId, identity.protocol)
   if (handshake === 'import' && board === 'former') noteLost(context)
   if (handshake === 'start_over') startOver(context, controller)
@@ -189,14 +189,14 @@ function importOperation(context: Context, from: ControllerRow, operation: Store
 }
 
 /** A board has connected that is not this hub's. `isForeign`: the hub does not take it over automatically. */
-function meetStranger(
+function meetOtherBoard(
   context: Context,
   controller: string,
   { owner, memoryId }: ControllerIdentity,
   isForeign: boolean,
 ): void {
-  const { strangers, devices, log } = context
-  strangers.set(controller, { isForeign, heard: new Set() })
+  const { otherBoards, devices, log } = context
+  otherBoards.set(controller, { isForeign, reported: new Set() })
   devices.hold(controller)
   if (!isForeign) return
   const whose =
@@ -214,15 +214,20 @@ const isOfThisLine = ({ hardware }: Context, controller: string, { owner }: Cont
  * A device reported on the line of a foreign controller. A board without an owner is taken over once exactly
  * the devices of this line have reported.
  */
-export function hearStranger(context: Context, controller: string, stranger: Stranger, device: string): void {
-  stranger.heard.add(device)
-  if (!stranger.isForeign) takeOver(context, controller, stranger)
+export function noteDeviceOf(
+  context: Context,
+  controller: string,
+  otherBoard: OtherBoard,
+  device: string,
+): void {
+  otherBoard.reported.add(device)
+  if (!otherBoard.isForeign) takeOver(context, controller, otherBoard)
 }
 
 /** Takes over a board without its memory. Returns false if the line does not have exactly the expected devices. */
-export function takeOver(context: Context, controller: string, { heard }: Stranger): boolean {
+export function takeOver(context: Context, controller: string, { reported }: OtherBoard): boolean {
   const wanted = context.layout.devicesOf(controller)
-  if (heard.size !== wanted.length || !wanted.every((device) => heard.has(device))) return false
+  if (reported.size !== wanted.length || !wanted.every((device) => reported.has(device))) return false
   context.log.info({ controller }, 'the controller on this line is taken over')
   own(context, controller, true)
   return true

@@ -7,7 +7,7 @@ import type {
 import { call } from '../../../protocol/ui/live.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { act, state, view } from './store.ts'
-import { causeOf } from './words.ts'
+import { causeOf } from './texts.ts'
 
 interface Answer {
   protocol: AcceptanceProtocol | null
@@ -53,12 +53,12 @@ async function load(): Promise<void> {
 }
 
 /** Changes whenever the hub reports a new revision, which must then be loaded. */
-const told = computed(() => {
+const announced = computed(() => {
   const live = state.value?.acceptance
   return live && view.value === 'acceptance' ? `${live.id} ${live.revision}` : null
 })
 effect(() => {
-  if (told.value !== null) void load()
+  if (announced.value !== null) void load()
 })
 
 export async function read(id: string | null): Promise<void> {

@@ -5,7 +5,7 @@ import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { keep, readKept } from './kept.ts'
 import { PendingCounts, type PendingCount, type Sent } from './pending-counts.ts'
 import { hardware, isConnected, login, software, state } from './store.ts'
-import { causeOf } from './words.ts'
+import { causeOf } from './texts.ts'
 
 /** `1/2/3`: cabinet, shelf, row. */
 export const rowKey = ({ cabinet, shelf, row }: Location): string => `${cabinet}/${shelf}/${row}`

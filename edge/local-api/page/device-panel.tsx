@@ -6,7 +6,7 @@ import { Commands, Do, Held } from './act-buttons.tsx'
 import { Shelves } from './shelves.tsx'
 import { showWholeHub } from './show.ts'
 import { picture, state } from './store.ts'
-import { readingWords } from './words.ts'
+import { readingText } from './texts.ts'
 
 /** A device: its name, its state, and all actions for it on this page. */
 export function DevicePanel({ id }: { id: string }): JSX.Element {
@@ -73,7 +73,7 @@ function FridgeActs({ id, number }: { id: string; number: number }): JSX.Element
     <div class="grid grid-cols-1 gap-2">
       {reading && (
         <p class={`min-h-[3lh] text-sm ${reading.celsius === null ? 'bad' : 'quiet'}`} data-reading>
-          {readingWords(reading)}
+          {readingText(reading)}
         </p>
       )}
       {doors.map(({ door }) => (

@@ -3,7 +3,7 @@ import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { NotifyButton } from './announce.tsx'
 import { FindRow } from './find-row.tsx'
 import { act, hardware, productName, running, software, state } from './store.ts'
-import { syncWords, causeOf } from './words.ts'
+import { syncText, causeOf } from './texts.ts'
 import { signal } from '@preact/signals'
 import { RefreshCw } from 'lucide'
 import { textAtHub } from '../../../protocol/model/alarms.ts'
@@ -149,7 +149,7 @@ export function HubPanel(): JSX.Element {
       <RecentView />
       <Service />
       <p class="text-sm" data-sync>
-        {syncWords(state.value!.sync).text}
+        {syncText(state.value!.sync).text}
       </p>
       <UnderWay />
       <DeadLetters />
@@ -170,7 +170,7 @@ const sought = signal('')
 /** Maximum number of lines that a telephone draws quickly; the filter finds the others. */
 const SHOWN = 200
 
-async function look(): Promise<void> {
+async function loadRecent(): Promise<void> {
   try {
     recent.value = await call<Recent>('GET', 'api/recent')
   } catch (error) {
@@ -227,7 +227,7 @@ function RecentView(): JSX.Element {
   return (
     <details
       class="collapse collapse-arrow border border-base-300"
-      onToggle={(event) => void (event.currentTarget.open && look())}
+      onToggle={(event) => void (event.currentTarget.open && loadRecent())}
     >
       <summary class="collapse-title font-medium py-3 min-h-0">Log and wire of the last minutes</summary>
       <div class="collapse-content grid gap-2 min-w-0">
@@ -242,7 +242,7 @@ function RecentView(): JSX.Element {
               {name === 'log' ? 'Log' : 'Wire'}
             </button>
           ))}
-          <button class="btn btn-sm" onClick={() => void look()}>
+          <button class="btn btn-sm" onClick={() => void loadRecent()}>
             <Icon icon={RefreshCw} /> Look again
           </button>
           <input

@@ -15,7 +15,7 @@ import { HubPanel } from './hub-panel.tsx'
 import { showDevice, showWholeHub } from './show.ts'
 import {
   hardware,
-  heardAt,
+  receivedAt,
   isConnected,
   login,
   picture,
@@ -26,7 +26,7 @@ import {
   storageProblem,
   view,
 } from './store.ts'
-import { syncWords } from './words.ts'
+import { syncText } from './texts.ts'
 import workerUrl from './page-worker.ts?worker&url'
 
 /**
@@ -53,12 +53,12 @@ async function keepOffline(): Promise<void> {
 
 /** The page shows an old state: the header contains its age. */
 function awayWords(): string {
-  const at = heardAt.value
+  const at = receivedAt.value
   return at === null ? 'away' : `away since ${new Date(at).toLocaleTimeString([], { timeStyle: 'short' })}`
 }
 
 function Header(): JSX.Element {
-  const sync = state.value && syncWords(state.value.sync)
+  const sync = state.value && syncText(state.value.sync)
   return (
     <header class="print:hidden sticky top-0 z-10 flex items-center bg-base-100 border-b border-base-300 gap-2 px-3 min-h-14">
       <h1 class="text-base font-semibold flex items-center gap-2 grow min-w-0">

@@ -7,7 +7,7 @@ import { Icon } from '../../../protocol/ui/icon.tsx'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { Commands } from './act-buttons.tsx'
 import { discardEntry, enterUnits, pending, rowKey, setTyped, typed } from './counts.ts'
-import { heardAt, isConnected, state } from './store.ts'
+import { receivedAt, isConnected, state } from './store.ts'
 
 export type Facing = NonNullable<typeof state.value>['stock'][number]
 
@@ -127,7 +127,7 @@ function Summary({ facing }: { facing: Facing }): JSX.Element {
     <>
       <p class="text-sm">
         <b>Row {location.row}</b> · {name ?? `product ${product_id}`} · {quantity} of {capacity} there
-        {!isConnected.value && heardAt.value !== null && ` at ${timeOf(heardAt.value)}`}
+        {!isConnected.value && receivedAt.value !== null && ` at ${timeOf(receivedAt.value)}`}
         {blocked && <span class="bad"> · not for sale: {blocked}</span>}
       </p>
       {/* A unit that falls ends the block. */}

@@ -5,7 +5,7 @@ import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
 import { keep, readKept } from './kept.ts'
 import type { LocalState } from './local-state.ts'
-import { causeOf } from './words.ts'
+import { causeOf } from './texts.ts'
 import type { HubPicture, PictureDoor, PictureRow } from '../../../protocol/ui/picture-model.ts'
 import type { Location } from '../../../protocol/model/location.ts'
 
@@ -28,9 +28,9 @@ const seenBefore = signal<LocalState | null>(null)
 export const state = computed(() => live.value?.state.value ?? seenBefore.value)
 export const isConnected = computed(() => live.value?.isConnected.value ?? false)
 /** The time of the last received state on the browser's clock, milliseconds; null before the first state. */
-export const heardAt = signal<number | null>(null)
+export const receivedAt = signal<number | null>(null)
 effect(() => {
-  if (live.value?.state.value && isConnected.value) heardAt.value = epochMs()
+  if (live.value?.state.value && isConnected.value) receivedAt.value = epochMs()
 })
 export const picture = computed(() =>
   hardware.value && state.value ? pictureOf(hardware.value, state.value) : null,
@@ -81,7 +81,7 @@ function enterWithoutNetwork(): boolean {
   hardware.value = seen.hardware
   software.value = seen.software
   seenBefore.value = seen.state
-  heardAt.value = seen.at
+  receivedAt.value = seen.at
   login.value = 'there'
   followHub()
   return true

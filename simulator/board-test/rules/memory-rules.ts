@@ -1,5 +1,5 @@
 import { deviceId } from '../../../protocol/model/hardware.ts'
-import { type Bench, told, type Rule } from '../bench.ts'
+import { type Bench, textOf, type Rule } from '../bench.ts'
 import { Broken, expect, type Result, Unasked } from '../host.ts'
 import type { Power } from '../power.ts'
 
@@ -145,7 +145,7 @@ export const memoryRules: readonly Rule[] = [
         const outcome = await host.perform({ op, dev, act: 'close_door' })
         expect(
           outcome.refused === undefined,
-          `close_door of a closed door must be done; it was ${told(outcome)}`,
+          `close_door of a closed door must be done; it was ${textOf(outcome)}`,
         )
       }
       const { count, mem } = await host.greet()
@@ -157,19 +157,19 @@ export const memoryRules: readonly Rule[] = [
         const lost = await host.query(ops[n]!)
         expect(
           lost.state === 'forgotten' && lost.moved,
-          `an operation that was overwritten must be forgotten, moved=1; it is ${told(lost)}`,
+          `an operation that was overwritten must be forgotten, moved=1; it is ${textOf(lost)}`,
         )
       }
       const kept = await host.query(ops[4]!)
       expect(
         kept.state === 'done',
-        `the ${CAPACITY}th newest operation must still be known; it is ${told(kept)}`,
+        `the ${CAPACITY}th newest operation must still be known; it is ${textOf(kept)}`,
       )
       await host.pass(3)
       const never = await host.query(host.newOperation())
       expect(
         never.state === 'none' && !never.moved,
-        `an operation that never came, newer than all, must be none, moved=0; it is ${told(never)}`,
+        `an operation that never came, newer than all, must be none, moved=0; it is ${textOf(never)}`,
       )
       expect((await host.greet()).mem === mem, 'overwriting must not change mem')
     },
@@ -197,12 +197,12 @@ export const memoryRules: readonly Rule[] = [
       const result = await host.query(op)
       expect(
         result.state === 'interrupted' && result.moved,
-        `an operation that was cut by a power failure must be interrupted, moved=1; it is ${told(result)}`,
+        `an operation that was cut by a power failure must be interrupted, moved=1; it is ${textOf(result)}`,
       )
       const repeated = await host.perform({ op, dev, act: 'open_door' })
       expect(
-        told(repeated) === told(result),
-        `its CMD again must be answered with what is stored; it was ${told(repeated)}`,
+        textOf(repeated) === textOf(result),
+        `its CMD again must be answered with what is stored; it was ${textOf(repeated)}`,
       )
       await host.pass(SETTLE_MS)
       const { door } = host.sensed(dev, from)
@@ -224,7 +224,7 @@ export const memoryRules: readonly Rule[] = [
       const result = await host.query(op)
       expect(
         result.state !== 'none' && result.moved,
-        `an acknowledged operation must be in memory before its motor starts; after the power failure it is ${told(result)}`,
+        `an acknowledged operation must be in memory before its motor starts; after the power failure it is ${textOf(result)}`,
       )
     },
   },
@@ -238,7 +238,7 @@ export const memoryRules: readonly Rule[] = [
       await bench.fresh()
       const op = host.newOperation()
       const first = await host.perform({ op, dev, act: 'open_door' })
-      expect(first.refused === undefined, `open_door must be carried out; it was ${told(first)}`)
+      expect(first.refused === undefined, `open_door must be carried out; it was ${textOf(first)}`)
       const ancient = '0'.repeat(32)
       const forgotten = await host.query(ancient)
       const before = await host.greet()
@@ -249,8 +249,8 @@ export const memoryRules: readonly Rule[] = [
       const after = await host.greet()
       const now: Result = await host.query(op)
       expect(
-        told(first) === told(now),
-        `RES said ${told(first)}; after a power failure QRY says ${told(now)}`,
+        textOf(first) === textOf(now),
+        `RES said ${textOf(first)}; after a power failure QRY says ${textOf(now)}`,
       )
       const whose = (welcome: typeof after): string =>
         `hub=${welcome.hub} ctl=${welcome.ctl} store=${welcome.store} mem=${welcome.mem}`

@@ -1,5 +1,5 @@
 import { deviceId } from '../../../protocol/model/hardware.ts'
-import { type Bench, told, type Rule } from '../bench.ts'
+import { type Bench, textOf, type Rule } from '../bench.ts'
 import { expect, MOTION_MS, Unasked } from '../host.ts'
 
 const REPETITIONS = 100
@@ -29,7 +29,7 @@ export const operationRules: readonly Rule[] = [
         await host.pass(5)
       }
       const result = await host.ended(op, from)
-      expect(result.state === 'done' && result.moved, `the door of ${dev} must open; it is ${told(result)}`)
+      expect(result.state === 'done' && result.moved, `the door of ${dev} must open; it is ${textOf(result)}`)
       await host.pass(SETTLE_MS)
       const answers = host.of('ACK', from).filter(({ s }) => s === seq).length
       expect(
@@ -47,7 +47,7 @@ export const operationRules: readonly Rule[] = [
         door === undefined || door === 'closed',
         `a repeated operation must move nothing; the door of ${dev} is ${door}`,
       )
-      const [was, is] = [told(result), told(again)]
+      const [was, is] = [textOf(result), textOf(again)]
       expect(
         was === is,
         `a repeated operation must be answered with what is stored, ${was}; the answer was ${is}`,
@@ -67,8 +67,8 @@ export const operationRules: readonly Rule[] = [
       const second = await host.perform({ op, dev, act: 'open_door' })
       await host.pass(SETTLE_MS)
       expect(
-        told(first) === told(second),
-        `a known operation must be answered with what is stored, ${told(first)}; the answer was ${told(second)}`,
+        textOf(first) === textOf(second),
+        `a known operation must be answered with what is stored, ${textOf(first)}; the answer was ${textOf(second)}`,
       )
       const { door } = host.sensed(dev, from)
       // An earlier event may arrive late: the report of a fridge was unacknowledged.
@@ -87,7 +87,7 @@ export const operationRules: readonly Rule[] = [
       const result = await bench.done(dev, 'close_door')
       expect(
         !result.moved && result.ms === 0,
-        `close_door of a closed door must be done with moved=0 ms=0; it is ${told(result)}`,
+        `close_door of a closed door must be done with moved=0 ms=0; it is ${textOf(result)}`,
       )
     },
   },
@@ -107,7 +107,7 @@ export const operationRules: readonly Rule[] = [
         ] as const) {
           const from = host.heard.length
           const result = await bench.done(dev, act)
-          expect(result.moved, `${act} of ${dev} must say moved=1; it is ${told(result)}`)
+          expect(result.moved, `${act} of ${dev} must say moved=1; it is ${textOf(result)}`)
           await host.until(() => host.sensed(dev, from)[part] === goal, 3000)
           const seen = host.sensed(dev, from)[part]
           expect(
@@ -155,7 +155,7 @@ export const operationRules: readonly Rule[] = [
       for (const [fields, why, what] of cases) {
         const op = host.newOperation()
         const outcome = await host.perform({ ...fields, op })
-        expect(outcome.refused === why, `${what} must be refused as ${why}; it was ${told(outcome)}`)
+        expect(outcome.refused === why, `${what} must be refused as ${why}; it was ${textOf(outcome)}`)
         const { state, moved } = await host.query(op)
         expect(
           state === 'none' && !moved,
@@ -181,7 +181,7 @@ export const operationRules: readonly Rule[] = [
       await host.pass(SETTLE_MS)
       expect(
         first.refused !== undefined && first.refused === second.refused,
-        `an operation that was refused (${told(first)}) must be refused again; it was ${told(second)}`,
+        `an operation that was refused (${textOf(first)}) must be refused again; it was ${textOf(second)}`,
       )
       const { lift } = host.sensed(dev, from)
       expect(
@@ -242,7 +242,7 @@ export const operationRules: readonly Rule[] = [
             : await bench.act(dev, 'raise_lift')
         expect(
           outcome.refused === 'interlock',
-          `${what} must be refused as interlock; it was ${told(outcome)}`,
+          `${what} must be refused as interlock; it was ${textOf(outcome)}`,
         )
       }
       await bench.fresh()
@@ -274,7 +274,7 @@ export const operationRules: readonly Rule[] = [
       const result = await host.query(op)
       expect(
         result.state === 'failed' && result.why === 'timeout' && result.moved,
-        `a motion with max=${max}, half of what it takes, must end as failed timeout moved=1; it is ${told(result)}`,
+        `a motion with max=${max}, half of what it takes, must end as failed timeout moved=1; it is ${textOf(result)}`,
       )
       const seen = host.sensed(dev, from).door
       expect(
@@ -300,8 +300,8 @@ export const operationRules: readonly Rule[] = [
       await host.greet()
       const second = await host.query(op)
       expect(
-        told(first) === told(second),
-        `RES said ${told(first)}, QRY says ${told(second)} of the same operation`,
+        textOf(first) === textOf(second),
+        `RES said ${textOf(first)}, QRY says ${textOf(second)} of the same operation`,
       )
     },
   },
@@ -317,14 +317,14 @@ export const operationRules: readonly Rule[] = [
       const outcome = await host.perform({ op, dev: cabinet, act: 'dispense', ref: '1041.2.0', ...place })
       expect(
         outcome.refused === undefined && outcome.moved,
-        `dispense from a full row must turn it; it was ${told(outcome)}`,
+        `dispense from a full row must turn it; it was ${textOf(outcome)}`,
       )
       const honest =
         outcome.state === 'done' ? outcome.drops >= 1 : outcome.state === 'failed' && outcome.drops === 0
-      expect(honest, `done means drops>=1, and failed without a fall drops=0; it is ${told(outcome)}`)
+      expect(honest, `done means drops>=1, and failed without a fall drops=0; it is ${textOf(outcome)}`)
       expect(
         outcome.state === 'done',
-        `a unit must fall from shelf ${place.shelf}, row ${place.row}; it is ${told(outcome)}`,
+        `a unit must fall from shelf ${place.shelf}, row ${place.row}; it is ${textOf(outcome)}`,
       )
     },
   },

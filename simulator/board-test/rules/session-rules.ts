@@ -119,16 +119,16 @@ export const sessionRules: readonly Rule[] = [
         `WELCOME must say proto=${SERIAL_PROTOCOL_VERSION}; it says ${welcome.proto}`,
       )
       const devices = bench.description.devices.map(deviceId)
-      const told = () => host.of('EVT', from).map(({ dev }) => dev)
-      await host.until(() => devices.every((device) => told().includes(device)), 3000)
-      const missing = devices.filter((device) => !told().includes(device))
+      const reporting = () => host.of('EVT', from).map(({ dev }) => dev)
+      await host.until(() => devices.every((device) => reporting().includes(device)), 3000)
+      const missing = devices.filter((device) => !reporting().includes(device))
       expect(
         missing.length === 0,
         `every device must send its EVT after WELCOME; missing: ${missing.join(', ')}`,
       )
-      const foreign = told().filter((device) => !devices.includes(device))
+      const foreign = reporting().filter((device) => !devices.includes(device))
       expect(foreign.length === 0, `the hardware description has no ${foreign.join(', ')} on this controller`)
-      const ordered = [...new Set(told())].join(' ')
+      const ordered = [...new Set(reporting())].join(' ')
       expect(
         ordered === devices.join(' '),
         `EVTs must come in the order of the devices; they came as ${ordered}`,

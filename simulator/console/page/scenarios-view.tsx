@@ -171,7 +171,7 @@ function Customer(): JSX.Element {
     const { row = '', units } = textsOf(event)
     void attempt('Fill the cart', () => step({ cart: { customer, items: [{ row, units: Number(units) }] } }))
   }
-  const Deed = ({
+  const PersonAction = ({
     name,
     children,
     ...rest
@@ -219,13 +219,13 @@ function Customer(): JSX.Element {
           <button class="btn btn-sm">Add to cart</button>
         </div>
         <div class="flex flex-wrap gap-2">
-          <Deed name="pay">Pay</Deed>
-          <Deed name="pay" method="pm_card_chargeDeclined">
+          <PersonAction name="pay">Pay</PersonAction>
+          <PersonAction name="pay" method="pm_card_chargeDeclined">
             Pay with a declined card
-          </Deed>
-          <Deed name="open">Open the bin</Deed>
-          <Deed name="take">Take the goods</Deed>
-          <Deed name="cancel">Cancel</Deed>
+          </PersonAction>
+          <PersonAction name="open">Open the bin</PersonAction>
+          <PersonAction name="take">Take the goods</PersonAction>
+          <PersonAction name="cancel">Cancel</PersonAction>
         </div>
       </form>
     </details>

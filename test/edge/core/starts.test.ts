@@ -2,7 +2,7 @@ import * as files from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { lastWords } from '../../../edge/last-words.ts'
+import { lastErrorFile } from '../../../edge/last-error.ts'
 import { TestHub } from '../../world/hub.ts'
 
 const MINUTE = 60_000
@@ -26,9 +26,9 @@ test('a hub that is killed three times in 10 minutes raises hub_restarting, whic
 
 test('the alarm hub_restarting has the last error of the service', () => {
   const bench = TestHub.ready()
-  bench.lastWords = 'ENOTCONN: socket is not connected, read'
+  bench.lastError = 'ENOTCONN: socket is not connected, read'
   bench.restart()
-  bench.lastWords = undefined
+  bench.lastError = undefined
   for (let crash = 0; crash < 2; crash += 1) bench.restart()
   expect(alarmsOf(bench, 'hub_restarting')[0]!.detail).toContain(
     'last error: ENOTCONN: socket is not connected',
@@ -71,11 +71,11 @@ test('a certificate that ends within 14 days raises an alarm until it is renewed
 
 test('the last error is stored in a file that the next start reads once, and an unusable file is ignored', () => {
   const folder = files.mkdtempSync(join(tmpdir(), 'larder-words-'))
-  const words = lastWords(join(folder, 'hub.sqlite.last-error'), files)
+  const words = lastErrorFile(join(folder, 'hub.sqlite.last-error'), files)
   expect(words.take()).toBeUndefined()
   words.keep(new Error('x'.repeat(5000)))
   expect(words.take()).toHaveLength(1000)
   expect(words.take()).toBeUndefined()
-  lastWords(join(folder, 'missing', 'file'), files).keep('nobody hears it')
+  lastErrorFile(join(folder, 'missing', 'file'), files).keep('nobody hears it')
   files.rmSync(folder, { recursive: true })
 })

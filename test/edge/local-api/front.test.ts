@@ -28,7 +28,7 @@ async function front(probe: () => boolean, port = 0, failingLoads = 0) {
   const answer = createFront({
     hubId: 3,
     probes: { journal: probe },
-    sync: { state: () => ({ phase: 'waiting', session: null, heardMsAgo: 12, ledger }) },
+    sync: { state: () => ({ phase: 'waiting', session: null, receivedMsAgo: 12, ledger }) },
     load: () => {
       loads++
       if (loads <= failingLoads) return Promise.reject(new Error('no such module'))

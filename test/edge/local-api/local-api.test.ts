@@ -260,7 +260,7 @@ describe('the local API', () => {
       .getReader()
     const first = (await reader.read()).value!
     expect(first).toMatch(/^event: state\ndata: \{"hub_id":1,/)
-    expect(first).not.toContain('heardMsAgo')
+    expect(first).not.toContain('receivedMsAgo')
     held = true
     const next = reader.read()
     for (let turn = 0; turn < 5; turn++) {

@@ -83,7 +83,7 @@ export function bench(changes: Partial<LocalCore> = {}, people: readonly Person[
     people: () => people,
     hubId: 1,
     core,
-    sync: { state: () => ({ phase: 'waiting', session: null, heardMsAgo: null, ledger }) },
+    sync: { state: () => ({ phase: 'waiting', session: null, receivedMsAgo: null, ledger }) },
     links: () => [
       { controller: 'bins', port: '/dev/bins', up: false, firmware: null, protocol: null, reason: 'gone' },
     ],

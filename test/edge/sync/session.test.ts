@@ -7,7 +7,7 @@ describe('a session', () => {
   test('a session starts with its will, presence, hello and a heartbeat, and ends with a goodbye', () => {
     const { clock, line, cloud, start } = setUp()
     const hub = start()
-    expect(hub.sync.state()).toMatchObject({ phase: 'connecting', heardMsAgo: null })
+    expect(hub.sync.state()).toMatchObject({ phase: 'connecting', receivedMsAgo: null })
     clock.advance(10)
     const { session } = cloud.hellos[0]!
     expect(cloud.presences).toEqual([JSON.stringify({ session, online: true })])

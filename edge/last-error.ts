@@ -12,9 +12,9 @@ const MAX = 1000
  * Stores the error that ended the service in a file next to the journal, because the journal itself may have
  * failed. The next start reports it with the alarm `hub_restarting`.
  */
-export type LastWords = ReturnType<typeof lastWords>
+export type LastErrorFile = ReturnType<typeof lastErrorFile>
 
-export function lastWords(path: string, files: Files) {
+export function lastErrorFile(path: string, files: Files) {
   return {
     /** The error of the last run; the file is deleted. */
     take(): string | undefined {

@@ -41,7 +41,7 @@ export function causeOf(error: unknown): string {
 }
 
 /** A fridge's reading with its age: `4.2 °C. Read less than a minute ago.` */
-export function readingWords(reading: {
+export function readingText(reading: {
   celsius: number | null
   age_min: number | null
   why: string | null
@@ -53,7 +53,7 @@ export function readingWords(reading: {
 }
 
 /** The state of the cloud connection, and why the cloud does not answer. */
-export function syncWords({ phase, reason }: { phase: string; reason?: string | undefined }): {
+export function syncText({ phase, reason }: { phase: string; reason?: string | undefined }): {
   text: string
   isGood: boolean
 } {

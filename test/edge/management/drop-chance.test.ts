@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { dropChance } from '../../../edge/management/strangers.ts'
+import { dropChance } from '../../../edge/management/drop-chance.ts'
 
 test('no connection is refused in a small crowd, some are in a larger one, and all in a full one', () => {
   const crowd = { start: 10, full: 110 }
