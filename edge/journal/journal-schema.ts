@@ -103,7 +103,7 @@ export function judgeJournal(
   const changed = Object.keys(stored.tables).filter((name) => stored.tables[name] !== now[name])
   if (stored.steps.length === done && changed.length > 0)
     throw new JournalRefused(
-      `somebody has changed its ${changed.length === 1 ? 'table' : 'tables'} ${changed.join(', ')} by hand. Undo the change, or name a new file`,
+      `a person has changed its ${changed.length === 1 ? 'table' : 'tables'} ${changed.join(', ')} by hand. Undo the change, or name a new file`,
     )
   if (hubId !== undefined && stored.hubId !== null && stored.hubId !== hubId)
     throw new StorageError(

@@ -41,7 +41,7 @@ const kinds = {
     severity: 'critical',
     what: 'is online, but a stream between it and the cloud does not advance; it sells nothing',
     remedy:
-      'Read the error. If the cloud cannot apply what the hub sends, correct the cloud or its database. If nothing arrives, check the hub’s network: it may drop large packets. The hub sells again by itself when the stream advances.',
+      'Read the error. If the cloud cannot apply what the hub sends, correct the cloud or its database. If nothing arrives, check the hub’s network: it may drop large packets. The hub sells again automatically when the stream advances.',
     ends: 'at_once',
   },
   hub_restarting: {
@@ -185,14 +185,14 @@ const kinds = {
     severity: 'critical',
     what: 'cannot use its storage, and takes no orders',
     remedy:
-      'Check the board’s card: mount it for writing, close programs that lock the journal, or replace the card. The hub resumes by itself.',
+      'Check the board’s card: mount it for writing, close programs that lock the journal, or replace the card. The hub resumes automatically.',
     ends: 'when_quiet',
   },
   foreign_journal: {
     severity: 'critical',
     what: 'has the journal of another hub, and does not use it',
     remedy:
-      'Put the hub’s own journal back, or name an empty file in STORE. The foreign journal is unchanged. The hub resumes by itself.',
+      'Put the hub’s own journal back, or name an empty file in STORE. The foreign journal is unchanged. The hub resumes automatically.',
     ends: 'when_quiet',
   },
   journal_lost: {
@@ -270,7 +270,7 @@ const kinds = {
     remedy:
       'larder dead-letters list shows each letter and its error. If its order is unknown, as after a restored database, read the alarms database_restored and payment_orphaned, then drop the letter. Otherwise correct the cause and replay it.',
     remedyAtHub:
-      'Request everything from the cloud again, under “whole hub” below. If the alarm returns, the log contains the reason.',
+      'Press “Request all data from the cloud” under “whole hub” below. If the alarm returns, the log contains the reason.',
     ends: 'at_once',
     byHub: true,
   },

@@ -126,7 +126,7 @@ describe('the hub’s own page', () => {
     async () => {
       const { page } = await visit()
       await press(page, 'Stop orders')
-      await page.waitForSelector('[data-intake]:has-text("somebody has stopped them here")')
+      await page.waitForSelector('[data-intake]:has-text("a person has stopped them here")')
       await press(page, 'Resume orders')
       await page.waitForSelector('[data-intake]:has-text("Orders are taken")')
       await hold(page, 'Yes, it happened', '[data-unknown]')

@@ -80,7 +80,7 @@ export function judgeSchema({ migrations, stored, facts }: FoundSchema, expected
   const changed = Object.keys(then).filter((name) => then[name] !== now[name])
   if (changed.length > 0)
     throw new SchemaRefused(
-      `somebody has changed its ${changed.length === 1 ? 'table' : 'tables'} ${changed.join(', ')} by hand. Undo the change, or put back a backup`,
+      `a person has changed its ${changed.length === 1 ? 'table' : 'tables'} ${changed.join(', ')} by hand. Undo the change, or put back a backup`,
     )
 }
 

@@ -212,7 +212,7 @@ const hasRoom = (context: Context, { bin: number, units }: Pile): boolean =>
       isAvailable({ ...bin, enabled: true, occupied: false }),
   )
 
-/** Texts for the protocol: why a command was not carried out. */
+/** Texts for the report: why a command was not carried out. */
 const reasons: Readonly<Record<string, string>> = {
   offline: 'its controller is not connected',
   timeout: 'no result came from its controller',

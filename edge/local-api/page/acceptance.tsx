@@ -70,11 +70,12 @@ function Begin(): JSX.Element {
     >
       <h2 class="text-lg font-semibold">Accept this hub</h2>
       <p>
-        Every controller, door, lock, sensor, fridge, bin, lift and row is tried, one step at a time. The hub
-        says what it saw, you say whether it passed. You can leave at any time and go on later.
+        The hub tries every controller, door, lock, sensor, fridge, bin, lift and row, one step at a time. It
+        shows the readings of its sensors. You decide whether the step passed. You can leave at any time and
+        continue later.
       </p>
       <label class="grid gap-1 text-sm">
-        Your name, for the protocol
+        Your name, for the report
         <input name="by" class="input w-full" autocomplete="name" maxLength={200} required />
       </label>
       <details class="collapse collapse-arrow border border-base-300">
@@ -101,7 +102,7 @@ function NoneUnderWay(): JSX.Element {
     <>
       {held && (
         <div class="alert alert-info alert-soft flex flex-wrap text-base-content print:hidden">
-          <span class="grow">No orders are taken: somebody has stopped them here.</span>
+          <span class="grow">The hub takes no orders: a person has stopped them here.</span>
           <button
             class="btn btn-sm"
             onClick={() => void act('Resume orders', 'hold/orders', { held: false })}
@@ -284,7 +285,7 @@ function Protocol({ protocol }: { protocol: AcceptanceProtocol }): JSX.Element {
   return (
     <div class="grid gap-3 min-w-0" data-protocol={protocol.id}>
       <h2 class="text-lg font-semibold">
-        Acceptance of hub {hardware.value?.hubId}: {result === null ? 'under way' : resultWords[result]}
+        Acceptance of hub {hardware.value?.hubId}: {result === null ? 'in progress' : resultWords[result]}
       </h2>
       <dl class="grid grid-cols-[auto_minmax(0,1fr)] gap-x-3">
         <dt class="quiet">By</dt>

@@ -63,7 +63,7 @@ function Intake(): JSX.Element {
         {health.accepting_orders
           ? 'Orders are taken.'
           : held.orders
-            ? 'No orders are taken: somebody has stopped them here.'
+            ? 'The hub takes no orders: a person has stopped them here.'
             : 'No orders are taken: an owner has stopped them, or no bin is in use.'}
       </p>
       <button

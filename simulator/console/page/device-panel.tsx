@@ -233,9 +233,7 @@ function WholeHub(): JSX.Element {
         {powered} of {controllers.length} boards have power, {connected} speak with the hub. {last_actuation}{' '}
         physical acts so far.
       </p>
-      <p class="quiet text-sm">
-        Touch a device of the picture: what it is, what it does, and what one may do with it.
-      </p>
+      <p class="quiet text-sm">Touch a device in the picture to see its state and its actions.</p>
       <div class="flex flex-wrap gap-2">
         <Do what="Power off" path="/power" body={{ state: 'off' }}>
           Power off

@@ -74,7 +74,7 @@ export function FleetView(): JSX.Element {
         </ul>
         <form class="flex flex-wrap gap-2 items-end mt-3" onSubmit={add}>
           <label class="grid gap-1 text-sm">
-            Another hub like this one, with the number
+            New hub like this one, with the number
             <input
               key={next}
               name="hub"

@@ -75,7 +75,7 @@ onEachDatabase('the comparison of schemas', (open) => {
       await run(db, statement)
       const { sentence, isUnchanged } = await refusalOf(db)
       expect(sentence).toMatch(
-        /^DATABASE_URL: \/data\/larder\.sqlite cannot be used: somebody has changed its table/,
+        /^DATABASE_URL: \/data\/larder\.sqlite cannot be used: a person has changed its table/,
       )
       expect(sentence).toContain(table)
       expect(isUnchanged).toBe(true)
