@@ -75,12 +75,20 @@ function nearest(given) {
 }
 
 const [given, ...args] = process.argv.slice(2)
+
+/** The command of a name. If both packages have it, the first argument may name the package: `doctor hub`. */
+function find(name) {
+  const found = commands.filter(([command]) => command === name)
+  const part = found.length > 1 ? ['cloud', 'hub'].indexOf(args[0]) : -1
+  if (part !== -1) args.shift()
+  return found[Math.max(part, 0)]
+}
 if (given === undefined) {
   process.stderr.write(usage())
   process.exitCode = 2
 } else if (given === '--help' || given === '-h') process.stdout.write(usage())
 else {
-  const command = given === '--version' ? commands[0] : commands.find(([name]) => name === given)
+  const command = given === '--version' ? commands[0] : find(given)
   if (!command) {
     const meant = nearest(given)
     process.stderr.write(

@@ -104,7 +104,7 @@ beforeAll(async () => {
     STORE_SECRET: 'a secret of the store for this test only',
     MEDIA_SECRET: 'a secret of the media for this test only',
   }
-  writeFileSync(at('etc/cloud.json'), JSON.stringify(settings))
+  writeFileSync(at('etc/cloud.json'), JSON.stringify(settings), { mode: 0o600 })
   for (const name of ['hub', 'management'])
     copyFileSync(join(root, `edge/packaging/etc/${name}.json`), at(`etc/${name}.json`))
   copyFileSync(join(root, 'simulator/hardware/demo-hub.json'), at('etc/hardware.json'))

@@ -81,6 +81,20 @@ export async function migrate(
   if (kind === 'postgres' && late.length > 0) await makeIndexes(kysely, late)
 }
 
+/**
+ * Compares a database with this build, without a change. Throws `SchemaRefused` if the build must not use it. Returns
+ * whether the next start migrates it.
+ */
+export async function needsMigration(kysely: Kysely<Tables>, kind: DatabaseKind): Promise<boolean> {
+  await compareSchema(kysely, kind, {
+    declared: tables,
+    first: schemaStatements(kind),
+    numbered: numberedMigrations,
+  })
+  const { rows } = await sql.raw<{ name: string }>(migrationsQuery).execute(kysely)
+  return rows.at(-1)?.name !== SCHEMA_VERSION
+}
+
 /** The declared schema of this build, for one kind of database. */
 export const expectedSchema = (
   kind: DatabaseKind,

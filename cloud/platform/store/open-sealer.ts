@@ -3,7 +3,7 @@ import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Random } from '../../../protocol/model/runtime.ts'
 import { UsageError } from '../settings/usage-error.ts'
 import { decrypt, encrypt } from './cipher.ts'
-import { isUniqueViolation, type CloudDatabase, type Tx } from './database.ts'
+import { isUniqueViolation, type CloudDatabase, type Queries, type Tx } from './database.ts'
 import { createSealer, type Sealer } from './sealer.ts'
 
 const keyOf = (secret: string): Buffer => Buffer.from(hkdfSync('sha256', secret, '', 'larder store', 32))
@@ -28,6 +28,12 @@ export async function openSealer(
       // Another process has initialized the empty database first.
       if (attempt === 3 || !isUniqueViolation(error)) throw error
     }
+}
+
+/** Whether one of the secrets opens the database; undefined if no service has used the database yet. Changes nothing. */
+export async function opensStore(q: Queries, secrets: readonly string[]): Promise<boolean | undefined> {
+  const rows = await q.selectFrom('store_seals').select('key_id').execute()
+  return rows.length === 0 ? undefined : rows.some(({ key_id }) => secrets.map(idOf).includes(key_id))
 }
 
 async function innerSecret(tx: Tx, secrets: readonly string[], random: Random): Promise<string> {

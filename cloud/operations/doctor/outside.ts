@@ -1,0 +1,231 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { createTransport } from 'nodemailer'
+import { bareHost } from '../../../protocol/model/address.ts'
+import {
+  certificateFinding,
+  clockFinding,
+  fail,
+  ok,
+  warn,
+  worst,
+  type Check,
+  type Checks,
+} from '../../../protocol/model/doctor.ts'
+import { isLoopback } from '../../../protocol/model/exposure.ts'
+import { randomHex, uuidv7 } from '../../../protocol/model/ids.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { upFilter } from '../../../protocol/mqtt/topics.ts'
+import { missingPermissions } from '../../commerce/processors/stripe/permissions.ts'
+import { externalBroker } from '../../gateway/broker-external.ts'
+import { remoteKeys } from '../../platform/identity/remote-keys.ts'
+import { openMediaStore } from '../../platform/media/open-store.ts'
+import { stripeUrlOf, type CloudConfig } from '../../platform/settings/config.ts'
+import { installationOf } from '../backup/place.ts'
+
+/** What this machine listens on, and its certificates. */
+export const listenerChecks = (config: CloudConfig, runtime: Runtime): Checks => {
+  const { HOST, PORT, MQTT_HOST = HOST, MQTT_PORT, MQTT_URL, MQTT_CERT, MQTT_CA, PUBLIC_URL } = config
+  const isRunning = () =>
+    ask(`http://${HOST === '0.0.0.0' ? '127.0.0.1' : HOST}:${PORT}/healthz`, runtime).then(
+      async ({ answer }) => answer.ok && (await answer.text()).includes('"ok"'),
+      () => false,
+    )
+  const port =
+    (setting: string, host: string, number: number): Check =>
+    async () => {
+      if (number === 0) return undefined
+      const who = await listenerOf(bareHost(host), number, isRunning)
+      if (who === 'other')
+        return fail(
+          `${setting}: another program listens on port ${number}`,
+          `End that program, or set ${setting} to a free port.`,
+        )
+      return ok(who === 'service' ? `the service listens on port ${number}` : `port ${number} is free`)
+    }
+  const certificates = { MQTT_CERT, MQTT_CA }
+  return {
+    'http port': port('PORT', HOST, PORT),
+    'broker port': async () =>
+      MQTT_URL === undefined ? port('MQTT_PORT', MQTT_HOST, MQTT_PORT)() : undefined,
+    certificates() {
+      const known = Object.entries(certificates).filter(([, path]) => path !== undefined)
+      const findings = known.map(([name, path]) =>
+        certificateFinding(
+          name,
+          Date.parse(new X509Certificate(readFileSync(path!)).validTo),
+          runtime.clock.now(),
+        ),
+      )
+      return worst(findings, ok('no certificate files are set'))
+    },
+    async 'public address'() {
+      if (PUBLIC_URL === undefined)
+        return warn(
+          'PUBLIC_URL is not set',
+          'Set PUBLIC_URL to the address by which callers know the service.',
+        )
+      const { hostname, protocol, port: number } = new URL(PUBLIC_URL)
+      if (protocol !== 'https:')
+        return warn(
+          `${PUBLIC_URL} is not encrypted`,
+          'Put a proxy with TLS in front, and set PUBLIC_URL to its https: address.',
+        )
+      return certificateFinding(
+        'of PUBLIC_URL',
+        await certificateEnd(hostname, Number(number || 443)),
+        runtime.clock.now(),
+      )
+    },
+    proxy: () =>
+      PUBLIC_URL?.startsWith('https:') === true && isLoopback(HOST) && config.TRUSTED_PROXIES === 0
+        ? warn(
+            'TRUSTED_PROXIES is 0 behind a proxy: all callers share one limit',
+            'Set TRUSTED_PROXIES to the number of proxies.',
+          )
+        : ok(`TRUSTED_PROXIES is ${config.TRUSTED_PROXIES}`),
+    async broker() {
+      if (MQTT_URL === undefined) return ok('the broker is inside the service')
+      await signsIn(MQTT_URL, MQTT_CA === undefined ? undefined : readFileSync(MQTT_CA, 'utf8'), runtime)
+      return ok('the broker accepts the sign-in and the subscription to all hubs')
+    },
+  }
+}
+
+/** The services of others that the cloud needs. */
+export const partnerChecks = (config: CloudConfig, runtime: Runtime): Checks => {
+  const { IDENTITY_ISSUER: issuer, IDENTITY_JWKS_URL: jwksUrl, SMTP_URL, PAYMENTS_API_KEY } = config
+  const { clock } = runtime
+  return {
+    async issuer() {
+      if (issuer === undefined)
+        return warn('the embedded issuer gives everybody a token', 'Set IDENTITY_ISSUER.')
+      await remoteKeys({ issuer, jwksUrl, refetchMs: 1000, clock, log: silentLog }).check()
+      return ok(`${issuer} publishes its keys`)
+    },
+    async clock() {
+      if (issuer === undefined) return undefined
+      const { aheadMs } = await ask(jwksUrl ?? `${issuer}/.well-known/openid-configuration`, runtime)
+      return aheadMs === undefined ? undefined : clockFinding('that of the issuer', aheadMs)
+    },
+    async payments() {
+      const url = stripeUrlOf(config)
+      if (url === undefined)
+        return warn('the sandbox moves no money', 'Set PAYMENTS_URL to stripe: for real payments.')
+      const { answer } = await ask(url, runtime).catch(() => ({ answer: undefined }))
+      if (!answer)
+        return fail(`${url} does not answer`, 'Check the network and the firewall of this machine.')
+      const options = { apiKey: PAYMENTS_API_KEY!, url, installation: 'doctor', clock, log: silentLog }
+      const missing = await missingPermissions({ ...options, timeoutMs: config.PAYMENTS_TIMEOUT_MS })
+      if (missing.length === 0) return ok('the key of the processor has every permission')
+      return fail(
+        `PAYMENTS_API_KEY lacks: ${missing.join(', ')}`,
+        "Add the permissions in the processor's dashboard.",
+      )
+    },
+    async mail() {
+      if (SMTP_URL === undefined)
+        return warn('alarms are not mailed', 'Set SMTP_URL, then add contacts with larder contacts add.')
+      const transport = createTransport({
+        url: SMTP_URL,
+        connectionTimeout: 5000,
+        greetingTimeout: 5000,
+        socketTimeout: 5000,
+      })
+      try {
+        await transport.verify()
+        return ok('the mail server accepts the sign-in')
+      } finally {
+        transport.close()
+      }
+    },
+    async media() {
+      const { accessKeyId, secretAccessKey } = installationOf(config, runtime).credentials
+      const store = openMediaStore(config.mediaUrl, { accessKeyId, secretAccessKey })
+      const key = `doctor/${uuidv7(runtime)}.txt`
+      try {
+        await store.write(key, 'text/plain', pieces())
+        const stored = await store.read(key)
+        if (stored === null)
+          return fail(
+            'the media store does not return a file',
+            'Check the rights of the bucket or folder in MEDIA_URL.',
+          )
+        await stored.cancel()
+      } finally {
+        await store.remove(key).catch(() => {})
+      }
+      return ok('the media store stores, returns and removes files')
+    },
+  }
+}
+
+// eslint-disable-next-line @typescript-eslint/require-await
+async function* pieces(): AsyncGenerator<Uint8Array> {
+  yield Buffer.from('doctor')
+}
+
+/** The calls to other programs and machines that the doctor makes. Each rejects if it gets no answer. */
+
+const TIMEOUT_MS = 5000
+
+/** The answer of a GET and the difference between this clock and its `Date`, in milliseconds. */
+async function ask(
+  url: string,
+  { clock }: Runtime,
+): Promise<{ answer: Response; aheadMs: number | undefined }> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'manual' })
+  const date = Date.parse(answer.headers.get('date') ?? '')
+  return { answer, aheadMs: Number.isNaN(date) ? undefined : clock.now() - date }
+}
+
+/** Who listens on an address: this service, another program, or nobody. */
+async function listenerOf(host: string, port: number, isOurs: () => Promise<boolean>) {
+  const isFree = await new Promise<boolean>((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, host, () => server.close(() => resolve(true)))
+  })
+  if (isFree) return 'nobody' as const
+  return (await isOurs()) ? ('service' as const) : ('other' as const)
+}
+
+/** When the certificate of a TLS server ends, in milliseconds since the Unix epoch. Rejects if it is not trusted. */
+const certificateEnd = (host: string, port: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const socket = connectTls({ host, port, servername: host, timeout: TIMEOUT_MS }, () => {
+      const end = Date.parse(socket.getPeerCertificate().valid_to)
+      socket.destroy()
+      resolve(end)
+    })
+    socket.once('timeout', () => socket.destroy(new Error(`${host}:${port} does not answer`)))
+    socket.once('error', reject)
+  })
+
+/** Signs in at an external broker and subscribes to all hubs. Rejects with the broker's reason. */
+const signsIn = (urls: readonly string[], ca: string | undefined, runtime: Runtime): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const open = externalBroker({
+      urls,
+      clientId: `doctor-${randomHex(runtime.random, 8)}`,
+      runtime,
+      ...(ca !== undefined && { ca: () => ca }),
+    })
+    const transport = open(
+      { subscribe: [upFilter] },
+      {
+        onConnect() {
+          transport.close()
+          resolve()
+        },
+        onDisconnect(reason) {
+          transport.close()
+          reject(new Error(reason))
+        },
+        onMessage() {},
+      },
+    )
+  })

@@ -1,0 +1,208 @@
+import { sleep, type Clock } from './runtime.ts'
+
+/**
+ * The checks of `larder doctor`. Each program has a table of checks by name. A check returns what it found, and advice if an
+ * operator must act.
+ */
+export type CheckResult = 'OK' | 'WARN' | 'FAIL'
+
+export interface Finding {
+  result: CheckResult
+  /** The state, in one sentence. */
+  message: string
+  /** What to do, in one sentence. */
+  advice?: string
+}
+
+/** A check returns undefined if it does not apply to the configuration. An error that it throws is a FAIL. */
+export type Check = () => Finding | undefined | Promise<Finding | undefined>
+export type Checks = Readonly<Record<string, Check>>
+
+export interface DoctorReport {
+  part: 'cloud' | 'hub'
+  version: string
+  at: string
+  result: CheckResult
+  checks: ({ name: string } & Finding)[]
+}
+
+export const ok = (message: string): Finding => ({ result: 'OK', message })
+export const warn = (message: string, advice: string): Finding => ({ result: 'WARN', message, advice })
+export const fail = (message: string, advice: string): Finding => ({ result: 'FAIL', message, advice })
+
+const ranks: readonly CheckResult[] = ['OK', 'WARN', 'FAIL']
+/** The worst of several findings; `otherwise` if there is none. */
+export const worst = (findings: readonly Finding[], otherwise: Finding): Finding =>
+  findings.toSorted((a, b) => ranks.indexOf(b.result) - ranks.indexOf(a.result))[0] ?? otherwise
+
+/** A check that does not end in time is a FAIL. */
+const LIMIT_MS = 20_000
+const DAY_MS = 86_400_000
+
+export interface DoctorProgram {
+  part: DoctorReport['part']
+  version: string
+  clock: Clock
+  args: readonly string[]
+  isTerminal: boolean
+  /** The checks of a configuration: the path of `--config`. `close` frees what they have opened. */
+  open(config: string | undefined): Promise<{ checks: Checks; close: () => unknown }>
+}
+
+/** Runs every check. Exit status: 1 if a check is FAIL, 2 for wrong usage. */
+export async function runDoctor(
+  program: DoctorProgram,
+): Promise<{ exitCode: 0 | 1 | 2; stdout: string; stderr: string }> {
+  const { part, args, clock, version } = program
+  const words = args.filter((word) => word !== '--json')
+  const [option, config, ...rest] = words
+  if (words.includes('--help') || words.includes('-h')) return { exitCode: 0, stdout: usage, stderr: '' }
+  if (option !== undefined && (option !== '--config' || config === undefined || rest.length > 0))
+    return {
+      exitCode: 2,
+      stdout: '',
+      stderr: `error: not understood: ${words.join(' ')}; --help shows the usage\n`,
+    }
+  const { checks, close } = await program.open(config)
+  try {
+    const findings = await Promise.all(
+      Object.entries(checks).map(async ([name, check]) => {
+        const found = await within(clock, check)
+        return found && { name, ...found }
+      }),
+    )
+    const found = findings.filter((finding) => finding !== undefined)
+    const { result } = worst(found, ok(''))
+    const report: DoctorReport = {
+      part,
+      version,
+      at: new Date(clock.now()).toISOString(),
+      result,
+      checks: found,
+    }
+    const isJson = !program.isTerminal || args.includes('--json')
+    const stdout = isJson ? `${JSON.stringify(report, null, 2)}\n` : textOf(report)
+    return { exitCode: result === 'FAIL' ? 1 : 0, stdout, stderr: '' }
+  } finally {
+    await close()
+  }
+}
+
+const usage = `Usage: larder doctor [--json] [--config FILE]
+
+Checks this program's configuration, its data and the services that it needs. Prints OK, WARN or FAIL for each check, with one
+line of advice; JSON with --json or if the output is no terminal. Exit status 1 if a check is FAIL. Changes nothing.
+`
+
+async function within(clock: Clock, check: Check): Promise<Finding | undefined> {
+  try {
+    return await Promise.race([
+      check(),
+      sleep(clock, LIMIT_MS).then(() =>
+        fail(`no answer within ${LIMIT_MS / 1000} seconds`, 'Check the network and the other service.'),
+      ),
+    ])
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    return fail(message, 'Correct the named file, setting or service, then run the doctor again.')
+  }
+}
+
+const textOf = ({ part, version, result, checks }: DoctorReport): string =>
+  [
+    ...checks.map(
+      ({ name, result: found, message, advice }) =>
+        `${found.padEnd(4)}  ${name}: ${message}${advice === undefined ? '' : `\n      ${advice}`}`,
+    ),
+    `${result.padEnd(4)}  ${part} ${version}: ${checks.length} checks`,
+    '',
+  ].join('\n')
+
+/** The calls of a file system that the checks need; `node:fs` has them. */
+export interface DoctorFiles {
+  statfsSync(path: string): { bavail: number; blocks: number; ffree: number; files: number }
+  statSync(path: string, options: { throwIfNoEntry: false }): { mode: number } | undefined
+  accessSync(path: string, mode: number): void
+}
+
+/** Free space and free inodes of the disk of a folder. WARN below 10 %, FAIL below 2 %. */
+export const diskChecks = (files: DoctorFiles, setting: string, folder: string): Checks => {
+  const free = (what: string, part: number): Finding => {
+    const message = `${Math.floor(part * 100)} % of the ${what} of ${setting} (${folder}) is free`
+    const advice = `Free space on the disk of ${folder}, or move ${setting} to a larger disk.`
+    if (part < 0.02) return fail(message, advice)
+    return part < 0.1 ? warn(message, advice) : ok(message)
+  }
+  return {
+    disk() {
+      const { bavail, blocks } = files.statfsSync(folder)
+      return free('space', blocks === 0 ? 1 : bavail / blocks)
+    },
+    inodes() {
+      const { ffree, files: all } = files.statfsSync(folder)
+      return free('inodes', all === 0 ? 1 : ffree / all)
+    },
+  }
+}
+
+const WRITE = 2
+
+/** Whether this user can write into a folder. */
+export function writable(files: DoctorFiles, setting: string, folder: string): Finding {
+  if (files.statSync(folder, { throwIfNoEntry: false }) === undefined)
+    return warn(
+      `${setting}: ${folder} does not exist yet`,
+      'The service creates it at its first start; check the path.',
+    )
+  try {
+    files.accessSync(folder, WRITE)
+    return ok(`${folder} is writable`)
+  } catch {
+    return fail(
+      `${setting}: ${folder} is not writable`,
+      `Give the folder to the user of the service: chown -R larder: ${folder}`,
+    )
+  }
+}
+
+/** Whether files with secrets are closed to other users. Absent files pass. */
+export function unreadable(files: DoctorFiles, paths: readonly string[]): Finding {
+  const open = paths.filter(
+    (path) => ((files.statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o007) !== 0,
+  )
+  if (open.length === 0) return ok('no file with secrets is open to other users')
+  return fail(
+    `every user of this machine can read ${open.join(', ')}`,
+    `Close the files: chmod o= ${open.join(' ')}`,
+  )
+}
+
+/** A certificate: WARN from 14 days before its end, FAIL afterwards. Times are in milliseconds since the Unix epoch. */
+export function certificateFinding(name: string, endsAt: number, now: number): Finding {
+  const day = new Date(endsAt).toISOString().slice(0, 10)
+  if (endsAt < now)
+    return fail(
+      `the certificate ${name} has expired on ${day}`,
+      'Renew the certificate and install its file.',
+    )
+  if (endsAt < now + 14 * DAY_MS)
+    return warn(`the certificate ${name} expires on ${day}`, 'Renew the certificate before that day.')
+  return ok(`the certificate ${name} is valid until ${day}`)
+}
+
+/** A clock compared with another one: WARN above 5 s, FAIL above 60 s. */
+export function clockFinding(other: string, differenceMs: number): Finding {
+  const message = `this clock differs from ${other} by ${Math.abs(Math.round(differenceMs / 1000))} s`
+  const advice = 'Let a time service set the clock: timedatectl set-ntp true'
+  if (Math.abs(differenceMs) > 60_000) return fail(message, advice)
+  return Math.abs(differenceMs) > 5000 ? warn(message, advice) : ok(message)
+}
+
+/** The version of this build. */
+export const versionFinding = (version: string, isKnown: boolean): Finding =>
+  isKnown
+    ? ok(`version ${version}`)
+    : warn(
+        `the version is ${version}: built without git`,
+        'Install a package, or build in a checkout with git.',
+      )
