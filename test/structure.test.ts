@@ -198,3 +198,14 @@ test('the top level contains only workspaces, their shared files, and dotfiles',
     'README.md cloud edge package-lock.json package.json protocol simulator test tsconfig.json'.split(' '),
   )
 })
+
+test('every source file that a README names exists', () => {
+  const readmes = [...rooms.map((room) => `${room}/README.md`), 'README.md', '.github/CONTRIBUTING.md']
+  const paths = files.map(({ path }) => `/${relative(root, path)}`)
+  const absent = readmes.flatMap((readme) =>
+    [...readFileSync(join(root, readme), 'utf8').matchAll(/`([\w./-]+\.tsx?)`/g)]
+      .filter(([, name]) => !paths.some((path) => path.endsWith(`/${name!}`)))
+      .map(([, name]) => `${readme}: ${name!}`),
+  )
+  expect(absent).toEqual([])
+})
