@@ -39,9 +39,11 @@ describe('a person at the hub’s page', () => {
     await expect.poll(() => page.locator('[data-row="2/3/4"]').isVisible()).toBe(true)
     await page.getByRole('button', { name: 'Show it: Bin 3' }).click()
     await expect.poll(() => focused(page)).toBe('Bin 3')
-    const { y, height } = (await page.locator('[data-sentence-of="bin-3"]').boundingBox())!
-    expect(y).toBeGreaterThan(0)
-    expect(y + height).toBeLessThan(900)
+    const isInView = async (): Promise<boolean> => {
+      const { y, height } = (await page.locator('[data-sentence-of="bin-3"]').boundingBox())!
+      return y > 0 && y + height < 900
+    }
+    await expect.poll(isInView).toBe(true)
   })
 
   browserTest('a touch on a row of the picture opens the row, and the page shows its name', async () => {
@@ -174,7 +176,7 @@ describe('a person at the hub’s page', () => {
         for (const one of all as unknown as { open: boolean }[]) one.open = true
       })
       await page.waitForTimeout(400)
-      expect([device, await low()]).toEqual([device, []])
+      await expect.poll(low, { message: device }).toEqual([])
     }
   })
 

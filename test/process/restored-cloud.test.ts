@@ -119,7 +119,7 @@ both(
     for (const name of [...clouds, 'hub' as const]) plant.skew(name, HOUR)
     // For a clock one hour ahead, the hub was last online an hour ago.
     await sleep(clock, 1000)
-    expect(await serves()).toBe(true)
+    await expect.poll(serves, { timeout: 60_000, interval: 1000 }).toBe(true)
     const late = await come(1)
     await late.pay()
     await collect(late)

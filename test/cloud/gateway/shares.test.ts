@@ -183,29 +183,19 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('the hubs of a process that stops gracefully are taken over within 5 s', async () => {
+  test.each<[how: string, ends: (fleet: Fleet) => unknown, takeOverMs: number]>([
+    ['stops gracefully', (fleet) => fleet.cloud('c').gateway.stop(), 1_000],
+    ['is killed, because of its will,', (fleet) => fleet.world.kill(fleet.cloud('c')), 1_000],
+    [
+      'dies without a will',
+      (fleet) => fleet.world.scheduler.kill(fleet.cloud('c').life, 'power'),
+      RELIEVED_MS + 1,
+    ],
+  ])('the hubs of a process that %s are taken over within 5 s', async (_how, ends, takeOverMs) => {
     const fleet = await Fleet.create(['a', 'b', 'c'])
-    const stopped = fleet.cloud('c').gateway.stop()
-    expect(await fleet.settled(['a', 'b'], RELIEVED_MS)).toBeLessThan(1_000)
-    await stopped
-    await fleet.serve(5_000, [fleet.cloud('a'), fleet.cloud('b')])
-    expect(fleet.outcomes.filter(({ kind }) => kind !== 'executed')).toEqual([])
-    await fleet.expectWhole()
-  })
-
-  test('the hubs of a killed process are taken over within 5 s, because of its will', async () => {
-    const fleet = await Fleet.create(['a', 'b', 'c'])
-    fleet.world.kill(fleet.cloud('c'))
-    expect(await fleet.settled(['a', 'b'], RELIEVED_MS)).toBeLessThan(1_000)
-    await fleet.serve(5_000, [fleet.cloud('a'), fleet.cloud('b')])
-    expect(fleet.outcomes.filter(({ kind }) => kind !== 'executed')).toEqual([])
-    await fleet.expectWhole()
-  })
-
-  test('the hubs of a process that dies without a will are taken over within 5 s', async () => {
-    const fleet = await Fleet.create(['a', 'b', 'c'])
-    fleet.world.scheduler.kill(fleet.cloud('c').life, 'power')
-    expect(await fleet.settled(['a', 'b'], RELIEVED_MS)).toBeLessThanOrEqual(RELIEVED_MS)
+    const ended = ends(fleet)
+    expect(await fleet.settled(['a', 'b'], RELIEVED_MS)).toBeLessThan(takeOverMs)
+    await ended
     await fleet.serve(5_000, [fleet.cloud('a'), fleet.cloud('b')])
     expect(fleet.outcomes.filter(({ kind }) => kind !== 'executed')).toEqual([])
     await fleet.expectWhole()

@@ -336,30 +336,24 @@ describe('alarms about a replaced journal', () => {
       .filter(({ subject }) => subject === 'hub')
       .map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
-  test('a lost journal is an alarm until everything known elsewhere is recovered', () => {
-    const bench = TestHub.ready()
-    bench.queue(1, { 4: 1 })
-    bench.runUntil(() => bench.phase(1) === 'ready')
-    bench.restartOn()
-    bench.run(5000)
-    expect(bench.logged('warn')).toContainEqual(expect.stringContaining('the journal of this hub was lost'))
-    bench.apply(bench.snapshot())
-    bench.run(5000)
-    expect(alarms(bench)).toEqual(['journal_lost hub true', 'journal_lost hub false'])
-  })
-
-  test('an older copy of the journal is an alarm, with the forgotten part', () => {
-    const bench = TestHub.ready()
-    bench.queue(1, { 4: 1 })
-    const copy = bench.copy()
-    bench.runUntil(() => bench.phase(1) === 'ready')
-    bench.restartOn(copy)
-    bench.run(5000)
-    expect(bench.logged('warn')).toContainEqual(expect.stringContaining('the journal is an older copy'))
-    bench.apply(bench.snapshot())
-    bench.run(5000)
-    expect(alarms(bench)).toEqual(['journal_restored hub true', 'journal_restored hub false'])
-  })
+  test.each([
+    ['a lost journal', 'the journal of this hub was lost', 'journal_lost', false],
+    ['an older copy of the journal', 'the journal is an older copy', 'journal_restored', true],
+  ] as const)(
+    '%s is an alarm until everything known elsewhere is recovered',
+    (_what, message, code, isCopy) => {
+      const bench = TestHub.ready()
+      bench.queue(1, { 4: 1 })
+      const copy = isCopy ? bench.copy() : undefined
+      bench.runUntil(() => bench.phase(1) === 'ready')
+      bench.restartOn(copy)
+      bench.run(5000)
+      expect(bench.logged('warn')).toContainEqual(expect.stringContaining(message))
+      bench.apply(bench.snapshot())
+      bench.run(5000)
+      expect(alarms(bench)).toEqual([`${code} hub true`, `${code} hub false`])
+    },
+  )
 
   test('a first start raises no alarm about the journal', () => {
     const bench = TestHub.ready()

@@ -7,7 +7,6 @@ import { cancellationHandlers } from '../../../../cloud/commerce/fulfilment/dele
 import { refundHandlers } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { paymentHandlers } from '../../../../cloud/commerce/payments/handlers.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
-import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import type { RouteId } from '../../../../protocol/contract/routes.ts'
 import { openCloud } from '../../../world/cloud.ts'
@@ -48,51 +47,6 @@ async function shopOverHttp(options: ShopOptions = {}) {
   return { ...http, shop, token }
 }
 
-test('an order goes from the shelf to the queue over HTTP', async () => {
-  const { call, token, shop } = await shopOverHttp()
-  const created = await call('POST', '/api/v1/users/1/orders?hub_id=1', { token })
-  expect(created).toMatchObject({ status: 200, json: { processing_status_name: 'NEW', items: [], total: 0 } })
-  const { order_id: id } = Order.parse(created.json)
-  const order = `/users/1/orders/${id}`
-  const item = await call('PUT', `${order}/order_item?hub_id=1`, {
-    token,
-    body: { product_id: 2, quantity: 2 },
-  })
-  expect(item).toMatchObject({
-    status: 200,
-    json: {
-      items: [{ product_id: 2, qty: 2, price: 179, line_total: 358, productUPC: '000000000002' }],
-      version: 2,
-    },
-  })
-  expect(await call('GET', `${order}/checkout-available?hub_id=1`, { token })).toMatchObject({
-    json: { available: true, reasons: [], total: 358 },
-  })
-  const paid = await call('POST', '/users/payments/pay', {
-    token,
-    body: { order_id: id, payment_method_id: 'pm_card_visa', expected_total: 358 },
-  })
-  expect(paid).toMatchObject({
-    status: 200,
-    json: { status: 'succeeded', processing_status: 20, amount: 358 },
-  })
-  expect(await call('GET', `${order}/queue-position?hub_id=1`, { token })).toMatchObject({
-    json: { position: 1, ahead: 0, estimated_wait_seconds: 30, processing_status: 20 },
-  })
-  expect(await call('GET', `${order}?hub_id=1`, { token })).toMatchObject({
-    json: { payment_status: 'completed', queue_position: 1, currency: 'USD', deals: [] },
-  })
-  // The hub is offline: it receives the cancellation when it returns.
-  expect(await call('DELETE', order, { token })).toMatchObject({
-    status: 200,
-    json: { success: true, order_id: id },
-  })
-  expect(await call('GET', `${order}?hub_id=1`, { token })).toMatchObject({
-    json: { processing_status_name: 'CANCELLED', payment_status: 'refunded' },
-  })
-  expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued', 'order.cancel'])
-})
-
 test('the reason why an order cannot be paid is available before the payment', async () => {
   const { call, token, shop } = await shopOverHttp()
   const { order_id: id } = Order.parse((await call('POST', '/users/1/orders?hub_id=1', { token })).json)
@@ -112,16 +66,6 @@ test('a total that no card can pay is reported before the payment, with the code
   expect(await call('POST', '/users/payments/pay', { token, body })).toMatchObject({
     status: 422,
     json: { error: { code: 'amount_too_small', details: { total: 45, least: 50 } } },
-  })
-})
-
-test('a declined card is 402 with its decline code', async () => {
-  const { call, token, shop } = await shopOverHttp()
-  const { id } = await shop.cart(1, { 1: 1 })
-  const body = { order_id: id, payment_method_id: 'pm_card_chargeDeclined' }
-  expect(await call('POST', '/users/payments/pay', { token, body })).toMatchObject({
-    status: 402,
-    json: { error: { code: 'card_declined', details: { decline_code: 'generic_decline', order_id: id } } },
   })
 })
 
@@ -189,21 +133,6 @@ test('a repeated refund without an answer of the processor continues under its k
     { amount: 100, status: 'pending' },
     { amount: 200, status: 'succeeded' },
   ])
-})
-
-test('the webhook accepts only signed events', async () => {
-  const { call, shop, runtime } = await shopOverHttp()
-  runtime.clock.advance(shop.clock.now() - runtime.clock.now())
-  const body = JSON.stringify({ id: 'evt_1', type: 'other', data: { object: { id: 'pi_1' } } })
-  const send = (signature: string) =>
-    call('POST', '/webhooks/payments', { body, headers: { 'Payment-Signature': signature } })
-  expect(await send(signPayload(body, 'wrong', shop.clock.now()))).toMatchObject({
-    status: 400,
-    json: { error: { code: 'invalid_signature' } },
-  })
-  const good = signPayload(body, SECRET, shop.clock.now())
-  expect(await send(good)).toMatchObject({ status: 200, json: { received: true } })
-  expect(await send(good)).toMatchObject({ status: 200, json: { received: true } })
 })
 
 test('products can be searched by category and part of the name, in pages with links to the others', async () => {

@@ -2,7 +2,7 @@ import { identityOf } from '../../../../cloud/commerce/processors/processor.ts'
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
-import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
+import { payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { atEachCheckpoint } from '../../support/each-checkpoint.ts'
@@ -11,15 +11,7 @@ import type { Shop } from '../../../world/shop.ts'
 import { balanceOf, fillWallet, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver } from '../../support/webhooks.ts'
 
-async function cart(shop: Shop): Promise<number> {
-  return (await shop.cart(await shop.customer(), { 1: 2 })).id
-}
 const paid = async (shop: Shop): Promise<number> => (await shop.paidOrder({ 1: 2 })).id
-
-async function payFor(shop: Shop, orderId: number, method: string): Promise<unknown> {
-  const { user_id: userId } = await shop.order(orderId)
-  return pay(shop.services, { userId, orderId, method })
-}
 
 /** The processor's and the service's books agree to the cent. */
 async function booksAgree({ context, bank }: Shop): Promise<void> {
@@ -42,88 +34,6 @@ async function booksAgree({ context, bank }: Shop): Promise<void> {
 onEachProcessor('crashes in the middle of money operations', (open, stripe) => {
   // The sandbox can die within its own work; Stripe's crashes are outside of this test.
   const ofSandbox = (...points: string[]): string[] => (stripe() ? [] : points)
-
-  test('a crash anywhere in a payment leaves an uncharged cart, or an order that is paid once', async () => {
-    const points = await atEachCheckpoint(
-      open,
-      cart,
-      (shop, id) => payFor(shop, id, 'pm_card_visa'),
-      async (shop, id) => {
-        await booksAgree(shop)
-        const order = await shop.order(id)
-        if (order.processing_status === S.NEW) {
-          expect(await shop.payments(id)).toEqual([])
-          expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
-          return
-        }
-        expect(order).toMatchObject({ processing_status: S.QUEUED, payment_status: 'completed' })
-        expect(await shop.outbox()).toHaveLength(1)
-        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 2 })
-      },
-    )
-    expect(new Set(points)).toEqual(
-      new Set([
-        'db.before-commit',
-        'db.after-commit',
-        'payment.before-processor',
-        ...ofSandbox('processor.after-commit'),
-        'payment.after-processor',
-      ]),
-    )
-  })
-
-  test('a crash anywhere in a declined payment leaves a cart without a reservation', async () => {
-    await atEachCheckpoint(
-      open,
-      cart,
-      (shop, id) => payFor(shop, id, 'pm_card_chargeDeclined').catch(ignoreDecline),
-      async (shop, id) => {
-        await booksAgree(shop)
-        expect((await shop.order(id)).processing_status).toBe(S.NEW)
-        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
-      },
-    )
-  })
-
-  test('a crash anywhere in a refund returns the money once, or not at all', async () => {
-    const points = await atEachCheckpoint(
-      open,
-      paid,
-      (shop, orderId) =>
-        refundOrder(shop.services, {
-          orderId,
-          mayTouch: () => Promise.resolve(true),
-          amount: 100,
-          actor: 'a',
-        }),
-      async (shop, id) => {
-        await booksAgree(shop)
-        const back = (await shop.refunds(id)).reduce((sum, { amount }) => sum + amount, 0)
-        expect([0, 100]).toContain(back)
-        expect((await shop.order(id)).payment_status).toBe(back === 0 ? 'completed' : 'partially_refunded')
-      },
-    )
-    expect(points).toContain('refund.after-processor')
-  })
-
-  test('a crash anywhere in a deposit credits it once, or cancels it', async () => {
-    const points = await atEachCheckpoint(
-      open,
-      (shop) => shop.customer(),
-      (shop, userId) => deposit(shop.services, { userId, amountCents: 2500, method: 'pm_card_visa' }),
-      async (shop, userId) => {
-        await deliver(shop, 2)
-        await walletAgrees(shop)
-        const begun = await shop.context.db.kysely.selectFrom('ledger_entries').select('status').execute()
-        const isDone = begun.some(({ status }) => status === 'completed')
-        expect(await balanceOf(shop, userId)).toBe(isDone ? 2500 : 0)
-        expect(begun.length).toBeLessThanOrEqual(1)
-        expect(begun.some(({ status }) => status === 'pending')).toBe(false)
-      },
-    )
-    expect(points).toContain('deposit.before-processor')
-    expect(points).toContain('deposit.after-processor')
-  })
 
   test('a crash anywhere in the webhook of a deposit credits it once when the event is repeated', async () => {
     const points = await atEachCheckpoint(
@@ -293,9 +203,4 @@ async function reportShort(shop: Shop, order_id: number): Promise<void> {
     bins: [1],
     lines: [{ line_id: item!.id, dropped: 1, doubtful: 0, bins: [1] }],
   })
-}
-
-function ignoreDecline(error: unknown): void {
-  if (error instanceof Error && 'code' in error && error.code === 'card_declined') return
-  throw error
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { removeMethod, saveMethod } from '../../../../cloud/commerce/methods/methods.ts'
+import { saveMethod } from '../../../../cloud/commerce/methods/methods.ts'
 import { listMethods } from '../../../../cloud/commerce/methods/method-rows.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
@@ -125,43 +125,5 @@ onEachProcessor('the deletion of a customer at the processor', (open) => {
     )
     for (const point of ['user.after-erase', 'customer.before-processor', 'customer.after-processor'])
       expect(points).toContain(point)
-  })
-})
-
-onEachProcessor('crashes in the middle of saving and removing methods', (open) => {
-  test('a crash anywhere in saving a method saves it once or not at all, and it can be saved again', async () => {
-    const points = await atEachCheckpoint(
-      open,
-      (shop) => shop.customer(),
-      (shop, userId) => save(shop, userId),
-      async (shop, userId) => {
-        const methods = await list(shop, userId)
-        const [customer] = await shop.bank.customers()
-        expect(customer?.methods ?? []).toEqual(methods.map(({ payment_method_id }) => payment_method_id))
-        const again = await save(shop, userId, methods[0]?.payment_method_id)
-        expect(await list(shop, userId)).toEqual([again])
-        expect(await shop.bank.customers()).toHaveLength(1)
-      },
-    )
-    for (const point of ['customer.before-processor', 'customer.after-processor', 'method.before-processor'])
-      expect(points).toContain(point)
-    expect(points).toContain('method.after-processor')
-  })
-
-  test('a crash anywhere in removing a method removes it in both places, or in neither', async () => {
-    const points = await atEachCheckpoint(
-      open,
-      customerWithMethod,
-      async (shop, userId) => {
-        const [saved] = await list(shop, userId)
-        await removeMethod(shop.services, { userId, method: saved!.payment_method_id })
-      },
-      async (shop, userId) => {
-        const methods = (await list(shop, userId)).map(({ payment_method_id }) => payment_method_id)
-        expect((await shop.bank.customers())[0]!.methods).toEqual(methods)
-        expect(await removals(shop)).toEqual([])
-      },
-    )
-    expect(points).toContain('method.after-processor')
   })
 })

@@ -234,19 +234,6 @@ onEachProcessor('failing refunds', (open) => {
     expect(await returned(shop)).toBe(541)
   })
 
-  test('a refund whose webhook comes before the answer is applied once', async () => {
-    const { shop, trouble, begun } = await troubled(open, undefined)
-    trouble.behaviour = (real) => async (request) => {
-      const made = await real(request)
-      const object = { id: made.ref, status: 'succeeded', metadata: request.metadata }
-      await sendEvent(shop, { id: 'evt_1', type: 'refund.updated', object })
-      return made
-    }
-    const id = await begun()
-    expect(await refund(shop, id)).toBe('refunded')
-    expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
-  })
-
   test.for([
     ['done', 'succeeded', undefined],
     ['refused', 'failed', { code: 'refund_failed' }],

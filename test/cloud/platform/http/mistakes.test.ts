@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { mintApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
-import { isNear, nearestOf } from '../../../../cloud/platform/nearest.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { errorOf, openCloud, type CallOptions, type TestCloud } from '../../../world/cloud.ts'
 
@@ -259,23 +258,4 @@ test('a path without similar paths gets no suggestion', async () => {
     const answer = await call('GET', path === '/' ? '//' : path)
     if (answer.status === 404) expect(errorOf(answer).error.message).toBe('No such endpoint.')
   }
-})
-
-test('a word is similar to another if one letter in four differs, if it ends at an underscore, or if its spelling varies', () => {
-  for (const [written, meant] of [
-    ['hub', 'hub_id'],
-    ['hubId', 'hub_id'],
-    ['qunatity', 'quantity'],
-    ['product-id', 'product_id'],
-    ['ballance', 'balance'],
-  ] as const)
-    expect([written, isNear(written, meant)]).toEqual([written, true])
-  for (const [written, meant] of [
-    ['bin', 'hub'],
-    ['page', 'size'],
-    ['name', 'hub_id'],
-    ['', 'hub_id'],
-  ] as const)
-    expect([written, isNear(written, meant)]).toEqual([written, false])
-  expect(nearestOf('prise', ['size', 'price', 'prices'])).toBe('price')
 })
