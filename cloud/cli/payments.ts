@@ -1,6 +1,6 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { findPayment, payments, stuckPayments } from '../commerce/payments/payment.ts'
-import { closeOrphan, type OrphanedPayment } from '../commerce/payments/orphaned-payments.ts'
+import { openOrphans, orphans } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
@@ -55,31 +55,25 @@ export const paymentCommands = (runtime: Runtime): CommandLine => ({
 })
 
 async function settleOrphan(tx: Tx, context: CloudContext, ref: string) {
-  const orphan = await tx.q
-    .selectFrom('orphaned_payments')
-    .selectAll()
-    .where('ref', '=', ref)
-    .where('state', '=', 'open')
-    .executeTakeFirst()
+  const orphan = await openOrphans(tx.q).where('o.processor_ref', '=', ref).executeTakeFirst()
   if (!orphan) throw new Error(`no such payment is orphaned: ${ref}`)
-  await closeOrphan(tx, context, orphan, 'settled', 'command line')
+  await orphans.apply(
+    tx,
+    context,
+    orphan,
+    { kind: 'orphan', subject: orphan.id },
+    { outcome: 'canceled', extra: { result: 'settled', actor: 'command line' } },
+  )
   return { ...viewOrphan(orphan), settled: true }
 }
 
-async function orphanedPayments(q: Queries) {
-  const rows = await q
-    .selectFrom('orphaned_payments')
-    .selectAll()
-    .where('state', '=', 'open')
-    .orderBy('found_at')
-    .orderBy('ref')
-    .execute()
-  return rows.map(viewOrphan)
-}
+const orphanedPayments = async (q: Queries) => (await openOrphans(q).execute()).map(viewOrphan)
 
-const viewOrphan = (orphan: OrphanedPayment) => {
-  const { ref, processor, kind, amount, order_id, order_uuid, hub_id } = orphan
-  const times = { paid_at: timestamp(orphan.paid_at), found_at: timestamp(orphan.found_at) }
+type OpenOrphan = Awaited<ReturnType<ReturnType<typeof openOrphans>['execute']>>[number]
+
+const viewOrphan = (orphan: OpenOrphan) => {
+  const { processor_ref: ref, processor, kind, amount, order_id, order_uuid, hub_id } = orphan
+  const times = { paid_at: timestamp(orphan.paid_at), found_at: timestamp(orphan.started_at) }
   return { ref, processor, kind, amount, order_id, order_uuid, hub_id, ...times }
 }
 

@@ -9,7 +9,7 @@ import { methods } from './methods/methods.ts'
 import { moneyWork } from './money/operations.ts'
 import { deadlineWork } from './orders/move-order.ts'
 import { checkWork } from './payments/check-moves.ts'
-import { orphanWork } from './payments/orphaned-payments.ts'
+import { orphans } from './payments/orphaned-payments.ts'
 import { madeRefundWork } from './payments/made-refunds.ts'
 import { payments } from './payments/payment.ts'
 import { refunds } from './refunds/execute-refund.ts'
@@ -22,8 +22,7 @@ export const commerceWork = (services: MoneyServices): WorkKinds => ({
   ...overdueWork(services.context),
   ...madeRefundWork(services),
   ...checkWork(services),
-  ...orphanWork(services),
-  ...moneyWork(services, [payments, deposits, refunds, methods, customers]),
+  ...moneyWork(services, [payments, deposits, refunds, methods, customers, orphans]),
   ...redemptionWork(services.context),
   ...bestsellerWork(services.context),
   ...salesWork(services.context),

@@ -101,7 +101,11 @@ async function collectSales(q: Queries, hubId: number) {
 
 /** Payments that the cloud knows to be lost, and whether an alarm is open for each. */
 async function collectOrphans(q: Queries): Promise<CloudEvidence['orphans']> {
-  const rows = await q.selectFrom('orphaned_payments').select(['ref', 'state']).execute()
+  const rows = await q
+    .selectFrom('money_operations')
+    .select('processor_ref as ref')
+    .where('kind', '=', 'orphan')
+    .execute()
   const open = await q
     .selectFrom('alarms')
     .select('subject')

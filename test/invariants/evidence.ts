@@ -123,7 +123,7 @@ export interface CloudEvidence {
     customers: readonly Selectable<Tables['sales_customers']>[]
   }
   /** Payments that the cloud knows to be lost, and whether an alarm is open for each. */
-  orphans: readonly { ref: string; state: string; isTold: boolean }[]
+  orphans: readonly { ref: string | null; isTold: boolean }[]
   /** The processor's books. */
   intents: readonly Selectable<Tables['sandbox_intents']>[]
   processorRefunds: readonly Selectable<Tables['sandbox_refunds']>[]

@@ -95,7 +95,7 @@ export const nameOf = ({ subject, started_at }: Pick<Operation, 'subject' | 'sta
   identityOf({ id: subject, created_at: started_at })
 
 export type NewOperation = Pick<Operation, 'kind' | 'subject' | 'processor' | 'started_at'> &
-  Partial<Pick<Operation, 'state' | 'processor_ref' | 'give_up_at'>>
+  Partial<Pick<Operation, 'state' | 'goal' | 'processor_ref' | 'give_up_at' | 'given_up_at'>>
 
 /**
  * Begins operations in the transaction of their rows. Due work executes them at `dueAt` if the first request
@@ -110,7 +110,7 @@ export async function begin(
   const rows = [operations].flat().map(rowOf)
   const [first, ...others] = rows
   if (!first) return
-  const ask = nextAsk({ ...first, goal: 'done', given_up_at: null }, timesOf(context))
+  const ask = nextAsk(first, timesOf(context))
   await Promise.all([
     others.length === 0
       ? insertOperation(tx.q, first)
@@ -130,8 +130,10 @@ const rowOf = (one: NewOperation): Required<NewOperation> => ({
   subject: one.subject,
   processor: one.processor,
   state: one.state ?? 'unanswered',
+  goal: one.goal ?? 'done',
   processor_ref: one.processor_ref ?? null,
   give_up_at: one.give_up_at ?? null,
+  given_up_at: one.given_up_at ?? null,
   started_at: one.started_at,
 })
 

@@ -8,7 +8,7 @@ import {
   type MovesRequest,
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { comparePayments } from './orphaned-payments.ts'
+import { comparePayment } from './orphaned-payments.ts'
 import { findOperation } from '../money/operations.ts'
 import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
 import { applyMove } from './processor-moves.ts'
@@ -81,7 +81,7 @@ async function comparePage(
     const { payments, next } = await processor.listPayments(page)
     for (const payment of await withoutBooked(context, payments))
       await isolated(context, `payment ${payment.ref} of the processor`, () =>
-        context.db.transact((tx) => comparePayments(tx, context, processor.name, [payment])),
+        context.db.transact((tx) => comparePayment(tx, context, processor.name, payment)),
       )
     return next
   }

@@ -4,21 +4,24 @@ import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { ownerAt } from '../../platform/credentials/hub-access.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { schedule, unschedule } from '../../platform/work/queue.ts'
-import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
-import { noteRestored } from '../orders/restored.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { deposits } from '../ledger/deposit.ts'
+import type { IntentExtra } from '../money/intents.ts'
+import { isOpen } from '../money/operation-state.ts'
 import {
-  orInDoubt,
-  processorBackoff,
-  requireProcessor,
-  type IntentStatus,
-  type MadePayment,
-} from '../processors/processor.ts'
+  begin,
+  findOperation,
+  MoneyOperations,
+  workOf,
+  type Answer,
+  type Operation,
+} from '../money/operations.ts'
+import { noteRestored } from '../orders/restored.ts'
+import type { MadePayment } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { findOperation } from '../money/operations.ts'
-import { applyIntent } from './apply-intent.ts'
+import { payments } from './payment.ts'
 
 /**
  * Payments that the card processor has and the books do not. A customer was charged, but the database was
@@ -27,132 +30,99 @@ import { applyIntent } from './apply-intent.ts'
  */
 export type OrphanedPayment = Selectable<Tables['orphaned_payments']>
 
-const WORK = 'payment.orphaned'
-
-/** Whether an intent took money, or may still take it. */
-const mayTakeMoney = (status: IntentStatus): boolean => status !== 'failed' && status !== 'canceled'
-
 /**
- * Compares the processor's payments with the books. Books payments that succeeded, and records unknown
- * payments as orphans.
+ * Compares a payment at the processor with the books. Books its success; records a payment that the books lack
+ * as an orphan, unless it can take no money.
  */
-export async function comparePayments(
+export async function comparePayment(
   tx: Tx,
   context: CloudContext,
   processor: string,
-  made: readonly MadePayment[],
+  { ref, kind, identity: name, status, amount, createdAt, ...from }: MadePayment,
 ): Promise<void> {
-  const orphans: MadePayment[] = []
-  for (const payment of made.filter(({ status }) => mayTakeMoney(status))) {
-    const { ref, kind, identity: name, status } = payment
-    const named = { kind: kind === 'deposit' ? kind : ('payment' as const), name }
-    const operation = await findOperation(tx.q, ref, named)
-    if (!operation) orphans.push(payment)
-    else if (status === 'succeeded') await applyIntent(tx, context, operation, { outcome: status, ref })
+  if (status === 'failed' || status === 'canceled') return
+  const known = await findOperation(tx.q, ref, { kind: kind === 'deposit' ? kind : 'payment', name })
+  if (known) {
+    if (status === 'succeeded') await applyIntent(tx, context, known, { outcome: status, ref })
+    return
   }
-  if (orphans.length > 0) await record(tx, context, processor, orphans)
-}
-
-async function record(
-  tx: Tx,
-  context: CloudContext,
-  processor: string,
-  orphans: readonly MadePayment[],
-): Promise<void> {
   const now = context.runtime.clock.now()
-  const news = await tx.q
+  const order = { order_id: from.orderId, order_uuid: from.orderUuid, hub_id: from.hubId }
+  context.log.error({ ref, amount, ...order }, 'a payment at the processor that the books do not know')
+  const { id: subject } = await tx.q
     .insertInto('orphaned_payments')
-    .values(
-      orphans.map(({ ref, kind, amount, orderId, orderUuid, hubId, createdAt }) => ({
-        ref,
-        processor,
-        kind,
-        amount,
-        order_id: orderId,
-        order_uuid: orderUuid,
-        hub_id: hubId,
-        paid_at: createdAt,
-        state: 'open' as const,
-        found_at: now,
-        updated_at: now,
-      })),
-    )
-    .onConflict((conflict) => conflict.doNothing())
-    .returningAll()
-    .execute()
-  for (const { ref, amount, order_id: orderId, order_uuid: orderUuid } of news) {
-    context.log.error(
-      { ref, amount, orderId, orderUuid },
-      'a payment at the processor that the books do not know',
-    )
-    await schedule(tx, WORK, ref, now)
-  }
-  if (news.length > 0)
-    await noteRestored(
-      tx,
-      context,
-      news.flatMap(({ order_uuid, order_id, hub_id }) =>
-        order_uuid === null ? [] : { order_uuid, order_id, hub_id },
-      ),
-    )
+    .values({ kind, amount, ...order, paid_at: createdAt })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  const orphan = { kind: 'orphan', subject, processor, processor_ref: ref, started_at: now } as const
+  // Nothing waits for it, so the questions become rarer.
+  await begin(tx, context, { ...orphan, goal: 'ended', given_up_at: now }, now)
+  const { order_uuid } = order
+  await noteRestored(tx, context, order_uuid === null ? [] : [{ ...order, order_uuid }])
 }
 
-/**
- * Handles money that moved at the processor for an intent that the books do not know. Returns true if the
- * intent is an orphan.
- */
-export async function orphanHasMoved(tx: Tx, { runtime }: CloudContext, ref: string): Promise<boolean> {
-  const orphan = await tx.q
-    .selectFrom('orphaned_payments')
-    .select('state')
-    .where('ref', '=', ref)
-    .executeTakeFirst()
-  if (orphan?.state === 'open') await schedule(tx, WORK, ref, runtime.clock.now())
-  return orphan !== undefined
+/** How an orphan was closed, and by whom. */
+interface Closed {
+  result: 'refunded' | 'void' | 'settled'
+  actor: string
 }
 
-export const orphanWork = (services: MoneyServices): WorkKinds => ({
-  [WORK]: {
-    backoff: processorBackoff(services.context),
-    look: ({ subject }) => lookAtOrphan(services, subject),
+const orphanById = (q: Queries, id: number) =>
+  q.selectFrom('orphaned_payments').selectAll().where('id', '=', id)
+
+/** Returns the money of a payment that the books do not know. */
+export const orphans = new MoneyOperations<OrphanedPayment, OrphanedPayment, Closed>({
+  name: 'orphan',
+  find: (q, id) => orphanById(q, id).executeTakeFirst(),
+  async request(services, operation, orphan) {
+    const end = await endOf(services, operation, orphan)
+    if (end === 'refunded' || end === 'void')
+      return { outcome: 'canceled', extra: { result: end, actor: 'service' } }
+    return { outcome: 'processing' }
+  },
+  lock: (tx, { id }) => tx.forUpdate(orphanById(tx.q, id)).executeTakeFirst(),
+  async apply(tx, context, { subject: orphan, operation, extra }) {
+    if (operation.state !== 'canceled' || !extra) return
+    const { amount, order_id, order_uuid, hub_id: hubId } = orphan
+    await appendAudit(tx.q, context.runtime, {
+      actor: extra.actor,
+      action: extra.result === 'settled' ? 'payments.settle' : 'payments.orphan',
+      hubId,
+      object: `payment-${operation.processor_ref}`,
+      result: extra.result,
+      detail: { amount, order_id, order_uuid },
+    })
+    for (const place of await placesOf(tx, orphan))
+      await clearAlarm(tx, context, incidentOf(place, operation))
   },
 })
 
-async function lookAtOrphan(services: MoneyServices, ref: string): Promise<Outcome> {
+/** Cancels or refunds an orphan as far as possible. Raises its alarm if the processor still has its money. */
+async function endOf(
+  services: MoneyServices,
+  operation: Operation,
+  orphan: OrphanedPayment,
+): Promise<'refunded' | 'void' | 'open'> {
   const { context, processor } = services
-  const { db, runtime, settings } = context
-  const orphan = await db.kysely
-    .selectFrom('orphaned_payments')
-    .selectAll()
-    .where('ref', '=', ref)
-    .executeTakeFirst()
-  if (orphan?.state !== 'open') return done
-  requireProcessor(processor, orphan.processor)
-  const again = { next: runtime.clock.now() + settings.processorCheckMs }
-  const status = await endOf(services, ref)
-  if (status === 'canceled' || status === 'failed') return close(context, orphan, 'void')
+  const ref = operation.processor_ref!
+  const read = await processor.readIntent(ref)
+  const isUnfinished = read.status === 'requires_action' || read.status === 'failed'
+  const { status } = isUnfinished ? await processor.cancelIntent(ref) : read
+  if (status === 'canceled' || status === 'failed') return 'void'
   // Its bank is still processing it: it may yet take money.
-  if (status !== 'succeeded') return again
+  if (status !== 'succeeded') return 'open'
   const made = await processor.listRefunds(ref)
   const sum = (isMeant: (status: string) => boolean): number =>
     made.reduce((cents, refund) => cents + (isMeant(refund.status) ? refund.amount : 0), 0)
-  if (sum((one) => one === 'succeeded') >= orphan.amount) return close(context, orphan, 'refunded')
+  if (sum((one) => one === 'succeeded') >= orphan.amount) return 'refunded'
   const left = orphan.amount - sum((one) => one !== 'failed')
   const failure =
-    settings.orphanedPayments === 'refund' && left > 0 ? await refund(services, orphan, left) : null
-  if (failure === 'refunded') return close(context, orphan, 'refunded')
-  await db.transact((tx) => tell(tx, context, orphan, failure))
-  return again
-}
-
-/**
- * Returns the intent's status. Cancels an intent that its customer has not finished, because no order waits
- * for it.
- */
-async function endOf({ context, processor }: MoneyServices, ref: string): Promise<IntentStatus> {
-  const { status } = await processor.readIntent(ref)
-  if (status !== 'requires_action' && status !== 'failed') return status
-  return (await orInDoubt(context, processor.cancelIntent(ref))).status
+    context.settings.orphanedPayments === 'refund' && left > 0
+      ? await refund(services, operation, orphan, left)
+      : null
+  if (failure === 'refunded') return 'refunded'
+  await context.db.transact((tx) => raise(tx, context, operation, { orphan, failure }))
+  return 'open'
 }
 
 /**
@@ -160,21 +130,19 @@ async function endOf({ context, processor }: MoneyServices, ref: string): Promis
  * is working on it.
  */
 async function refund(
-  { context, processor }: MoneyServices,
-  { ref, order_id, found_at }: OrphanedPayment,
+  { processor }: MoneyServices,
+  { processor_ref: ref, started_at: begunAt }: Operation,
+  { order_id }: OrphanedPayment,
   amount: number,
 ): Promise<string | null> {
-  const { status, failureReason } = await orInDoubt(
-    context,
-    processor.createRefund({
-      // One key per amount: the amount differs after a partial refund.
-      idempotencyKey: `orphan:${ref}:${amount}`,
-      begunAt: found_at,
-      ref,
-      amount,
-      metadata: { refund_id: `orphan.${ref}.${amount}`, order_id: order_id ?? 0 },
-    }),
-  )
+  const { status, failureReason } = await processor.createRefund({
+    // One key per amount: the amount differs after a partial refund.
+    idempotencyKey: `orphan:${ref}:${amount}`,
+    begunAt,
+    ref: ref!,
+    amount,
+    metadata: { refund_id: `orphan.${ref}.${amount}`, order_id: order_id ?? 0 },
+  })
   if (status === 'succeeded') return 'refunded'
   return status === 'failed' ? (failureReason ?? 'refused') : null
 }
@@ -185,61 +153,51 @@ async function placesOf(tx: Tx, { hub_id, paid_at }: OrphanedPayment): Promise<W
   return ownerId === undefined ? everyOwner(tx) : [{ ownerId }]
 }
 
-const incidentOf = (place: Whereabouts, { ref }: OrphanedPayment) =>
-  ({ ...place, kind: 'payment_orphaned', subject: `payment ${ref}` }) as const
+const incidentOf = (place: Whereabouts, { processor_ref }: Operation) =>
+  ({ ...place, kind: 'payment_orphaned', subject: `payment ${processor_ref}` }) as const
 
-async function tell(
+async function raise(
   tx: Tx,
   context: CloudContext,
-  orphan: OrphanedPayment,
-  failure: string | null,
+  operation: Operation,
+  { orphan, failure }: { orphan: OrphanedPayment; failure: string | null },
 ): Promise<void> {
-  const { ref, processor, kind, amount, order_id, order_uuid, hub_id, paid_at } = orphan
+  const { processor_ref: ref, processor } = operation
+  const { kind, amount, order_id, order_uuid, hub_id, paid_at } = orphan
   const details = { ref, processor, kind, amount, order_id, order_uuid, hub_id, paid_at: timestamp(paid_at) }
   for (const place of await placesOf(tx, orphan))
     await raiseAlarm(tx, context, {
-      ...incidentOf(place, orphan),
+      ...incidentOf(place, operation),
       ...(failure !== null && { detail: `its refund failed: ${failure}` }),
       details: { ...details, refund_failure: failure },
       since: paid_at,
     })
 }
 
-/** The payment needs no further work. */
-async function close(
-  context: CloudContext,
-  orphan: OrphanedPayment,
-  state: 'refunded' | 'void',
-): Promise<Outcome> {
-  await context.db.transact((tx) => closeOrphan(tx, context, orphan, state, 'service'))
-  return done
+/** Payments that the processor has and the books lack, oldest first, for operators. */
+export const openOrphans = (q: Queries) =>
+  q
+    .selectFrom('orphaned_payments as p')
+    .innerJoin('money_operations as o', 'o.subject', 'p.id')
+    .selectAll('p')
+    .select(['o.processor', 'o.processor_ref', 'o.started_at'])
+    .where('o.kind', '=', 'orphan')
+    .where('o.state', '<>', 'canceled')
+    .orderBy('p.id')
+
+/** Money of an orphan moved at the processor: due work asks about it at once. */
+export async function checkOrphan(tx: Tx, { runtime }: CloudContext, orphan: Operation): Promise<void> {
+  if (isOpen(orphan)) await schedule(tx, workOf('orphan'), orphan.subject, runtime.clock.now())
 }
 
-/** Closes an orphan, with a record of who did it. */
-export async function closeOrphan(
+/** Applies the processor's report on a payment intent: an order's payment, a deposit, or an orphan. */
+export function applyIntent(
   tx: Tx,
   context: CloudContext,
-  orphan: OrphanedPayment,
-  state: 'refunded' | 'void' | 'settled',
-  actor: string,
+  operation: Operation,
+  answer: Answer<IntentExtra>,
 ): Promise<void> {
-  const { ref, amount, order_id, order_uuid, hub_id: hubId } = orphan
-  const closed = await tx.q
-    .updateTable('orphaned_payments')
-    .set({ state, updated_at: context.runtime.clock.now() })
-    .where('ref', '=', ref)
-    .where('state', '=', 'open')
-    .returning('ref')
-    .execute()
-  if (closed.length === 0) return
-  await unschedule(tx, WORK, ref)
-  await appendAudit(tx.q, context.runtime, {
-    actor,
-    action: state === 'settled' ? 'payments.settle' : 'payments.orphan',
-    hubId,
-    object: `payment-${ref}`,
-    result: state,
-    detail: { amount, order_id, order_uuid },
-  })
-  for (const place of await placesOf(tx, orphan)) await clearAlarm(tx, context, incidentOf(place, orphan))
+  if (operation.kind === 'orphan') return checkOrphan(tx, context, operation)
+  const operations = operation.kind === 'deposit' ? deposits : payments
+  return operations.applyEvent(tx, context, operation, answer)
 }

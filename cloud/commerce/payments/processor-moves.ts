@@ -21,6 +21,7 @@ import { amountShare } from '../refunds/shares.ts'
 import { cancelOrder, refundOwed } from '../refunds/undelivered.ts'
 import { deposits, lockDeposit } from '../ledger/deposit.ts'
 import { restoreDeposit, takeDeposit } from '../ledger/wallet.ts'
+import { checkOrphan } from './orphaned-payments.ts'
 import { findPayment, payments } from './payment.ts'
 
 /** Money of a payment or deposit that moved at the processor without a request of the service. */
@@ -51,7 +52,8 @@ const isKnownMove = (move: ProcessorMove): move is KnownMove => move.status !== 
  */
 export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMove): Promise<boolean> {
   const operation = await findOperation(tx.q, move.intent)
-  if (operation?.kind === 'deposit') await followDeposit(tx, context, operation, move)
+  if (operation?.kind === 'orphan') await checkOrphan(tx, context, operation)
+  else if (operation?.kind === 'deposit') await followDeposit(tx, context, operation, move)
   else if (operation) await followPayment(tx, context, operation, [move])
   return operation !== undefined
 }

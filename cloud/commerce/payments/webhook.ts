@@ -5,11 +5,10 @@ import type { Tx } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../processors/processor.ts'
-import { orphanHasMoved } from './orphaned-payments.ts'
+import { applyIntent } from './orphaned-payments.ts'
 import type { IntentExtra } from '../money/intents.ts'
 import { findOperation, type Answer } from '../money/operations.ts'
 import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
-import { applyIntent } from './apply-intent.ts'
 import { applyMove, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
 
@@ -165,7 +164,7 @@ async function applyMoveEvent(
   if (status === INQUIRY) return true
   if (!intent || !amount || amount <= 0) return false
   const known = moneyStatuses.get(status ?? '')
-  const isBooked = await applyMove(tx, context, {
+  return applyMove(tx, context, {
     ref: id,
     kind,
     intent,
@@ -173,5 +172,4 @@ async function applyMoveEvent(
     status: known ?? 'unknown',
     reason: failure_reason ?? (known ? null : `the processor's status is "${status ?? ''}"`),
   })
-  return isBooked || orphanHasMoved(tx, context, intent)
 }

@@ -110,11 +110,11 @@ const finders: Readonly<Record<string, Find>> = {
   notice: ofOrder,
   'money/payment': ofRow('payments'),
   'money/refund': ofRow('refunds'),
-  async 'payment.orphaned'(tx, ref) {
+  async 'money/orphan'(tx, id) {
     const row = await tx.q
       .selectFrom('orphaned_payments')
       .select('hub_id')
-      .where('ref', '=', ref)
+      .where('id', '=', Number(id))
       .executeTakeFirst()
     return row && row.hub_id !== null ? { hubId: row.hub_id } : undefined
   },

@@ -103,9 +103,7 @@ export const paymentTables = {
    * Payments of this installation that the processor has and the books lack, because a restored database has lost them.
    */
   orphaned_payments: defineTable({
-    /** The processor's id. */
-    ref: text.primaryKey.fixed,
-    processor: text.fixed,
+    id,
     kind: oneOf(['order', 'deposit']).fixed,
     /** Cents. */
     amount: int.fixed,
@@ -115,11 +113,7 @@ export const paymentTables = {
     hub_id: int.nullable.fixed,
     /** When the processor made it. */
     paid_at: instant.fixed,
-    /** `open`: a person or the service has to refund the money. */
-    state: oneOf(['open', 'refunded', 'void', 'settled']),
-    found_at: instant.fixed,
-    updated_at: instant,
-  }).index('orphaned_payments_open', ['found_at'], "state = 'open'"),
+  }),
   /**
    * Progress of each refund and dispute that the service did not request. The processor's events arrive in any order.
    */

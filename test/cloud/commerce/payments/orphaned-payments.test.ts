@@ -41,7 +41,7 @@ async function restore({ context, clock }: Shop): Promise<void> {
 async function compare(shop: Shop): Promise<void> {
   shop.clock.advance(HOUR)
   await shop.work.ensureRecurring()
-  await shop.work.drain(['processor.check', 'payment.orphaned'])
+  await shop.work.drain(['processor.check', 'money'])
   await shop.hear()
 }
 
