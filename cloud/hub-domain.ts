@@ -1,7 +1,7 @@
 import { applyOperationEntry } from './commerce/catalogue/apply-operations.ts'
 import { applyStockEntries } from './commerce/catalogue/apply-stock.ts'
 import { applyOrderEntry } from './commerce/fulfilment/apply-hub-entry.ts'
-import { applySnapshot, applyStateEntry } from './commerce/fulfilment/apply-states.ts'
+import { applySnapshot, applyStateEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { hubSnapshot } from './commerce/fulfilment/hub-snapshot.ts'
 import type { HubDomain, StalledPart } from './gateway/domain.ts'
 import {

@@ -42,7 +42,7 @@ import { CleaningThread, threadFileOf } from './platform/media/clean/cleaning-th
 import { openMediaStore } from './platform/media/open-store.ts'
 import { createRemote, readClientKeys, sshExec } from './operations/ssh/remote.ts'
 import { openProcessor } from './commerce/processors/open-processor.ts'
-import { post } from './commerce/payments/post-event.ts'
+import { postEvent } from './commerce/payments/webhook.ts'
 import { sandboxWork } from './commerce/processors/sandbox/sandbox.ts'
 import { openLog } from './platform/log-files.ts'
 import { ended } from './operations/backup/archive.ts'
@@ -223,7 +223,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
         sandboxWork({
           context: background,
           secret: webhookSecrets[0]!,
-          deliver: (body, signature) => post(webhook(), body, signature),
+          deliver: (body, signature) => postEvent(webhook(), body, signature),
         })),
     },
     facts: {

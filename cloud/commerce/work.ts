@@ -10,8 +10,8 @@ import { moneyWork } from './money/operations.ts'
 import { deadlineWork } from './orders/move-order.ts'
 import { checkWork } from './payments/check-moves.ts'
 import { orphans } from './payments/orphaned-payments.ts'
-import { madeRefundWork } from './payments/made-refunds.ts'
 import { payments } from './payments/payment.ts'
+import { externalRefundWork } from './payments/processor-moves.ts'
 import { refunds } from './refunds/execute-refund.ts'
 import type { MoneyServices } from './services.ts'
 import { deposits } from './ledger/deposit.ts'
@@ -20,7 +20,7 @@ import { deposits } from './ledger/deposit.ts'
 export const commerceWork = (services: MoneyServices): WorkKinds => ({
   ...deadlineWork(services.context),
   ...overdueWork(services.context),
-  ...madeRefundWork(services),
+  ...externalRefundWork(services),
   ...checkWork(services),
   ...moneyWork(services, [payments, deposits, refunds, methods, customers, orphans]),
   ...redemptionWork(services.context),

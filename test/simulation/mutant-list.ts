@@ -205,7 +205,7 @@ export const mutants: readonly Mutant[] = [
     'I11',
     'the cloud ignores reports of blocked rows',
     patch(
-      'cloud/commerce/fulfilment/apply-states.ts',
+      'cloud/commerce/fulfilment/apply-hub-entry.ts',
       'return applyShelfState(tx, hubId, state)',
       "return state.of === 'row' ? undefined : applyShelfState(tx, hubId, state)",
     ),
@@ -231,7 +231,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I13',
     'integrators receive no status changes',
-    patch('cloud/commerce/orders/move-order.ts', 'tellOfMove(tx, context, order)', 'void [tellOfMove]'),
+    patch('cloud/commerce/orders/move-order.ts', 'publishMove(tx, context, order)', 'void [publishMove]'),
   ),
   mutant(
     'I13',
@@ -239,7 +239,7 @@ export const mutants: readonly Mutant[] = [
     patch(
       'cloud/commerce/refunds/refunds.ts',
       '  await refreshRefunds(tx, context, order)\n  const pending',
-      '  for (const row of rows) await tellOfRefund(tx, context, order, row)\n  await refreshRefunds(tx, context, order)\n  const pending',
+      '  for (const row of rows) await publishRefund(tx, context, order, row)\n  await refreshRefunds(tx, context, order)\n  const pending',
     ),
   ),
   mutant(

@@ -9,7 +9,7 @@ import { recordset } from '../../platform/store/recordset.ts'
 import { followUnknown, forgetUnknown } from './apply-operations.ts'
 import { findOrders, renewVersions, unaccounted } from './orders-of-entries.ts'
 import { consumeReservations, type Delivered } from './reservations.ts'
-import { tellOfProduct } from './stock-events.ts'
+import { publishProduct } from './stock-events.ts'
 import { type FacingQuantity, lockFacings, setFacings, settleCounts, sumProducts } from './shelf-stock.ts'
 
 /**
@@ -40,7 +40,7 @@ export async function applyStockEntries(
     shelves.set(key, { ...location, product_id, quantity, delta })
   })
   if (isLate) await keepQuantities(tx, hubId, shelves)
-  await tellOfCounts(
+  await publishCounts(
     tx,
     context,
     hubId,
@@ -111,7 +111,7 @@ async function keepQuantities(
 }
 
 /** Records the audit of a count at the hub: once, however many facings were counted. */
-async function tellOfCounts(
+async function publishCounts(
   tx: Tx,
   context: CloudContext,
   hubId: number,
@@ -134,7 +134,7 @@ async function tellOfCounts(
     .execute()
   const known = new Set(typed.map(({ count_id }) => count_id))
   for (const { count_id, product_id: productId } of counts.values())
-    if (!known.has(count_id)) tellOfProduct(tx, context, { hubId, productId }, 'inventory.counted')
+    if (!known.has(count_id)) publishProduct(tx, context, { hubId, productId }, 'inventory.counted')
 }
 
 /**

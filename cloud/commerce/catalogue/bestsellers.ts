@@ -12,11 +12,11 @@ const PERIOD_MS = 3_600_000
 
 /** Marks the best-selling products of each hub in this month and the previous one, from the monthly sums of sales. */
 export const bestsellerWork = (context: CloudContext): WorkKinds => ({
-  bestsellers: { recurring: ['all'], look: () => lookAtEachHub(context) },
+  bestsellers: { recurring: ['all'], look: () => checkEachHub(context) },
   'bestsellers.hub': { look: ({ subject }) => markBestsellers(context, Number(subject)) },
 })
 
-async function lookAtEachHub({ db, runtime }: CloudContext): Promise<Outcome> {
+async function checkEachHub({ db, runtime }: CloudContext): Promise<Outcome> {
   const now = runtime.clock.now()
   await db.transact(async (tx) => {
     const hubs = await tx.q.selectFrom('hubs').select('id').execute()

@@ -112,8 +112,8 @@ async function listFacings(q: Queries, hubId: number): Promise<Facing[]> {
     )
     .where('hub_id', '=', hubId)
     .execute()
-  const withheld = await q
-    .selectFrom('withheld')
+  const blocked = await q
+    .selectFrom('blocked_places')
     .select(['cabinet', 'shelf', 'row', 'reason'])
     .where('hub_id', '=', hubId)
     // The hub's reason before the owner's; a cabinet's before a row's.
@@ -123,7 +123,7 @@ async function listFacings(q: Queries, hubId: number): Promise<Facing[]> {
   const there = new Map(facings.map((facing) => [locationKey(facing), facing]))
   return (await readRows(q, hubId)).map(({ capacity, ...location }) => {
     const facing = there.get(locationKey(location))
-    const reason = withheld.find(
+    const reason = blocked.find(
       ({ cabinet, shelf, row }) =>
         cabinet === location.cabinet && (shelf === 0 || (shelf === location.shelf && row === location.row)),
     )?.reason

@@ -9,7 +9,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { UsageError } from '../../platform/settings/usage-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { namedProducts } from './named-products.ts'
+import { namedProducts } from './layout.ts'
 import { searchText } from '../../../protocol/model/search-text.ts'
 import { countStock, sumProducts, lockFacings, settleMovedCounts } from './shelf-stock.ts'
 

@@ -4,6 +4,7 @@ import {
   MAIN_DOOR,
   type HardwareDescription,
 } from '../../../protocol/model/hardware.ts'
+import type { NamedProduct } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { Location } from '../../../protocol/model/location.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 
@@ -156,3 +157,15 @@ async function writeBins(tx: Tx, hubId: number, bins: Built['bins']): Promise<vo
       .onConflict((conflict) => conflict.columns(['hub_id', 'bin']).doUpdateSet({ capacity }))
       .execute()
 }
+
+/** The names of the products in a hub, for people at the hub. */
+export const namedProducts = (q: Queries, hubId: number): Promise<NamedProduct[]> =>
+  q
+    .selectFrom('products')
+    .select(['id as product_id', 'name', 'upc'])
+    .where('hub_id', '=', hubId)
+    .where('id', 'in', (facings) =>
+      facings.selectFrom('facings').select('product_id').where('hub_id', '=', hubId),
+    )
+    .orderBy('id')
+    .execute()

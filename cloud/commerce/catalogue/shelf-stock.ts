@@ -8,7 +8,7 @@ import { enqueue, type OutboxPlace } from '../../gateway/outbox.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { tellOfProduct, tellOfStock } from './stock-events.ts'
+import { publishProduct, publishStock } from './stock-events.ts'
 import { isInOneRow, movedSince, shownUnits } from './units.ts'
 
 export interface TypedCount {
@@ -68,7 +68,7 @@ export async function countStock(
     })
     .execute()
   await sumProducts(tx, context, [productId])
-  tellOfProduct(tx, context, { hubId, productId }, 'inventory.counted')
+  publishProduct(tx, context, { hubId, productId }, 'inventory.counted')
   return { count_id: count.count_id, sent: await enqueue(tx, hubId, { kind: 'stock.count', count }) }
 }
 
@@ -211,7 +211,7 @@ export async function setFacings<F extends FacingQuantity>(
 
 /** Writes the stock of products: the sum of their facings, or an unconfirmed count of a product with several rows. */
 export function sumProducts(tx: Tx, context: CloudContext, productIds: readonly number[]): Promise<void> {
-  return tellOfStock(tx, context, productIds, () => writeSums(tx, productIds))
+  return publishStock(tx, context, productIds, () => writeSums(tx, productIds))
 }
 
 async function writeSums(tx: Tx, productIds: readonly number[]): Promise<void> {

@@ -8,7 +8,7 @@ import { readOwnerProduct } from './owner-product.ts'
 type StockEvent = Extract<EventType, `inventory.${string}`>
 
 /** Appends an event of a product. */
-export const tellOfProduct = (
+export const publishProduct = (
   tx: Tx,
   context: CloudContext,
   { hubId, productId }: { hubId: number; productId: number },
@@ -33,7 +33,7 @@ export function stockEvent(before: number, after: number, lowStock: number): Sto
  * Executes `change` of products' quantities and appends the resulting events. It locks the products first, in the order
  * of checkouts. Otherwise a statement that waited for a lock would sum the stock from before the wait.
  */
-export async function tellOfStock(
+export async function publishStock(
   tx: Tx,
   context: CloudContext,
   productIds: readonly number[],
@@ -53,7 +53,7 @@ export async function tellOfStock(
   for (const { id, hub_id: hubId, name, quantity, is_active } of await read().execute()) {
     const was = before.get(id) ?? 0
     const type = stockEvent(was, quantity, lowStock)
-    if (type !== undefined && is_active === 1) tellOfProduct(tx, context, { hubId, productId: id }, type)
+    if (type !== undefined && is_active === 1) publishProduct(tx, context, { hubId, productId: id }, type)
     const incident = { hubId, kind: 'stock_low', subject: `product ${id}` } as const
     if (was > lowStock && quantity <= lowStock && is_active === 1)
       await raiseAlarm(tx, context, {

@@ -1,5 +1,5 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import { isWithheld } from './withheld.ts'
+import { isBlocked } from './blocked.ts'
 
 /** SQL expressions for numbers of units: in a row, and of a product for sale. */
 
@@ -35,25 +35,25 @@ const openOperations = sql`select 1 from unknown_operations
 
 /** The sellable units of a product if its hub has blocked rows or open operations. */
 const unitsBesideWithheld = sql<number>`(case
-  when exists (select 1 from facings where facings.product_id = products.id and not ${isWithheld('facings')})
+  when exists (select 1 from facings where facings.product_id = products.id and not ${isBlocked('facings')})
   then products.quantity - products.reserved - (
     select coalesce(sum(${shownUnits}), 0) from facings
-    where facings.product_id = products.id and ${isWithheld('facings')}
+    where facings.product_id = products.id and ${isBlocked('facings')}
   ) - (
     select count(*) from unknown_operations
     where unknown_operations.product_id = products.id and unknown_operations.settled_at is null
-      and not ${isWithheld('unknown_operations')})
+      and not ${isBlocked('unknown_operations')})
   else 0 end)`
 
 /**
  * The sellable units of a product, over a row of `products`: units on the shelf, minus reserved units, minus units in
- * blocked places (`withheld.ts`), minus unconfirmed units in rows that the hub has not blocked yet. An unconfirmed
+ * blocked places (`blocked.ts`), minus unconfirmed units in rows that the hub has not blocked yet. An unconfirmed
  * count does not unblock a row: if all facings of a product are blocked, nothing is sold. Below 0 if more units are
  * reserved than available. Without blocked places and open operations, which is the usual case, the facings are not
  * read one by one.
  */
 export const availableUnits: RawBuilder<number> = sql<number>`(case
-  when exists (select 1 from withheld where withheld.hub_id = products.hub_id) or exists (${openOperations})
+  when exists (select 1 from blocked_places where blocked_places.hub_id = products.hub_id) or exists (${openOperations})
   then ${unitsBesideWithheld}
   when exists (select 1 from facings where facings.product_id = products.id)
   then products.quantity - products.reserved

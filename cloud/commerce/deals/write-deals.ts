@@ -16,7 +16,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import { readTerms } from '../../../protocol/model/deal-terms.ts'
 import { type DealRow, findDeal, rewardOf, toEngine, triggerOf, type StoredDeal } from './deal-rows.ts'
 import { needOf } from './engine/need.ts'
-import { neverApplies, type Never } from './engine/never-applies.ts'
+import { neverApplies, type Never } from './engine/judge-deal.ts'
 
 /** Maximum of deals of one hub that are not deleted, because its owner's list shows all of them. */
 const MOST_DEALS = 2000

@@ -1,10 +1,19 @@
 import { sql } from 'kysely'
-import type { LineProgress, OrderEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import type {
+  LineProgress,
+  OrderEntry,
+  SnapshotEntry,
+  State,
+  StateEntry,
+} from '../../../protocol/mqtt/hub-entries.ts'
 import { OrderStatus, type OrderCause, type TransitionResult } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { earnPoints } from '../ledger/points.ts'
 import { cancelOrder, endUndelivered, refundUndelivered } from '../refunds/undelivered.ts'
+import { applySnapshot as applyStockSnapshot } from '../catalogue/apply-stock.ts'
+import { applyShelfState, deleteShelfStates } from '../catalogue/blocked.ts'
 import { renewVersions } from '../catalogue/orders-of-entries.ts'
+import { checkBins } from '../orders/bin-alarm.ts'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
@@ -37,7 +46,7 @@ export async function applyOrderEntry(
     case 'order.ready': {
       const isNews = await recordLines(tx, order, entry.lines)
       if (await advance(tx, context, order, 'hub_ready', { bins: entry.bins, ready_at: at })) {
-        await settleReady(tx, context, order)
+        await applyReady(tx, context, order)
         await measurePace(
           tx,
           {
@@ -84,7 +93,7 @@ const noSuchOrder = (uuid: string): string =>
   'Look for its payment (larder payments orphaned), refund or settle it, then drop this letter'
 
 /** All available units are in the bins: releases the missing stock and refunds its money. */
-async function settleReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+async function applyReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   await releaseReservations(tx, order.id)
   await refundUndelivered(tx, context, order, 'short')
 }
@@ -119,7 +128,7 @@ async function advance(
   for (const station of stationsBefore[cause] ?? []) {
     const times = station === 'hub_preparing' ? { preparing_at: now } : { ready_at: now }
     const step = await moveOrder(tx, context, order, station, times)
-    if (station === 'hub_ready' && step.kind === 'moved') await settleReady(tx, context, order)
+    if (station === 'hub_ready' && step.kind === 'moved') await applyReady(tx, context, order)
   }
   const step = await moveOrder(tx, context, order, cause, {
     ...changes,
@@ -167,4 +176,61 @@ async function recordLines(tx: Tx, order: OrderRow, lines: readonly LineProgress
     tx.q,
   )
   return numAffectedRows !== 0n
+}
+
+/**
+ * Applies a hub's report on the state of a component. Units that the hub cannot dispense are not sold from
+ * then on.
+ */
+export async function applyStateEntry(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  { state }: StateEntry,
+): Promise<void> {
+  await applyState(tx, hubId, state)
+  if (state.of === 'bin') checkBins(tx, context, hubId)
+}
+
+/** Applies a hub's complete snapshot, including its states. */
+export async function applySnapshot(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  entry: SnapshotEntry,
+): Promise<void> {
+  await applyStockSnapshot(tx, context, hubId, entry)
+  await deleteShelfStates(tx, hubId)
+  const unsaid = { state: 'offline', order_uuid: null, fault: null } as const
+  await tx.q.updateTable('hub_bins').set(unsaid).where('hub_id', '=', hubId).execute()
+  await tx.q.deleteFrom('hub_fridge_states').where('hub_id', '=', hubId).execute()
+  for (const state of entry.states) await applyState(tx, hubId, state)
+  checkBins(tx, context, hubId)
+}
+
+async function applyState(tx: Tx, hubId: number, state: State): Promise<void> {
+  const since = Math.round(state.since)
+  switch (state.of) {
+    case 'row':
+    case 'cabinet':
+      return applyShelfState(tx, hubId, state)
+    case 'bin': {
+      const { bin, capacity, state: use, order_id: order_uuid, fault } = state
+      const values = { capacity, state: use, order_uuid, fault, since }
+      await tx.q
+        .insertInto('hub_bins')
+        .values({ hub_id: hubId, bin, ...values })
+        .onConflict((conflict) => conflict.columns(['hub_id', 'bin']).doUpdateSet(values))
+        .execute()
+      return
+    }
+    case 'fridge': {
+      const values = { state: state.state, since }
+      await tx.q
+        .insertInto('hub_fridge_states')
+        .values({ hub_id: hubId, fridge: state.fridge, ...values })
+        .onConflict((conflict) => conflict.columns(['hub_id', 'fridge']).doUpdateSet(values))
+        .execute()
+    }
+  }
 }

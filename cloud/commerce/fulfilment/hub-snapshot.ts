@@ -3,7 +3,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { HubConfig, QueuedOrder, type CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { namedProducts } from '../catalogue/named-products.ts'
+import { namedProducts } from '../catalogue/layout.ts'
 import { pendingCounts } from '../catalogue/shelf-stock.ts'
 import { LAST_ACTIVE, parseBins } from '../orders/order-rows.ts'
 

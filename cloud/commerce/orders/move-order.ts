@@ -14,7 +14,7 @@ import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.t
 import { releaseAnnounced } from '../deals/redemptions.ts'
 import { unreserve } from '../catalogue/reservations.ts'
 import { changesBins, checkBins } from './bin-alarm.ts'
-import { tellOfMove } from './order-events.ts'
+import { publishMove } from './order-events.ts'
 import { lockItems, lockOrder, type OrderRow } from './order-rows.ts'
 
 /**
@@ -43,7 +43,7 @@ export async function moveOrder(
   const updated = updateOrder(tx.q, order.id, moved)
   Object.assign(order, moved)
   tx.tell({ kind: 'order', orderId: order.id, hubId: order.hub_id })
-  tellOfMove(tx, context, order)
+  publishMove(tx, context, order)
   if (changesBins(step.to)) checkBins(tx, context, order.hub_id)
   await Promise.all([updated, scheduleDeadlines(tx, context, order)])
   return step

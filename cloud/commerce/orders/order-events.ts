@@ -21,19 +21,19 @@ const eventOf: Partial<Record<OrderStatus, OrderEvent>> = {
 }
 
 /** Reports a transition. A cart that is not paid yet, or that its customer deletes, has no events. */
-export function tellOfMove(tx: Tx, context: CloudContext, order: OrderRow): void {
+export function publishMove(tx: Tx, context: CloudContext, order: OrderRow): void {
   const type = order.queued_at === null ? undefined : eventOf[order.processing_status]
-  if (type !== undefined) tellOfOrder(tx, context, order, type)
+  if (type !== undefined) publishOrder(tx, context, order, type)
 }
 
 /** Reports a refund to integrators, and to the customer if the customer gets money. */
-export async function tellOfRefund(
+export async function publishRefund(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
   refund: { id: number; amount: number },
 ): Promise<void> {
-  tellOfOrder(tx, context, order, 'order.refunded')
+  publishOrder(tx, context, order, 'order.refunded')
   if (refund.amount > 0) await schedule(tx, 'notice.refunded', refund.id, context.runtime.clock.now())
 }
 
@@ -41,7 +41,7 @@ export async function tellOfRefund(
  * Appends an event of an order. If an order passes several statuses in one transaction, each event shows its own
  * status. Consequences of a transition (refunds, the state of lines) are written by the end of the transaction.
  */
-export function tellOfOrder(tx: Tx, context: CloudContext, order: OrderRow, type: OrderEvent): void {
+export function publishOrder(tx: Tx, context: CloudContext, order: OrderRow, type: OrderEvent): void {
   const station = { ...order }
   appendEvent(tx, context, {
     type,

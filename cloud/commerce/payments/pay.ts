@@ -50,11 +50,11 @@ export interface PayRequest extends WalletPayRequest {
 export async function pay(services: MoneyServices, request: PayRequest): Promise<PaymentResult> {
   const { processor } = services
   const { method, type = 'card', saves = false } = request
-  if (method === EXTERNAL && type === 'card') return bringToEnd(services, { ...request, from: EXTERNAL })
+  if (method === EXTERNAL && type === 'card') return executePayment(services, { ...request, from: EXTERNAL })
   if (!processor.knowsMethod(method, type)) throw new ApiError('payment_method_not_found')
-  if (!saves) return bringToEnd(services, { ...request, from: 'processor' })
+  if (!saves) return executePayment(services, { ...request, from: 'processor' })
   const saver = await orUnavailable(ensureCustomer(services, request.userId))
-  const result = await bringToEnd(services, { ...request, from: 'processor', saver })
+  const result = await executePayment(services, { ...request, from: 'processor', saver })
   await savePaidMethods(services, request.userId)
   return result
 }
@@ -64,7 +64,7 @@ export async function pay(services: MoneyServices, request: PayRequest): Promise
  * hub. Throws `insufficient_funds` and the errors of a card payment.
  */
 export function payFromWallet(services: MoneyServices, request: WalletPayRequest): Promise<PaymentResult> {
-  return bringToEnd(services, { ...request, method: WALLET, from: WALLET })
+  return executePayment(services, { ...request, method: WALLET, from: WALLET })
 }
 
 interface Paying extends PayRequest {
@@ -79,7 +79,7 @@ interface Paying extends PayRequest {
   heldSince?: number
 }
 
-async function bringToEnd(services: MoneyServices, request: Paying): Promise<PaymentResult> {
+async function executePayment(services: MoneyServices, request: Paying): Promise<PaymentResult> {
   const { context } = services
   let begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.kind === 'other-method') {

@@ -10,11 +10,18 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import { tellOfOrder, tellOfRefund } from '../orders/order-events.ts'
+import { publishOrder, publishRefund } from '../orders/order-events.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
-import { begin, findOperation, type Operation } from '../money/operations.ts'
+import { begin, findOperation, readOperation, type Operation } from '../money/operations.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
-import type { MoveStatus, ProcessorRefund } from '../processors/processor.ts'
+import {
+  processorBackoff,
+  requireProcessor,
+  type MoveStatus,
+  type ProcessorRefund,
+} from '../processors/processor.ts'
+import type { MoneyServices } from '../services.ts'
 import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
 import { refreshRefunds, refundable } from '../refunds/refunds.ts'
 import { amountShare } from '../refunds/shares.ts'
@@ -65,7 +72,7 @@ const taken = ({ intent }: ProcessorMove) => ({ outcome: 'succeeded', ref: inten
  * Returns true if a move has advanced beyond the books. A move has one direction: pending, gone, back. An
  * event that arrives after a later one changes nothing. Call it under the lock of the order or wallet.
  */
-async function comesFurther(tx: Tx, context: CloudContext, { ref, status }: KnownMove): Promise<boolean> {
+async function recordStage(tx: Tx, context: CloudContext, { ref, status }: KnownMove): Promise<boolean> {
   const step = { stage: stages[status], updated_at: context.runtime.clock.now() }
   const written = await tx.q
     .insertInto('processor_moves')
@@ -105,7 +112,7 @@ export async function followPayment(
   if (isAwaited && operation.goal === 'done' && known[0])
     await payments.apply(tx, context, payment, operation, taken(known[0]))
   const order = (await lockOrder(tx, payment.order_id))!
-  for (const move of moves) if (!isKnownMove(move)) await tellOfUnknown(tx, context, order, move)
+  for (const move of moves) if (!isKnownMove(move)) await reportUnknown(tx, context, order, move)
   let hasMoved = false
   for (const move of known) if (await followMove(tx, context, order, payment, move)) hasMoved = true
   if (!hasMoved) return
@@ -129,7 +136,7 @@ async function followMove(
   payment: PaymentRow,
   move: KnownMove,
 ): Promise<boolean> {
-  if (!(await comesFurther(tx, context, move))) return false
+  if (!(await recordStage(tx, context, move))) return false
   if (move.kind === 'dispute' && move.status === 'failed')
     await clearAlarm(tx, context, disputeOf({ hubId: order.hub_id }, `order ${order.id}`, move.ref))
   const known = await findOperation(tx.q, move.ref)
@@ -143,7 +150,7 @@ async function followMove(
 }
 
 /** The processor used a status that this version does not know: a person must check. */
-async function tellOfUnknown(
+async function reportUnknown(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
@@ -221,11 +228,11 @@ async function record(
   })
   context.log.warn({ orderId: order.id, kind, ...detail }, 'money of an order moved at the processor')
   if (kind === 'dispute') {
-    tellOfOrder(tx, context, order, 'payment.disputed')
+    publishOrder(tx, context, order, 'payment.disputed')
     const dispute = disputeOf({ hubId: order.hub_id }, `order ${order.id}`, ref)
     await raiseAlarm(tx, context, { ...dispute, detail: reason ?? '', details: detail })
   }
-  if (status === 'succeeded') await tellOfRefund(tx, context, order, { id, amount })
+  if (status === 'succeeded') await publishRefund(tx, context, order, { id, amount })
   await refreshRefunds(tx, context, order)
 }
 
@@ -246,11 +253,11 @@ async function followDeposit(
   if (!isKnownMove(move)) {
     context.log.error({ userId, kind, ref, amount, reason }, 'unknown status at the processor')
     if (!(await isBack(tx, ref)))
-      await tellOfDeposit(tx, context, id, { ref, detail: reason ?? '', details: { amount, reason } })
+      await reportDepositDispute(tx, context, id, { ref, detail: reason ?? '', details: { amount, reason } })
     return
   }
   await deposits.apply(tx, context, deposit, operation, taken(move))
-  if (move.status === 'pending' || !(await comesFurther(tx, context, move))) return
+  if (move.status === 'pending' || !(await recordStage(tx, context, move))) return
   if (move.status === 'failed') {
     await restoreDeposit(tx, context, userId, ref)
     if (kind === 'dispute')
@@ -266,12 +273,12 @@ async function followDeposit(
     )
   if (kind === 'dispute') {
     const detail = missing > 0 ? `${missing} of its ${amount} cents are spent` : ''
-    await tellOfDeposit(tx, context, id, { ref, detail, details: { amount, missing } })
+    await reportDepositDispute(tx, context, id, { ref, detail, details: { amount, missing } })
   }
 }
 
 /** A wallet pays at the hubs of all owners. */
-async function tellOfDeposit(
+async function reportDepositDispute(
   tx: Tx,
   context: CloudContext,
   id: number,
@@ -283,4 +290,36 @@ async function tellOfDeposit(
       detail,
       details: { processor_ref: ref, ...details },
     })
+}
+
+/**
+ * The processor has refused to refund a payment. Part of the money may already be refunded on behalf of books
+ * that were lost since. No event reports such refunds again, so this work reads the processor's refunds.
+ */
+export const externalRefundWork = (services: MoneyServices): WorkKinds => ({
+  'refund.external': {
+    backoff: processorBackoff(services.context),
+    look: ({ subject }) => followRefunds(services, Number(subject)),
+  },
+})
+
+async function followRefunds({ context, processor }: MoneyServices, paymentId: number): Promise<Outcome> {
+  const { db } = context
+  const payment = await findPayment(db.kysely, paymentId)
+  const operation = await readOperation(db.kysely, 'payment', paymentId)
+  const intent = operation?.processor_ref
+  if (!payment || !intent) return done
+  requireProcessor(processor, payment.processor)
+  const made = await processor.listRefunds(intent)
+  await db.transact(async (tx) => {
+    if (!(await lockOrder(tx, payment.order_id))) return
+    const moves: ProcessorMove[] = []
+    for (const { ref, identity, amount, status } of made) {
+      if (status === 'failed' || (await findOperation(tx.q, ref, { kind: 'refund', name: identity })))
+        continue
+      moves.push({ ref, kind: 'refund', intent, amount, status, reason: null })
+    }
+    if (moves.length > 0) await followPayment(tx, context, operation, moves)
+  })
+  return done
 }

@@ -16,8 +16,7 @@ export async function openProcessor(
   if (url === undefined) return createSandbox({ db, runtime })
   // The SDK is loaded only if needed: it is larger than everything else.
   const { createStripe } = await import('./stripe/stripe.ts')
-  const { readInstallation } = await import('./stripe/account.ts')
-  const { missingPermissions } = await import('./stripe/permissions.ts')
+  const { missingPermissions, readInstallation } = await import('./stripe/account.ts')
   const options = {
     apiKey: config.PAYMENTS_API_KEY!,
     url,

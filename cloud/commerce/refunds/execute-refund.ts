@@ -10,7 +10,7 @@ import {
   type Answer,
   type Change,
 } from '../money/operations.ts'
-import { tellOfRefund } from '../orders/order-events.ts'
+import { publishRefund } from '../orders/order-events.ts'
 import { lockOrder, lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
 import type { RefundRow } from '../orders/payment-status.ts'
 import type { ProcessorRefund } from '../processors/processor.ts'
@@ -82,9 +82,9 @@ async function applyRefund(
   await auditRefund(tx, context, order, { ...refund, ...known }, isOwed(refund.reason) ? retryAt : null)
   if (isFailed) {
     if (retryAt !== null) await schedule(tx, workOf('refund'), id, retryAt)
-    await schedule(tx, 'refund.made', refund.payment_id, now)
+    await schedule(tx, 'refund.external', refund.payment_id, now)
     log.error({ refundId: id, orderId, amount, why: reason }, 'the processor refused a refund')
-  } else await tellOfRefund(tx, context, order, refund)
+  } else await publishRefund(tx, context, order, refund)
   await refreshRefunds(tx, context, order)
 }
 

@@ -6,7 +6,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { post } from '../ledger/ledger.ts'
 import { refreshPoints } from '../ledger/points.ts'
 import { isWalletOpen } from '../ledger/wallet.ts'
-import { tellOfRefund } from '../orders/order-events.ts'
+import { publishRefund } from '../orders/order-events.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
@@ -124,7 +124,7 @@ export async function insertRefunds(
         order_id: row.order_id,
         cause: `refund ${row.id}`,
       })
-    await tellOfRefund(tx, context, order, row)
+    await publishRefund(tx, context, order, row)
   }
   await refreshRefunds(tx, context, order)
   const pending = rows
@@ -208,14 +208,14 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
       where order_items.id = r.id`.execute(tx.q)
   await refreshPoints(tx, context, order)
   const back = refunds.reduce((sum, { status, amount }) => sum + (status === 'succeeded' ? amount : 0), 0)
-  await tellOfFailed(tx, context, order, payment !== undefined && back >= payment.amount)
+  await reportFailedRefund(tx, context, order, payment !== undefined && back >= payment.amount)
 }
 
 /**
  * Raises an alarm if the processor has refused a refund of an order and no later refund has returned that
  * money; otherwise clears it.
  */
-async function tellOfFailed(
+async function reportFailedRefund(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,

@@ -118,7 +118,7 @@ const finders: Readonly<Record<string, Find>> = {
       .executeTakeFirst()
     return row && row.hub_id !== null ? { hubId: row.hub_id } : undefined
   },
-  'refund.made': ofRow('payments'),
+  'refund.external': ofRow('payments'),
   'notice.refunded': ofRow('refunds'),
   'notice.deliver': ofRow('notifications'),
   async [MAIL_WORK](tx, id) {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { holdsWithin } from '../../../protocol/model/runtime.ts'
 import type { HubHealth } from '../../../protocol/model/hub-health.ts'
 import { checkBins } from '../../commerce/orders/bin-alarm.ts'
-import { withholdDisabled } from '../../commerce/catalogue/withheld.ts'
+import { blockDisabled } from '../../commerce/catalogue/blocked.ts'
 import { readConfirmed, readHubConfig } from '../../commerce/fulfilment/hub-snapshot.ts'
 import { hubState } from '../../gateway/hub-state.ts'
 import { tellOfHub } from '../hubs/hub-events.ts'
@@ -200,7 +200,7 @@ async function change(
     })
     .where('id', '=', hubId)
     .execute()
-  await withholdDisabled(tx, hubId, after.disabledFridges, now)
+  await blockDisabled(tx, hubId, after.disabledFridges, now)
   return after
 }
 

@@ -6,7 +6,7 @@ import { isZone } from '../../platform/calendar/zone.ts'
 import { formerPasswords } from '../../platform/credentials/former-passwords.ts'
 import { digestOf } from '../../platform/credentials/secrets.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { TaxPercent, toMillipercent } from '../../commerce/catalogue/tax-rate.ts'
+import { TaxPercent, toMillipercent } from '../../commerce/catalogue/pricing.ts'
 
 const text = nameText(200)
 

@@ -208,8 +208,8 @@ onEachDatabase('dead letters', (open) => {
       { applySnapshot: defect },
     )
     for (const { id } of await list()) expect(await replay(id)).toMatchObject({ outcome: 'applied' })
-    const withheld = await shop.context.db.kysely.selectFrom('withheld').selectAll().execute()
-    expect([withheld, await list(), await followed()]).toEqual([[], [], 0])
+    const places = await shop.context.db.kysely.selectFrom('blocked_places').selectAll().execute()
+    expect([places, await list(), await followed()]).toEqual([[], [], 0])
   })
 
   test('dead letters of temperatures are recorded, and no snapshot is requested', async () => {

@@ -11,7 +11,7 @@ import {
   closeDispute,
   openDispute,
   refundInDashboard,
-} from '../../../cloud/commerce/processors/sandbox/deeds.ts'
+} from '../../../cloud/commerce/processors/sandbox/dashboard.ts'
 import { sandboxWork, createSandbox } from '../../../cloud/commerce/processors/sandbox/sandbox.ts'
 import { readInstallation } from '../../../cloud/commerce/processors/stripe/account.ts'
 import { createStripe } from '../../../cloud/commerce/processors/stripe/stripe.ts'

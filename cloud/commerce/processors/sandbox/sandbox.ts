@@ -12,6 +12,7 @@ import {
   type IntentStatus,
   type ProcessorRefund,
   type RefundRequest,
+  leastAmount,
 } from '../processor.ts'
 import {
   moveIntent,
@@ -33,8 +34,7 @@ import {
   type IntentRow,
 } from './books.ts'
 import { cardNamed, cardOf, cardToSave, isOwnId } from './cards.ts'
-import { leastAmount } from '../least-amount.ts'
-import { dispute } from './deeds.ts'
+import { dispute } from './dashboard.ts'
 import type { CloudContext } from '../../../platform/context.ts'
 import { done, Unavailable, type WorkKinds } from '../../../platform/work/runner.ts'
 import { signPayload } from '../signature.ts'

@@ -1,5 +1,4 @@
-import { DISPUTE_EVENT, type CardProcessor } from '../processor.ts'
-import { leastAmount } from '../least-amount.ts'
+import { DISPUTE_EVENT, leastAmount, type CardProcessor } from '../processor.ts'
 import { openAccount, declineCodeOf, type StripeOptions } from './account.ts'
 import { attachMethod, createCustomer, createSetupIntent, detachMethod, removeCustomer } from './customers.ts'
 import {

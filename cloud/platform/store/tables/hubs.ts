@@ -117,9 +117,9 @@ export const hubTables = {
   }).primaryKey('hub_id', 'fridge'),
   /**
    * Places that are blocked from sale, with the reason. Shelf and row 0: the whole cabinet. Only
-   * `catalogue/withheld.ts` writes it: the owner's blocks from `hubs.disabled_fridges`, the hub's from its ledger.
+   * `catalogue/blocked.ts` writes it: the owner's blocks from `hubs.disabled_fridges`, the hub's from its ledger.
    */
-  withheld: defineTable({
+  blocked_places: defineTable({
     hub_id: int.references('hubs'),
     source: oneOf(['owner', 'hub']),
     cabinet: int,

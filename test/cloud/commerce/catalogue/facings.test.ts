@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { facingHandlers } from '../../../../cloud/commerce/catalogue/facings.ts'
 import { availableOf } from '../../../../cloud/commerce/catalogue/reservations.ts'
 import { countStock } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
-import { withholdDisabled } from '../../../../cloud/commerce/catalogue/withheld.ts'
+import { blockDisabled } from '../../../../cloud/commerce/catalogue/blocked.ts'
 import type { Facing } from '../../../../protocol/contract/owner-inventory.ts'
 import { openCloud } from '../../../world/cloud.ts'
 import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
@@ -74,10 +74,10 @@ onEachDatabase('the rows of a hub', (open) => {
     expect(await sellable()).toBe(0)
     await shop.report({ kind: 'state', state: { ...state, withheld: null } })
     await block(shop, 1, null)
-    await shop.context.db.transact((tx) => withholdDisabled(tx, 1, [1], 5))
+    await shop.context.db.transact((tx) => blockDisabled(tx, 1, [1], 5))
     expect((await list()).map(({ blocked_reason }) => blocked_reason)).toEqual(Array(4).fill('disabled'))
     expect(await sellable()).toBe(0)
-    await shop.context.db.transact((tx) => withholdDisabled(tx, 1, [], 6))
+    await shop.context.db.transact((tx) => blockDisabled(tx, 1, [], 6))
     expect(await sellable()).toBe(10)
   })
 

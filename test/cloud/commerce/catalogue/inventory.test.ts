@@ -95,7 +95,7 @@ onEachDatabase('O §4.2: a product by its place', (open) => {
     await q.updateTable('products').set({ reserved: 2 }).where('id', '=', 2).execute()
     expect(await told()).toEqual([3, 1, 1])
     await q
-      .insertInto('withheld')
+      .insertInto('blocked_places')
       .values({ hub_id: 1, source: 'owner', cabinet: 1, shelf: 0, row: 0, reason: 'disabled', since: 1 })
       .execute()
     expect(await told()).toEqual([3, 0, 0])

@@ -6,7 +6,7 @@ import {
   taxOn,
   unitShare,
 } from '../../../../cloud/commerce/catalogue/pricing.ts'
-import { TaxPercent, toMillipercent } from '../../../../cloud/commerce/catalogue/tax-rate.ts'
+import { TaxPercent, toMillipercent } from '../../../../cloud/commerce/catalogue/pricing.ts'
 
 const line = fc
   .record({

@@ -28,7 +28,7 @@ onEachDatabase('work that fails again and again', (open) => {
       ['order.overdue', order.id, ['hub 1']],
       ['notice.moved', order.id, ['hub 1']],
       ['money/payment', payment, ['hub 1']],
-      ['refund.made', payment, ['hub 1']],
+      ['refund.external', payment, ['hub 1']],
       ['bestsellers.hub', 1, ['hub 1']],
       ['hub.silent', 1, ['hub 1']],
       ['retention', 'all', ['owner 1', 'owner 2']],

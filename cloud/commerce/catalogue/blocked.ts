@@ -12,16 +12,16 @@ import { readFridges } from './layout.ts'
 const WHOLE = { shelf: 0, row: 0 } as const
 
 /** Whether a place is blocked: an expression over a row of a table with columns for a hub and a place. */
-export function isWithheld(table: 'facings' | 'unknown_operations'): RawBuilder<boolean> {
+export function isBlocked(table: 'facings' | 'unknown_operations'): RawBuilder<boolean> {
   const place = sql.table(table)
   return sql<boolean>`exists (
-    select 1 from withheld where withheld.hub_id = ${place}.hub_id and withheld.cabinet = ${place}.cabinet
-      and ((withheld.shelf = ${place}.shelf and withheld."row" = ${place}."row")
-        or withheld.shelf = ${sql.lit(WHOLE.shelf)}))`
+    select 1 from blocked_places where blocked_places.hub_id = ${place}.hub_id and blocked_places.cabinet = ${place}.cabinet
+      and ((blocked_places.shelf = ${place}.shelf and blocked_places."row" = ${place}."row")
+        or blocked_places.shelf = ${sql.lit(WHOLE.shelf)}))`
 }
 
 /** Records the blocked cabinets for the disabled fridges. */
-export async function withholdDisabled(
+export async function blockDisabled(
   tx: Tx,
   hubId: number,
   disabledFridges: readonly number[],
@@ -30,7 +30,7 @@ export async function withholdDisabled(
   const disabled = (await readFridges(tx.q, hubId)).filter(({ fridge }) => disabledFridges.includes(fridge))
   const cabinets = new Set(disabled.flatMap(({ left, middle, right }) => [left, middle, right]))
   const known = await tx.q
-    .deleteFrom('withheld')
+    .deleteFrom('blocked_places')
     .where('hub_id', '=', hubId)
     .where('source', '=', 'owner')
     .returning(['cabinet', 'since'])
@@ -38,7 +38,7 @@ export async function withholdDisabled(
   const since = new Map(known.map((row) => [row.cabinet, row.since]))
   if (cabinets.size > 0)
     await tx.q
-      .insertInto('withheld')
+      .insertInto('blocked_places')
       .values(
         [...cabinets].map((cabinet) => ({
           hub_id: hubId,
@@ -61,18 +61,18 @@ export async function applyShelfState(
   const place = state.of === 'row' ? state.location : { cabinet: state.cabinet, ...WHOLE }
   const reason = state.of === 'row' ? state.blocked : state.withheld
   await tx.q
-    .deleteFrom('withheld')
+    .deleteFrom('blocked_places')
     .where('source', '=', 'hub')
     .where((eb) => eb.and({ hub_id: hubId, ...place }))
     .execute()
   if (reason !== null)
     await tx.q
-      .insertInto('withheld')
+      .insertInto('blocked_places')
       .values({ hub_id: hubId, source: 'hub', ...place, reason, since: Math.round(state.since) })
       .execute()
 }
 
 /** Deletes the states of a hub's rows and cabinets. */
-export async function forgetShelfStates(tx: Tx, hubId: number): Promise<void> {
-  await tx.q.deleteFrom('withheld').where('hub_id', '=', hubId).where('source', '=', 'hub').execute()
+export async function deleteShelfStates(tx: Tx, hubId: number): Promise<void> {
+  await tx.q.deleteFrom('blocked_places').where('hub_id', '=', hubId).where('source', '=', 'hub').execute()
 }
