@@ -129,6 +129,14 @@ async function backUpAndRestore(source: Environment, empty: Environment): Promis
   }[]
   const told = alarms.filter(({ kind }) => kind === 'database_restored')
   expect(told.map(({ details }) => details.from)).toEqual([created, created])
+  // The processor knows the payments after the backup, the restored books do not.
+  expect(restore(source, '--force')).toMatchObject({ status: 0 })
+  const third = startCloud(source)
+  await third.ready()
+  const orphaned = () => larder(source, 'payments', 'orphaned').output as unknown as { amount: number }[]
+  await expect
+    .poll(() => orphaned().map(({ amount }) => amount), { timeout: 60_000, interval: 1000 })
+    .toContain(700)
   second.child.kill('SIGTERM')
   await second.exited
   expect(restore(empty, '--force')).toMatchObject({ status: 0 })

@@ -13,6 +13,7 @@ import { openSealer } from '../../platform/store/open-sealer.ts'
 import { databaseFile, unpack, type Manifest } from './archive.ts'
 import { backupDatabase, kindOf } from './databases.ts'
 import { inDraft, secretsOf, storedSecret, type Installation } from './place.ts'
+import { readSandboxBooks } from './sandbox-books.ts'
 import { fetchBackup } from './target.ts'
 import { countAbsent, schemaProblem } from './verify.ts'
 
@@ -49,6 +50,8 @@ export function restoreBackup(installation: Installation, options: RestoreOption
     refuse(manifest, databaseUrl)
     const at = (name: string): string => join(draft, name)
     if (databaseUrl.startsWith('sqlite:')) makeFolder(files, dirname(databaseUrl.slice('sqlite:'.length)))
+    // A database of another build has no books that this one can read.
+    const putSandbox = await readSandboxBooks(databaseUrl).catch(() => undefined)
     await backupDatabase(databaseUrl).replaceBy(at(databaseFile(manifest.database)), force)
     const before = secretsOf(settings)
     putSecrets(installation, at('secrets'))
@@ -60,6 +63,7 @@ export function restoreBackup(installation: Installation, options: RestoreOption
         (one) => one !== undefined,
       )
       if (both.length > 0) await openSealer(db, [...new Set(both)], runtime.random)
+      await putSandbox?.(db)
       const missing_media = await putMedia(installation, db, at('media'))
       const restored_at = timestamp(runtime.clock.now())
       const { created_at, version, schema_version } = manifest
@@ -118,6 +122,12 @@ function recordRestore(
   const context = contextOf(db)
   return db.transact(async (tx) => {
     await noteRestored(tx, context, [], Date.parse(detail.created_at))
+    // The next start finds the payments that the books lack.
+    await tx.q
+      .updateTable('due_work')
+      .set({ due_at: context.runtime.clock.now() })
+      .where('kind', '=', 'processor.check')
+      .execute()
     await appendAudit(tx.q, context.runtime, {
       actor,
       action: 'backup.restore',
