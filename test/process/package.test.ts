@@ -110,7 +110,7 @@ inPackages('a hub’s programs are a few files, with only native packages beside
     (path) => /^(edge|protocol)\/.*\.js$/.test(path) && !/\/assets\//.test(path),
   )
   expect(scripts).toEqual(expect.arrayContaining(['edge/main.js', 'edge/management/main.js']))
-  expect(scripts.length).toBeLessThan(40)
+  expect(scripts.length).toBeLessThan(60)
   for (const name of ['zod', 'mqtt', 'pino', 'hono', 'serialport'])
     expect(readdirSync(join(program, 'node_modules'))).not.toContain(name)
 })
@@ -164,7 +164,9 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
     const help = larder(name, '--help')
     expect(help).toMatchObject({ status: 0, stderr: '' })
     expect(help.stdout).toMatch(
-      name === 'hub' ? /\n {2}edge .*\n {2}management / : /\n {2}cloud .*\n\nAdministration.*\n {2}alarms /,
+      name === 'hub'
+        ? /\n {2}edge .*\n {2}management /
+        : /\n {2}cloud .*\n {2}doctor .*\n\nAdministration.*\n {2}alarms /,
     )
     expect(larder(name, '--version').stdout).toMatch(
       /^larder-(hub|cloud) \d{4}\.\d+\.\d+\+[0-9a-f]{7} for Node \d+\n$/,

@@ -1,6 +1,4 @@
-import type { Insertable } from 'kysely'
 import { openDatabase, type CloudDatabase, type Tx } from '../../platform/store/database.ts'
-import type { Tables } from '../../platform/store/schema.ts'
 import { sandboxTables } from '../../platform/store/tables/processors.ts'
 
 type Table = keyof typeof sandboxTables
@@ -37,6 +35,6 @@ async function insert(tx: Tx, table: Table | 'due_work', rows: readonly object[]
   for (let first = 0; first < rows.length; first += ROWS_AT_ONCE)
     await tx.q
       .insertInto(table)
-      .values(rows.slice(first, first + ROWS_AT_ONCE) as Insertable<Tables[typeof table]>[])
+      .values(rows.slice(first, first + ROWS_AT_ONCE))
       .execute()
 }
