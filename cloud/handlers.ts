@@ -13,6 +13,9 @@ import { deliveryHandlers } from './operations/controls/open-delivery.ts'
 import type { VerifyIdentity } from './platform/credentials/identity-token.ts'
 import { dealHandlers } from './commerce/deals/handlers.ts'
 import { doorHandlers } from './operations/doors/handlers.ts'
+import { auditHandlers } from './operations/reports/audit.ts'
+import { fleetHandlers } from './operations/reports/fleet.ts'
+import { restockHandlers } from './operations/reports/restock.ts'
 import { alarmHandlers } from './operations/alarms/handlers.ts'
 import { temperatureHandlers } from './operations/hubs/temperatures.ts'
 import { hubHandlers } from './operations/hubs/hubs.ts'
@@ -79,6 +82,9 @@ export const operationsHandlers = (services: ControlServices, media: Media, remo
     ...managementHandlers({ context, remote }),
     ...maintenanceHandlers(context, media),
     ...alarmHandlers(context),
+    ...restockHandlers(context),
+    ...fleetHandlers(context),
+    ...auditHandlers(context),
   }
 }
 

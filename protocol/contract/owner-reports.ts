@@ -8,13 +8,17 @@ import {
   HasMore,
   HubFilter,
   HubId,
+  HubIdOrNull,
   Limit,
   NextCursor,
   OrderId,
+  ProductId,
   ReportDay,
   ReportRange,
   Timestamp,
+  Upc,
 } from './fields.ts'
+import { HubStatus } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
 /** Reports and exports for owners (contract, section 16). */
@@ -106,6 +110,81 @@ const columnsOf = <T extends z.ZodObject>(schema: T) =>
 
 export const paymentColumns = columnsOf(OwnerPayment)
 
+const RestockRow = z
+  .object({
+    hub_id: HubId,
+    hub_name: z.string().describe('Name of the hub.'),
+    cabinet: z.int().describe('Number of the cabinet.'),
+    shelf: z.int().describe('Number of the shelf in its cabinet.'),
+    row: z.int().describe('Number of the row on its shelf.'),
+    product_id: ProductId,
+    upc: Upc,
+    name: z.string().describe('Name of the product.'),
+    capacity: z.int().describe('Units that fit in the row.'),
+    quantity: z.int().describe('Units in the row.'),
+    refill: z.int().describe('`capacity` minus `quantity`.'),
+    sold_per_day: z.number().describe('Sold units of the product at the hub per day, two decimals.'),
+    empty_by: ReportDay.nullable().describe(
+      'Day on which the stock of the product at the hub ends at that rate; null if none was sold.',
+    ),
+    blocked: z.boolean().describe('True if nothing is sold from the row.'),
+  })
+  .meta({ id: 'RestockRow', description: 'A row that is not full, or is blocked.' })
+export type RestockRow = z.infer<typeof RestockRow>
+export const restockColumns = columnsOf(RestockRow)
+
+const Fleet = z
+  .object({
+    hub_id: HubId,
+    name: z.string().describe('Name of the hub.'),
+    hub_status: HubStatus,
+    online: z.boolean().describe('True if the hub was heard of within the last 90 seconds.'),
+    last_heartbeat: Timestamp.nullable().describe(
+      'Time of the last heartbeat (UTC); null if the hub was never connected.',
+    ),
+    version: z.string().nullable().describe('Last known version of the hub’s software; null if unknown.'),
+    alarms: z
+      .object({
+        critical: Count.describe('Number of open critical alarms.'),
+        warning: Count.describe('Number of open warnings.'),
+        info: Count.describe('Number of open notices.'),
+      })
+      .describe('Open alarms by severity.'),
+    sales_today: z
+      .object({
+        total_orders: figures.total_orders,
+        units_sold: figures.units_sold,
+        gross_revenue: figures.gross_revenue,
+      })
+      .nullable()
+      .describe('Sales of the hub’s current day; null without the scope `analytics:read`.'),
+    free_bins: Count.describe('Number of bins that a further order can use; 0 while the hub is offline.'),
+    warmest_fridge: z
+      .object({
+        fridge: z.int().describe('Number of the fridge.'),
+        temperature: z.number().describe('Temperature in degrees Celsius.'),
+      })
+      .nullable()
+      .describe('The warmest fridge; null if no temperature is known.'),
+  })
+  .meta({ id: 'FleetHub', description: 'A hub in the list of the fleet.' })
+export type FleetHub = z.infer<typeof Fleet>
+
+const AuditRecord = z
+  .object({
+    id: z.string().describe('Id of the record.'),
+    at: Timestamp.describe('Time of the act (UTC).'),
+    actor: z.string().describe('Who acted: `key:PREFIX`, `identity:SUB`, `person:NAME`, or a program.'),
+    action: z.string().describe('What was done: `controls.open_bin`, `orders.refund`.'),
+    hub_id: HubIdOrNull,
+    object: z.string().describe('Target of the act: `bin-2`, `order-17`.'),
+    result: z.string().describe('What came of it: `executed`, `refused`, `failed`, `unknown`.'),
+    detail: z.record(z.string(), z.unknown()).describe('Facts of the act.'),
+  })
+  .meta({ id: 'AuditRecord', description: 'An act of a person or program.' })
+export type AuditRecord = z.infer<typeof AuditRecord>
+export const auditColumns = columnsOf(AuditRecord)
+
 const listOf = <T extends z.ZodType>(row: T) =>
   z.object({
     data: z.array(row).describe('Rows of the page.'),
@@ -114,11 +193,14 @@ const listOf = <T extends z.ZodType>(row: T) =>
   })
 const paging = { limit: Limit, cursor: Cursor }
 
-const report = { interface: 'owner', rate: 'standard', hub: 'hub_id', tag: 'Reports' } as const
+const report = { interface: 'owner', rate: 'standard', tag: 'Reports' } as const
+/** Routes whose `hub_id` the caller must reach. */
+const ofHub = { hub: 'hub_id' } as const
 
 export const ownerReportRoutes = defineRoutes(report, {
   'owner.sales.report': {
     at: 'GET /owners/sales',
+    ...ofHub,
     auth: { kind: 'api', scope: 'analytics:read' },
     formerOwners: true,
     headers: ['X-Incomplete'],
@@ -159,6 +241,7 @@ export const ownerReportRoutes = defineRoutes(report, {
   },
   'owner.payments.list': {
     at: 'GET /owners/payments',
+    ...ofHub,
     auth: { kind: 'api', scope: 'orders:read' },
     formerOwners: true,
     query: z.object({
@@ -173,6 +256,54 @@ export const ownerReportRoutes = defineRoutes(report, {
     summary: 'List payments, refunds and disputes, newest first',
     description:
       'The list has every movement of money of the owner’s orders: completed payments, succeeded refunds and disputes. A dispute that is won later adds a positive row. `from` and `to` bound `created_at`. Deposits to wallets are absent. `Accept: text/csv` returns all rows.',
+  },
+  'owner.restock.list': {
+    at: 'GET /owners/restock',
+    ...ofHub,
+    auth: { kind: 'api', scope: 'inventory:read' },
+    query: z.object({
+      hub_id: HubFilter,
+      days: z.int().min(1).max(90).default(14).describe('Full days of which `sold_per_day` is the average.'),
+      ...paging,
+    }),
+    response: listOf(RestockRow),
+    alsoProduces: 'text/csv',
+    errors: ['invalid_cursor'],
+    summary: 'List the rows to refill, by hub and place',
+    description:
+      'The list has each row with a product that is not full or is blocked. `empty_by` is today if the stock is 0. `Accept: text/csv` returns all rows.',
+  },
+  'owner.fleet.list': {
+    at: 'GET /owners/fleet',
+    ...ofHub,
+    auth: { kind: 'api', scope: 'hubs:read', further: 'analytics:read' },
+    query: z.object({ hub_id: HubFilter, ...paging }),
+    response: listOf(Fleet),
+    errors: ['invalid_cursor'],
+    summary: 'List hubs with their state, alarms and sales of today',
+    description: 'A row for each hub that the credential reaches, in the order of their numbers.',
+  },
+  'owner.audit.read': {
+    at: 'GET /owners/audit',
+    auth: { kind: 'api', scope: 'hubs:read', further: 'diag:read', either: true },
+    query: z.object({
+      hub_id: HubFilter,
+      ...ReportRange,
+      action: z
+        .string()
+        .max(100)
+        .optional()
+        .describe('A name, or the beginning of names that ends in a dot. If it is left out: all actions.'),
+      actor: z.string().max(300).optional().describe('Only this actor. If it is left out: all actors.'),
+      object: z.string().max(300).optional().describe('Only this target. If it is left out: all targets.'),
+      ...paging,
+    }),
+    response: listOf(AuditRecord),
+    alsoProduces: 'text/csv',
+    errors: ['invalid_cursor', 'hub_access_denied', 'hub_not_found'],
+    summary: 'List acts on hardware, money, prices and credentials, newest first',
+    description:
+      'The scope `diag:read` reads all records. With `hubs:read` a key reads the records of its hubs in its owner’s time, and of its owner’s keys; a key limited to hubs reads those of its hubs and of itself. Records without a hub have days of UTC. `Accept: text/csv` returns all rows.',
   },
 })
 

@@ -95,7 +95,14 @@ export type Interface = 'owner' | 'consumer' | 'diag' | 'root'
 
 export type Auth =
   /** An API key, or an identity token with a role; one scope (O §5). */
-  | { kind: 'api'; scope: Scope }
+  | {
+      kind: 'api'
+      scope: Scope
+      /** A scope with which the answer has more (`OwnerCredential.furtherHubs`). */
+      further?: Scope
+      /** `further` suffices alone. */
+      either?: true
+    }
   /** An identity token of an existing user, who is the one named by a `user_id` in the path. */
   | { kind: 'user' }
   /** Any identity token; its user may not exist yet. */

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { sql, type RawBuilder, type SqlBool } from 'kysely'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { timestamp } from '../calendar/timestamps.ts'
 import { csvLine } from '../csv.ts'
@@ -80,6 +80,8 @@ export interface AuditFilter {
   action?: string | undefined
   actor?: string | undefined
   object?: string | undefined
+  /** Further conditions on a row of `audit_log`. */
+  conditions?: readonly RawBuilder<SqlBool>[]
   /** Records with a smaller id. */
   before?: number | undefined
   limit: number
@@ -106,7 +108,7 @@ export const auditCsvLine = ({ detail, ...record }: ListedRecord): string => {
 
 /** The newest records that match the filter, oldest first. */
 export async function listAudit(q: Queries, filter: AuditFilter): Promise<ListedRecord[]> {
-  const { hubId, ownerId, since, until, action, actor, object, before, limit } = filter
+  const { hubId, ownerId, since, until, action, actor, object, conditions = [], before, limit } = filter
   let query = q.selectFrom('audit_log').selectAll().orderBy('id', 'desc').limit(limit)
   if (hubId !== undefined) query = query.where('hub_id', '=', hubId)
   if (ownerId !== undefined) query = query.where(ofOwner(ownerId))
@@ -119,6 +121,7 @@ export async function listAudit(q: Queries, filter: AuditFilter): Promise<Listed
   if (actor !== undefined) query = query.where('actor', '=', actor)
   if (object !== undefined) query = query.where('object', '=', object)
   if (before !== undefined) query = query.where('id', '<', before)
+  for (const condition of conditions) query = query.where(condition)
   const rows = await query.execute()
   return rows.toReversed().map((row) => ({
     id: row.id,
@@ -142,7 +145,7 @@ const orderOfRecord = sql`case
  * Whether a record belongs to an owner. A record about an order belongs to the order's owner at any time. For other
  * records, a hub that was moved has records of each of its owners.
  */
-const ofOwner = (ownerId: number) => sql<boolean>`coalesce(
+export const ofOwner = (ownerId: number): RawBuilder<boolean> => sql<boolean>`coalesce(
   (select o.owner_id = ${ownerId} from orders as o where o.id = ${orderOfRecord}),
   exists (select 1 from hubs as h where h.id = audit_log.hub_id and h.owner_id = ${ownerId}
     and audit_log.at >= h.owned_since)

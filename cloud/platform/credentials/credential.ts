@@ -14,6 +14,8 @@ export interface OwnerCredential extends Caller {
   ownerId: number | null
   /** `*`: every hub of the owner, or every hub if there is no owner. */
   hubs: '*' | readonly number[]
+  /** The same for the route's further scope; empty without that scope. */
+  furtherHubs?: '*' | readonly number[]
   /** The API key's public prefix, recorded as `confirmed_by_key`; null for identity tokens. */
   keyPrefix: string | null
 }

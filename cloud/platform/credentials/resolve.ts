@@ -21,7 +21,7 @@ import {
 } from './explain.ts'
 import { keptGrants } from './kept-grants.ts'
 import type { VerifyIdentity } from './identity-token.ts'
-import { hubsWithScope, listRoles } from './roles.ts'
+import { hubsWithScope, listRoles, type Role } from './roles.ts'
 
 /** The credentials that a request carries. */
 export interface Presented {
@@ -41,6 +41,12 @@ export interface Authenticated {
 }
 
 type ScopedAuth = Extract<Auth, { scope: Scope }>
+
+const scopesOf = (auth: ScopedAuth) => ({
+  scope: auth.scope,
+  further: auth.kind === 'api' ? auth.further : undefined,
+  isEnough: auth.kind === 'api' && auth.either === true,
+})
 
 /** Returns no promise if the request has no credential, or the route reads none. */
 export type ResolveCredential = (auth: Auth, presented: Presented) => Authenticated | Promise<Authenticated>
@@ -66,7 +72,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
       case 'api':
         return presented.apiKey === undefined
           ? byRole(auth, presented)
-          : byApiKey(presented.apiKey, presented.address, auth.scope)
+          : byApiKey(presented.apiKey, presented.address, auth)
       case 'diag':
         return byDiag(auth, presented)
       case 'user':
@@ -103,34 +109,49 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
     await appendAudit(q, runtime, { ...about, hubId: null, result: 'refused' })
   }
 
-  async function byApiKey(apiKey: string, address: string, scope: Scope): Promise<Authenticated> {
-    const { prefix, ownerId, hubs, scopes } = await verified(apiKey, address)
-    return {
-      credential: { kind: 'api', actor: `key:${prefix}`, ownerId, hubs, keyPrefix: prefix },
-      missing: scopes.includes(scope) ? null : { scope, message: keyLacks(scope) },
-    }
+  async function byApiKey(apiKey: string, address: string, auth: ScopedAuth): Promise<Authenticated> {
+    return credentialOfKey(await verified(apiKey, address), auth)
   }
 
   async function byRole(auth: ScopedAuth, presented: Presented): Promise<Authenticated> {
-    const { scope } = auth
     const { actor, identity, claims } = await bearer(verifyIdentity, auth, presented)
-    const roles = (await readRoles(identity)) ?? []
-    const hubs = hubsWithScope(roles, scope)
-    return {
-      credential: { kind: 'api', actor, ownerId: null, hubs: hubs ?? [], keyPrefix: null },
-      missing: hubs === null ? { scope, message: identityLacks(scope, claims, roles.length > 0) } : null,
-    }
+    return credentialOfRoles((await readRoles(identity)) ?? [], { actor, claims }, auth)
   }
 
   async function byDiag(auth: ScopedAuth, presented: Presented): Promise<Authenticated> {
     const { scope } = auth
     if (presented.apiKey !== undefined) {
-      const { credential, missing } = await byApiKey(presented.apiKey, presented.address, scope)
+      const { credential, missing } = await byApiKey(presented.apiKey, presented.address, auth)
       return { credential: { kind: 'diag', actor: credential.actor }, missing }
     }
     const { actor, claims } = await bearer(verifyIdentity, auth, presented)
     const missing = claims.roles.includes('admin') ? null : { scope, message: notAdmin(scope) }
     return { credential: { kind: 'diag', actor }, missing }
+  }
+}
+
+function credentialOfKey({ prefix, ownerId, hubs, scopes }: ApiKey, auth: ScopedAuth): Authenticated {
+  const { scope, further, isEnough } = scopesOf(auth)
+  const hasFurther = further !== undefined && scopes.includes(further)
+  const furtherHubs = further && { furtherHubs: hasFurther ? hubs : [] }
+  const isMissing = !scopes.includes(scope) && !(isEnough && hasFurther)
+  return {
+    credential: { kind: 'api', actor: `key:${prefix}`, ownerId, hubs, keyPrefix: prefix, ...furtherHubs },
+    missing: isMissing ? { scope, message: keyLacks(scope) } : null,
+  }
+}
+
+function credentialOfRoles(
+  roles: readonly Role[],
+  { actor, claims }: Pick<IdentityCredential, 'actor' | 'claims'>,
+  auth: ScopedAuth,
+): Authenticated {
+  const { scope, further } = scopesOf(auth)
+  const hubs = hubsWithScope(roles, scope)
+  const furtherHubs = further && { furtherHubs: hubsWithScope(roles, further) ?? [] }
+  return {
+    credential: { kind: 'api', actor, ownerId: null, hubs: hubs ?? [], keyPrefix: null, ...furtherHubs },
+    missing: hubs === null ? { scope, message: identityLacks(scope, claims, roles.length > 0) } : null,
   }
 }
 

@@ -3,6 +3,11 @@ import type { World } from './world.ts'
 
 const asOwner = (): Promise<Call> => Promise.resolve({ as: 'owner', query: {} })
 
+/** A key without `diag:read`, which reads the records of all owners. */
+const hubsOnly = async (world: World, hubs: readonly number[] | '*' = '*') => ({
+  headers: { 'X-API-Key': await world.key({ scopes: ['hubs:read'], hubs: hubs === '*' ? hubs : [...hubs] }) },
+})
+
 /** Contract, section 16. */
 export const reportCases = {
   'owner.sales.report': {
@@ -17,5 +22,21 @@ export const reportCases = {
       return asOwner()
     },
     errors: { invalid_cursor: async () => ({ as: 'owner', query: { cursor: 'pay_99' } }) },
+  },
+  'owner.restock.list': {
+    success: asOwner,
+    errors: { invalid_cursor: async () => ({ as: 'owner', query: { cursor: '9.1.1.1' } }) },
+  },
+  'owner.fleet.list': {
+    success: asOwner,
+    errors: { invalid_cursor: async () => ({ as: 'owner', query: { cursor: '2' } }) },
+  },
+  'owner.audit.read': {
+    success: asOwner,
+    errors: {
+      invalid_cursor: async () => ({ as: 'owner', query: { cursor: '99' } }),
+      hub_access_denied: async (world) => ({ as: await hubsOnly(world, [1]), query: { hub_id: 2 } }),
+      hub_not_found: async (world) => ({ as: await hubsOnly(world), query: { hub_id: 2 } }),
+    },
   },
 } satisfies Record<string, RouteCases>

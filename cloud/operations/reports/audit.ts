@@ -1,0 +1,63 @@
+import { sql, type RawBuilder, type SqlBool } from 'kysely'
+import { auditColumns, type AuditRecord } from '../../../protocol/contract/owner-reports.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { listAudit, ofOwner } from '../../platform/audit/audit.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import { readableBooks, readOwner, requireBooks } from '../../platform/credentials/hub-access.ts'
+import { rangeIn, withinRange } from '../../platform/http/date-range.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import { answerList, pageOf } from '../../platform/http/lists.ts'
+import type { Queries } from '../../platform/store/database.ts'
+
+/** The audit log: all of it for operators, and the part of an owner for its keys. */
+export const auditHandlers = ({ db }: CloudContext): Handlers<'owner.audit.read'> => ({
+  async 'owner.audit.read'(request) {
+    const { query, credential } = request
+    const q = db.kysely
+    const { furtherHubs = [] } = credential
+    const readsAll = furtherHubs === '*' || furtherHubs.length > 0
+    if (query.hub_id !== undefined && !readsAll)
+      await requireBooks(q, (id) => readOwner(q, id), credential, query.hub_id)
+    const { from, to, action, actor, object } = query
+    const conditions: RawBuilder<SqlBool>[] = readsAll ? [] : [visibleTo(credential)]
+    if (from !== undefined || to !== undefined) {
+      const all = await readableBooks(q, readsAll ? { hubs: '*', ownerId: null } : credential, query.hub_id)
+      const { since, until } = rangeIn('UTC', query)
+      conditions.push(
+        sql`(${withinRange('at', all, query)} or (hub_id is null and at >= ${since} and at < ${until}))`,
+      )
+    }
+    const filter = { hubId: query.hub_id, action, actor, object, conditions }
+    return answerList(request, auditColumns, async ({ cursor, limit }) => {
+      const before = cursor === undefined ? undefined : await requireRecord(q, cursor, conditions)
+      const found = await listAudit(q, { ...filter, before, limit: limit + 1 })
+      const records = found.toReversed().map((record): AuditRecord => ({ ...record, id: String(record.id) }))
+      return pageOf(records, limit, ({ id }) => id)
+    })
+  },
+})
+
+/** Throws `invalid_cursor` unless the caller can read the record. */
+async function requireRecord(
+  q: Queries,
+  cursor: string,
+  conditions: readonly RawBuilder<SqlBool>[],
+): Promise<number> {
+  const id = /^\d{1,15}$/.test(cursor) ? Number(cursor) : 0
+  const [known] = await listAudit(q, { conditions: [...conditions, sql`id = ${id}`], limit: 1 })
+  if (!known) throw new ApiError('invalid_cursor')
+  return id
+}
+
+/** The records of an owner's hubs and keys; for a limited key those of its hubs and of itself. */
+function visibleTo({ ownerId, hubs, keyPrefix }: OwnerCredential): RawBuilder<SqlBool> {
+  const ids = sql.join(hubs === '*' || hubs.length === 0 ? [0] : hubs)
+  if (ownerId === null) {
+    const own = sql<SqlBool>`exists (select 1 from hubs as h where h.id = audit_log.hub_id and audit_log.at >= h.owned_since)`
+    return hubs === '*' ? own : sql`(hub_id in (${ids}) and ${own})`
+  }
+  if (hubs === '*') return ofOwner(ownerId)
+  const itself = sql`(hub_id is null and (actor = ${`key:${keyPrefix}`} or object = ${`key-${keyPrefix}`}))`
+  return sql`((hub_id in (${ids}) and ${ofOwner(ownerId)}) or ${itself})`
+}
