@@ -3,7 +3,7 @@ import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { LineProgress } from '../../../protocol/mqtt/hub-entries.ts'
 import type { State } from '../../journal/state.ts'
-import type { EndedPhase, OrderPhase } from '../../journal/tables.ts'
+import type { EndedPhase, OrderPhase, OrderRow } from '../../journal/tables.ts'
 import { ApplyError } from '../../journal/inbox.ts'
 import type { Context } from '../context.ts'
 import { cabinetDevice } from '../layout.ts'
@@ -62,8 +62,7 @@ export function cancelOrder(context: Context, orderId: string): CommandReason | 
   if (order?.phase === 'cancelled') return undefined
   if (!order) return 'not_found'
   if (order.phase !== 'queued') return 'too_late'
-  context.state.orders.change(orderId, { phase: 'cancelled', ended_at: context.cloud.now() })
-  context.ledger.report({ kind: 'order.cancelled', order_id: orderId })
+  enterPhase(context, orderId, { phase: 'cancelled', ended_at: context.cloud.now() })
   return undefined
 }
 
@@ -101,11 +100,11 @@ export function withdrawOrder(context: Context, orderId: string): void {
 }
 
 /** Starts to prepare an order in these bins. */
-export function prepareOrder({ state, cloud, ledger }: Context, orderId: string, bins: number[]): void {
-  state.orders.change(orderId, { phase: 'preparing', preparing_at: cloud.now(), bins })
+export function prepareOrder(context: Context, orderId: string, bins: number[]): void {
+  const { state, cloud } = context
   // The hub's hardware may have changed since an earlier process named the bins.
   for (const bin of bins) if (state.bins.find(bin)) state.bins.hold(bin, orderId)
-  ledger.report({ kind: 'order.preparing', order_id: orderId, bins })
+  enterPhase(context, orderId, { phase: 'preparing', preparing_at: cloud.now(), bins })
 }
 
 /** Starts to dispense one unit. */
@@ -130,38 +129,63 @@ export function dispenseUnit(context: Context, step: Extract<Step, { kind: 'disp
 }
 
 /** The order is ready for its customer in these bins. */
-export function readyOrder({ state, cloud, ledger }: Context, orderId: string, bins: number[]): void {
-  state.orders.change(orderId, { phase: 'ready', ready_at: cloud.now(), bins })
+export function readyOrder(context: Context, orderId: string, bins: number[]): void {
+  const { state, cloud } = context
   // Releases a bin without units that was still moving until now: no customer would ever open it.
   for (const { number } of state.bins.ofOrder(orderId)) if (!bins.includes(number)) state.bins.release(number)
-  ledger.report({ kind: 'order.ready', order_id: orderId, bins, lines: progressOf(state, orderId) })
+  enterPhase(context, orderId, { phase: 'ready', ready_at: cloud.now(), bins })
 }
 
-export function collectOrder({ state, cloud, ledger }: Context, orderId: string): void {
-  state.orders.change(orderId, { phase: 'collecting', collecting_at: cloud.now() })
-  ledger.report({ kind: 'order.collecting', order_id: orderId })
-}
+export const collectOrder = (context: Context, orderId: string): void =>
+  enterPhase(context, orderId, { phase: 'collecting', collecting_at: context.cloud.now() })
 
 /** Ends an order. Its running operations become unknown, and its waiting units are not dispensed. */
 export function endOrder(context: Context, orderId: string, phase: EndedPhase, reason: string | null): void {
-  const { state, cloud, ledger } = context
+  const { state, cloud } = context
   if (!state.orders.find(orderId)) return
   giveUpRunning(context, orderId)
   for (const unit of state.orders.units(orderId))
     if (unit.state === 'waiting') state.orders.setUnit(unit, 'short', null)
-  state.orders.change(orderId, { phase, ended_at: cloud.now(), reason })
-  const order_id = orderId
   const bins = state.bins.ofOrder(orderId).map((bin) => bin.number)
-  const lines = progressOf(state, orderId)
+  enterPhase(context, orderId, { phase, ended_at: cloud.now(), reason }, bins)
+}
+
+/** Changes an order's phase and reports it. `bins`: the reported bins, if they are not the order's. */
+function enterPhase(
+  context: Context,
+  orderId: string,
+  change: Partial<OrderRow> & Pick<OrderRow, 'phase'>,
+  bins?: number[],
+): void {
+  const { orders } = context.state
+  orders.change(orderId, change)
+  reportPhase(context, orders.find(orderId)!, bins)
+}
+
+/** Reports the phase of an order to the cloud. */
+export function reportPhase(
+  { state, ledger }: Context,
+  { id: order_id, phase, reason, bins: own }: Pick<OrderRow, 'id' | 'phase' | 'reason' | 'bins'>,
+  bins = [...own],
+): void {
   switch (phase) {
+    case 'queued':
+    case 'recovering':
+      return
+    case 'preparing':
+      return ledger.report({ kind: 'order.preparing', order_id, bins })
+    case 'ready':
+    case 'timed_out':
+      return ledger.report({ kind: `order.${phase}`, order_id, bins, lines: progressOf(state, order_id) })
+    case 'collecting':
     case 'completed':
     case 'cancelled':
     case 'unclaimed':
       return ledger.report({ kind: `order.${phase}`, order_id })
-    case 'timed_out':
-      return ledger.report({ kind: 'order.timed_out', order_id, bins, lines })
-    case 'failed':
+    case 'failed': {
+      const lines = progressOf(state, order_id)
       return ledger.report({ kind: 'order.failed', order_id, reason: reason ?? 'hardware', bins, lines })
+    }
   }
 }
 

@@ -3,7 +3,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry, QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { LeaveOut } from '../../journal/inbox.ts'
 import type { UnitRow } from '../../journal/state.ts'
-import type { FacingRow, OperationRow, OrderRow } from '../../journal/tables.ts'
+import type { FacingRow, OperationRow } from '../../journal/tables.ts'
 import type { Context } from '../context.ts'
 import { confirmByCloud } from '../fridges.ts'
 import { cabinetDevice, isAt, placeOf } from '../layout.ts'
@@ -17,7 +17,7 @@ import {
   isOwn,
   prepareOrder,
   reduceOrder,
-  progressOf,
+  reportPhase,
 } from '../orders/orders.ts'
 import { applyCount, applyPlanogram, bookDrop, countedFacings } from '../stock.ts'
 import { reportAcceptance } from '../acceptance/protocol.ts'
@@ -334,7 +334,10 @@ export function reportAgain(context: Context): void {
   const since = cloud.now() - settings.reportAgainMs
   for (const operation of state.operations.unknown()) reportUnknown(context, operation)
   for (const operation of state.operations.settledSince(since)) reportSettled(context, operation)
-  for (const order of state.orders.since(since)) reportOrder(context, order)
+  for (const order of state.orders.since(since)) {
+    if (order.ready_at !== null && order.phase !== 'ready') reportPhase(context, { ...order, phase: 'ready' })
+    reportPhase(context, order)
+  }
   for (const { id, ended_at } of state.acceptances.list())
     if ((ended_at ?? 0) >= since) reportAcceptance(context, id)
 }
@@ -347,35 +350,4 @@ function reportSettled({ ledger }: Context, { id, settled_by, happened }: Operat
     by: settled_by,
     happened: happened,
   })
-}
-
-function reportOrder({ state, ledger }: Context, order: OrderRow): void {
-  const order_id = order.id
-  const bins = [...order.bins]
-  const lines = progressOf(state, order_id)
-  const wasReady = order.ready_at !== null
-  if (wasReady) ledger.report({ kind: 'order.ready', order_id, bins, lines })
-  switch (order.phase) {
-    case 'queued':
-    case 'recovering':
-    case 'ready':
-      return
-    case 'preparing':
-      return ledger.report({ kind: 'order.preparing', order_id, bins })
-    case 'collecting':
-    case 'completed':
-    case 'cancelled':
-    case 'unclaimed':
-      return ledger.report({ kind: `order.${order.phase}`, order_id })
-    case 'timed_out':
-      return ledger.report({ kind: 'order.timed_out', order_id, bins, lines })
-    case 'failed':
-      return ledger.report({
-        kind: 'order.failed',
-        order_id,
-        reason: order.reason ?? 'hardware',
-        bins,
-        lines,
-      })
-  }
 }
