@@ -1,16 +1,21 @@
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines, HardwareDescription } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
-import type { Clock, Runtime } from '../protocol/model/runtime.ts'
+import { type Clock, type Runtime, backoffMs, type Cancel } from '../protocol/model/runtime.ts'
 import { storageSentence, type StorageFault } from '../protocol/model/storage.ts'
-import type { OpenTransport } from '../protocol/mqtt/transport.ts'
+import type { OpenTransport, MqttTransport } from '../protocol/mqtt/transport.ts'
 import type { HubCore, LocalOutcome } from './core/hub-core.ts'
 import { createLayout } from './core/layout.ts'
 import { storageAlarm } from './core/local.ts'
 import { Doors } from './hardware/doors.ts'
 import type { Serving } from './serving.ts'
-import type { HubSettings } from './limits.ts'
-import { StorageReporter, unreadHealth } from './sync/storage-reporter.ts'
+import type { HubSettings, SyncSettings } from './limits.ts'
+import { randomHex } from '../protocol/model/ids.ts'
+import { RepeatedLine } from '../protocol/model/repeated-lines.ts'
+import type { HubHealth } from '../protocol/model/hub-health.ts'
+import type { Presence, StorageReport } from '../protocol/mqtt/session.ts'
+import { downFilter, parseDownTopic, upTopic } from '../protocol/mqtt/topics.ts'
+import { MQTT_PROTOCOL_VERSION } from '../protocol/mqtt/version.ts'
 
 export interface WaitingOptions {
   runtime: Runtime
@@ -156,4 +161,195 @@ const noAcceptance = (no: () => LocalOutcome): HubCore['acceptance'] => ({
   protocol: () => null,
   parts: () => [],
   kept: () => [],
+})
+
+interface StorageReporterOptions {
+  runtime: Runtime
+  log: Log
+  hubId: number
+  openTransport: OpenTransport
+  software: string
+  settings: Pick<SyncSettings, 'backoff' | 'heartbeatMs' | 'healthMs' | 'hailMs'>
+  health: () => StorageReport['health']
+}
+
+interface Connection {
+  session: string
+  transport: MqttTransport
+  isOpen: boolean
+}
+
+/**
+ * The hub's connection to the cloud while it cannot read its journal (SPEC §3). The hub does not know its
+ * stream positions, so it sends no hello and accepts no command. It reports the cause every 15 s.
+ */
+class StorageReporter {
+  readonly #options: StorageReporterOptions
+  readonly #instance: string
+  #connection: Connection | undefined
+  #cancelRetry: Cancel | undefined
+  #cancelBeat: Cancel | undefined
+  #cancelSoon: Cancel | undefined
+  #attempts = 0
+  #reportedAt = -Infinity
+  #receivedAt: number | undefined
+  readonly #outage: RepeatedLine
+  #isRunning = false
+
+  constructor(options: StorageReporterOptions) {
+    this.#options = options
+    this.#instance = randomHex(options.runtime.random, 16)
+    this.#outage = new RepeatedLine({ log: options.log, clock: options.runtime.clock })
+  }
+
+  start(): void {
+    this.#isRunning = true
+    this.#connect()
+  }
+
+  stop(): void {
+    this.#isRunning = false
+    this.#cancelRetry?.()
+    this.#cancelBeat?.()
+    this.#cancelSoon?.()
+    const connection = this.#connection
+    this.#connection = undefined
+    if (connection?.isOpen) this.#publishPresence(connection, false)
+    connection?.transport.close()
+  }
+
+  /** The health has changed. */
+  changed(): void {
+    const { runtime, settings } = this.#options
+    this.#cancelSoon ??= runtime.clock.after(settings.healthMs, () => {
+      this.#cancelSoon = undefined
+      this.#report()
+    })
+  }
+
+  state(): {
+    phase: 'waiting' | 'connecting' | 'greeting'
+    session: string | null
+    receivedMsAgo: number | null
+    reason: string | undefined
+  } {
+    const { clock } = this.#options.runtime
+    const connection = this.#connection
+    return {
+      phase: connection === undefined ? 'waiting' : connection.isOpen ? 'greeting' : 'connecting',
+      session: connection?.session ?? null,
+      receivedMsAgo: this.#receivedAt === undefined ? null : clock.monotonic() - this.#receivedAt,
+      reason: this.#outage.failing?.reason,
+    }
+  }
+
+  #connect(): void {
+    const { runtime, hubId, openTransport } = this.#options
+    const session = randomHex(runtime.random, 16)
+    const offline: Presence = { session, online: false }
+    const transport = openTransport(
+      {
+        subscribe: [downFilter(hubId)],
+        will: { topic: upTopic(hubId, 'presence'), payload: JSON.stringify(offline), retain: true },
+      },
+      {
+        onConnect: () => this.#onConnect(session),
+        onDisconnect: (reason) => this.#onDisconnect(session, reason),
+        onMessage: (topic) => this.#onMessage(topic),
+      },
+    )
+    this.#connection = { session, transport, isOpen: false }
+  }
+
+  #onConnect(session: string): void {
+    const connection = this.#connection
+    if (connection?.session !== session) return
+    connection.isOpen = true
+    this.#attempts = 0
+    this.#outage.succeeded({}, 'connected to the broker')
+    this.#publishPresence(connection, true)
+    this.#beat()
+  }
+
+  #onDisconnect(session: string, reason: string): void {
+    if (this.#connection?.session !== session || !this.#isRunning) return
+    const { runtime, settings } = this.#options
+    this.#connection = undefined
+    this.#cancelBeat?.()
+    const delayMs = backoffMs(this.#attempts++, settings.backoff, runtime.random)
+    this.#outage.failed(reason, { delayMs }, 'no connection to the cloud', 'warn')
+    this.#cancelRetry = runtime.clock.after(delayMs, () => this.#connect())
+  }
+
+  /** A cloud that does not know the session requests a hello. The hub can only answer with a report. */
+  #onMessage(topic: string): void {
+    const { runtime, hubId, settings } = this.#options
+    this.#receivedAt = runtime.clock.monotonic()
+    if (parseDownTopic(hubId, topic) !== 'hail') return
+    if (this.#receivedAt - this.#reportedAt >= settings.hailMs) this.#report()
+  }
+
+  #beat(): void {
+    const { runtime, settings } = this.#options
+    this.#cancelBeat?.()
+    this.#cancelBeat = runtime.clock.after(
+      settings.heartbeatMs * (0.9 + 0.2 * runtime.random.fraction()),
+      () => this.#beat(),
+    )
+    this.#report()
+  }
+
+  #report(): void {
+    const connection = this.#connection
+    if (!connection?.isOpen) return
+    const { runtime, hubId, software, health } = this.#options
+    this.#reportedAt = runtime.clock.monotonic()
+    const report: StorageReport = {
+      protocol: MQTT_PROTOCOL_VERSION,
+      session: connection.session,
+      instance: this.#instance,
+      software,
+      monotonic: this.#reportedAt,
+      health: health(),
+    }
+    void connection.transport.publish(upTopic(hubId, 'storage'), JSON.stringify(report))
+  }
+
+  #publishPresence({ session, transport }: Connection, online: boolean): void {
+    const presence: Presence = { session, online }
+    void transport.publish(upTopic(this.#options.hubId, 'presence'), JSON.stringify(presence), {
+      retain: true,
+    })
+  }
+}
+
+/** The health of a hub without connections to its controllers. */
+const unreadHealth = (
+  {
+    bins,
+    fridges,
+  }: { bins: readonly { number: number; capacity: number }[]; fridges: readonly { number: number }[] },
+  doors: HubHealth['doors'],
+): HubHealth => ({
+  accepting_orders: false,
+  bins: bins.map(({ number, capacity }) => ({
+    bin_number: number,
+    capacity,
+    enabled: true,
+    status: 'offline',
+    door: 'unknown',
+    lift: 'unknown',
+    occupied: null,
+    fault_code: null,
+    order_id: null,
+  })),
+  fridges: fridges.map(({ number }) => ({
+    fridge_number: number,
+    enabled: true,
+    status: 'offline',
+    temperature: null,
+    shutoff: false,
+  })),
+  doors,
+  unknown_operations: 0,
 })

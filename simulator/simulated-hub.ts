@@ -18,9 +18,8 @@ import type { HubState } from './hub-state.ts'
 import { createWire, mountInProcess, type WatchedWire } from './mounts/wire.ts'
 import { createGpioBank, type GpioBank } from './physics/gpio-bank.ts'
 import { defaultTiming, type Timing } from './physics/motion.ts'
-import { act, type PersonAction, type ActionResult } from './physics/people.ts'
+import { act, type PersonAction, type ActionResult, createWorld, type World } from './physics/world.ts'
 import { type Act, doorNames, type LoadedRow, type WorldRecord } from './physics/world-state.ts'
-import { createWorld, type World } from './physics/world.ts'
 import type { SimulatorStorage } from './storage/append-log.ts'
 
 export interface SimulatedHubOptions {

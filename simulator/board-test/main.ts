@@ -13,7 +13,7 @@ import { connect } from 'node:net'
 import { SerialPort } from 'serialport'
 import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
 import { createLineSplitter, type OpenLinePort } from '../../protocol/serial/line-port.ts'
-import { tcpAddress } from '../mounts/tcp.ts'
+import { tcpAddress } from '../mounts/serial-ports.ts'
 import { junitReport } from '../junit.ts'
 
 const marks: Record<Finding['state'], string> = { holds: '✓', broken: '✗', 'not asked': '–' }

@@ -11,10 +11,12 @@ import { packageRoot } from '../package-root.ts'
 import { writeJson, type SeedResult, demoPlaces, type DemoPlaces, isHeld, lockFolder } from './places.ts'
 import { dropData, prepareData, prepareManagement, unplug } from './first-start.ts'
 import { formatLinesToTry, operatorLine } from './lines-to-try.ts'
-import { openBenchInterface, openSupervisorInterface } from './supervisor-interface.ts'
+import { openBenchInterface, openSupervisorInterface, Supervisor } from './supervisor.ts'
 import { startProxy, type Proxy } from './proxy.ts'
-import { answers, isPortFree, waitUntilReady } from './readiness.ts'
 import {
+  answers,
+  isPortFree,
+  waitUntilReady,
   cloudEnvironment,
   demoAddresses,
   demoPrograms,
@@ -26,7 +28,6 @@ import {
   type ProgramsOptions,
 } from './programs.ts'
 import { demoPorts, standardDataDir, type DemoSettings } from './settings.ts'
-import { Supervisor } from './supervisor.ts'
 
 const READY_TIMEOUT_MS = 120_000
 const PROGRESS_EVERY_MS = 250

@@ -18,8 +18,7 @@ import {
   fridgeBehaviour,
 } from './behaviours.ts'
 import { FrameQueue } from './frame-queue.ts'
-import { OperationMemory, type MemoryEntry } from './operation-memory.ts'
-import { Operations } from './operations.ts'
+import { OperationMemory, type MemoryEntry, Operations } from './operation-memory.ts'
 import { Reporter } from './reporter.ts'
 import { type CabinetPins, createPins, type Pins } from './pins.ts'
 import { deviceId } from '../../protocol/model/hardware.ts'

@@ -100,7 +100,7 @@ export function createBench({ hubId, clock, random, simulator, demoFile }: Bench
 
 const PROGRAM_TIMEOUT_MS = 60_000
 
-/** Calls the demo's launcher (`demo/supervisor-interface.ts`). */
+/** Calls the demo's launcher (`demo/supervisor.ts`). */
 function askSocket(socketPath: string, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(PROGRAM_TIMEOUT_MS)

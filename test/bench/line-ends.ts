@@ -1,6 +1,6 @@
 import { silentLog } from '../../protocol/model/log.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { mountPty } from '../../simulator/mounts/pty.ts'
+import { mountPty } from '../../simulator/mounts/serial-ports.ts'
 import { createPromptController } from './prompt-controller.ts'
 
 /**

@@ -72,7 +72,7 @@ export const mutants: readonly Mutant[] = [
       "  bin.door === 'closed'\n",
     ),
     patch(
-      'edge/core/bins/bin-step.ts',
+      'edge/core/bins/bin.ts',
       "if (bin.door !== 'closed' || bin.emptyForMs === undefined) return wait()\n  if (bin.filled > 0 && !bin.opened) return wait()\n  const leftMs = emptyDebounceMs - bin.emptyForMs\n",
       "if (bin.door !== 'closed') return wait()\n  const leftMs = 0 * emptyDebounceMs\n",
     ),
@@ -164,7 +164,7 @@ export const mutants: readonly Mutant[] = [
     'I7',
     'motors run until the host stops them',
     patch(
-      'simulator/firmware/operations.ts',
+      'simulator/firmware/operation-memory.ts',
       'clock.after(command.max, () => {',
       'clock.after(1e12, () => {',
     ),

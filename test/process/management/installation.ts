@@ -11,8 +11,7 @@ import {
   type DemoAddresses,
   type DemoProgram,
 } from '../../../simulator/demo/programs.ts'
-import { openSupervisorInterface } from '../../../simulator/demo/supervisor-interface.ts'
-import { Supervisor } from '../../../simulator/demo/supervisor.ts'
+import { openSupervisorInterface, Supervisor } from '../../../simulator/demo/supervisor.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
 import { freeDemoSettings } from '../../support/demo-settings.ts'
 import { startProxy, type Proxy } from '../../../simulator/demo/proxy.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { waitUntilReady } from '../../../simulator/demo/readiness.ts'
+import { waitUntilReady } from '../../../simulator/demo/programs.ts'
 import { install, type Answer, type Installation } from './installation.ts'
 
 const runtime = systemRuntime()

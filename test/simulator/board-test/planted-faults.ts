@@ -15,7 +15,6 @@ const planted = (rule: number, name: string, file: string, find: string, replace
 })
 
 const FIRMWARE = 'simulator/firmware/firmware.ts'
-const OPERATIONS = 'simulator/firmware/operations.ts'
 const MEMORY = 'simulator/firmware/operation-memory.ts'
 const QUEUE = 'simulator/firmware/frame-queue.ts'
 const BEHAVIOURS = 'simulator/firmware/behaviours.ts'
@@ -42,7 +41,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     '        this.#stale.add(behaviour.device)\n',
     '',
   ),
-  planted(20, 'drops are not counted', OPERATIONS, 'drops: record.drops + units', 'drops: record.drops'),
+  planted(20, 'drops are not counted', MEMORY, 'drops: record.drops + units', 'drops: record.drops'),
   planted(
     27,
     'every event has the same number',
@@ -93,23 +92,23 @@ export const plantedFaults: readonly PlantedFault[] = [
   planted(
     12,
     'a device already in position counts as moved',
-    OPERATIONS,
+    MEMORY,
     'return this.#conclude(command, { moved: false }, 0)\n    if (isSupplyWeak',
     'return this.#conclude(command, { moved: true }, 0)\n    if (isSupplyWeak',
   ),
-  planted(14, 'max=0 is accepted', OPERATIONS, "if (command.max === 0) return 'bad_argument'", ''),
+  planted(14, 'max=0 is accepted', MEMORY, "if (command.max === 0) return 'bad_argument'", ''),
   planted(15, 'refusals are forgotten', FIRMWARE, 'this.#refusals.get(command.op) ?? ', ''),
   planted(
     16,
     'a second operation at a device that runs one',
-    OPERATIONS,
+    MEMORY,
     "if (this.#running.has(command.dev) || this.#isReceiving(command.dev)) return 'busy'",
     '',
   ),
   planted(
     16,
     'a bin moves while a unit falls into it',
-    OPERATIONS,
+    MEMORY,
     'this.#running.has(command.dev) || this.#isReceiving(command.dev)',
     'this.#running.has(command.dev)',
   ),
@@ -130,21 +129,21 @@ export const plantedFaults: readonly PlantedFault[] = [
   planted(
     18,
     'the maximum duration is ignored',
-    OPERATIONS,
+    MEMORY,
     'clock.after(command.max, ',
     'clock.after(command.max + 100_000, ',
   ),
   planted(
     18,
     'a motion stopped on its way reports moved=0',
-    OPERATIONS,
+    MEMORY,
     "entry.run.finish({ why: 'timeout', moved: true })",
     "entry.run.finish({ why: 'timeout', moved: false })",
   ),
   planted(
     19,
     'a result is sent and not stored',
-    OPERATIONS,
+    MEMORY,
     "    memory.update(command.op, { state: why ? 'failed' : 'done', why, moved, ms })\n    onResult(memory.result(command.op))",
     "    onResult({ ...memory.result(command.op), state: why ? 'failed' : 'done', why, moved, ms })",
   ),

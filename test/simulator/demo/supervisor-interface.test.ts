@@ -1,11 +1,10 @@
-import { type OwnerSocket, openSupervisorInterface } from '../../../simulator/demo/supervisor-interface.ts'
+import { type OwnerSocket, openSupervisorInterface, Supervisor } from '../../../simulator/demo/supervisor.ts'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { supervisorManager } from '../../../edge/management/service-manager.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { Supervisor } from '../../../simulator/demo/supervisor.ts'
 
 const runtime = systemRuntime()
 let folder: string
