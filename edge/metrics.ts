@@ -50,7 +50,7 @@ function gaugesIn(register: Registry) {
   )
   return {
     orders: gauge('larder_hub_orders', 'Orders that are at the hub, by what it does with them.', 'phase'),
-    unknown: gauge('larder_hub_unknown_operations', 'Motions of which nobody knows whether they happened.'),
+    unknown: gauge('larder_hub_unknown_operations', 'Motions with an unknown outcome.'),
     accepting: gauge('larder_hub_accepting_orders', 'Whether the hub takes orders.'),
     outbox: gauge(
       'larder_hub_outbox_entries',

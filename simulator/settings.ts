@@ -37,7 +37,7 @@ function readBoards(text: string, ctx: z.RefinementCtx): ReadonlyMap<string, Gpi
 export const simulatorSettings = {
   SIMULATOR_HOST: hostText('Address that the HTTP interface listens on.', '127.0.0.1'),
   SIMULATOR_ALLOWED_HOSTS: optionalText(
-    'Names, separated by commas, under which the HTTP interface answers, besides addresses and localhost.',
+    'Names, separated by commas, under which the HTTP interface answers, in addition to addresses and localhost.',
   ),
   SIMULATOR_PORT: port(8082, 'Port of the HTTP interface; 0 takes any free one.'),
   bounds: serverBounds('SIMULATOR', {
@@ -47,7 +47,7 @@ export const simulatorSettings = {
   }),
   ALLOW_INSECURE: allowInsecure(
     ['open-console'],
-    'open-console: let others than this machine reach the HTTP interface, which asks nobody who they are. Without it SIMULATOR_HOST must be a loopback address.',
+    'open-console: let others than this machine reach the HTTP interface, which asks for no credential. Without it SIMULATOR_HOST must be a loopback address.',
   ),
   DATA_DIR: text(
     'Folder of all data: the worlds, the memories of the controllers, and links to the serial ports if hardware.json has relative paths.',

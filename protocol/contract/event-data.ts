@@ -32,12 +32,12 @@ export const eventMeanings: Readonly<Record<EventType, string>> = {
   'intake.changed': 'a hub started or stopped taking orders.',
   'inventory.low_stock': 'few units of a product are left.',
   'inventory.out_of_stock': 'no unit of a product is left.',
-  'inventory.counted': 'somebody counted a product.',
+  'inventory.counted': 'a person counted a product.',
   'deal.redeemed': 'a deal was redeemed.',
   'maintenance.report_created': 'a maintenance report was filed.',
   'alarm.raised': 'an alarm was raised.',
   'alarm.cleared': 'an alarm ended.',
-  'alarm.acknowledged': 'somebody acknowledged an alarm.',
+  'alarm.acknowledged': 'a person acknowledged an alarm.',
 }
 
 /** A type of event, as callers choose it. */

@@ -9,7 +9,7 @@ export const metricsSettings = {
     METRICS_PORT: {
       schema: numberText(0, 65_535).optional(),
       describe:
-        'Port of GET /metrics (Prometheus), of /healthz and /readyz, for whoever reaches it; 0 takes any free one. Default: no metrics.',
+        'Port of GET /metrics (Prometheus), of /healthz and /readyz, open to every caller who reaches it; 0 takes any free one. Default: no metrics.',
     },
   }),
   ...limits('Observation', {

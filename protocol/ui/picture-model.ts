@@ -102,7 +102,7 @@ export interface PictureController {
 
 const doorWords = ({ open, locked }: PictureDoor): string =>
   [
-    open === null ? 'nobody knows whether it is open' : open ? 'open' : 'closed',
+    open === null ? 'unknown whether it is open' : open ? 'open' : 'closed',
     locked === null ? '' : locked ? 'locked' : 'unlocked',
   ]
     .filter(Boolean)

@@ -109,7 +109,7 @@ const kinds = {
     ['controller', 'device'],
     { instant: true },
   ),
-  door_forced: fault('somebody forces a door open, now, whatever its lock or motor', ['bin', 'door'], {
+  door_forced: fault('a person forces a door open at once, whatever its lock or motor', ['bin', 'door'], {
     instant: true,
     needsTarget: true,
   }),

@@ -144,7 +144,7 @@ export async function valueOf(name: string, { bench, customers }: Seen): Promise
     case 'unknown_operation': {
       const state = await bench.hub().ask<{ unknown_operations: { operation_id: string }[] }>('GET', '/state')
       const last = state.unknown_operations.at(-1)
-      if (!last) throw new StepError('the hub has no operation whose outcome nobody knows')
+      if (!last) throw new StepError('the hub has no operation with an unknown outcome')
       return last.operation_id
     }
     default:

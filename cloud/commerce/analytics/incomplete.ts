@@ -3,7 +3,7 @@ import { numbersIn } from '../../platform/store/in-list.ts'
 import { statement } from '../../platform/store/statement.ts'
 
 /** Sent while a hub's summaries are being built again: its figures are too low until then. */
-export const INCOMPLETE = { 'X-Incomplete': 'the summaries of this hub are being made anew' }
+export const INCOMPLETE = { 'X-Incomplete': 'the summaries of this hub are being rebuilt' }
 
 const underWay = statement((q, { hubIds }: { hubIds: readonly number[] }) =>
   q

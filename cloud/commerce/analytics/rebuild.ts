@@ -44,7 +44,7 @@ async function findStale({ db, runtime, settings }: CloudContext): Promise<Outco
 async function rebuildStale({ db, log, checkpoint }: CloudContext, hubId: number): Promise<Outcome> {
   const isStale = await staleHubs(db.kysely).where('hubs.id', '=', hubId).executeTakeFirst()
   if (!isStale) return done
-  log.info({ hubId }, 'the summaries of a hub’s sales are made anew')
+  log.info({ hubId }, 'the summaries of a hub’s sales are rebuilt')
   await rebuild(hubId, async (work) => {
     const value = await db.transact(work)
     checkpoint('analytics.rebuild-step')

@@ -239,7 +239,7 @@ const reasons: Record<WhyNot, string> = {
   nothing_cheaper: 'it makes nothing in this cart cheaper',
   others_save_more: 'what other deals save it cannot be combined with',
   less_together: 'without it the others save more',
-  just_taken: 'somebody else is using it at this moment',
+  just_taken: 'another customer is using it at this moment',
 }
 
 const explain = (deal: { id: number; name?: string }, why: WhyNot): string =>

@@ -282,7 +282,7 @@ export async function orInDoubt<T>(context: CloudContext, call: Promise<T>): Pro
   } catch (cause) {
     if (cause instanceof ProcessorUnavailable) throw cause
     reportFault(context, cause, 'a call to the card processor')
-    throw new ProcessorUnavailable('the call to the processor failed in a way that nobody foresaw', { cause })
+    throw new ProcessorUnavailable('the call to the processor failed in an unexpected way', { cause })
   }
 }
 

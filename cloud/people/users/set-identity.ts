@@ -35,7 +35,7 @@ export async function setIdentity(
         .where('identity', 'is not distinct from', own.identity)
         .returningAll()
         .executeTakeFirst()
-      if (!updated) throw new ApiError('forbidden', 'The user has changed meanwhile.')
+      if (!updated) throw new ApiError('forbidden', 'The user has changed during the call.')
       await rememberCustomer(tx, context, updated)
       if (own.identity !== null) await forgetActor(tx, own.identity, own.id)
     })

@@ -68,7 +68,7 @@ export const keyLacks = (scope: Scope): string =>
 /** The identity has no role that grants the scope. */
 export function identityLacks(scope: Scope, { anonymous }: IdentityClaims, hasRoles: boolean): string {
   if (anonymous)
-    return `A guest has no role, and this endpoint takes one that grants ${scope}: sign in as somebody with a role, or send ${asKey}.`
+    return `A guest has no role, and this endpoint takes one that grants ${scope}: sign in as a user with a role, or send ${asKey}.`
   return hasRoles
     ? `No role of this identity grants ${scope}.`
     : `This identity has no role, and this endpoint takes one that grants ${scope}: ask the operator for a role, or send ${asKey}.`

@@ -124,7 +124,7 @@ function startOver(context: Context, controller: string): void {
   const orders = state.orders.unfinished().map(({ id }) => id)
   log.warn(
     { controller, entries: last - base, orders },
-    'the journal is an older copy: stock, orders and what was not reported are forgotten, and begun anew from the cloud',
+    'the journal is an older copy: stock, orders and unreported entries are deleted, and read again from the cloud',
   )
   state.orders.clear()
   state.bins.releaseAll()

@@ -8,7 +8,7 @@ const reasons: Readonly<Record<string, string>> = {
   interlock:
     'It must not move now: a door is open, the lift moves, or an order is being filled. Wait, or close the door first.',
   not_found: 'This hub has no such device.',
-  interrupted: 'The hub was interrupted meanwhile: look what it did before you try again.',
+  interrupted: 'The hub was interrupted: check the result before you try again.',
 }
 
 /** The controller's fault of a failed motion: `details.fault` (serial SPEC §7). */

@@ -106,7 +106,7 @@ const mistakes: Mistake[] = [
     options: withToken({ anonymous: true }),
     status: 403,
     code: 'scope_missing',
-    says: 'A guest has no role, and this endpoint takes one that grants hubs:read: sign in as somebody with a role, or send an API key as `X-API-Key: lk_…`.',
+    says: 'A guest has no role, and this endpoint takes one that grants hubs:read: sign in as a user with a role, or send an API key as `X-API-Key: lk_…`.',
   },
   {
     what: 'somebody without a role on an owner’s path',
