@@ -90,7 +90,6 @@ onEachDatabase('a profile', (open) => {
       [{ date_of_birth: '2999-01-01' }, 'body.date_of_birth value_error'],
       [{ date_of_birth: '1815-12-10' }, 'body.date_of_birth value_error'],
       [{ locale: 'english!' }, 'body.locale value_error'],
-      [{ first_name: 'Ada\0' }, 'body.first_name value_error'],
     ] as const) {
       const answer = await patch({ last_name: 'Changed', ...body })
       expect([answer.status, complaints(answer)]).toEqual([422, [complaint]])
