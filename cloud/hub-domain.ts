@@ -3,6 +3,7 @@ import { applyStockEntries } from './commerce/catalogue/apply-stock.ts'
 import { applyOrderEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { applySnapshot, applyStateEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { hubSnapshot } from './commerce/fulfilment/hub-snapshot.ts'
+import { renewCertificate } from './enrolment/enrol.ts'
 import type { HubDomain, StalledPart } from './gateway/domain.ts'
 import {
   applyAlarmEntries,
@@ -17,6 +18,7 @@ import { tellOfHubs } from './operations/hubs/hub-events.ts'
 import { clearAlarm, raiseAlarm, type Incident } from './events/alarms/alarms.ts'
 import type { CloudContext } from './platform/context.ts'
 import type { Tx } from './platform/store/database.ts'
+import { background } from './platform/work/background.ts'
 
 /**
  * Connects hubs' entries to the domains above. The gateway receives these functions, and depends on no
@@ -42,6 +44,12 @@ export const hubDomain: HubDomain = {
   streamStalled,
   hubsHeard: tellOfHubs,
   booksAreBehind,
+  certificateRequested(context, hubId, request, answer) {
+    background(context, 'certificate of a hub', async () => {
+      const issued = await renewCertificate(context, hubId, request)
+      if (issued) answer(issued)
+    })
+  },
   hubSnapshot,
 }
 

@@ -150,6 +150,12 @@ export const edgeSettings = {
       "Exceptions for connections in plain text, separated by commas: plain-http (the local API's token at a HOST that others reach, without LOCAL_CERT), plain-mqtt (the hub's password at a broker elsewhere, by mqtt:). Without an exception the service refuses to start with them.",
     ),
   }),
+  ...limits('Connection to the cloud', {
+    certificateAgainMs: duration(
+      3_600_000,
+      'Time between two attempts to renew the certificate of the enrolment.',
+    ),
+  }),
   shutdownTimeoutMs: shutdownTimeout,
   metrics: metricsSettings,
   hub: hubSettings,

@@ -1,9 +1,11 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
 import './light-zod.ts'
+import { execFile } from 'node:child_process'
 import * as files from 'node:fs'
 import type { RequestListener } from 'node:http'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { pino } from 'pino'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { isMetricsHost } from '../protocol/model/allowed-hosts.ts'
@@ -18,6 +20,7 @@ import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificate
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
+import { Renewal, type NewKey } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
@@ -89,7 +92,7 @@ async function run(config: EdgeConfig): Promise<void> {
     log,
     recent,
     gpio,
-    openTransport: hubTransport(config, runtime, certificates, () => resident.cloudTime()),
+    openTransport: hubTransport(config, { runtime, log, certificates }, () => resident.cloudTime()),
     lastError: words.take(),
     certificates: certificates.known.all,
     lock,
@@ -175,24 +178,46 @@ function followCertificates(
 }
 
 function hubTransport(
-  { mqtt, hardware }: EdgeConfig,
-  runtime: Runtime,
-  { known, pems }: ReturnType<typeof followCertificates>,
+  { mqtt, hardware, store, certificateAgainMs }: EdgeConfig,
+  parts: { runtime: Runtime; log: Log; certificates: ReturnType<typeof followCertificates> },
   cloudTime: Resident['cloudTime'],
 ): OpenTransport {
+  const { runtime, log, certificates } = parts
+  const { known, pems } = certificates
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
-  return mqttTransport({
+  // A board without a battery boots with a wrong date. The journal or this build may prove a later date,
+  // which is then used.
+  const time = () => certificateTime(runtime.clock.now(), builtAt, cloudTime())
+  const renewal =
+    mqtt.client &&
+    new Renewal({
+      hubId: hardware.hubId,
+      store,
+      client: mqtt.client,
+      clock: runtime.clock,
+      log,
+      now: () => time().certain,
+      newKey: newKeyByProgram,
+      againMs: certificateAgainMs,
+    })
+  const open = mqttTransport({
     urls: mqtt.url,
     user: hubUser(hardware.hubId),
     password: mqtt.password,
-    client: mqtt.client,
+    client: renewal && (() => renewal.client()),
     runtime,
-    // A board without a battery boots with a wrong date. The journal or this build may prove a later date,
-    // which is then used.
-    time: () => certificateTime(runtime.clock.now(), builtAt, cloudTime()),
+    time,
     ca: () => pems.MQTT_CA,
     onCertificate: known.sawBroker,
   })
+  return renewal ? renewal.over(open) : open
+}
+
+/** Makes a key in a program of its own: the library for requests would keep 18 MB of this one. */
+async function newKeyByProgram(): Promise<NewKey> {
+  const program = join(dirname(process.argv[1]!), 'enrolment', 'enrol-main.js')
+  const { stdout } = await promisify(execFile)(process.execPath, [program, '--new-key'])
+  return JSON.parse(stdout) as NewKey
 }
 
 /** The listener for monitoring. Its modules are loaded only if it is configured, to save a small hub's memory. */

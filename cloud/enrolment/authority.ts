@@ -3,7 +3,7 @@ import type { Random } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { type Key, loadX509, P256, privatePem, type PublicKey, readPrivatePem } from '../../protocol/x509.ts'
 import type { CloudContext } from '../platform/context.ts'
-import { isUniqueViolation } from '../platform/store/database.ts'
+import { isUniqueViolation, type CloudDatabase } from '../platform/store/database.ts'
 
 /** When a certificate begins and ends, in milliseconds since the Unix epoch. */
 export interface Validity {
@@ -44,8 +44,20 @@ export function newSerial(random: Random): string {
   return serial.toString('hex')
 }
 
-/** Opens the authority of the database. The first call creates it. */
-export async function openAuthority(context: CloudContext): Promise<Authority> {
+/** By database. */
+const opened = new WeakMap<CloudDatabase['kysely'], Promise<Authority>>()
+
+/** Opens the authority of the database, which never changes. The first call creates it. */
+export function openAuthority(context: CloudContext): Promise<Authority> {
+  const { kysely } = context.db
+  const known = opened.get(kysely) ?? readOrCreate(context)
+  opened.set(kysely, known)
+  // A failed attempt is repeated by the next caller.
+  known.catch(() => opened.delete(kysely))
+  return known
+}
+
+async function readOrCreate(context: CloudContext): Promise<Authority> {
   const { db, sealer } = context
   for (let attempt = 1; ; attempt += 1) {
     const [row] = await db.kysely.selectFrom('hub_authority').selectAll().execute()

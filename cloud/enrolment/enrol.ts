@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
+import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
@@ -19,6 +20,10 @@ export interface EnrolmentOptions {
   brokerCa: () => string | undefined
 }
 
+/** A certificate with a short lifetime has a short tolerance, because a hub renews it after a part of its whole time. */
+const toleranceOf = ({ settings }: CloudContext): number =>
+  Math.min(CLOCK_TOLERANCE_MS, settings.hubCertificateMs / 10)
+
 /** How long a list of revoked certificates may be used. */
 const LIST_MS = 7 * 86_400_000
 
@@ -28,12 +33,7 @@ export function enrolmentHandlers(
   { mqttUrl, brokerCa }: EnrolmentOptions,
 ): Handlers<'owner.hubs.enroll' | 'root.pki.ca' | 'root.pki.crl'> {
   const { db, runtime } = context
-  let opened: Promise<Authority> | undefined
-  const authority = (): Promise<Authority> =>
-    (opened ??= openAuthority(context).catch((error: unknown) => {
-      opened = undefined
-      throw error
-    }))
+  const authority = (): Promise<Authority> => openAuthority(context)
   return {
     async 'owner.hubs.enroll'({ body }) {
       const key = await requestedKey(body.csr)
@@ -51,7 +51,8 @@ export function enrolmentHandlers(
       })
       await db.transact(async (tx) => {
         await useCode(tx, digest, now)
-        await replaceCertificate(tx, { hubId: hub.id, serial, now, until })
+        await revokeCertificates(tx, hub.id, now)
+        await storeCertificate(tx, { hubId: hub.id, serial, now, until })
         await appendAudit(tx.q, runtime, {
           actor: hubUser(hub.id),
           action: 'hubs.enroll',
@@ -133,12 +134,10 @@ async function useCode(tx: Tx, digest: string, now: number): Promise<void> {
   if (numUpdatedRows === 0n) throw new ApiError('invalid_claim_code')
 }
 
-/** Stores a hub's new certificate and revokes its former ones. */
-async function replaceCertificate(
+async function storeCertificate(
   tx: Tx,
   { hubId, serial, now, until }: { hubId: number; serial: string; now: number; until: number },
 ): Promise<void> {
-  await revokeCertificates(tx, hubId, now)
   await tx.q
     .insertInto('hub_certificates')
     .values({ serial, hub_id: hubId, issued_at: now, expires_at: until, revoked_at: null })
@@ -158,6 +157,41 @@ async function revokeCertificates(tx: Tx, hubId: number, now: number): Promise<s
   return rows.map(({ serial }) => serial)
 }
 
+/** A hub gets at most this many certificates in the lifetime of one. */
+const MAX_RENEWALS = 10
+
+/**
+ * Signs the next certificate of an enrolled hub. The former one stays valid until its end: the answer may be lost, and the hub
+ * asks again. Null if the hub has no valid certificate, or got its latest one a short time ago.
+ */
+export async function renewCertificate(
+  context: CloudContext,
+  hubId: number,
+  { csr }: CertificateRequest,
+): Promise<CertificateAnswer | null> {
+  const { db, runtime, settings, log } = context
+  const { hubCertificateMs } = settings
+  const now = runtime.clock.now()
+  const latest = await certificateOf(db.kysely, hubId, now)
+  if (!latest || now - latest.issued_at < hubCertificateMs / MAX_RENEWALS) return null
+  const key = await requestedKey(csr).catch((error: unknown) => {
+    log.warn({ hub: hubId, error: String(error) }, 'a hub asked for a certificate with a bad request')
+    return undefined
+  })
+  if (!key) return null
+  const serial = newSerial(runtime.random)
+  const until = now + hubCertificateMs
+  const issuer = await openAuthority(context)
+  const certificate = await issuer.signHub(key, { hubId, serial, from: now - toleranceOf(context), until })
+  const isValid = await db.transact(async (tx) => {
+    // It may have been revoked in the meantime.
+    if (!(await certificateOf(tx.q, hubId, now))) return false
+    await storeCertificate(tx, { hubId, serial, now, until })
+    return true
+  })
+  return isValid ? { certificate } : null
+}
+
 /**
  * Shuts a hub out: its certificates are revoked, and the cloud ignores it until it is enrolled again or
  * has a new password. Returns the serial numbers. Throws if there is no such hub, or if it has no valid certificate.
@@ -173,14 +207,16 @@ export async function revokeHub(tx: Tx, hubId: number, now: number): Promise<str
   return revoked
 }
 
-/** The valid certificate of a hub. */
+/** The latest valid certificate of a hub. */
 export const certificateOf = (q: Queries, hubId: number, now: number) =>
   q
     .selectFrom('hub_certificates')
-    .select(['serial', 'expires_at'])
+    .select(['serial', 'issued_at', 'expires_at'])
     .where('hub_id', '=', hubId)
     .where('revoked_at', 'is', null)
     .where('expires_at', '>', now)
+    .orderBy('expires_at', 'desc')
+    .limit(1)
     .executeTakeFirst()
 
 /** An expired certificate needs no revocation any more. */

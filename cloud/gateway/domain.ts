@@ -8,6 +8,7 @@ import type {
   StateEntry,
   StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
+import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
@@ -77,6 +78,13 @@ export interface HubDomain {
   hubsHeard(tx: Tx, context: CloudContext, hubs: readonly HeardHub[]): Promise<void>
   /** A hub has applied entries that this database does not know: the database was restored. */
   booksAreBehind(tx: Tx, context: CloudContext): Promise<void>
+  /** A hub asks for its next certificate. `answer` sends it, if the hub gets one. */
+  certificateRequested(
+    context: CloudContext,
+    hubId: number,
+    request: CertificateRequest,
+    answer: (answer: CertificateAnswer) => void,
+  ): void
   /** The whole state for a hub as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
   hubSnapshot(tx: Tx, context: CloudContext, hubId: number): Promise<CloudEntry>
 }

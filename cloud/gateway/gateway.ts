@@ -197,11 +197,8 @@ export class Gateway {
     const { broker } = this.#options
     const cloud = cloudChannels.map(cloudTopic)
     const subscribe = [...this.#shares.filters, ...(this.#peers ? cloud : [])]
-    const will = this.#peers && {
-      topic: cloudTopic('gone'),
-      payload: JSON.stringify(this.#peers.will),
-      retain: false,
-    }
+    const topic = cloudTopic('gone')
+    const will = this.#peers && { topic, payload: JSON.stringify(this.#peers.will), retain: false }
     const options = { subscribe, ...(will && { will }) }
     const handlers = {
       onConnect: () => {
@@ -277,6 +274,10 @@ export class Gateway {
   #receive(hubId: number, message: HubMessage): void {
     if (message.channel === 'result')
       return this.#commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
+    if (message.channel === 'certificate')
+      return this.#options.domain.certificateRequested(this.#context, hubId, message.body, (answer) =>
+        this.#publish(downTopic(hubId, 'certificate'), answer),
+      )
     this.#linkOf(hubId).receive(message)
     if (this.#asked.has(hubId)) this.#tellClock(hubId)
   }

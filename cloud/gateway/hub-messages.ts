@@ -1,6 +1,14 @@
 import type { z } from 'zod'
 import { CommandResult } from '../../protocol/mqtt/command.ts'
-import { Ack, Batch, Heartbeat, Hello, Presence, StorageReport } from '../../protocol/mqtt/session.ts'
+import {
+  Ack,
+  Batch,
+  CertificateRequest,
+  Heartbeat,
+  Hello,
+  Presence,
+  StorageReport,
+} from '../../protocol/mqtt/session.ts'
 import type { UpChannel } from '../../protocol/mqtt/topics.ts'
 
 /** The messages of a hub, by channel. */
@@ -13,11 +21,12 @@ export const upSchemas = {
   ack: Ack,
   result: CommandResult,
   storage: StorageReport,
+  certificate: CertificateRequest,
 } satisfies Record<UpChannel, z.ZodType>
 
 export type HubMessage = {
   [Channel in UpChannel]: { channel: Channel; body: z.infer<(typeof upSchemas)[Channel]> }
 }[UpChannel]
 
-/** The messages for `HubLink`; results of commands go to `CommandSender`. */
-export type LinkMessage = Exclude<HubMessage, { channel: 'result' }>
+/** The messages for `HubLink`; results of commands go to `CommandSender`, and requests of certificates to the domain. */
+export type LinkMessage = Exclude<HubMessage, { channel: 'result' | 'certificate' }>

@@ -4,7 +4,7 @@ import '../light-zod.ts'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { enrol } from './enrol.ts'
+import { enrol, makeKey } from './enrol.ts'
 
 const USAGE = `Usage: larder enroll --cloud URL --code CODE [--config FILE]
 
@@ -46,6 +46,8 @@ function read() {
 
 try {
   if (process.argv.includes('--help')) process.stdout.write(`${USAGE}\n`)
+  // The hub's service asks for the key of a renewal: a program that ends gives back the memory.
+  else if (process.argv.includes('--new-key')) process.stdout.write(JSON.stringify(await makeKey()))
   else {
     const { cloud, code, config } = read()
     const enrolled = await enrol({ cloud, code, ...settingsIn(config) })

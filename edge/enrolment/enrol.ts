@@ -7,6 +7,7 @@ import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
 import { refuseForeignFile } from '../journal/store.ts'
 import { replaceText } from '../replace-text.ts'
 import { enrolmentFiles } from './enrolment.ts'
+import type { NewKey } from './renewal.ts'
 
 /** The cloud's answer to an enrolment (`POST /api/v1/enroll`). */
 const Answer = z.object({
@@ -42,20 +43,23 @@ export interface EnrolOptions {
 
 const TIMEOUT_MS = 30_000
 
+/** Makes a key and the request for its certificate. The cloud decides the name. */
+export async function makeKey(): Promise<NewKey> {
+  const { Pkcs10CertificateRequestGenerator } = await loadX509()
+  const keys = await crypto.subtle.generateKey(P256, true, ['sign', 'verify'])
+  const parts = { name: 'CN=hub', keys, signingAlgorithm: P256 }
+  const request = await Pkcs10CertificateRequestGenerator.create(parts)
+  return { key: await privatePem(keys.privateKey), csr: request.toString('pem') }
+}
+
 /**
  * Enrols this board: makes its key, exchanges the claim code for a certificate, and stores both. The key never leaves the
  * board. Throws a sentence if the code is refused, the cloud is not reached, or the journal belongs to another hub. A refused
  * enrolment leaves the files of an earlier one as they were.
  */
 export async function enrol({ cloud, code, store, hardware }: EnrolOptions): Promise<Enrolled> {
-  const { Pkcs10CertificateRequestGenerator } = await loadX509()
-  const keys = await crypto.subtle.generateKey(P256, true, ['sign', 'verify'])
-  const request = await Pkcs10CertificateRequestGenerator.create({
-    name: 'CN=hub',
-    keys,
-    signingAlgorithm: P256,
-  })
-  const answer = await ask(cloud, { claim_code: code, csr: request.toString('pem') })
+  const { key, csr } = await makeKey()
+  const answer = await ask(cloud, { claim_code: code, csr })
   const { hub_id, mqtt_url } = answer
   // A hub that used the journal of another one would report a foreign history.
   refuseForeignFile(store, hub_id)
@@ -64,7 +68,7 @@ export async function enrol({ cloud, code, store, hardware }: EnrolOptions): Pro
   if (answer.hardware !== null) keepDescription([hardware ?? paths.hardware, paths.hardware], answer.hardware)
   // A board is enrolled while this file exists, so it is removed first and written last.
   files.rmSync(paths.enrolment, { force: true })
-  replaceText(paths.key, await privatePem(keys.privateKey))
+  replaceText(paths.key, key)
   replaceText(paths.certificate, answer.certificate, 0o644)
   replaceText(paths.ca, answer.ca, 0o644)
   replaceText(paths.enrolment, `${JSON.stringify({ hub_id, mqtt_url })}\n`, 0o644)

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 
@@ -15,7 +16,11 @@ export const enrolmentFiles = (store: string) => {
   }
 }
 
-export const EnrolmentFile = z.object({ hub_id: z.int().min(1), mqtt_url: z.string() })
+/** Whether a certificate belongs to a private key; both PEM. */
+export const isOfKey = (cert: string, key: string): boolean =>
+  new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
+
+const EnrolmentFile = z.object({ hub_id: z.int().min(1), mqtt_url: z.string() })
 
 /** A board's certificate of the cloud and its key (PEM), and the broker that accepts it. */
 export interface Enrolment {
@@ -27,7 +32,13 @@ export interface Enrolment {
   ca: string
 }
 
-/** Reads the enrolment of a board; undefined if it is not enrolled. Throws if a file is missing or damaged. */
+/** The key of a certificate that is not stored yet. */
+export const nextKey = (key: string): string => `${key}.next`
+
+/**
+ * Reads the enrolment of a board; undefined if it is not enrolled. Throws if a file is missing or damaged. A power failure
+ * during a renewal may leave the new certificate beside the former key: then the new key is taken.
+ */
 export function readEnrolment(store: string): Enrolment | undefined {
   const paths = enrolmentFiles(store)
   let text: string
@@ -38,6 +49,10 @@ export function readEnrolment(store: string): Enrolment | undefined {
     throw error
   }
   const { hub_id: hubId, mqtt_url: mqttUrl } = EnrolmentFile.parse(JSON.parse(text))
-  const [cert, key, ca] = [paths.certificate, paths.key, paths.ca].map((path) => readFileSync(path, 'utf8'))
-  return { hubId, mqttUrl, cert: cert!, key: key!, ca: ca! }
+  const [cert, ca] = [readFileSync(paths.certificate, 'utf8'), readFileSync(paths.ca, 'utf8')]
+  if (!isOfKey(cert, readFileSync(paths.key, 'utf8')) && existsSync(nextKey(paths.key)))
+    renameSync(nextKey(paths.key), paths.key)
+  const key = readFileSync(paths.key, 'utf8')
+  if (!isOfKey(cert, key)) throw new Error(`${paths.certificate} is no certificate of ${paths.key}`)
+  return { hubId, mqttUrl, cert, key, ca }
 }

@@ -8,6 +8,9 @@ import { parseDownTopic, type DownChannel } from '../../protocol/mqtt/topics.ts'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Inbox, LeaveOut } from '../journal/inbox.ts'
 
+/** The channels of a session. `certificate` belongs to `enrolment/renewal.ts`, which needs no session. */
+type SessionChannel = Exclude<DownChannel, 'certificate'>
+
 const schemas = {
   welcome: Welcome,
   hail: Hail,
@@ -15,11 +18,11 @@ const schemas = {
   entries: Batch,
   ack: Ack,
   command: Command,
-} satisfies Record<DownChannel, z.ZodType>
+} satisfies Record<SessionChannel, z.ZodType>
 
 /** The handler of each of the cloud's channels. */
 export type InboundHandlers = {
-  [Channel in DownChannel]: (message: z.infer<(typeof schemas)[Channel]>) => void
+  [Channel in SessionChannel]: (message: z.infer<(typeof schemas)[Channel]>) => void
 }
 
 /**
@@ -33,7 +36,7 @@ export function createInbound(
   log: Log,
   handlers: InboundHandlers,
 ): (topic: string, payload: string) => void {
-  function dispatch(channel: DownChannel, message: unknown): boolean {
+  function dispatch(channel: SessionChannel, message: unknown): boolean {
     const parsed = schemas[channel].safeParse(message)
     if (!parsed.success) return false
     const handle = handlers[channel] as (message: unknown) => void
@@ -44,7 +47,7 @@ export function createInbound(
     const channel = parseDownTopic(hubId, topic)
     const drop = (why: string): void =>
       log.warn({ topic: cutShort(topic), length: payload.length, why }, 'a message from the cloud is dropped')
-    if (channel === undefined) return drop('unknown topic')
+    if (channel === undefined || channel === 'certificate') return drop('unknown topic')
     if (payload.length > maxMessage) return drop('too long')
     const message = parseMessage(payload)
     if (message === undefined) return drop('not JSON, or nested too deeply')

@@ -20,8 +20,8 @@ export interface BrokerSocketOptions {
   modules: SocketModules
   /** PEM of the authorities to trust with `mqtts:` (MQTT_CA); by default the system's. Read for each connection. */
   ca?: string | (() => string | undefined) | undefined
-  /** The client's certificate and key (PEM), if it signs in with them. */
-  client?: { cert: string; key: string } | undefined
+  /** The client's certificate and key (PEM), if it signs in with them. Read for each connection. */
+  client?: (() => { cert: string; key: string }) | undefined
   /** The time for checking certificates. */
   time: () => CertificateTime
   /** Called with each accepted certificate of a broker. */
@@ -57,7 +57,7 @@ function openTls(address: NetworkAddress, options: BrokerSocketOptions): Duplex 
     // A certificate may name an address too; then there is no server name to send.
     ...(servername !== undefined && { servername }),
     ...(ca !== undefined && { ca }),
-    ...options.client,
+    ...options.client?.(),
     // Checked below, before anything is sent: OpenSSL uses only the machine's clock.
     rejectUnauthorized: false,
   })

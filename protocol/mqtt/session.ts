@@ -121,6 +121,14 @@ export const StorageReport = z.object({
 })
 export type StorageReport = z.infer<typeof StorageReport>
 
+/** A hub asks for its next certificate (SPEC §2). PKCS #10, PEM. */
+export const CertificateRequest = z.object({ csr: z.string().max(8192) })
+export type CertificateRequest = z.infer<typeof CertificateRequest>
+
+/** The hub's next certificate, PEM. The former one stays valid until its end. */
+export const CertificateAnswer = z.object({ certificate: z.string().max(8192) })
+export type CertificateAnswer = z.infer<typeof CertificateAnswer>
+
 /** A batch of contiguous entries of one stream, in either direction. `Body` is validated for each entry (I8). */
 export const Batch = z.object({
   epoch: Hex128,

@@ -15,9 +15,10 @@ export const upChannels = [
   'ack',
   'result',
   'storage',
+  'certificate',
 ] as const
 export type UpChannel = (typeof upChannels)[number]
-export const downChannels = ['welcome', 'hail', 'later', 'entries', 'ack', 'command'] as const
+export const downChannels = ['welcome', 'hail', 'later', 'entries', 'ack', 'command', 'certificate'] as const
 export type DownChannel = (typeof downChannels)[number]
 
 export const upTopic = (hubId: number, channel: UpChannel): string =>

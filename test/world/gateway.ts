@@ -184,6 +184,7 @@ const bareAlarm = (id: string) => ({
 
 /** A domain that accepts every entry and only records alarms. */
 export const inertDomain: HubDomain = {
+  certificateRequested() {},
   applyMaintenanceEntry: () => Promise.resolve(),
   applyOrderEntry: () => Promise.resolve(),
   applyStockEntries: () => Promise.resolve(),

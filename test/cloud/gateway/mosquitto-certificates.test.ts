@@ -79,7 +79,7 @@ service('mosquitto')(
           urls: [url],
           user,
           password: undefined,
-          client,
+          client: () => client,
           ca: authority.certificate,
           runtime,
         })

@@ -77,7 +77,7 @@ export const hubTables = {
     sealed_key: text,
     created_at: instant.fixed,
   }),
-  /** Certificates of hubs. At most one of a hub is valid. */
+  /** Certificates of hubs. A renewed one is valid beside its successor until its end. */
   hub_certificates: defineTable({
     /** Hexadecimal. */
     serial: text.primaryKey.fixed,

@@ -1,0 +1,122 @@
+import { X509Certificate } from 'node:crypto'
+import { renameSync } from 'node:fs'
+import type { Log } from '../../protocol/model/log.ts'
+import { every, type Clock } from '../../protocol/model/runtime.ts'
+import { endOf } from '../../protocol/mqtt/certificates.ts'
+import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
+import { CertificateAnswer, type CertificateRequest } from '../../protocol/mqtt/session.ts'
+import { hubUser, parseDownTopic, upTopic } from '../../protocol/mqtt/topics.ts'
+import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
+import { replaceText } from '../replace-text.ts'
+import { enrolmentFiles, isOfKey, nextKey } from './enrolment.ts'
+
+/** A new key and the request for its certificate, PEM. */
+export interface NewKey {
+  key: string
+  csr: string
+}
+
+export interface RenewalOptions {
+  hubId: number
+  store: string
+  /** The present certificate and its key, PEM. */
+  client: { cert: string; key: string }
+  clock: Clock
+  log: Log
+  /** The present time, from whatever proves it: milliseconds since the Unix epoch. */
+  now: () => number
+  newKey: () => Promise<NewKey>
+  /** Time between two attempts. */
+  againMs: number
+}
+
+/** The part of its lifetime after which a certificate is renewed. */
+const DUE = 2 / 3
+
+/**
+ * Renews the hub's certificate over MQTT (SPEC §2). The new key becomes valid with its certificate: until then the hub has the
+ * former pair, also after a power failure at any step.
+ */
+export class Renewal {
+  readonly #options: RenewalOptions
+  #client: { cert: string; key: string }
+  #transport: MqttTransport | undefined
+  /** The key of the requests, until one is answered: any answer fits it. */
+  #next: NewKey | undefined
+
+  constructor(options: RenewalOptions) {
+    this.#options = options
+    this.#client = options.client
+    every(options.clock, options.againMs, () => void this.#renew())
+  }
+
+  /** The certificate and the key for the next connection. */
+  client(): { cert: string; key: string } {
+    return this.#client
+  }
+
+  /** Connections that also carry the renewal. */
+  over(open: OpenTransport): OpenTransport {
+    return (options, handlers) => {
+      const transport = open(options, {
+        ...handlers,
+        onConnect: () => {
+          handlers.onConnect()
+          this.#transport = transport
+          void this.#renew()
+        },
+        onDisconnect: (reason) => {
+          this.#transport = undefined
+          handlers.onDisconnect(reason)
+        },
+        onMessage: (topic, payload) => {
+          if (parseDownTopic(this.#options.hubId, topic) === 'certificate') this.#take(payload)
+          else handlers.onMessage(topic, payload)
+        },
+      })
+      return transport
+    }
+  }
+
+  async #renew(): Promise<void> {
+    const { now, newKey, hubId, log } = this.#options
+    if (this.#transport === undefined || now() < dueAt(this.#client.cert)) return
+    try {
+      this.#next ??= await newKey()
+      const request: CertificateRequest = { csr: this.#next.csr }
+      await this.#transport?.publish(upTopic(hubId, 'certificate'), JSON.stringify(request))
+    } catch (error) {
+      log.warn({ error: String(error) }, 'the hub could not ask for its next certificate')
+    }
+  }
+
+  #take(payload: string): void {
+    const { hubId, store, log } = this.#options
+    const answer = CertificateAnswer.safeParse(parseMessage(payload))
+    if (!answer.success || this.#next === undefined) return
+    const { key } = this.#next
+    const { certificate: cert } = answer.data
+    try {
+      if (!isOfKey(cert, key) || new X509Certificate(cert).subject !== `CN=${hubUser(hubId)}`)
+        return log.warn({}, 'the cloud sent a certificate of another key or hub; it is not used')
+      const paths = enrolmentFiles(store)
+      replaceText(nextKey(paths.key), key)
+      replaceText(paths.certificate, cert, 0o644)
+      renameSync(nextKey(paths.key), paths.key)
+    } catch (error) {
+      return log.error({ error: String(error) }, 'the next certificate could not be stored')
+    }
+    this.#next = undefined
+    this.#client = { cert, key }
+    log.info(
+      { until: new Date(endOf(new X509Certificate(cert))).toISOString() },
+      'the certificate is renewed',
+    )
+  }
+}
+
+function dueAt(cert: string): number {
+  const certificate = new X509Certificate(cert)
+  const from = Date.parse(certificate.validFrom)
+  return from + (endOf(certificate) - from) * DUE
+}

@@ -1,0 +1,201 @@
+import { X509Certificate } from 'node:crypto'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { renewClaimCode } from '../../../cloud/enrolment/claim-codes.ts'
+import {
+  certificateOf,
+  enrolmentHandlers,
+  renewCertificate,
+  revokeHub,
+} from '../../../cloud/enrolment/enrol.ts'
+import { openDatabase } from '../../../cloud/platform/store/database.ts'
+import { makeKey } from '../../../edge/enrolment/enrol.ts'
+import { enrolmentFiles, isOfKey, nextKey, readEnrolment } from '../../../edge/enrolment/enrolment.ts'
+import { Renewal } from '../../../edge/enrolment/renewal.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { CertificateRequest } from '../../../protocol/mqtt/session.ts'
+import { downTopic, upTopic } from '../../../protocol/mqtt/topics.ts'
+import type { TransportHandlers } from '../../../protocol/mqtt/transport.ts'
+import { openCloud } from '../../world/cloud.ts'
+import { emptySqlite } from '../../world/database.ts'
+
+const DAY = 86_400_000
+const HOUR = 3_600_000
+
+/** An enrolled hub and its cloud, with a connection that the test delivers. */
+async function world() {
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  const { context, runtime, call } = await openCloud({
+    db,
+    handlersOf: (made) => enrolmentHandlers(made, { mqttUrl: 'mqtts://x', brokerCa: () => undefined }),
+  })
+  const { clock } = runtime
+  const folder = mkdtempSync(join(tmpdir(), 'larder-renewal-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const store = join(folder, 'hub.sqlite')
+  const paths = enrolmentFiles(store)
+  const { code } = await db.transact((tx) => renewClaimCode(tx, context, 1))
+  const first = await makeKey()
+  const { json } = await call('POST', '/api/v1/enroll', { body: { claim_code: code, csr: first.csr } })
+  const { certificate } = json as { certificate: string }
+  for (const [path, text] of [
+    [paths.key, first.key],
+    [paths.certificate, certificate],
+    [paths.ca, 'ca'],
+    [paths.enrolment, '{"hub_id": 1, "mqtt_url": "mqtts://x"}'],
+  ] as const)
+    writeFileSync(path, text)
+
+  const sent: string[] = []
+  let arrive: TransportHandlers
+  const passedOn: string[] = []
+  const renewal = new Renewal({
+    hubId: 1,
+    store,
+    client: { cert: certificate, key: first.key },
+    clock,
+    log: silentLog,
+    now: () => clock.now(),
+    newKey: makeKey,
+    againMs: HOUR,
+  })
+  const open = renewal.over((_options, handlers) => {
+    arrive = handlers
+    return {
+      publish(topic, payload) {
+        if (topic === upTopic(1, 'certificate')) sent.push(payload)
+        return Promise.resolve(true)
+      },
+      close() {},
+    }
+  })
+  open(
+    { subscribe: [] },
+    { onConnect() {}, onDisconnect() {}, onMessage: (topic) => void passedOn.push(topic) },
+  )
+  arrive!.onConnect()
+
+  /** Lets time pass. The hub asks for nothing. */
+  async function quiet(ms: number): Promise<void> {
+    const before = sent.length
+    await clock.pass(ms)
+    expect(sent.length).toBe(before)
+  }
+  /** Lets an hour pass. The hub asks once; its key is made outside the clock. */
+  async function asked(): Promise<string> {
+    const before = sent.length
+    await clock.pass(HOUR)
+    await expect.poll(() => sent.length, { timeout: 20_000 }).toBe(before + 1)
+    return sent.at(-1)!
+  }
+  /** Lets time pass until the renewal is due, and the hub asks. */
+  async function due(): Promise<string> {
+    await quiet(59 * DAY + 15 * HOUR)
+    return asked()
+  }
+  const answerTo = (payload: string) =>
+    renewCertificate(context, 1, CertificateRequest.parse(JSON.parse(payload)))
+  const deliver = (answer: object): void =>
+    arrive.onMessage(downTopic(1, 'certificate'), JSON.stringify(answer))
+  const cutOff = (): void => arrive.onDisconnect('no network')
+  const now = () => clock.now()
+  return {
+    db,
+    context,
+    clock,
+    store,
+    paths,
+    sent,
+    passedOn,
+    renewal,
+    arrive: arrive!,
+    quiet,
+    asked,
+    due,
+    answerTo,
+    deliver,
+    cutOff,
+    now,
+  }
+}
+
+test('a certificate is renewed after two thirds of its time, with a new key, and the former one stays valid', async () => {
+  const { due, quiet, asked, answerTo, deliver, renewal, store, passedOn, db, now, arrive } = await world()
+  const before = renewal.client()
+  deliver((await answerTo(await due()))!)
+  const { cert, key } = renewal.client()
+  expect([isOfKey(cert, key), key === before.key]).toEqual([true, false])
+  expect(readEnrolment(store)).toMatchObject({ hubId: 1, cert, key })
+  const left = Date.parse(new X509Certificate(cert).validTo) - now()
+  expect(Math.abs(left - 90 * DAY)).toBeLessThan(HOUR)
+  const rows = await db.kysely.selectFrom('hub_certificates').select('revoked_at').execute()
+  expect(rows).toEqual([{ revoked_at: null }, { revoked_at: null }])
+  arrive.onMessage(downTopic(1, 'hail'), '{}')
+  expect(passedOn).toEqual([downTopic(1, 'hail')])
+  await quiet(59 * DAY + 15 * HOUR)
+  await asked()
+})
+
+test('a hub whose answer was lost asks again for the same key, and gets at most ten certificates in the lifetime of one', async () => {
+  const { due, asked, answerTo, deliver, db, clock, sent, renewal } = await world()
+  const first = await due()
+  expect(await answerTo(first)).not.toBeNull()
+  expect(await asked()).toBe(first)
+  expect(await answerTo(first)).toBeNull()
+  await clock.pass(9 * DAY)
+  const answer = await answerTo(sent.at(-1)!)
+  expect(await db.kysely.selectFrom('hub_certificates').selectAll().execute()).toHaveLength(3)
+  const before = renewal.client()
+  deliver(answer!)
+  expect(renewal.client()).not.toEqual(before)
+})
+
+test('a hub without a connection asks for nothing, and asks when it is connected again', async () => {
+  const { quiet, cutOff, arrive, sent } = await world()
+  cutOff()
+  await quiet(80 * DAY)
+  arrive.onConnect()
+  await expect.poll(() => sent.length, { timeout: 20_000 }).toBe(1)
+})
+
+test('the cloud renews no certificate that is revoked or expired, or for a request that is none', async () => {
+  const { due, answerTo, db, context, now, clock } = await world()
+  const request = await due()
+  expect(await answerTo('{"csr": "no request"}')).toBeNull()
+  clock.shiftWall(31 * DAY)
+  expect(await answerTo(request)).toBeNull()
+  clock.shiftWall(-31 * DAY)
+  await db.transact((tx) => revokeHub(tx, 1, now()))
+  expect(await answerTo(request)).toBeNull()
+  expect(await certificateOf(context.db.kysely, 1, now())).toBeUndefined()
+})
+
+test('a certificate of another key or hub, or a broken message, changes nothing', async () => {
+  const { due, answerTo, deliver, renewal, store, arrive } = await world()
+  const request = await due()
+  const stranger = await world()
+  const foreign = await stranger.answerTo(await stranger.due())
+  const before = renewal.client()
+  for (const answer of [foreign!, {}, { certificate: 'none' }]) deliver(answer)
+  arrive.onMessage(downTopic(1, 'certificate'), '{')
+  expect(renewal.client()).toEqual(before)
+  expect(readEnrolment(store)).toMatchObject(before)
+  deliver((await answerTo(request))!)
+  expect(renewal.client().cert).not.toBe(before.cert)
+})
+
+test('a power failure between the certificate and its key leaves a pair that fits', async () => {
+  const { due, answerTo, deliver, renewal, store, paths } = await world()
+  const former = readFileSync(paths.key, 'utf8')
+  deliver((await answerTo(await due()))!)
+  const { cert, key } = renewal.client()
+  // The certificate is stored, and the new key has not replaced the former one.
+  renameSync(paths.key, nextKey(paths.key))
+  writeFileSync(paths.key, former)
+  expect(readEnrolment(store)).toMatchObject({ cert, key })
+  expect(readEnrolment(store)).toMatchObject({ cert, key })
+  writeFileSync(paths.key, former)
+  expect(() => readEnrolment(store)).toThrow(/is no certificate of/)
+})
