@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { paymentCommands } from '../../../../cloud/cli/payments.ts'
 import { acknowledgeAlarm } from '../../../../cloud/events/alarms/alarms.ts'
 import { noteRestored } from '../../../../cloud/commerce/orders/restored.ts'
+import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { uuid } from '../../../support/uuid.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -99,6 +100,25 @@ onEachProcessor('payments that the books have lost', (open) => {
     expect(await shop.bank.refunds()).toHaveLength(2)
     expect(await alarms(shop, 'payment_orphaned')).toEqual([])
     expect(await alarms(shop, 'database_restored')).toHaveLength(1)
+  })
+
+  test('a lost payment is refunded once if the answer to its refund is lost', async () => {
+    const shop = await open()
+    shop.context.settings.orphanedPayments = 'refund'
+    const { amount } = (await shop.payments((await shop.paidOrder({ 1: 1 })).id))[0]!
+    await restore(shop)
+    const { processor } = shop.services
+    const createRefund = processor.createRefund.bind(processor)
+    processor.createRefund = async (request) => {
+      await createRefund(request)
+      throw new ProcessorUnavailable('the answer is lost')
+    }
+    await compare(shop)
+    processor.createRefund = createRefund
+    for (let count = 0; count < 2; count += 1) await compare(shop)
+    expect(await shop.bank.intents()).toMatchObject([{ refunded: amount }])
+    expect(await shop.bank.refunds()).toHaveLength(1)
+    expect(await alarms(shop, 'payment_orphaned')).toEqual([])
   })
 
   test('a lost payment raises the alarm if its refund is refused', async () => {
