@@ -26,6 +26,7 @@ import type { Media } from './platform/media/media.ts'
 import { maintenanceHandlers } from './operations/maintenance/reports.ts'
 import { type OrderFeed, orderFeedHandlers } from './commerce/orders/order-feed.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './commerce/orders/handlers.ts'
+import { receiptHandlers } from './operations/reports/receipt.ts'
 import { cancellationHandlers } from './commerce/fulfilment/delete-order.ts'
 import { refundHandlers } from './commerce/refunds/refund-requests.ts'
 import { paymentReportHandlers } from './commerce/payments/payment-report.ts'
@@ -85,6 +86,7 @@ export const operationsHandlers = (services: ControlServices, media: Media, remo
     ...restockHandlers(context),
     ...fleetHandlers(context),
     ...auditHandlers(context),
+    ...receiptHandlers(context),
   }
 }
 

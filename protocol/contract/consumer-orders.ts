@@ -24,6 +24,7 @@ import {
   BinNumber,
 } from './fields.ts'
 import { ErrorCodeName } from './errors.ts'
+import { Receipt } from './receipt.ts'
 import { defineRoutes } from './route.ts'
 
 /** Fields that the contract marks with `?` are always present here; null if there is no value. */
@@ -127,7 +128,7 @@ export type OrderSort = z.infer<typeof OrderSort>
 const statusNames = Object.keys(OrderStatus) as OrderStatusName[]
 
 /** A status by its number or its name. */
-const StatusFilter = z.literal([...Object.values(OrderStatus), ...statusNames]).meta({
+export const StatusFilter = z.literal([...Object.values(OrderStatus), ...statusNames]).meta({
   description: 'State of an order as a number or a name.',
   anyOf: ['ProcessingStatus', 'ProcessingStatusName'].map((name) => ({
     $ref: `#/components/schemas/${name}`,
@@ -195,6 +196,16 @@ export const consumerOrderRoutes = defineRoutes(
       errors: ['order_not_found'],
       summary: 'Read an order',
       description: 'The order with its lines, totals, deals, bins and place in the queue.',
+    },
+    'consumer.orders.receipt': {
+      at: 'GET /users/{user_id}/orders/{order_id}/receipt',
+      params: orderParams,
+      response: Receipt,
+      alsoProduces: 'text/html',
+      errors: ['order_not_found', 'order_state_conflict'],
+      summary: 'Read the receipt of a paid order',
+      description:
+        'Amounts include tax, except `tax_total` and the prices of the lines. `Accept: text/html` returns a page. An unpaid order is 409 `order_state_conflict`.',
     },
     'consumer.orders.delete': {
       at: 'DELETE /users/{user_id}/orders/{order_id}',

@@ -15,7 +15,9 @@ import {
   HasMore,
   ProcessingStatus,
   PaymentStatus,
+  ReportRange,
 } from './fields.ts'
+import { StatusFilter } from './consumer-orders.ts'
 import { defineRoutes } from './route.ts'
 
 /** O §2, order and order item. The prices of a cart are not frozen: its totals are the current ones. */
@@ -89,6 +91,14 @@ export const ownerOrderRoutes = defineRoutes(
           .describe(
             'Exact order number, part of an item’s name, or the beginning of a UPC. If it is left out: all orders.',
           ),
+        ...ReportRange,
+        status: z
+          .array(StatusFilter)
+          .max(50)
+          .optional()
+          .describe(
+            'Only orders in these states, as numbers or names. Repeat the parameter for several. If it is left out: orders in any state.',
+          ),
       }),
       hub: 'hub_id',
       formerOwners: true,
@@ -97,10 +107,11 @@ export const ownerOrderRoutes = defineRoutes(
         next_cursor: NextNumberCursor,
         has_more: HasMore,
       }),
+      alsoProduces: 'text/csv',
       badValues: { 'query.cursor': 'invalid_cursor' },
       summary: 'List a hub’s orders, newest first',
       description:
-        'New orders do not shift the pages: the cursor is the last order of the page before. A cursor that is no order of the hub is 400 `invalid_cursor`.',
+        'New orders do not shift the pages: the cursor is the last order of the page before. A cursor that is no order of the hub is 400 `invalid_cursor`. `from` and `to` bound `created_at`. `Accept: text/csv` returns all matching orders as a table.',
     },
     'owner.orders.refund': {
       at: 'POST /owners/orders/{order_id}/refund',

@@ -1,5 +1,6 @@
 import type { Routes } from '../../../protocol/contract/routes.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
+import { exportOrders, filterOf } from './order-export.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
 import { requireHub } from '../../platform/credentials/hub-access.ts'
@@ -143,16 +144,19 @@ export const ownerOrderHandlers = (
   { db, settings }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
 ): Handlers<'owner.orders.list'> => ({
-  async 'owner.orders.list'({ query, credential }) {
-    const page = await orderHistory(db.kysely, {
+  async 'owner.orders.list'({ query, credential, wantsOther }) {
+    const q = db.kysely
+    const history = {
       hubId: query.hub_id,
-      ownerId: credential.ownerId ?? (await requireHub(db.kysely, credential, query.hub_id)).owner_id,
+      ownerId: credential.ownerId ?? (await requireHub(q, credential, query.hub_id)).owner_id,
       limit: query.limit,
       cursor: query.cursor,
       search: query.search,
       searchNames: settings.orderSearchNames,
-    })
-    return jsonWithImages(addressOf, page)
+      filter: await filterOf(q, query),
+    }
+    if (wantsOther) return exportOrders(q, history)
+    return jsonWithImages(addressOf, await orderHistory(q, history))
   },
 })
 

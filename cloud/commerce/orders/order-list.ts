@@ -67,7 +67,7 @@ const sortKeys = {
   order_id: sql.ref('id'),
 }
 
-interface HistoryPage {
+export interface HistoryPage {
   hubId: number
   /** The owner at the sale. */
   ownerId: number
@@ -78,6 +78,15 @@ interface HistoryPage {
   search: string | null
   /** Maximum number of names that a search compares (`ORDER_SEARCH_NAMES`). */
   searchNames: number
+  /** Undefined: every order. */
+  filter?: OrderFilter | undefined
+}
+
+/** Created from `since` to before `until`, in one of these statuses. */
+export interface OrderFilter {
+  since: number
+  until: number
+  statuses: readonly OrderStatus[]
 }
 
 type OrderColumns = Record<Exclude<keyof OwnerOrder, 'order_items'>, Expression<unknown>>
@@ -118,7 +127,7 @@ function page(q: Queries, { hubId, ownerId, below, limit }: WantedPage) {
     .where('id', '<', below)
     .orderBy('id', 'desc')
     .limit(limit)
-    .select(['id', json.text(order).as('body'), items.as('items')])
+    .select(['id', 'created_at', 'processing_status', json.text(order).as('body'), items.as('items')])
 }
 const anyPage = statement(page)
 const pageOf = statement((q, wanted: WantedPage & { ids: readonly number[] }) =>
@@ -131,13 +140,15 @@ const pageOf = statement((q, wanted: WantedPage & { ids: readonly number[] }) =>
  */
 export async function orderHistory(
   q: Queries,
-  { hubId, ownerId, limit, cursor, search, searchNames }: HistoryPage,
+  history: HistoryPage,
 ): Promise<JsonText<{ data: OwnerOrder[]; next_cursor: number | null; has_more: boolean }>> {
+  const { hubId, ownerId, limit, cursor, search, searchNames, filter } = history
   if (cursor !== null) await requireCursor(q, { hubId, ownerId, cursor })
   // One more row than shown reveals whether there are more.
   const wanted = { hubId, ownerId, below: cursor ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
-  const rows =
-    search === null || searchText(search) === ''
+  const rows = filter
+    ? await inOrder(q, wanted, await matchingOrders(q, { ...history, limit: limit + 1 }))
+    : search === null || searchText(search) === ''
       ? await anyPage(q, wanted)
       : await found(q, { ...wanted, search, names: searchNames })
   const hasMore = rows.length > limit
@@ -151,6 +162,88 @@ export async function orderHistory(
 /** Joins two JSON texts into one object, because a database would have to parse them to nest them. */
 const withItems = ({ body, items }: { body: string; items: string }): string =>
   `${body.slice(0, body.lastIndexOf('}'))},"order_items":${items}}`
+
+/** Orders by their ids, in the order of the ids. */
+async function inOrder(q: Queries, wanted: WantedPage, ids: readonly number[]) {
+  const rows = ids.length === 0 ? [] : await pageOf(q, { ...wanted, below: Number.MAX_SAFE_INTEGER, ids })
+  const known = new Map(rows.map((row) => [row.id, row]))
+  return ids.map((id) => known.get(id)!)
+}
+
+/** The ids of the matching orders after a cursor, newest first. */
+export async function matchingOrders(q: Queries, history: HistoryPage): Promise<number[]> {
+  const { hubId, ownerId, limit, cursor, search, searchNames: names, filter } = history
+  const below = cursor ?? Number.MAX_SAFE_INTEGER
+  if (search === null || searchText(search) === '')
+    return filter
+      ? filteredOrders(q, { ...history, filter })
+      : idsOf(await idPage(q, { hubId, ownerId, below, limit }))
+  const ids: number[] = []
+  let next = below
+  while (ids.length < limit) {
+    const page = await found(q, {
+      hubId,
+      ownerId,
+      below: next,
+      limit: Math.max(limit, SEARCHED_AT_ONCE),
+      search,
+      names,
+    })
+    const last = page.at(-1)
+    if (!last) break
+    ids.push(...idsOf(page.filter((row) => !filter || isWithin(row, filter))))
+    next = last.id
+  }
+  return ids.slice(0, limit)
+}
+
+/** Orders that a search reads at once if a filter may leave most of them out. */
+const SEARCHED_AT_ONCE = 200
+
+const idsOf = (rows: readonly { id: number }[]): number[] => rows.map(({ id }) => id)
+
+const isWithin = (
+  order: { created_at: number; processing_status: OrderStatus },
+  { since, until, statuses }: OrderFilter,
+): boolean =>
+  order.created_at >= since && order.created_at < until && statuses.includes(order.processing_status)
+
+const idPage = statement((q, { hubId, ownerId, below, limit }: WantedPage) =>
+  q
+    .selectFrom('orders')
+    .select('id')
+    .where('hub_id', '=', hubId)
+    .where('owner_id', '=', ownerId)
+    .where('total', 'is not', null)
+    .where('id', '<', below)
+    .orderBy('id', 'desc')
+    .limit(limit),
+)
+
+/** Reads the newest orders of each status from one index, so that the cost does not grow with the orders. */
+async function filteredOrders(
+  q: Queries,
+  { hubId, ownerId, limit, cursor, filter }: HistoryPage & { filter: OrderFilter },
+): Promise<number[]> {
+  const { since, until, statuses } = filter
+  if (statuses.length === 0) return []
+  const last =
+    cursor === null
+      ? undefined
+      : await q.selectFrom('orders').select('created_at').where('id', '=', cursor).executeTakeFirstOrThrow()
+  const after = last ? sql` and (created_at, id) < (${last.created_at}, ${cursor})` : sql``
+  const parts = statuses.map(
+    (status, index) => sql`select * from (
+      select id, created_at from orders
+      where hub_id = ${hubId} and owner_id = ${ownerId} and processing_status = ${sql.lit(status)}
+        and created_at >= ${since} and created_at < ${until} and total is not null${after}
+      order by created_at desc, id desc limit ${sql.lit(limit)}) as part${sql.lit(index)}`,
+  )
+  const { rows } = await sql<{ id: number }>`
+    select id from (${sql.join(parts, sql` union all `)}) as matching
+    order by created_at desc, id desc limit ${sql.lit(limit)}`.execute(q)
+  return idsOf(rows)
+}
 
 interface Cursor extends Pick<HistoryPage, 'hubId' | 'ownerId'> {
   cursor: number

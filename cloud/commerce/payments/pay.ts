@@ -361,7 +361,8 @@ const paymentOfOrder = statement((q, { paymentId }: { paymentId: number }) =>
 /** A payment with the processor's answer about it. */
 type AnsweredPayment = PaymentRow & { [K in 'processor_ref' | 'reason']: Operation[K] | null }
 
-const publicId = ({ id, processor_ref }: Pick<AnsweredPayment, 'id' | 'processor_ref'>): string =>
+/** The id of a payment in answers. */
+export const publicId = ({ id, processor_ref }: Pick<AnsweredPayment, 'id' | 'processor_ref'>): string =>
   processor_ref ?? `pay_${id}`
 
 function nextAction(

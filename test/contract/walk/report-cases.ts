@@ -8,6 +8,17 @@ const hubsOnly = async (world: World, hubs: readonly number[] | '*' = '*') => ({
   headers: { 'X-API-Key': await world.key({ scopes: ['hubs:read'], hubs: hubs === '*' ? hubs : [...hubs] }) },
 })
 
+async function paidReceipt(world: World) {
+  const user_id = await world.user('ada')
+  const { id: order_id } = await world.shop.paidOrder({ 1: 1 })
+  await world.shop.context.db.kysely
+    .updateTable('orders')
+    .set({ user_id })
+    .where('id', '=', order_id)
+    .execute()
+  return { as: { customer: 'ada' }, params: { user_id, order_id } }
+}
+
 /** Contract, section 16. */
 export const reportCases = {
   'owner.sales.report': {
@@ -37,6 +48,20 @@ export const reportCases = {
       invalid_cursor: async () => ({ as: 'owner', query: { cursor: '99' } }),
       hub_access_denied: async (world) => ({ as: await hubsOnly(world, [1]), query: { hub_id: 2 } }),
       hub_not_found: async (world) => ({ as: await hubsOnly(world), query: { hub_id: 2 } }),
+    },
+  },
+  'consumer.orders.receipt': {
+    success: async (world) => paidReceipt(world),
+    errors: {
+      async order_not_found(world) {
+        const { as, params } = await paidReceipt(world)
+        return { as, params: { ...params, order_id: 9999 } }
+      },
+      async order_state_conflict(world) {
+        const user_id = await world.user('ada')
+        const { id: order_id } = await world.shop.cart(user_id, { 1: 1 })
+        return { as: { customer: 'ada' }, params: { user_id, order_id } }
+      },
     },
   },
 } satisfies Record<string, RouteCases>

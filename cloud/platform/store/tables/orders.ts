@@ -56,6 +56,8 @@ export const orderTables = {
     merged_into: int.nullable,
   })
     .index('orders_by_hub', ['hub_id', 'id'])
+    // Filters by status and time read each status newest first.
+    .index('orders_by_status', ['hub_id', 'owner_id', 'processing_status', 'created_at', 'id'])
     .index('orders_by_user', ['user_id', 'created_at', 'id'])
     .index('orders_expired', ['finished_at'], `processing_status = ${OrderStatus.EXPIRED}`)
     // A queue is short, however many orders its hub has had.
