@@ -4,7 +4,8 @@ import type { LocalState as PageState } from '../../edge/local-api/page/local-st
 import { overflowOf, picture, seriousProblems, weightOf } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
 import { hold, press, select, serveHub, type ServedHub, TOKEN } from './served-hub.ts'
-import { OPERATION, scriptedHub } from './scripted-hub.ts'
+import { scriptedHub } from './scripted-hub.ts'
+import { OPERATION } from '../world/local-core.ts'
 
 /** The compiler checks that the page's state has the type of the hub's state. */
 const asThePageReadsIt = (state: LocalState): PageState => state

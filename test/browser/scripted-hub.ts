@@ -1,25 +1,13 @@
 import type { LocalCore } from '../../edge/local-api/local-api.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
-import { idleAcceptance } from '../support/idle-acceptance.ts'
+import { OPERATION, recordingCore, result } from '../world/local-core.ts'
 import { demoHub } from '../support/demo-hub.ts'
 
-export const TOKEN = 'a-token-of-this-test'
-export const OPERATION = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
 const ORDER = '018f3c2a-7b4e-7c1d-9a3b-000000000001'
-
-const isActor = (one: unknown): boolean =>
-  typeof one === 'object' && one !== null && ('shared_token' in one || 'by' in one)
 
 /** A hub that accepts every command and records it. */
 export function scriptedHub() {
-  const asked: unknown[] = []
-  const say =
-    (name: string) =>
-    (...args: unknown[]) => {
-      // The actor is the last argument; the tests of the local API check it.
-      asked.push([name, ...args.filter((one) => !isActor(one))])
-      return { ok: true } as const
-    }
+  const { core: recording, asked } = recordingCore()
   const state = {
     alarms: [
       { code: 'bin_fault', subject: 'bin 2', detail: 'open_door jam', raised_at: Date.UTC(2026, 2, 1) },
@@ -56,9 +44,10 @@ export function scriptedHub() {
     >,
   }
   const core: LocalCore = {
+    ...recording,
     operate(body, reply) {
       asked.push(['operate', body])
-      reply({ command_id: OPERATION, session: '0'.repeat(32), ...state.result })
+      reply({ ...result('executed', null, null), ...state.result })
     },
     health: () => ({
       accepting_orders: !state.held.orders,
@@ -77,13 +66,6 @@ export function scriptedHub() {
       fridges: [{ fridge_number: 1, enabled: true, status: 'fault', temperature: 7.5, shutoff: true }],
       doors: state.doors,
     }),
-    settle: say('settle'),
-    restock: say('restock'),
-    count: say('count'),
-    unlockDoor: say('unlockDoor'),
-    confirmFridge: say('confirmFridge'),
-    takeOverController: say('takeOverController'),
-    noteRestart: () => {},
     hold(what, isHeld) {
       asked.push(['hold', what, isHeld])
       if (what === 'orders') state.held = { ...state.held, orders: isHeld }
@@ -108,8 +90,6 @@ export function scriptedHub() {
     deadLetters: () => [
       { id: 7, kind: 'config', error: 'no such bin', body: '{}', at: Date.UTC(2026, 2, 1) },
     ],
-    replayDeadLetters: say('replayDeadLetters'),
-    dropDeadLetter: say('dropDeadLetter'),
     orders: () => [
       {
         order_id: ORDER,
@@ -121,7 +101,6 @@ export function scriptedHub() {
     ],
     stock: () => state.stock,
     readings: () => [{ fridge_number: 1, celsius: 7.5, age_min: 0, why: null }],
-    acceptance: idleAcceptance(say),
   }
   return { core, state, asked }
 }

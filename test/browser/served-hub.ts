@@ -8,7 +8,8 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { type Browser, builtPage, openBrowser, type Visit } from '../support/browser.ts'
 import { demoHub } from '../support/demo-hub.ts'
 import { openAccess } from '../edge/support/open-access.ts'
-import { scriptedHub, TOKEN } from './scripted-hub.ts'
+import { scriptedHub } from './scripted-hub.ts'
+import { TOKEN } from '../world/local-core.ts'
 
 export { TOKEN }
 

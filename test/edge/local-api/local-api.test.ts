@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { bench, location, OPERATION, result, TOKEN } from '../support/local-api-bench.ts'
+import { bench, location } from '../support/local-api-bench.ts'
+import { result, TOKEN, OPERATION } from '../../world/local-core.ts'
 
 describe('the local API', () => {
   it('the local API returns the hub’s state without the cloud', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { digestOf } from '../../../edge/local-api/token.ts'
-import { bench, location, OPERATION, TOKEN } from '../support/local-api-bench.ts'
+import { bench, location } from '../support/local-api-bench.ts'
+import { TOKEN, OPERATION } from '../../world/local-core.ts'
 
 test.each([
   ['a person with an own token', { person: 'Ada', shared_token: false }],
