@@ -1,8 +1,9 @@
 import axe from 'axe-core'
 import * as files from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
-import { onTestFinished } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import { buildPages, pages } from '../../edge/packaging/pages.ts'
 import { type PageAssets, pageAssets } from '../../protocol/page-assets.ts'
 import { chromiumFlags } from './chromium.ts'
@@ -15,9 +16,27 @@ const out = join(root, '.build/pages')
 export async function builtPage(
   workspace: 'cloud' | 'edge' | 'simulator',
 ): Promise<{ folder: string; assets: PageAssets }> {
-  await buildPages(root, out, [workspace])
+  await buildOnce(workspace)
   const folder = join(out, pages.find((page) => page.workspace === workspace)!.assets)
   return { folder, assets: pageAssets(files, folder) }
+}
+
+/** Builds a page once for all workers of a run, which would overwrite one another; tmpdir is the run's own. */
+async function buildOnce(workspace: 'cloud' | 'edge' | 'simulator'): Promise<void> {
+  const [begun, ended] = ['building', 'built'].map((state) => join(tmpdir(), `${state}-${workspace}`)) as [
+    string,
+    string,
+  ]
+  try {
+    files.mkdirSync(begun)
+  } catch {
+    return vi.waitUntil(() => files.existsSync(ended), { timeout: 150_000, interval: 100 }).then(() => {})
+  }
+  try {
+    await buildPages(root, out, [workspace])
+  } finally {
+    files.writeFileSync(ended, '')
+  }
 }
 
 export interface Visit {
