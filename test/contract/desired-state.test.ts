@@ -106,7 +106,7 @@ describe('desired state', () => {
     expect(plant.room.hub.state().bins[0]!.units).toBe(1)
   })
 
-  test('simultaneous toggles toggle one after the other', async () => {
+  test('each of several simultaneous toggles changes the state once', async () => {
     const answers = await Promise.all(
       Array.from({ length: 7 }, () => plant.begin('POST', 'controls/toggle_bin?hub=1&bin=2')).map((each) =>
         plant.wait(each),

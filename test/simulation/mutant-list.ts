@@ -136,6 +136,12 @@ export const mutants: readonly Mutant[] = [
       'idempotencyKey: keyOf(operation),',
       'idempotencyKey: `${keyOf(operation)}:${context.runtime.clock.now()}`,',
     ),
+    // An event that arrives before the next attempt names the refund too, and would hide the missing key.
+    patch(
+      'cloud/commerce/payments/webhook.ts',
+      'await refunds.applyEvent(tx, context, operation, answer)',
+      'if (operation.processor_ref !== null) await refunds.applyEvent(tx, context, operation, answer)',
+    ),
   ),
   mutant(
     'I6',

@@ -52,7 +52,7 @@ function hub(changes: {
 const inBin = (number: number, order: number, changes: Partial<Bin> = {}): Bin =>
   bin(number, { occupied: true, order_id: `o${order}`, ...changes })
 
-test('a hub whose bins all wait for a person reports it with the text of the cloud’s alarm', () => {
+test('if all bins wait for a person, the page shows the text of the cloud’s alarm', () => {
   const bins = [
     inBin(1, 7),
     bin(2, { occupied: true }),

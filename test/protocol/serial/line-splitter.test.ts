@@ -34,7 +34,7 @@ test('the splitter cuts a line over the cap, so that the codec refuses it; the n
   }
 })
 
-test('a line of the greatest length with a carriage return is whole', () => {
+test('a line of the maximum length arrives whole, also if it ends with a carriage return', () => {
   const line = 'y'.repeat(MAX_LINE_BYTES)
   expect(split(`${line}\r\n`, [100])).toEqual([`${line}\r`])
 })

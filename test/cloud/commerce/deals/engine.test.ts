@@ -144,7 +144,7 @@ test('no unit is discounted twice: each deal has its own units, worth at least i
   )
 })
 
-test('units that met a trigger are not given away: without the free units it is met as often', () => {
+test('the units that remain without the free ones meet the trigger once for each reward', () => {
   const given = fc.record({
     cart: anyCart,
     needed: fc.integer({ min: 1, max: 4 }),
