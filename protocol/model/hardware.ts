@@ -7,45 +7,70 @@ import { z } from 'zod'
 
 const number = (max: number) => z.int().min(1).max(max)
 
-export const BinDevice = z.strictObject({
-  kind: z.literal('bin'),
-  number: number(4),
-  /** The number of units that fit. */
-  capacity: z.int().min(1).max(100).default(10),
-})
+export const BinDevice = z
+  .strictObject({
+    kind: z.literal('bin').describe('Always `bin`.'),
+    number: number(4).describe('Number of the bin.'),
+    capacity: z.int().min(1).max(100).default(10).describe('Number of units that fit; 10 if absent.'),
+  })
+  .meta({ id: 'BinDevice', description: 'A delivery bin.' })
 
-export const CabinetDevice = z.strictObject({
-  kind: z.literal('cabinet'),
-  number: number(4),
-  shelves: z
-    .array(z.strictObject({ shelf: number(20), rows: number(40), depth: z.int().min(1).max(60).default(12) }))
-    .min(1),
-})
+const Shelf = z
+  .strictObject({
+    shelf: number(20).describe('Number of the shelf.'),
+    rows: number(40).describe('Number of rows.'),
+    depth: z.int().min(1).max(60).default(12).describe('Number of units that fit into a row; 12 if absent.'),
+  })
+  .meta({ id: 'CabinetShelf', description: 'A shelf of a cabinet.' })
 
-export const FridgeDevice = z.strictObject({
-  kind: z.literal('fridge'),
-  number: number(8),
-  targetCelsius: z.number().min(-30).max(20).default(4),
-  /** Goods that are warmer than this for half an hour are no longer sold. */
-  limitCelsius: z.number().min(-30).max(30).default(5),
-})
+export const CabinetDevice = z
+  .strictObject({
+    kind: z.literal('cabinet').describe('Always `cabinet`.'),
+    number: number(4).describe('Number of the cabinet.'),
+    shelves: z.array(Shelf).min(1).describe('Shelves of the cabinet.'),
+  })
+  .meta({ id: 'CabinetDevice', description: 'A cabinet with vending rows.' })
 
-export const DeviceDescription = z.discriminatedUnion('kind', [BinDevice, CabinetDevice, FridgeDevice])
+export const FridgeDevice = z
+  .strictObject({
+    kind: z.literal('fridge').describe('Always `fridge`.'),
+    number: number(8).describe('Number of the fridge.'),
+    targetCelsius: z
+      .number()
+      .min(-30)
+      .max(20)
+      .default(4)
+      .describe('Temperature that the fridge keeps, in °C; 4 if absent.'),
+    limitCelsius: z
+      .number()
+      .min(-30)
+      .max(30)
+      .default(5)
+      .describe('Temperature in °C above which goods are no longer sold after half an hour; 5 if absent.'),
+  })
+  .meta({ id: 'FridgeDevice', description: 'A fridge.' })
+
+export const DeviceDescription = z
+  .discriminatedUnion('kind', [BinDevice, CabinetDevice, FridgeDevice])
+  .meta({ id: 'DeviceDescription', description: 'A device of a controller.' })
 export type DeviceDescription = z.infer<typeof DeviceDescription>
 
 /** One microcontroller on one serial line. */
-export const ControllerDescription = z.strictObject({
-  id: z
-    .string()
-    .regex(
-      /^[a-z][a-z0-9-]{0,30}$/,
-      'must begin with a small letter and have at most 31 small letters, digits and hyphens',
-    ),
-  /** A stable path (`/dev/serial/by-id/…`). In a simulated hub the simulator makes it a link to a pseudo-terminal. */
-  port: z.string().min(1),
-  baudRate: z.int().positive().default(115_200),
-  devices: z.array(DeviceDescription).min(1),
-})
+export const ControllerDescription = z
+  .strictObject({
+    id: z
+      .string()
+      .regex(
+        /^[a-z][a-z0-9-]{0,30}$/,
+        'must begin with a small letter and have at most 31 small letters, digits and hyphens',
+      )
+      .describe('Name of the controller.'),
+    // In a simulated hub the simulator makes the path a link to a pseudo-terminal.
+    port: z.string().min(1).describe('Stable path of the serial port, such as `/dev/serial/by-id/…`.'),
+    baudRate: z.int().positive().default(115_200).describe('Speed in baud; 115200 if absent.'),
+    devices: z.array(DeviceDescription).min(1).describe('Devices of the controller.'),
+  })
+  .meta({ id: 'ControllerDescription', description: 'A microcontroller on one serial line.' })
 export type ControllerDescription = z.infer<typeof ControllerDescription>
 
 /** The doors of a fridge. */
@@ -61,34 +86,57 @@ export const MAIN_DOOR = 'main'
  * GPIO line names: `main_lock`, `main_door` (sensor) and for each fridge n and side left|middle|right
  * `fridge_<n>_<side>_lock`, `fridge_<n>_<side>_door`. Locks: 1 = unlocked (energised). Sensors: 1 = open.
  */
-export const GpioLine = z.strictObject({
-  name: z
-    .string()
-    .regex(
-      /^(main|fridge_[1-8]_(left|middle|right))_(lock|door)$/,
-      'must name a lock or a door: main_lock, main_door, fridge_1_left_lock, fridge_1_left_door …',
-    ),
-  /** Offset within the chip; the chip's base is discovered by its label. */
-  offset: z.int().min(0).max(511),
-  direction: z.enum(['in', 'out']),
-  activeLow: z.boolean().default(false),
-})
+export const GpioLine = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(
+        /^(main|fridge_[1-8]_(left|middle|right))_(lock|door)$/,
+        'must name a lock or a door: main_lock, main_door, fridge_1_left_lock, fridge_1_left_door …',
+      )
+      .meta({ description: 'Lock or door sensor of the line.', examples: ['main_lock'] }),
+    // The chip's base is discovered by its label.
+    offset: z.int().min(0).max(511).describe('Offset of the line within the chip.'),
+    direction: z.enum(['in', 'out']).meta({
+      id: 'GpioDirection',
+      description: 'Direction of a GPIO line.\n\n- `in`: a sensor.\n- `out`: a lock.',
+    }),
+    activeLow: z.boolean().default(false).describe('True if a low level means 1; false if absent.'),
+  })
+  .meta({ id: 'GpioLine', description: 'A GPIO line.' })
 export type GpioLine = z.infer<typeof GpioLine>
+
+/** The cabinets behind a fridge's doors (O §2, fridge door map). */
+const FridgeDoors = z
+  .strictObject({
+    fridge: number(8).describe('Number of the fridge.'),
+    left: number(4).describe('Number of the cabinet behind the left door.'),
+    middle: number(4).describe('Number of the cabinet behind the middle door.'),
+    right: number(4).describe('Number of the cabinet behind the right door.'),
+  })
+  .meta({ id: 'FridgeDoorsDescription', description: 'The cabinets behind the doors of a fridge.' })
+
+const Gpio = z
+  .strictObject({
+    chipLabel: z
+      .string()
+      .min(1)
+      .describe('Label of the GPIO chip, as in `/sys/class/gpio/gpiochip<base>/label`.'),
+    lines: z.array(GpioLine).describe('Lines of the chip.'),
+  })
+  .meta({ id: 'GpioDescription', description: 'The GPIO lines of the locks and door sensors.' })
 
 export const HardwareDescription = z
   .strictObject({
-    hubId: z.int().positive(),
-    controllers: z.array(ControllerDescription).min(1),
-    gpio: z.strictObject({
-      /** As in `/sys/class/gpio/gpiochip<base>/label`. */
-      chipLabel: z.string().min(1),
-      lines: z.array(GpioLine),
-    }),
-    /** The cabinets behind a fridge's doors (O §2, fridge door map). */
+    hubId: z.int().positive().describe('Number of the hub.'),
+    controllers: z.array(ControllerDescription).min(1).describe('Controllers of the hub.'),
+    gpio: Gpio,
     fridgeDoors: z
-      .array(z.strictObject({ fridge: number(8), left: number(4), middle: number(4), right: number(4) }))
-      .default([]),
+      .array(FridgeDoors)
+      .default([])
+      .describe('Cabinets behind the doors of each fridge; empty if absent.'),
   })
+  .meta({ id: 'HardwareDescription', description: 'The hardware of a hub.' })
   .superRefine((hub, ctx) => {
     const seen = new Set<string>()
     for (const controller of hub.controllers)
