@@ -19,7 +19,8 @@ const parsed = ssh2.utils.parseKey(host.publicKey)
 if (parsed instanceof Error) throw parsed
 const fingerprint = fingerprintOf(parsed.getPublicSSH())
 
-const hubs = (...args: string[]) => runCommandLine(hubCommands(virtualRuntime()), args, environment)
+const runtime = virtualRuntime()
+const hubs = (...args: string[]) => runCommandLine(hubCommands(runtime), args, environment)
 const json = ({ exitCode, stdout, stderr }: Outcome): Record<string, unknown> => {
   expect([exitCode, stderr]).toEqual([0, ''])
   return JSON.parse(stdout) as Record<string, unknown>
@@ -190,7 +191,7 @@ test('a rotation of the management key keeps the former key until it ends', asyn
   expect((await hubs('end-key-rotation')).exitCode).toBe(2)
 })
 
-const owners = (...args: string[]) => runCommandLine(ownerCommands(virtualRuntime()), args, environment)
+const owners = (...args: string[]) => runCommandLine(ownerCommands(runtime), args, environment)
 const audited = async (action: string) => {
   const rows = await db.kysely.selectFrom('audit_log').selectAll().where('action', '=', action).execute()
   return rows.map(({ hub_id, object, detail }) => ({ hub_id, object, detail: JSON.parse(detail) as unknown }))
@@ -317,7 +318,7 @@ test('the whole hardware description is stored, and exported without secrets', a
     HARDWARE: 'hardware.json',
   })
   const external = { ...environment, MQTT_URL: 'mqtt://cloud:secret@broker.example:1883' }
-  const other = await runCommandLine(hubCommands(virtualRuntime()), ['export', '2'], external)
+  const other = await runCommandLine(hubCommands(runtime), ['export', '2'], external)
   expect(json(other)).toMatchObject({ hardware: null, mqtt_url: 'mqtt://broker.example:1883' })
   expect(await hubs('export', '99')).toMatchObject({ exitCode: 1 })
 })

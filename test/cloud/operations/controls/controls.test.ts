@@ -81,7 +81,7 @@ describe('O §4.6: bins', () => {
           fault_code: 'jam',
           order_id: null,
           reserved_for_order: null,
-          reported_at: '2025-03-01T12:00:00.000Z',
+          reported_at: '2026-01-01T00:00:00.000Z',
         },
       },
     })
@@ -96,7 +96,7 @@ describe('O §4.6: bins', () => {
           status: 'offline',
           door: 'closed',
           lift: 'down',
-          reported_at: '2025-03-01T11:50:00.000Z',
+          reported_at: '2025-12-31T23:50:00.000Z',
         },
       },
     })
