@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
@@ -69,7 +68,7 @@ export function enrolmentHandlers(
         ca: issuer.certificate + (brokerCa() ?? ''),
         mqtt_url: mqttUrl,
         expires_at: timestamp(until),
-        hardware: hub.hardware === null ? null : (JSON.parse(hub.hardware) as HardwareDescription),
+        hardware: hub.hardware === null ? null : (JSON.parse(hub.hardware) as Record<string, unknown>),
         settings: {},
         desired_version: hub.desired_version,
       }

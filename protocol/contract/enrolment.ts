@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { HardwareDescription } from '../model/hardware.ts'
 import { HubId, Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
@@ -30,9 +29,12 @@ export const enrolmentRoutes = defineRoutes(
         ca: z.string().describe('Certificates of the authorities that the hub trusts (PEM).'),
         mqtt_url: z.string().describe('Address of the MQTT broker.'),
         expires_at: Timestamp.describe('End of the certificate (UTC).'),
-        hardware: HardwareDescription.nullable().describe(
-          'Hardware description that is stored for the hub; null if there is none.',
-        ),
+        hardware: z
+          .record(z.string(), z.unknown())
+          .nullable()
+          .describe(
+            'Hardware description that is stored for the hub, as in its file; null if there is none.',
+          ),
         settings: z
           .record(z.string(), z.string())
           .describe('Settings that are stored for the hub, by their names.'),
@@ -43,6 +45,17 @@ export const enrolmentRoutes = defineRoutes(
         'A code can be used once, for 24 hours. A new enrolment revokes the former certificate of the hub. A refused code changes nothing.',
       examples: {
         body: { claim_code: 'K7QM2XRA', csr: '-----BEGIN CERTIFICATE REQUEST-----\n…' },
+        response: {
+          hub_id: 1,
+          name: 'Central Station',
+          certificate: '-----BEGIN CERTIFICATE-----\n…',
+          ca: '-----BEGIN CERTIFICATE-----\n…',
+          mqtt_url: 'mqtts://larder.example:8883',
+          expires_at: '2026-06-01T00:00:00.000Z',
+          hardware: null,
+          settings: {},
+          desired_version: 1,
+        },
       },
     },
   },
