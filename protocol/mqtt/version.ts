@@ -30,6 +30,7 @@
  *    alarms of a hub that restarts repeatedly, and of certificates that expire (hub_restarting, certificate_expiring);
  *    the person in local entries and, for a count or a restock, the units before and after.
  *    Commands test rows (test_dispense). An older hub ignores it: the caller gets 504, and nothing moves.
+ *    A hub requests its next certificate (certificate). An older cloud ignores the request.
  */
 export const MQTT_PROTOCOL_VERSION = 11
 /** Messages of earlier versions cannot be translated. */
@@ -40,4 +41,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** The hash of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '4e5f96e43ee229b9'
+export const MQTT_SCHEMA_HASH = '561987240df341ad'
