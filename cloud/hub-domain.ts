@@ -20,6 +20,9 @@ import type { CloudContext } from './platform/context.ts'
 import type { Tx } from './platform/store/database.ts'
 import { background } from './platform/work/background.ts'
 
+/** Hubs whose requests of a certificate are in progress in this process. */
+const certified = new Set<number>()
+
 /**
  * Connects hubs' entries to the domains above. The gateway receives these functions, and depends on no
  * domain.
@@ -45,9 +48,16 @@ export const hubDomain: HubDomain = {
   hubsHeard: tellOfHubs,
   booksAreBehind,
   certificateRequested(context, hubId, request, answer) {
+    // Further requests wait for the hub's next attempt.
+    if (certified.has(hubId)) return
+    certified.add(hubId)
     background(context, 'certificate of a hub', async () => {
-      const issued = await renewCertificate(context, hubId, request)
-      if (issued) answer(issued)
+      try {
+        const issued = await renewCertificate(context, hubId, request)
+        if (issued) answer(issued)
+      } finally {
+        certified.delete(hubId)
+      }
     })
   },
   hubSnapshot,

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { rootCertificates } from 'node:tls'
 import { z } from 'zod'
 import { serverBounds } from '../protocol/model/bound-server.ts'
 import { allowInsecure, goesInClear, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
@@ -194,8 +193,8 @@ export function readConfig(
   const problems: string[] = []
   const enrolment = settings.mqtt.password === undefined ? enrolmentIn(settings.store, problems) : undefined
   if (problems.length > 0) return { kind: 'problems', problems }
-  if (settings.mqtt.password === undefined && enrolment === undefined) return { kind: 'unenrolled', settings }
-  const hardware = readHardware(hardwareFile(settings), problems)
+  const isUnenrolled = settings.mqtt.password === undefined && enrolment === undefined
+  const hardware = isUnenrolled ? undefined : readHardware(hardwareFile(settings), problems)
   if (hardware && enrolment && hardware.hubId !== enrolment.hubId)
     problems.push(
       `HARDWARE: it describes hub ${hardware.hubId}, and the board is enrolled as hub ${enrolment.hubId}`,
@@ -209,6 +208,8 @@ export function readConfig(
     problems.push('LOCAL_CERT: it and LOCAL_KEY must be set together')
   const url = mqtt.url ?? (enrolment ? [enrolment.mqttUrl] : ['mqtt://127.0.0.1:18830'])
   problems.push(...refusedExposures(exposuresOf(local, url), settings.allowInsecure))
+  if (isUnenrolled && problems.length === 0)
+    return { kind: 'unenrolled', settings: { ...settings, local: { ...local, cert, key } } }
   if (!hardware || problems.length > 0) return { kind: 'problems', problems }
   return {
     kind: 'config',
@@ -219,7 +220,7 @@ export function readConfig(
       mqtt: {
         url,
         password: mqtt.password,
-        ca: ca ?? (enrolment && trustedBy(enrolment)),
+        ca: ca ?? enrolment?.ca,
         ...(enrolment && { client: { cert: enrolment.cert, key: enrolment.key } }),
       },
       local: { ...local, cert, key },
@@ -242,9 +243,6 @@ function enrolmentIn(store: string, problems: string[]): Enrolment | undefined {
     return undefined
   }
 }
-
-/** The broker has a certificate of the cloud's authority, or one of a public authority. */
-const trustedBy = ({ ca }: Enrolment): string => [ca.trimEnd(), ...rootCertificates].join('\n')
 
 /** Connections that would send secrets over a network in plain text. */
 const exposuresOf = (local: SettingsOf<typeof edgeSettings>['local'], brokers: readonly string[]) =>

@@ -5,6 +5,7 @@ import { execFile } from 'node:child_process'
 import * as files from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { dirname, join } from 'node:path'
+import { rootCertificates } from 'node:tls'
 import { promisify } from 'node:util'
 import { pino } from 'pino'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
@@ -207,7 +208,8 @@ function hubTransport(
     client: renewal && (() => renewal.client()),
     runtime,
     time,
-    ca: () => pems.MQTT_CA,
+    // The broker of an enrolled hub has a certificate of the cloud's authority, or one of a public authority.
+    ca: () => (renewal ? [pems.MQTT_CA, ...rootCertificates].join('\n') : pems.MQTT_CA),
     onCertificate: known.sawBroker,
   })
   return renewal ? renewal.over(open) : open

@@ -102,7 +102,7 @@ export const boardCommands = (runtime: Runtime): CommandLine['subcommands'] => (
     run({ db, options }) {
       const hubId = idOf(options, 'hub', "a hub's")
       return db.transact(async (tx) => {
-        const revoked = await revokeHub(tx, hubId, runtime.clock.now())
+        const revoked = await revokeHub(tx, runtime, hubId)
         await record(tx.q, runtime, 'hubs.revoke', hubId, { revoked })
         return { hub_id: hubId, revoked }
       })

@@ -1,10 +1,13 @@
 import { z } from 'zod'
+import { randomHex } from '../../protocol/model/ids.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
+import { digestOf } from '../platform/credentials/secrets.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Handlers } from '../platform/http/handler.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
@@ -35,9 +38,10 @@ export function enrolmentHandlers(
   const authority = (): Promise<Authority> => openAuthority(context)
   return {
     async 'owner.hubs.enroll'({ body }) {
-      const key = await requestedKey(body.csr)
+      const request = derOf(body.csr)
       const digest = codeDigest(body.claim_code)
       const hub = await claimedHub(db.kysely, digest, runtime.clock.now())
+      const key = await requestedKey(request)
       const issuer = await authority()
       const now = runtime.clock.now()
       const serial = newSerial(runtime.random)
@@ -77,23 +81,38 @@ export function enrolmentHandlers(
     async 'root.pki.crl'() {
       const now = runtime.clock.now()
       const revoked = await revokedCertificates(db.kysely, now)
-      return (await authority()).listRevoked(revoked, { from: now, until: now + LIST_MS })
+      return (await authority()).listRevoked(revoked, {
+        from: now - CLOCK_TOLERANCE_MS,
+        until: now + LIST_MS,
+      })
     },
   }
 }
 
+/** One block of PEM with only base64 in it: a parser of foreign text must take linear time. */
+const REQUEST =
+  /^\s*-----BEGIN (?:NEW )?CERTIFICATE REQUEST-----([A-Za-z0-9+/=\s]+)-----END (?:NEW )?CERTIFICATE REQUEST-----\s*$/
+
+/** The content of a certificate request in PEM. Throws 422 if it is none. */
+function derOf(csr: string): Buffer {
+  const content = REQUEST.exec(csr)?.[1]
+  if (content === undefined) throw badRequest('is no certificate request (PKCS #10) in PEM')
+  return Buffer.from(content, 'base64')
+}
+
 /** The key of a certificate request. Throws 422 if the request or its key cannot be used. */
-async function requestedKey(csr: string): Promise<PublicKey> {
+async function requestedKey(der: Buffer): Promise<PublicKey> {
   const { Pkcs10CertificateRequest } = await loadX509()
   let request: Pkcs10CertificateRequest
+  let algorithm: unknown
   try {
-    request = new Pkcs10CertificateRequest(csr)
+    request = new Pkcs10CertificateRequest(new Uint8Array(der))
+    algorithm = request.publicKey.algorithm
   } catch {
     throw badRequest('is no certificate request (PKCS #10) in PEM')
   }
-  const algorithm = KeyAlgorithm.safeParse(request.publicKey.algorithm)
-  const isStrong =
-    algorithm.success && ('namedCurve' in algorithm.data || algorithm.data.modulusLength >= MIN_RSA_BITS)
+  const known = KeyAlgorithm.safeParse(algorithm)
+  const isStrong = known.success && ('namedCurve' in known.data || known.data.modulusLength >= MIN_RSA_BITS)
   if (!isStrong) throw badRequest('must have a key of P-256, P-384, or RSA with at least 2048 bits')
   if (!(await request.verify().catch(() => false))) throw badRequest('is not signed by its own key')
   return request.publicKey
@@ -124,6 +143,7 @@ async function claimedHub(q: Queries, digest: string, now: number) {
 /** Ends a code. Throws 403 if another board has used it in the meantime. */
 async function useCode(tx: Tx, digest: string, now: number): Promise<void> {
   const { id } = await claimedHub(tx.q, digest, now)
+  await lockRow(tx, id)
   const { numUpdatedRows } = await tx.q
     .updateTable('hubs')
     .set({ claim_code_digest: null, claim_expires_at: null, revoked_at: null })
@@ -169,40 +189,55 @@ export async function renewCertificate(
   { csr }: CertificateRequest,
 ): Promise<CertificateAnswer | null> {
   const { db, runtime, settings, log } = context
-  const { hubCertificateMs } = settings
   const now = runtime.clock.now()
-  const latest = await certificateOf(db.kysely, hubId, now)
-  if (!latest || now - latest.issued_at < hubCertificateMs / MAX_RENEWALS) return null
-  const key = await requestedKey(csr).catch((error: unknown) => {
-    log.warn({ hub: hubId, error: String(error) }, 'a hub asked for a certificate with a bad request')
-    return undefined
-  })
+  const isDue = (latest: { issued_at: number } | undefined): boolean =>
+    latest !== undefined && now - latest.issued_at >= settings.hubCertificateMs / MAX_RENEWALS
+  const before = await certificateOf(db.kysely, hubId, now)
+  if (!isDue(before)) return null
+  const key = await Promise.resolve(csr)
+    .then(derOf)
+    .then(requestedKey)
+    .catch((error: unknown) => {
+      log.warn({ hub: hubId, error: String(error) }, 'a hub asked for a certificate with a bad request')
+      return undefined
+    })
   if (!key) return null
   const serial = newSerial(runtime.random)
-  const until = now + hubCertificateMs
+  const until = now + settings.hubCertificateMs
   const issuer = await openAuthority(context)
   const certificate = await issuer.signHub(key, { hubId, serial, from: now - toleranceOf(context), until })
   const isValid = await db.transact(async (tx) => {
-    // It may have been revoked in the meantime.
-    if (!(await certificateOf(tx.q, hubId, now))) return false
+    await lockRow(tx, hubId)
+    // Meanwhile the hub may have got another certificate, or this board may have been revoked.
+    const latest = await certificateOf(tx.q, hubId, now)
+    if (latest?.serial !== before!.serial) return false
     await storeCertificate(tx, { hubId, serial, now, until })
     return true
   })
   return isValid ? { certificate } : null
 }
 
+const lockRow = (tx: Tx, hubId: number): Promise<{ id: number } | undefined> =>
+  tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', hubId)).executeTakeFirst()
+
 /**
- * Shuts a hub out: its certificates are revoked, and the cloud ignores it until it is enrolled again or
+ * Shuts a hub out: its certificates, its password and its claim code end, and the cloud ignores it until it is enrolled again or
  * has a new password. Returns the serial numbers. Throws if there is no such hub, or if it has no valid certificate.
  */
-export async function revokeHub(tx: Tx, hubId: number, now: number): Promise<string[]> {
-  const hub = await tx
-    .forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', hubId))
-    .executeTakeFirst()
-  if (!hub) throw new Error(`no such hub: ${hubId}`)
+export async function revokeHub(tx: Tx, { clock, random }: Runtime, hubId: number): Promise<string[]> {
+  if (!(await lockRow(tx, hubId))) throw new Error(`no such hub: ${hubId}`)
+  const now = clock.now()
   const revoked = await revokeCertificates(tx, hubId, now)
   if (revoked.length === 0) throw new Error(`hub ${hubId} has no valid certificate`)
-  await tx.q.updateTable('hubs').set({ revoked_at: now }).where('id', '=', hubId).execute()
+  const shutOut = {
+    revoked_at: now,
+    // The board may hold the password, or a note with the code.
+    mqtt_password_digest: digestOf(randomHex(random, 16)),
+    former_passwords: null,
+    claim_code_digest: null,
+    claim_expires_at: null,
+  }
+  await tx.q.updateTable('hubs').set(shutOut).where('id', '=', hubId).execute()
   return revoked
 }
 

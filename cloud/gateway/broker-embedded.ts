@@ -231,7 +231,7 @@ async function createBroker(
     authorizePublish(client, { topic }, done) {
       if (client === null) return done(null)
       const login = logins.get(client)
-      if (login === undefined || !mayPublish(login.hubId, topic)) {
+      if (login === undefined || !mayPublish(login, topic)) {
         refusals.note('mqtt_topic', `hub-${login?.hubId}`, { why: 'may not publish there', topic })
         return done(new Error('not authorized'))
       }
@@ -269,7 +269,11 @@ function certificateOf(connection: unknown): ClientCertificate | undefined {
 }
 
 /** The rights of a hub (SPEC §2). Everything else is refused, including shared subscriptions. */
-const mayPublish = (hubId: number, topic: string): boolean => parseUpTopic(topic)?.hubId === hubId
+function mayPublish(login: HubLogin, topic: string): boolean {
+  const address = parseUpTopic(topic)
+  // A password must not become a certificate, which would outlive it.
+  return address?.hubId === login.hubId && (address.channel !== 'certificate' || 'serial' in login)
+}
 const maySubscribe = (hubId: number, filter: string): boolean => filter === downFilter(hubId)
 
 function inProcessTransport(broker: Aedes): OpenTransport {

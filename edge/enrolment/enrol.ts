@@ -1,12 +1,13 @@
 import * as files from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
+import { goesInClear } from '../../protocol/model/exposure.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
 import { refuseForeignFile } from '../journal/store.ts'
 import { replaceText } from '../replace-text.ts'
-import { enrolmentFiles } from './enrolment.ts'
+import { enrolmentFiles, nextKey } from './enrolment.ts'
 import type { NewKey } from './renewal.ts'
 
 /** The cloud's answer to an enrolment (`POST /api/v1/enroll`). */
@@ -58,17 +59,20 @@ export async function makeKey(): Promise<NewKey> {
  * enrolment leaves the files of an earlier one as they were.
  */
 export async function enrol({ cloud, code, store, hardware }: EnrolOptions): Promise<Enrolled> {
+  if (goesInClear(cloud)) throw new Error(`${cloud}: others could read the code: use https`)
   const { key, csr } = await makeKey()
+  const paths = enrolmentFiles(store)
+  // A code can be used once, so a folder that cannot be written must fail before.
+  makeFolder(files, dirname(store))
+  replaceText(nextKey(paths.key), key)
   const answer = await ask(cloud, { claim_code: code, csr })
   const { hub_id, mqtt_url } = answer
   // A hub that used the journal of another one would report a foreign history.
   refuseForeignFile(store, hub_id)
-  makeFolder(files, dirname(store))
-  const paths = enrolmentFiles(store)
   if (answer.hardware !== null) keepDescription([hardware ?? paths.hardware, paths.hardware], answer.hardware)
   // A board is enrolled while this file exists, so it is removed first and written last.
   files.rmSync(paths.enrolment, { force: true })
-  replaceText(paths.key, key)
+  files.renameSync(nextKey(paths.key), paths.key)
   replaceText(paths.certificate, answer.certificate, 0o644)
   replaceText(paths.ca, answer.ca, 0o644)
   replaceText(paths.enrolment, `${JSON.stringify({ hub_id, mqtt_url })}\n`, 0o644)
@@ -81,6 +85,7 @@ async function ask(cloud: string, body: object): Promise<z.infer<typeof Answer>>
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(body),
+    redirect: 'error',
     signal: AbortSignal.timeout(TIMEOUT_MS),
   }).catch((error: unknown) => {
     throw new Error(`the cloud at ${cloud} is not reached: ${reasonOf(error)}`, { cause: error })

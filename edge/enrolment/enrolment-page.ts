@@ -7,7 +7,7 @@ import { enrol, type EnrolOptions } from './enrol.ts'
 
 export interface EnrolmentPageOptions {
   /** Where the page is served. */
-  local: Pick<ListenOptions, 'host' | 'port' | 'bounds'>
+  local: Pick<ListenOptions, 'host' | 'port' | 'bounds' | 'cert' | 'key'>
   place: Pick<EnrolOptions, 'store' | 'hardware'>
   runtime: Runtime
   log: Log
@@ -32,10 +32,18 @@ export async function serveEnrolment(options: EnrolmentPageOptions): Promise<voi
     if (method === 'GET' && url === '/healthz') return send(response, 200, 'ok')
     if (method === 'GET' && url === '/') return send(response, 200, page())
     if (method !== 'POST' || url !== '/enroll') return send(response, 503, page('The hub is not enrolled.'))
+    // Another website in the technician's browser must not choose the cloud.
+    if (!isOwnForm(request)) return send(response, 403, page('The form of another website is refused.'))
+    let text: string
+    try {
+      text = await textOf(request)
+    } catch (error) {
+      return send(response, 422, page((error as Error).message))
+    }
     if (isBusy) return send(response, 409, page('An enrolment is in progress.'))
     isBusy = true
     try {
-      const form = new URLSearchParams(await textOf(request))
+      const form = new URLSearchParams(text)
       const { hub_id, name } = await enrol({
         cloud: form.get('cloud') ?? '',
         code: form.get('code') ?? '',
@@ -43,7 +51,8 @@ export async function serveEnrolment(options: EnrolmentPageOptions): Promise<voi
       })
       log.info({ hub: hub_id }, 'the board is enrolled')
       send(response, 200, page(`This is hub ${hub_id}, ${name}. It starts now.`))
-      response.once('close', enrolled)
+      if (response.closed) enrolled()
+      else response.once('close', enrolled)
     } catch (error) {
       send(response, 422, page((error as Error).message))
     } finally {
@@ -59,6 +68,14 @@ export async function serveEnrolment(options: EnrolmentPageOptions): Promise<voi
   await done
   leave()
   await listener.closed()
+}
+
+/** Browsers name the site of a form. Other programs send neither header. */
+function isOwnForm({ headers }: IncomingMessage): boolean {
+  const site = headers['sec-fetch-site']
+  const { origin, host } = headers
+  if (site !== undefined && site !== 'same-origin') return false
+  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host)
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {

@@ -43,6 +43,7 @@ export class Renewal {
   #transport: MqttTransport | undefined
   /** The key of the requests, until one is answered: any answer fits it. */
   #next: NewKey | undefined
+  #making: Promise<NewKey> | undefined
 
   constructor(options: RenewalOptions) {
     this.#options = options
@@ -82,7 +83,8 @@ export class Renewal {
     const { now, newKey, hubId, log } = this.#options
     if (this.#transport === undefined || now() < dueAt(this.#client.cert)) return
     try {
-      this.#next ??= await newKey()
+      // Two attempts at once use one key.
+      this.#next ??= await (this.#making ??= newKey().finally(() => (this.#making = undefined)))
       const request: CertificateRequest = { csr: this.#next.csr }
       await this.#transport?.publish(upTopic(hubId, 'certificate'), JSON.stringify(request))
     } catch (error) {
@@ -97,8 +99,13 @@ export class Renewal {
     const { key } = this.#next
     const { certificate: cert } = answer.data
     try {
-      if (!isOfKey(cert, key) || new X509Certificate(cert).subject !== `CN=${hubUser(hubId)}`)
-        return log.warn({}, 'the cloud sent a certificate of another key or hub; it is not used')
+      const next = new X509Certificate(cert)
+      const isLater = endOf(next) > endOf(new X509Certificate(this.#client.cert))
+      if (!isOfKey(cert, key) || next.subject !== `CN=${hubUser(hubId)}` || !isLater)
+        return log.warn(
+          {},
+          'the cloud sent a certificate of another key or hub, or an older one; it is not used',
+        )
       const paths = enrolmentFiles(store)
       replaceText(nextKey(paths.key), key)
       replaceText(paths.certificate, cert, 0o644)

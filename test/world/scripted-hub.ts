@@ -169,6 +169,7 @@ export class ScriptedHub {
         return this.#onBatch(message as Batch)
       case 'command':
         return this.#onCommand(message as Command)
+      case 'certificate':
       case undefined:
         throw new Error(`unexpected topic ${topic}`)
     }

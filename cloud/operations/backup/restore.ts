@@ -128,6 +128,8 @@ function recordRestore(
       .set({ due_at: context.runtime.clock.now() })
       .where('kind', '=', 'processor.check')
       .execute()
+    // A code of the backup may have been used since.
+    await tx.q.updateTable('hubs').set({ claim_code_digest: null, claim_expires_at: null }).execute()
     await appendAudit(tx.q, context.runtime, {
       actor,
       action: 'backup.restore',

@@ -141,23 +141,29 @@ onEachDatabase('enrolment', (open) => {
     const { newCode, enrol, valid, runtime, db } = await world(open)
     await enrol(await newCode())
     const { serial } = (await valid())!
-    const revoke = (hubId = 1) => db.transact((tx) => revokeHub(tx, hubId, runtime.clock.now()))
+    const code = await newCode()
+    const revoke = (hubId = 1) => db.transact((tx) => revokeHub(tx, runtime, hubId))
     expect(await revoke()).toEqual([serial])
     expect(await valid()).toBeUndefined()
+    expect(await enrol(code)).toMatchObject(refused)
     await expect(revoke()).rejects.toThrow('hub 1 has no valid certificate')
     await expect(revoke(99)).rejects.toThrow('no such hub: 99')
   })
 
   test('requests that are no certificate request, have a weak key or a foreign signature are refused at `csr`', async () => {
-    const { newCode, enrol } = await world(open)
+    const { newCode, enrol, runtime } = await world(open)
     const code = await newCode()
     const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     // One letter of the signature differs.
     const foreign = csr.replace(/.(?=.{4,8}\n-----END)/, (letter) => (letter === 'A' ? 'B' : 'A'))
     expect(foreign).not.toBe(csr)
+    const repeated = '-----BEGIN CERTIFICATE REQUEST-----'.repeat(200)
     for (const wrong of [
       '',
       'no request',
+      repeated,
+      csr + csr,
+      csr.replaceAll(/[A-Z]/g, 'A'),
       String(publicKey.export({ type: 'spki', format: 'pem' })),
       foreign,
       await certificateRequest(algorithms['P-521']),
@@ -167,6 +173,8 @@ onEachDatabase('enrolment', (open) => {
         status: 422,
         json: { detail: [{ loc: ['body', 'csr'], type: 'value_error' }] },
       })
+    // An address may try 10 codes a minute.
+    runtime.clock.advance(60_000)
     for (const algorithm of [algorithms['P-384'], rsa(2048)])
       expect((await enrol(await newCode(), await certificateRequest(algorithm))).status).toBe(200)
   })

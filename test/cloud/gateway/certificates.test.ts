@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { newSerial, openAuthority } from '../../../cloud/enrolment/authority.ts'
 import { revokeHub } from '../../../cloud/enrolment/enrol.ts'
 import { startEmbeddedBroker } from '../../../cloud/gateway/broker-embedded.ts'
+import { renewPassword } from '../../../cloud/operations/hubs/create-hub.ts'
 import { digestOf } from '../../../cloud/platform/credentials/secrets.ts'
 import { cloudRefusals } from '../../../cloud/platform/refusals.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
@@ -135,12 +136,27 @@ test('a revoked certificate ends the open session within the interval of the che
   const other = await connect({ clientId: 'hub-2' }, await certify(2))
   const { client } = await connect({ clientId: 'hub-1' }, certificate)
   const ended = closed(client)
-  await db.transact((tx) => revokeHub(tx, 1, runtime.clock.now()))
+  await db.transact((tx) => revokeHub(tx, runtime, 1))
   await ended
   expect(other.client.connected).toBe(true)
   const password = { clientId: 'hub-1', username: 'hub-1', password: 'secret-1' }
   for (const again of [connect({ clientId: 'hub-1' }, certificate), connect(password)])
     expect((await again).outcome).not.toBe('connected')
-  await db.kysely.updateTable('hubs').set({ revoked_at: null }).where('id', '=', 1).execute()
-  expect((await connect(password)).outcome).toBe('connected')
+  const renewed = await db.transact((tx) => renewPassword(tx, runtime, 1, 0))
+  expect((await connect(password)).outcome).not.toBe('connected')
+  expect((await connect({ ...password, password: renewed.password })).outcome).toBe('connected')
+  expect((await connect({ clientId: 'hub-1' }, certificate)).outcome).not.toBe('connected')
+})
+
+test('a hub with a password cannot ask for a certificate', async () => {
+  const { connect, certify } = await world()
+  const ask = async (client: MqttClient) => {
+    const ended = closed(client).then(() => 'closed')
+    const sent = client.publishAsync(upTopic(1, 'certificate'), '{"csr": "x"}', { qos: 1 }).then(() => 'sent')
+    return Promise.race([ended, sent])
+  }
+  const byPassword = await connect({ clientId: 'hub-1', username: 'hub-1', password: 'secret-1' })
+  expect([byPassword.outcome, await ask(byPassword.client)]).toEqual(['connected', 'closed'])
+  const byCertificate = await connect({ clientId: 'hub-1' }, await certify(1))
+  expect([byCertificate.outcome, await ask(byCertificate.client)]).toEqual(['connected', 'sent'])
 })

@@ -167,7 +167,7 @@ test('the cloud renews no certificate that is revoked or expired, or for a reque
   clock.shiftWall(31 * DAY)
   expect(await answerTo(request)).toBeNull()
   clock.shiftWall(-31 * DAY)
-  await db.transact((tx) => revokeHub(tx, 1, now()))
+  await db.transact((tx) => revokeHub(tx, context.runtime, 1))
   expect(await answerTo(request)).toBeNull()
   expect(await certificateOf(context.db.kysely, 1, now())).toBeUndefined()
 })

@@ -156,7 +156,8 @@ export class ScriptedCloud {
       case 'ack':
         return this.#onAck(Ack.parse(parsed))
       case 'storage':
-        throw new Error('no hub of these tests waits for its storage')
+      case 'certificate':
+        throw new Error('no hub of these tests waits for its storage, or has a certificate')
     }
   }
 
