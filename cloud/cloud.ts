@@ -67,7 +67,7 @@ export interface CloudOptions {
   verifyIdentity: VerifyIdentity
   /** Further checks of readiness, by name. */
   checks?: Checks
-  /** What an enrolled hub needs. */
+  /** An enrolled hub needs these. */
   enrolment: EnrolmentOptions
   /** These are shared with the embedded broker, if there is one. */
   refusals?: CloudRefusals

@@ -139,8 +139,8 @@ async function run(config: EdgeConfig): Promise<void> {
     stop() {
       leave()
       certificates.endFollowing()
-      metrics?.close()
-      listener.close()
+      void metrics?.close()
+      void listener.close()
       resident.stop()
       gpio.close()
       log.flush()

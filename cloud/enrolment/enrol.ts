@@ -11,7 +11,7 @@ import { digestOf } from '../platform/credentials/secrets.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Handlers } from '../platform/http/handler.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
-import { CLOCK_TOLERANCE_MS, newSerial, openAuthority, type Authority } from './authority.ts'
+import { CLOCK_TOLERANCE_MS, newSerial, openAuthority } from './authority.ts'
 import { codeDigest } from './claim-codes.ts'
 
 /** An enrolled hub needs these beside its certificate. */
@@ -22,10 +22,6 @@ export interface EnrolmentOptions {
   brokerCa: () => string | undefined
 }
 
-/** A certificate with a short lifetime has a short tolerance, because a hub renews it after a part of its whole time. */
-const toleranceOf = ({ settings }: CloudContext): number =>
-  Math.min(CLOCK_TOLERANCE_MS, settings.hubCertificateMs / 10)
-
 /** How long a list of revoked certificates may be used. */
 const LIST_MS = 7 * 86_400_000
 
@@ -35,53 +31,45 @@ export function enrolmentHandlers(
   { mqttUrl, brokerCa }: EnrolmentOptions,
 ): Handlers<'owner.hubs.enroll' | 'root.pki.ca' | 'root.pki.crl'> {
   const { db, runtime } = context
-  const authority = (): Promise<Authority> => openAuthority(context)
   return {
     async 'owner.hubs.enroll'({ body }) {
       const request = derOf(body.csr)
       const digest = codeDigest(body.claim_code)
       const hub = await claimedHub(db.kysely, digest, runtime.clock.now())
       const key = await requestedKey(request)
-      const issuer = await authority()
       const now = runtime.clock.now()
-      const serial = newSerial(runtime.random)
-      const until = now + context.settings.hubCertificateMs
-      const certificate = await issuer.signHub(key, {
-        hubId: hub.id,
-        serial,
-        from: now - CLOCK_TOLERANCE_MS,
-        until,
-      })
+      const { certificate, ca, issued } = await sign(context, { hubId: hub.id, key, now })
       await db.transact(async (tx) => {
         await useCode(tx, digest, now)
         await revokeCertificates(tx, hub.id, now)
-        await storeCertificate(tx, { hubId: hub.id, serial, now, until })
+        await storeCertificate(tx, issued)
         await appendAudit(tx.q, runtime, {
           actor: hubUser(hub.id),
           action: 'hubs.enroll',
           hubId: hub.id,
           object: hubUser(hub.id),
           result: 'executed',
-          detail: { serial },
+          detail: { serial: issued.serial },
         })
       })
       return {
         hub_id: hub.id,
         name: hub.name,
         certificate,
-        ca: issuer.certificate + (brokerCa() ?? ''),
+        ca: ca + (brokerCa() ?? ''),
         mqtt_url: mqttUrl,
-        expires_at: timestamp(until),
+        expires_at: timestamp(issued.until),
         hardware: hub.hardware === null ? null : (JSON.parse(hub.hardware) as Record<string, unknown>),
         settings: {},
         desired_version: hub.desired_version,
       }
     },
-    'root.pki.ca': async () => (await authority()).certificate,
+    'root.pki.ca': async () => (await openAuthority(context)).certificate,
     async 'root.pki.crl'() {
       const now = runtime.clock.now()
       const revoked = await revokedCertificates(db.kysely, now)
-      return (await authority()).listRevoked(revoked, {
+      const authority = await openAuthority(context)
+      return authority.listRevoked(revoked, {
         from: now - CLOCK_TOLERANCE_MS,
         until: now + LIST_MS,
       })
@@ -153,10 +141,28 @@ async function useCode(tx: Tx, digest: string, now: number): Promise<void> {
   if (numUpdatedRows === 0n) throw new ApiError('invalid_claim_code')
 }
 
-async function storeCertificate(
-  tx: Tx,
-  { hubId, serial, now, until }: { hubId: number; serial: string; now: number; until: number },
-): Promise<void> {
+interface Issued {
+  hubId: number
+  serial: string
+  now: number
+  until: number
+}
+
+/** Signs a certificate for a hub's key. It counts when it is stored. `ca`: the certificate of the authority, PEM. */
+async function sign(
+  context: CloudContext,
+  { hubId, key, now }: { hubId: number; key: PublicKey; now: number },
+): Promise<{ certificate: string; ca: string; issued: Issued }> {
+  const { hubCertificateMs } = context.settings
+  const issued = { hubId, serial: newSerial(context.runtime.random), now, until: now + hubCertificateMs }
+  // A hub renews after two thirds of the whole time, so a short lifetime has a short tolerance.
+  const from = now - Math.min(CLOCK_TOLERANCE_MS, hubCertificateMs / 10)
+  const authority = await openAuthority(context)
+  const certificate = await authority.signHub(key, { ...issued, from })
+  return { certificate, ca: authority.certificate, issued }
+}
+
+async function storeCertificate(tx: Tx, { hubId, serial, now, until }: Issued): Promise<void> {
   await tx.q
     .insertInto('hub_certificates')
     .values({ serial, hub_id: hubId, issued_at: now, expires_at: until, revoked_at: null })
@@ -190,10 +196,8 @@ export async function renewCertificate(
 ): Promise<CertificateAnswer | null> {
   const { db, runtime, settings, log } = context
   const now = runtime.clock.now()
-  const isDue = (latest: { issued_at: number } | undefined): boolean =>
-    latest !== undefined && now - latest.issued_at >= settings.hubCertificateMs / MAX_RENEWALS
   const before = await certificateOf(db.kysely, hubId, now)
-  if (!isDue(before)) return null
+  if (!before || now - before.issued_at < settings.hubCertificateMs / MAX_RENEWALS) return null
   const key = await Promise.resolve(csr)
     .then(derOf)
     .then(requestedKey)
@@ -202,16 +206,13 @@ export async function renewCertificate(
       return undefined
     })
   if (!key) return null
-  const serial = newSerial(runtime.random)
-  const until = now + settings.hubCertificateMs
-  const issuer = await openAuthority(context)
-  const certificate = await issuer.signHub(key, { hubId, serial, from: now - toleranceOf(context), until })
+  const { certificate, issued } = await sign(context, { hubId, key, now })
   const isValid = await db.transact(async (tx) => {
     await lockRow(tx, hubId)
     // Meanwhile the hub may have got another certificate, or this board may have been revoked.
     const latest = await certificateOf(tx.q, hubId, now)
-    if (latest?.serial !== before!.serial) return false
-    await storeCertificate(tx, { hubId, serial, now, until })
+    if (latest?.serial !== before.serial) return false
+    await storeCertificate(tx, issued)
     return true
   })
   return isValid ? { certificate } : null

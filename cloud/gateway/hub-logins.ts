@@ -113,16 +113,17 @@ export async function stillHolds(q: Queries, now: number, login: HubLogin): Prom
   return hub !== undefined && isValid(hub, login.digest, now)
 }
 
-/** The logins that are no longer valid, found with one query for all hubs. */
+/** The logins that are no longer valid, found with one query for each kind of login. */
 export async function endedLogins<T extends HubLogin>(
   q: Queries,
   now: number,
   logins: readonly T[],
 ): Promise<T[]> {
-  if (logins.length === 0) return []
-  const rows = await withLogin(q, now).execute()
+  const hasPasswords = logins.some((login) => 'digest' in login)
+  const hasCertificates = logins.some((login) => 'serial' in login)
+  const rows = hasPasswords ? await withLogin(q, now).execute() : []
   const byHub = new Map(rows.map((row) => [row.id, row]))
-  const certificates = await withCertificate(q, now).execute()
+  const certificates = hasCertificates ? await withCertificate(q, now).execute() : []
   const serials = new Set(certificates.map(({ hub_id, serial }) => `${hub_id} ${serial}`))
   return logins.filter((login) => {
     if ('serial' in login) return !serials.has(`${login.hubId} ${login.serial}`)

@@ -50,7 +50,7 @@ export type Api = {
     [Name in 'params' | 'query' | 'body' | 'form' | 'answer' | 'message']: Part<Endpoints[E], Name>
   }
 }
-/** What a 422 found wrong. */
+/** One problem that a 422 reports. */
 export type Problem = Exclude<ErrorBody['detail'], string>[number]
 `
 }

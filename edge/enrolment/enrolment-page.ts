@@ -67,7 +67,7 @@ export async function serveEnrolment(options: EnrolmentPageOptions): Promise<voi
   const leave = superviseBy({ clock: runtime.clock, log, notify, watchdogMs, probes: {} })
   await done
   leave()
-  await listener.closed()
+  await listener.close()
 }
 
 /** Browsers name the site of a form. Other programs send neither header. */

@@ -74,9 +74,8 @@ export interface Listener {
   url: string
   /** Uses another certificate from now on. Throws if the certificate cannot be used. Does nothing for http. */
   renew(tls: { cert: string | undefined; key: string | undefined }): void
-  close(): void
-  /** Closes it; resolves when its port is free. */
-  closed(): Promise<void>
+  /** Resolves when its port is free. */
+  close(): Promise<void>
 }
 
 export interface ListenOptions {
@@ -114,8 +113,7 @@ export function listen(
         renew({ cert, key }) {
           if (server instanceof TlsServer) server.setSecureContext({ cert, key })
         },
-        close: () => void server.close(),
-        closed: () => new Promise((resolve) => void server.close(() => resolve())),
+        close: () => new Promise((resolve) => void server.close(() => resolve())),
       })
     })
   })

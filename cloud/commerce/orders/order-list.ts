@@ -92,11 +92,23 @@ export interface OrderFilter {
 type OrderColumns = Record<Exclude<keyof OwnerOrder, 'order_items'>, Expression<unknown>>
 type ItemColumns = Record<keyof OwnerOrder['order_items'][number], Expression<unknown>>
 
-/** Orders and their items, both as JSON (O §2), newest first, below an id. */
 interface WantedPage extends Pick<HistoryPage, 'hubId' | 'ownerId' | 'limit'> {
   below: number
 }
-function page(q: Queries, { hubId, ownerId, below, limit }: WantedPage) {
+
+/** A page of a hub's orders with frozen prices, newest first, below an id. */
+const ordersOf = (q: Queries, { hubId, ownerId, below, limit }: WantedPage) =>
+  q
+    .selectFrom('orders')
+    .where('hub_id', '=', hubId)
+    .where('owner_id', '=', ownerId)
+    .where('total', 'is not', null)
+    .where('id', '<', below)
+    .orderBy('id', 'desc')
+    .limit(limit)
+
+/** The orders of a page and their items, both as JSON (O §2). */
+function page(q: Queries, wanted: WantedPage) {
   const json = jsonOf(q)
   const ref = (name: string) => sql.ref(name)
   const item = json.object({
@@ -119,15 +131,13 @@ function page(q: Queries, { hubId, ownerId, below, limit }: WantedPage) {
     created_at: json.timestamp(ref('orders.created_at')),
   } satisfies OrderColumns)
   const items = sql<string>`(select ${json.text(json.arrayOf(item, ref('i.id')))} from order_items as i where i.order_id = orders.id)`
-  return q
-    .selectFrom('orders')
-    .where('hub_id', '=', hubId)
-    .where('owner_id', '=', ownerId)
-    .where('total', 'is not', null)
-    .where('id', '<', below)
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .select(['id', 'created_at', 'processing_status', json.text(order).as('body'), items.as('items')])
+  return ordersOf(q, wanted).select([
+    'id',
+    'created_at',
+    'processing_status',
+    json.text(order).as('body'),
+    items.as('items'),
+  ])
 }
 const anyPage = statement(page)
 const pageOf = statement((q, wanted: WantedPage & { ids: readonly number[] }) =>
@@ -208,17 +218,7 @@ const isWithin = (
 ): boolean =>
   order.created_at >= since && order.created_at < until && statuses.includes(order.processing_status)
 
-const idPage = statement((q, { hubId, ownerId, below, limit }: WantedPage) =>
-  q
-    .selectFrom('orders')
-    .select('id')
-    .where('hub_id', '=', hubId)
-    .where('owner_id', '=', ownerId)
-    .where('total', 'is not', null)
-    .where('id', '<', below)
-    .orderBy('id', 'desc')
-    .limit(limit),
-)
+const idPage = statement((q, wanted: WantedPage) => ordersOf(q, wanted).select('id'))
 
 /** Reads the newest orders of each status from one index, so that the cost does not grow with the orders. */
 async function filteredOrders(

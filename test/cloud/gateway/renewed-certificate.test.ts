@@ -101,6 +101,6 @@ openssl(
     expect(await shown(port)).toBe(before)
     listener.renew({ cert: second.cert, key: second.key })
     expect(await shown(port)).not.toBe(before)
-    listener.close()
+    void listener.close()
   },
 )

@@ -19,7 +19,7 @@ const bounds = defaultsOf(
 )
 const runtime = systemRuntime()
 const listeners: Listener[] = []
-afterEach(() => listeners.splice(0).forEach((listener) => listener.close()))
+afterEach(() => listeners.splice(0).forEach((listener) => void listener.close()))
 
 const ledger = { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }
 
