@@ -13,7 +13,7 @@ export function makeFolder(files: FolderFiles, path: string, options: { mode?: n
   const isThere = (): boolean => files.statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true
   if (isThere()) return
   const end = folder.lastIndexOf('/')
-  if (end > 0) makeFolder(files, folder.slice(0, end), options)
+  if (end > 0) makeParent(files, folder.slice(0, end), options)
   try {
     files.mkdirSync(folder, options)
   } catch (error) {
@@ -21,8 +21,20 @@ export function makeFolder(files: FolderFiles, path: string, options: { mode?: n
     // Another process may have made it in the meantime.
     if (code === 'EEXIST' && isThere()) return
     if (code !== 'ENOENT') throw error
-    throw Object.assign(new Error(`ENOTSUP: no folder can be made, mkdir '${folder}'`, { cause: error }), {
-      code: 'ENOTSUP',
-    })
+    throw withCode('ENOTSUP', `no folder can be made, mkdir '${folder}'`, error)
   }
+}
+
+/** A parent that is a file ends with ENOTDIR. Node from 26 on reports its children as absent; older lines throw at `statSync`. */
+function makeParent(files: FolderFiles, folder: string, options: { mode?: number }): void {
+  try {
+    makeFolder(files, folder, options)
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'EEXIST') throw error
+    throw withCode('ENOTDIR', `not a directory, mkdir '${folder}'`, error)
+  }
+}
+
+function withCode(code: string, message: string, cause: unknown): Error {
+  return Object.assign(new Error(`${code}: ${message}`, { cause }), { code })
 }
