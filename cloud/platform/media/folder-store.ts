@@ -1,7 +1,6 @@
-import { mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
+import { mkdir, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { isMediaKey, type MediaStore } from './store.ts'
 
 /**
@@ -22,7 +21,12 @@ export function folderStore(root: string, isKey = isMediaKey): MediaStore {
       // `rm`.
       const part = await open(partOf(path), 'w', 0o640)
       try {
-        await pipeline(content, part.createWriteStream({ flush: true }))
+        try {
+          await writeFile(part, content)
+          await part.sync()
+        } finally {
+          await part.close()
+        }
         await rename(partOf(path), path)
         await flushFolder(dirname(path))
       } catch (error) {

@@ -95,21 +95,21 @@ function nullWhereAbsent(error: unknown): null {
   throw error
 }
 
-/** Splits a stream into parts of `PART_BYTES`; the last one is smaller. */
+/** Splits a stream into parts of `PART_BYTES`; the last one is smaller. All parts share one memory. */
 async function* partsOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let chunks: Uint8Array[] = []
+  const part = Buffer.allocUnsafeSlow(PART_BYTES)
   let length = 0
-  for await (const chunk of content) {
-    chunks.push(chunk)
-    length += chunk.byteLength
-    while (length >= PART_BYTES) {
-      const bytes = Buffer.concat(chunks)
-      yield bytes.subarray(0, PART_BYTES)
-      chunks = [bytes.subarray(PART_BYTES)]
-      length -= PART_BYTES
+  for await (const chunk of content)
+    for (let at = 0; at < chunk.length;) {
+      const taken = Math.min(PART_BYTES - length, chunk.length - at)
+      part.set(chunk.subarray(at, at + taken), length)
+      at += taken
+      length += taken
+      if (length < PART_BYTES) continue
+      yield part
+      length = 0
     }
-  }
-  if (length > 0) yield Buffer.concat(chunks)
+  if (length > 0) yield part.subarray(0, length)
 }
 
 const Upload = z.object({ Key: z.string(), UploadId: z.string() })

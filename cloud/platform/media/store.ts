@@ -9,7 +9,9 @@ export interface ByteRange {
  * key is written once.
  */
 export interface MediaStore {
-  /** Stores the content as it arrives. If the content throws, stores nothing and throws the same error. */
+  /**
+   * Stores the content as it arrives. The memory of a chunk may change when the next one is requested. If the content throws, stores nothing and throws the same error.
+   */
   write(key: string, mimeType: string, content: AsyncIterable<Uint8Array>): Promise<void>
   /**
    * An object's bytes, or a range of them; null if there is no such object. If the caller stops early, the stream is

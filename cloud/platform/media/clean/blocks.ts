@@ -36,6 +36,13 @@ export class Blocks {
     return others.length === 0 ? first : Buffer.concat([first, ...others])
   }
 
+  /** Copies the unprocessed bytes, so that the caller can use the block's memory again. Call it after `take`. */
+  leaveBlock(): void {
+    this.block = Buffer.from(this.block.subarray(this.at))
+    this.at = 0
+    this.#keptFrom = 0
+  }
+
   /** Waits until `length` bytes have arrived; false if the file ends before. */
   *has(length: number): Generator<void, boolean> {
     while (this.left < length && !this.ended) yield

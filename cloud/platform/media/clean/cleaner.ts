@@ -41,10 +41,18 @@ export class Cleaner {
     return this.#spentMs
   }
 
-  /** Processes the next block and takes ownership of it. Returns the bytes kept so far. */
+  /**
+   * Processes the next block and takes ownership of it, until `leaveBlock`. Returns the bytes kept so far, which can be
+   * a part of the block.
+   */
   push(block: Buffer): Buffer {
     this.#file.add(block)
     return this.#work()
+  }
+
+  /** Gives the memory of the last block back to the caller. */
+  leaveBlock(): void {
+    this.#file.leaveBlock()
   }
 
   /** Ends the file. Returns the last kept bytes. */

@@ -92,8 +92,10 @@ export class CleaningThread implements Cleaning {
     const waiting = this.#waiting.get(answer.file)
     if (!waiting) return
     this.#waiting.delete(answer.file)
-    if ('kept' in answer) waiting.resolve(answer)
-    else if ('refusal' in answer) waiting.reject(new RefusedFile(answer.refusal))
+    if ('memory' in answer) {
+      const { memory, length, ms } = answer
+      waiting.resolve({ kept: new Uint8Array(memory, 0, length), ms, spare: memory })
+    } else if ('refusal' in answer) waiting.reject(new RefusedFile(answer.refusal))
     else waiting.reject(new Error(answer.error))
   }
 

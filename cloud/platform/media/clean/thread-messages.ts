@@ -9,6 +9,7 @@ export type ToThread =
 
 /** The answer to a block or to the end of a file. */
 export type FromThread =
-  | { file: number; kept: Uint8Array<ArrayBuffer>; ms: number }
+  /** The kept bytes are the first `length` of `memory`, which is the memory of the block if they fit into it. */
+  | { file: number; memory: ArrayBuffer; length: number; ms: number }
   | { file: number; refusal: Refusal }
   | { file: number; error: string }

@@ -24,10 +24,13 @@ parentPort?.on('message', (message: ToThread) => {
 function answer(file: number, cleaner: Cleaner, message: { block: Uint8Array } | { end: true }): void {
   try {
     const before = cleaner.spentMs
-    const kept = 'block' in message ? cleaner.push(Buffer.from(message.block.buffer)) : cleaner.end()
-    // A copy, because the rest of the block is still needed.
-    const own = new Uint8Array(kept)
-    send({ file, kept: own, ms: cleaner.spentMs - before }, [own.buffer])
+    const sent = 'block' in message ? Buffer.from(message.block.buffer) : undefined
+    const kept = sent ? cleaner.push(sent) : cleaner.end()
+    cleaner.leaveBlock()
+    const { buffer } = sent && kept.length <= sent.length ? sent : new Uint8Array(kept.length)
+    const memory = buffer as ArrayBuffer
+    new Uint8Array(memory).set(kept)
+    send({ file, memory, length: kept.length, ms: cleaner.spentMs - before }, [memory])
   } catch (error) {
     files.delete(file)
     if (error instanceof RefusedFile) send({ file, refusal: error.refusal })

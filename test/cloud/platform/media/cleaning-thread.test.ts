@@ -38,7 +38,8 @@ async function clean(cleaning: Cleaning, extension: string, content: Buffer, spe
     for (let at = 0; at < content.length; at += 10_000) yield content.subarray(at, at + 10_000)
   }
   const kept: Uint8Array[] = []
-  for await (const part of cleaned(cleaning, extension, chunks(), { limits: LIMITS, spent })) kept.push(part)
+  for await (const part of cleaned(cleaning, extension, chunks(), { limits: LIMITS, spent }))
+    kept.push(Buffer.from(part))
   return Buffer.concat(kept)
 }
 

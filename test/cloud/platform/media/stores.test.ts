@@ -15,12 +15,13 @@ const runtime = systemRuntime()
 const MIB = 1024 * 1024
 const newKey = (folder = 'banners', extension = 'png'): string => `${folder}/${uuidv7(runtime)}.${extension}`
 
-/** Bytes without repetition, in chunks as from a socket. */
+/** Bytes without repetition, in chunks as from a socket. All chunks share one memory. */
 async function* bytesOf(size: number, failAt = Infinity): AsyncGenerator<Uint8Array> {
+  const memory = Buffer.alloc(65_000)
   for (let at = 0; at < size;) {
     if (at >= failAt) throw new Error('the sender is gone')
     const length = Math.min(65_000, size - at)
-    const chunk = Buffer.alloc(length)
+    const chunk = memory.subarray(0, length)
     for (let index = 0; index + 4 <= length; index += 4) chunk.writeUInt32LE(at + index, index)
     yield chunk
     at += length
