@@ -46,6 +46,9 @@ import { createMedia, type Media } from './platform/media/media.ts'
 import { mediaSigner, type MediaSigner } from './platform/media/addresses.ts'
 import type { Cleaning } from './platform/media/clean/cleaning.ts'
 import type { MediaStore } from './platform/media/store.ts'
+import type { CodeIssuer } from './platform/identity/code-flow.ts'
+import type { SiteRoute } from './platform/http/site-route.ts'
+import { sessionRoutes } from './people/sessions/session-routes.ts'
 import { noticeWork, type Senders } from './people/notifications/notices.ts'
 import { OrderFeed } from './commerce/orders/order-feed.ts'
 import type { CardProcessor } from './commerce/processors/processor.ts'
@@ -74,6 +77,10 @@ export interface CloudOptions {
   budgets?: Budgets
   /** The embedded issuer's routes, if it is used. */
   demoHandlers?: Handlers<DemoRouteId>
+  /** The issuer at which people sign in in a browser. Absent: nobody can. */
+  signIn?: CodeIssuer | undefined
+  /** Routes of further pages. */
+  site?: readonly SiteRoute[]
   /** The public URL of the service, without a trailing slash. */
   baseUrl: string
   /** Origins of pages that may call the service (`CORS_ORIGINS`). */
@@ -261,6 +268,7 @@ export class Cloud {
       ...(options.budgets && { budgets: options.budgets }),
       checkResponses: options.checkResponses ?? false,
       addressOf: options.addressOf,
+      site: [...sessionRoutes(sessionParts(context, options)), ...(options.site ?? [])],
       handlers: {
         ...platformHandlers(context, media, signer, options),
         ...integratorHandlers(context, media, this.#feed, options.poster),
@@ -274,6 +282,13 @@ export class Cloud {
     })
   }
 }
+
+/** With the embedded issuer people return to the address that they called, which may be another name of the machine. */
+const sessionParts = (context: CloudContext, { signIn, demoHandlers, baseUrl }: CloudOptions) => ({
+  context,
+  issuer: signIn,
+  publicUrl: demoHandlers ? undefined : baseUrl,
+})
 
 /** All kinds of due work. `services` use the background connections. */
 function dueWork(

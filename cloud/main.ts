@@ -185,6 +185,8 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     webhookSecret: webhookSecrets,
     verifyIdentity: issuer.verify,
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
+    signIn: issuer.signIn,
+    site: issuer.site,
     ...(issuer.check && { checks: { identity: issuer.check } }),
     baseUrl,
     docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),

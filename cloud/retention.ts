@@ -109,6 +109,7 @@ const rules: readonly Rule[] = [
     kept: () => KEEP_MS,
     isOver: (before) => sql`created_at <= ${before}`,
   },
+  { table: 'sessions', key: ['id'], kept: () => 0, isOver: (before) => sql`expires_at <= ${before}` },
   {
     table: 'dead_letters',
     key: ['id'],

@@ -22,6 +22,7 @@ const administration: Readonly<Record<string, (runtime: Runtime) => Promise<Comm
   products: async (runtime) => (await import('./products.ts')).productCommands(runtime),
   webhooks: async (runtime) => (await import('./webhooks.ts')).webhookCommands(runtime),
   roles: async (runtime) => (await import('./roles.ts')).roleCommands(runtime),
+  sessions: async (runtime) => (await import('./sessions.ts')).sessionCommands(runtime),
 }
 
 /** The commands of a noun: at the database, and calls of the service. A command at the database has precedence. */

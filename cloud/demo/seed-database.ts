@@ -1,11 +1,13 @@
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { scopes } from '../../protocol/model/scopes.ts'
+import { roleNames, scopes } from '../../protocol/model/scopes.ts'
 import { localDay } from '../platform/calendar/zone.ts'
 import type { Deal } from '../commerce/deals/engine/deal.ts'
 import { rebuildSalesWithin } from '../commerce/analytics/rebuild.ts'
 import { issueApiKey } from '../platform/credentials/api-keys.ts'
+import { grantRole } from '../platform/credentials/roles.ts'
+import { demoPeople, subjectOf } from '../platform/identity/demo-sign-in.ts'
 import type { CloudDatabase, Tx } from '../platform/store/database.ts'
 import { demoProducts } from './assortment.ts'
 import { demoChance } from './chance.ts'
@@ -134,6 +136,11 @@ async function describe(tx: Tx, runtime: Runtime, hubs: readonly SeededHub[]): P
     ).key,
   })
   const [simulated, , other] = hubs
+  const own = hubs.filter(({ hub }) => hub.id !== other!.hub.id).map(({ hub }) => hub.id)
+  for (const role of roleNames) {
+    const person = demoPeople.find((name) => name.toLowerCase() === role)!
+    await grantRole(tx.q, runtime, { identity: subjectOf(person), role, hubs: own })
+  }
   return {
     owner: await issue('demo owner', 1, documented),
     other_owner: { ...(await issue('demo other owner', 2, documented)), hub_id: other!.hub.id },

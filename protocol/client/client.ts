@@ -142,7 +142,7 @@ export function createClient(options: ClientOptions): Client {
   return client as unknown as Client
 }
 
-function sender({ baseUrl, apiKey, token }: ClientOptions, { fetch }: ClientSystem): Send {
+function sender({ baseUrl, apiKey, token, csrf }: ClientOptions, { fetch }: ClientSystem): Send {
   const base = `${baseUrl.replace(/\/+$/, '')}/api/v1`
   return async (endpoint, { params = {}, query = {}, body, form, signal }, headers) => {
     const [method = '', template = ''] = endpoint.split(' ')
@@ -153,12 +153,14 @@ function sender({ baseUrl, apiKey, token }: ClientOptions, { fetch }: ClientSyst
     for (const [name, value] of Object.entries(query))
       for (const each of [value].flat() as (Plain | null | undefined)[])
         if (each !== undefined && each !== null) search.append(name, String(each))
-    const [key, bearer] = await Promise.all([secretOf(apiKey), secretOf(token)])
+    const isRead = method === 'GET'
+    const [key, bearer, own] = await Promise.all([apiKey, token, isRead ? undefined : csrf].map(secretOf))
     return fetch(`${base}${path}${search.size > 0 ? `?${search.toString()}` : ''}`, {
       method,
       headers: {
         ...(key !== undefined && { 'X-API-Key': key }),
         ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
+        ...(own !== undefined && { 'X-CSRF-Token': own }),
         ...(body !== undefined && { 'Content-Type': 'application/json' }),
         ...headers,
       },

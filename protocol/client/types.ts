@@ -107,6 +107,8 @@ export interface ClientOptions {
   apiKey?: Secret
   /** An identity token: for customers, and for owners with a role. */
   token?: Secret
+  /** For pages of the service itself, whose credential is the cookie of a session: the session's CSRF token. */
+  csrf?: Secret
   retry?: Partial<Retry>
   /** Timeout of one try in milliseconds (default 30,000). */
   timeoutMs?: number

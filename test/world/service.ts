@@ -3,11 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
 import type { RateClasses } from '../../protocol/contract/route.ts'
-import type { DemoRouteId } from '../../protocol/contract/routes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
-import type { Handlers } from '../../cloud/platform/http/handler.ts'
-import { createEmbeddedIssuer } from '../../cloud/platform/identity/embedded-issuer.ts'
+import { createEmbeddedIssuer, type EmbeddedIssuer } from '../../cloud/platform/identity/embedded-issuer.ts'
 import type { SigningKey } from '../../cloud/platform/identity/signing-key.ts'
 import { Cloud } from '../../cloud/cloud.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
@@ -60,18 +58,18 @@ const noDocs: PageAssets = {
   file: (name) => ({ status: name === 'main.js' ? 200 : 404, headers: {}, body: '' }),
 }
 
-const demoHandlers = (
+const embeddedIssuer = (
   { privateKey, publicJwk }: TestIssuer,
   runtime: Runtime,
   apiKey: string,
-): Handlers<DemoRouteId> =>
+): EmbeddedIssuer =>
   createEmbeddedIssuer({
     issuer: ISSUER,
     audience: AUDIENCE,
     key: { privateKey, publicJwk } as SigningKey,
     runtime,
     apiKey,
-  }).handlers
+  })
 
 const toLog = logSender(silentLog)
 
@@ -120,6 +118,13 @@ export async function openService(
     hubs: '*',
     expiresAt: null,
   })
+  const verifyIdentity = identityVerifier({
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    keys: issuer.keys,
+    clock: runtime.clock,
+  })
+  const demo = isDemo ? embeddedIssuer(issuer, runtime, key) : undefined
   const folder = await logFolder()
   const webhookSecret = 'a secret of the processor'
   const hub = scriptedHub()
@@ -131,18 +136,17 @@ export async function openService(
     enrolment: { mqttUrl: 'mqtts://larder.test:8883', brokerCa: () => undefined },
     processor: createSandbox({ db, runtime }),
     webhookSecret,
-    verifyIdentity: identityVerifier({
-      issuer: ISSUER,
-      audience: AUDIENCE,
-      keys: issuer.keys,
-      clock: runtime.clock,
-    }),
+    verifyIdentity,
     poster,
     senders: { ios: toLog, android: toLog, web: toLog, none: toLog },
     facts: { name: 'test', pid: 1, commit: 'unknown', settings: { PORT: 0 }, logFolder: folder },
     baseUrl,
     docs,
-    ...(isDemo && { demoHandlers: demoHandlers(issuer, runtime, key) }),
+    ...(demo && {
+      demoHandlers: demo.handlers,
+      signIn: { ...demo.signIn, verify: verifyIdentity },
+      site: demo.signIn.site,
+    }),
     corsOrigins,
     rates,
     mediaStore: folderStore(mediaFolder()),

@@ -1,5 +1,6 @@
 import { isInProgress } from '../../../protocol/model/order-status.ts'
 import type { UserCredential } from '../../platform/credentials/credential.ts'
+import { endSessionsOf } from '../../platform/credentials/sessions.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { rememberCustomer } from '../../commerce/deals/customers.ts'
@@ -86,7 +87,10 @@ async function erase(tx: Tx, context: CloudContext, { userId, actor }: UserCrede
     .where('device_uuid', 'is not', null)
     .execute()
   await tx.q.deleteFrom('push_configs').where('user_id', '=', userId).execute()
-  if (user.identity !== null) await forgetActor(tx, user.identity, userId)
+  if (user.identity !== null) {
+    await endSessionsOf(tx.q, user.identity)
+    await forgetActor(tx, user.identity, userId)
+  }
   // Stored answers name the caller, and a later user of the same identity must not get them.
   await tx.q.deleteFrom('idempotency_keys').where('credential', '=', actor).execute()
   await tx.q

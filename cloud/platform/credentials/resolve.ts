@@ -20,13 +20,17 @@ import {
   notKey,
 } from './explain.ts'
 import { keptGrants } from './kept-grants.ts'
-import type { VerifyIdentity } from './identity-token.ts'
+import type { VerifiedIdentity, VerifyIdentity } from './identity-token.ts'
 import { hubsWithScope, listRoles, type Role } from './roles.ts'
+import { digestOf } from './secrets.ts'
+import { readSession, touchSession } from './sessions.ts'
 
 /** The credentials that a request carries. */
 export interface Presented {
   readonly apiKey: string | undefined
   readonly authorization: string | undefined
+  /** The secret of the session's cookie, if the call may use it. Throws `forbidden`. */
+  readonly session: string | undefined
   /** Where else the request contains an API key, to advise its caller: `header api-key`. */
   misplacedKey(): string | undefined
   /** The client's address: the actor of a request without a credential. */
@@ -63,6 +67,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
     const roles = await listRoles(q, identity)
     return roles.length > 0 ? roles : undefined
   })
+  const sessionOf = keptGrants(context, (digest: string) => readSession(context, digest))
   const uses = new KeyUses({ ...context, db: db.for('background') })
   /** The last recorded use of a revoked key, by its prefix. */
   const recorded = new Map<string, number>()
@@ -86,7 +91,23 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
   }
 
   async function byToken(auth: Auth, presented: Presented): Promise<Authenticated> {
-    return { credential: await bearer(verifyIdentity, auth, presented), missing: null }
+    return { credential: await person(auth, presented), missing: null }
+  }
+
+  /** The identity of the bearer token or of the session. Throws the 401s. */
+  async function person(auth: Auth, presented: Presented): Promise<IdentityCredential> {
+    const secret = presented.authorization === undefined ? presented.session : undefined
+    const { identity, claims } =
+      secret === undefined ? await verifyIdentity(bearer(auth, presented)) : await bySession(secret)
+    return { kind: 'identity', actor: `identity:${identity}`, identity, claims }
+  }
+
+  async function bySession(secret: string): Promise<VerifiedIdentity> {
+    const session = await sessionOf(digestOf(secret))
+    if (!session || session.expiresAt <= runtime.clock.now())
+      throw new ApiError('authentication_required', 'The session has ended: sign in again.')
+    touchSession({ ...context, db: db.for('background') }, session)
+    return session
   }
 
   async function verified(apiKey: string, address: string): Promise<ApiKey> {
@@ -114,7 +135,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
   }
 
   async function byRole(auth: ScopedAuth, presented: Presented): Promise<Authenticated> {
-    const { actor, identity, claims } = await bearer(verifyIdentity, auth, presented)
+    const { actor, identity, claims } = await person(auth, presented)
     return credentialOfRoles((await readRoles(identity)) ?? [], { actor, claims }, auth)
   }
 
@@ -124,7 +145,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
       const { credential, missing } = await byApiKey(presented.apiKey, presented.address, auth)
       return { credential: { kind: 'diag', actor: credential.actor }, missing }
     }
-    const { actor, claims } = await bearer(verifyIdentity, auth, presented)
+    const { actor, claims } = await person(auth, presented)
     const missing = claims.roles.includes('admin') ? null : { scope, message: notAdmin(scope) }
     return { credential: { kind: 'diag', actor }, missing }
   }
@@ -155,20 +176,15 @@ function credentialOfRoles(
   }
 }
 
-/** The identity of the bearer token. Throws the 401s. */
-async function bearer(
-  verifyIdentity: VerifyIdentity,
-  auth: Auth,
-  presented: Presented,
-): Promise<IdentityCredential> {
+/** The bearer token. Throws the 401s of a request without one. */
+function bearer(auth: Auth, presented: Presented): string {
   const { authorization } = presented
   if (authorization === undefined) throw nothingPresented(auth, presented)
   const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
   if (token === undefined) throw notBearer(authorization)
   const misplaced = keyAsToken(token)
   if (misplaced) throw misplaced
-  const { identity, claims } = await verifyIdentity(token)
-  return { kind: 'identity', actor: `identity:${identity}`, identity, claims }
+  return token
 }
 
 const anonymous = ({ address }: Presented): Authenticated => ({

@@ -7,9 +7,11 @@ import {
   type ServiceRouteId,
 } from '../../../protocol/contract/routes.ts'
 import { randomHex } from '../../../protocol/model/ids.ts'
+import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { prefixOf } from '../credentials/api-keys.ts'
-import { openBudgets, type Budgets } from '../limits/budgets.ts'
+import { actorAt } from '../credentials/resolve.ts'
+import { networkOf, openBudgets, type Budgets } from '../limits/budgets.ts'
 import { SpentTime } from '../limits/spent-time.ts'
 import { StoredAnswers } from '../limits/stored-answers.ts'
 import type { CloudSettings } from '../settings/limits.ts'
@@ -22,8 +24,9 @@ import { endpoint, headersOfRoute, limitOfRoute, type AnyHandler, type EndpointP
 import type { Handlers } from './handler.ts'
 import { healthz, readyz, type Health } from './health.ts'
 import { PathRouter } from './path-router.ts'
-import { addRateHeaders, allowanceNow } from './rate-limit.ts'
+import { addRateHeaders, allowanceNow, type RateLimiter } from './rate-limit.ts'
 import { bodyReader } from './read-body.ts'
+import type { SiteRoute } from './site-route.ts'
 import { crossOrigin, ownPageCheck, securityHeaders } from './web.ts'
 import { isNear } from '../nearest.ts'
 
@@ -50,6 +53,8 @@ export interface AppOptions extends Omit<
   refusals?: CloudRefusals
   /** The demo's routes are served if they have handlers. */
   handlers: Handlers<ServiceRouteId> & Partial<Handlers<DemoRouteId>>
+  /** Further routes, for the service's own pages. */
+  site?: readonly SiteRoute[]
   /** The client's address: the socket's, or the one from a trusted proxy. */
   addressOf(c: Context): string
   /** Callers use only https. The answers instruct browsers to use nothing else. */
@@ -92,6 +97,15 @@ export function createApp(options: AppOptions): App {
   lookedAt('/healthz', (call) => healthz(call.headersWith({})))
   lookedAt('/readyz', (call) => readyz(options.health, call.headersWith({})))
 
+  const refuseOthers = (path: string, methods: readonly string[]): void => {
+    const allowed = methods.join(', ')
+    app.all(
+      path,
+      frame.around(unserved(rates, { Allow: allowed }), () => {
+        throw new ApiError('method_not_allowed', `This endpoint has ${allowed} alone.`)
+      }),
+    )
+  }
   for (const [path, served] of pathsOf(options.handlers)) {
     for (const { id, route, handler } of served) {
       const [pattern] = mountsOf(route)
@@ -103,12 +117,24 @@ export function createApp(options: AppOptions): App {
         frame.around(place, route.trustsCaller ? fromOwnPage(options, serve) : serve),
       )
     }
-    const allowed = served.map(({ route }) => route.method).join(', ')
-    app.all(
+    refuseOthers(
       path,
-      frame.around(unserved(rates, { Allow: allowed }), () => {
-        throw new ApiError('method_not_allowed', `This endpoint has ${allowed} alone.`)
-      }),
+      served.map(({ route }) => route.method),
+    )
+  }
+  const siteRoutes = options.site ?? []
+  for (const route of siteRoutes) {
+    const place = { route: route.path, headers: { 'Cache-Control': 'no-store' }, limit: route.rate?.requests }
+    const serve = site(route, options.limiter, runtime.clock)
+    app.on(
+      route.method,
+      route.path,
+      frame.around(place, route.trustsCaller ? fromOwnPage(options, serve) : serve),
+    )
+    const same = siteRoutes.filter(({ path }) => path === route.path)
+    refuseOthers(
+      route.path,
+      same.map(({ method }) => method),
     )
   }
   const explain = pathExplainer(servedBy(options.handlers).map(({ route }) => route))
@@ -130,6 +156,19 @@ function fromOwnPage({ allowedHosts = [], corsOrigins }: AppOptions, serve: Serv
       'forbidden',
       'ALLOWED_HOSTS or CORS_ORIGINS must name the host and the origin of this call.',
     )
+  }
+}
+
+/** Serves a route of the service's own pages. */
+function site({ path, rate, serve }: SiteRoute, limiter: RateLimiter, clock: Clock): Serve {
+  return async (call) => {
+    if (rate) {
+      const { requests, shared = path } = rate
+      const used = limiter.take(actorAt(networkOf(call.address)), shared, requests)
+      call.allowance = allowanceNow(clock, requests, used)
+      if (used === null) throw new ApiError('rate_limit_exceeded')
+    }
+    return send(call, await serve(call))
   }
 }
 

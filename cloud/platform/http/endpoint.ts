@@ -34,6 +34,7 @@ import {
   requireSignature,
   type ReceivedBody,
 } from './receive.ts'
+import { sessionSecretOf } from './session-cookie.ts'
 import { watchedStream } from './watched-stream.ts'
 import { compressed, validated } from './web.ts'
 import { idempotencyKeyOf, readQuery, requireUtf8, validate, type ParsedParts } from './validate.ts'
@@ -154,6 +155,10 @@ class Credentials implements Presented {
 
   get authorization(): string | undefined {
     return this.#call.header('Authorization')
+  }
+
+  get session(): string | undefined {
+    return sessionSecretOf(this.#call)
   }
 
   get address(): string {

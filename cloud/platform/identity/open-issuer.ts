@@ -1,8 +1,10 @@
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Clock, Runtime } from '../../../protocol/model/runtime.ts'
-import { identityVerifier } from '../credentials/identity-token.ts'
+import { identityVerifier, type VerifyIdentity } from '../credentials/identity-token.ts'
 import type { CloudConfig } from '../settings/config.ts'
-import { createEmbeddedIssuer } from './embedded-issuer.ts'
+import type { CodeIssuer } from './code-flow.ts'
+import { createEmbeddedIssuer, type EmbeddedIssuer } from './embedded-issuer.ts'
+import { remoteCodeIssuer } from './remote-code-issuer.ts'
 import { remoteKeys } from './remote-keys.ts'
 import { keptSigningKey } from './signing-key.ts'
 
@@ -24,17 +26,37 @@ export async function openIssuer(config: CloudConfig, baseUrl: string, runtime: 
           check: undefined,
         }
       : outside(config, config.IDENTITY_ISSUER, clock, log)
-  const verify = identityVerifier({
+  const rules = {
     issuer: issuer.issuer,
-    audience,
     keys: issuer.keys,
     clock,
     kept: config.limits.rules.identityTokens,
     toleranceS: config.limits.rules.identityClockToleranceS,
-    use: config.IDENTITY_TOKEN_USE,
     trustsRoles: config.IDENTITY_ROLES,
-  })
-  return { verify, check: issuer.check, handlers: issuer.handlers }
+  }
+  const verify = identityVerifier({ ...rules, audience, use: config.IDENTITY_TOKEN_USE })
+  return {
+    verify,
+    check: issuer.check,
+    handlers: issuer.handlers,
+    /** Absent: nobody can sign in in a browser. */
+    signIn: codeIssuer(config, issuer, (clientId) => identityVerifier({ ...rules, audience: clientId }), {
+      clock,
+      log,
+    }),
+    site: issuer.signIn?.site ?? [],
+  }
+}
+
+function codeIssuer(
+  { IDENTITY_CLIENT_ID: clientId, IDENTITY_CLIENT_SECRET: clientSecret }: CloudConfig,
+  { issuer, signIn }: { issuer: string; signIn: EmbeddedIssuer['signIn'] | undefined },
+  verifierFor: (clientId: string) => VerifyIdentity,
+  parts: { clock: Clock; log: Log },
+): CodeIssuer | undefined {
+  if (signIn) return { ...signIn, verify: verifierFor(signIn.clientId) }
+  if (clientId === undefined) return undefined
+  return remoteCodeIssuer({ issuer, clientId, clientSecret, verify: verifierFor(clientId), ...parts })
 }
 
 function outside(config: CloudConfig, issuer: string, clock: Clock, log: Log) {
@@ -45,5 +67,5 @@ function outside(config: CloudConfig, issuer: string, clock: Clock, log: Log) {
     clock,
     log,
   })
-  return { issuer, keys, check: () => keys.check(), handlers: undefined }
+  return { issuer, keys, check: () => keys.check(), handlers: undefined, signIn: undefined }
 }

@@ -8,7 +8,15 @@ import { BoundedMap } from '../bounded-map.ts'
 import { defaultLimits } from '../settings/limits.ts'
 
 /** OpenID Connect Discovery §3. All other fields are ignored, whatever their type. */
-const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url() })
+const Discovery = z.object({
+  issuer: z.string(),
+  jwks_uri: z.url(),
+  authorization_endpoint: z.url().optional().catch(undefined),
+  token_endpoint: z.url().optional().catch(undefined),
+  token_endpoint_auth_methods_supported: z.array(z.string()).optional().catch(undefined),
+  scopes_supported: z.array(z.string()).optional().catch(undefined),
+})
+export type Discovery = z.infer<typeof Discovery>
 const FETCH_TIMEOUT_MS = 5000
 /** Maximum number of consecutive fetches because of unknown key ids. */
 const BURST = 3
@@ -127,7 +135,7 @@ export function remoteKeys(options: RemoteKeysOptions): RemoteKeys {
 }
 
 async function fetchKeys({ issuer, jwksUrl }: RemoteKeysOptions): Promise<JWTVerifyGetKey> {
-  return keySet(await fetchJson(jwksUrl ?? (await discoverKeys(issuer))))
+  return keySet(await fetchJson(jwksUrl ?? (await discover(issuer)).jwks_uri))
 }
 
 const KeySet = z.object({ keys: z.array(z.record(z.string(), z.unknown())) })
@@ -141,19 +149,24 @@ export function keySet(document: unknown): JWTVerifyGetKey {
   return createLocalJWKSet({ keys: withoutNull })
 }
 
-async function discoverKeys(issuer: string): Promise<string> {
+/** The description of an issuer (OpenID Connect Discovery §4). */
+export async function discover(issuer: string): Promise<Discovery> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
   const found = Discovery.parse(await fetchJson(url))
   // OpenID Connect Discovery §4.3: the keys of another issuer prove nothing.
   if (found.issuer !== issuer) throw new Error(`${url} names the issuer ${found.issuer} instead`)
-  return found.jwks_uri
+  return found
 }
 
-async function fetchJson(url: string): Promise<unknown> {
-  const answer = await fetch(url, {
-    headers: { 'User-Agent': `Larder/${PRODUCT_VERSION}` },
+export const identityFetch = (url: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(url, {
+    ...init,
+    headers: { 'User-Agent': `Larder/${PRODUCT_VERSION}`, ...init.headers },
     signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
   })
+
+async function fetchJson(url: string): Promise<unknown> {
+  const answer = await identityFetch(url)
   if (!answer.ok) throw new Error(`${url} answered ${answer.status}`)
   return answer.json()
 }

@@ -93,6 +93,7 @@ const budgetLimits = limits('Budgets', {
     { User: 2 * MIB, Key: 64 * MIB, Network: 128 * MIB },
   ),
   guestsPerMinute: many(20, 'New guests a minute, of one network (IPv4 /32, IPv6 /64).'),
+  signInsPerMinute: many(20, 'Sign-ins a minute, of one network (IPv4 /32, IPv6 /64).'),
   brokerUnsigned: many(1000, `${signIns}, of all networks together.`),
   ...shares('brokerUnsigned', signIns, many, { Network: 20 }),
 })
@@ -258,6 +259,9 @@ const callLimits = limits('Calls', {
     'Time for which an API key, a role and the owner of a hub are cached. A revoked one ends after this time at the latest, in all processes.',
     5 * SECOND,
   ),
+  sessionMs: ms(30 * DAY, 'Maximum time of the session of a person who has signed in in a browser.'),
+  sessionIdleMs: ms(7 * DAY, 'Time without a call after which such a session ends.'),
+  guestSessionMs: ms(90 * DAY, "Time without a call after which a guest's session ends.", 400 * DAY),
   ...prefixed('HTTP', {
     bodyIdleMs: ms(10 * SECOND, 'Time without a byte after which an incomplete JSON body is refused.'),
     bodyTimeoutMs: ms(MINUTE, 'Maximum time for a JSON body to arrive.'),

@@ -220,6 +220,9 @@ export const serviceSettings = {
       describe:
         '`aud` of identity tokens, or several values separated by commas: a token must name one of them.',
     },
+    IDENTITY_CLIENT_ID: optionalText(
+      'Client id of this service at IDENTITY_ISSUER, for sign-in in a browser. The issuer must allow the address <PUBLIC_URL>/session/callback. Default: nobody signs in in a browser.',
+    ),
   }),
   ...inGroup('Events and notices', {
     WEBHOOK_ALLOW_PRIVATE: {
@@ -313,6 +316,10 @@ export const serviceSettings = {
       10_000,
       'Maximum time for an answer of the processor, in milliseconds.',
     ),
+    IDENTITY_CLIENT_SECRET: {
+      ...optionalText('Secret of IDENTITY_CLIENT_ID, if the issuer has given one.'),
+      secret: true,
+    },
     IDENTITY_JWKS_URL: {
       schema: url(/^https?:\/\/./, 'an http(s) address').optional(),
       describe:

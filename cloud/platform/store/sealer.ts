@@ -5,7 +5,8 @@ import { keptRandom, type Say } from '../settings/kept-file.ts'
 import { decrypt, encrypt } from './cipher.ts'
 
 /** Purposes of secret values. Each purpose has its own key. */
-export type Purpose = 'client secret' | 'push token' | 'customer mark' | 'payer network' | 'authority key'
+export type Purpose =
+  'client secret' | 'push token' | 'customer mark' | 'payer network' | 'authority key' | 'sign-in'
 
 /**
  * Seals texts in the database that only the service may read. Neither the database nor a backup of it contains the

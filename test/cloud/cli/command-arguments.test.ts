@@ -10,6 +10,7 @@ import { ownerCommands } from '../../../cloud/cli/owners.ts'
 import { paymentCommands } from '../../../cloud/cli/payments.ts'
 import { productCommands } from '../../../cloud/cli/products.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
+import { sessionCommands } from '../../../cloud/cli/sessions.ts'
 import { webhookCommands } from '../../../cloud/cli/webhooks.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
@@ -28,6 +29,7 @@ const commandLines: Record<string, CommandLine> = {
   payments: paymentCommands(runtime),
   products: productCommands(runtime),
   roles: roleCommands(runtime),
+  sessions: sessionCommands(runtime),
   webhooks: webhookCommands(runtime),
 }
 const run = (command: string, ...args: string[]) => runCommandLine(commandLines[command]!, args, environment)

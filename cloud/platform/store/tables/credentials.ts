@@ -24,6 +24,20 @@ export const credentialTables = {
     hubs: text.fixed,
     created_at: instant.fixed,
   }).index('roles_by_identity', ['identity']),
+  /** Browsers of guests and of people who have signed in. */
+  sessions: defineTable({
+    id,
+    /** SHA-256 of the cookie's secret. */
+    digest: text.unique.fixed,
+    identity: text.fixed,
+    /** `IdentityClaims`, JSON. */
+    claims: text.fixed,
+    created_at: instant.fixed,
+    /** Each use moves it, up to the longest time of a session. */
+    expires_at: instant,
+  })
+    .index('sessions_by_identity', ['identity'])
+    .index('sessions_by_end', ['expires_at']),
   /** The secret that seals values, encrypted once with each secret of `STORE_SECRET` (`store/open-sealer.ts`). */
   store_seals: defineTable({
     number: int.primaryKey.fixed,

@@ -1,0 +1,213 @@
+import { rateClasses, type Rate } from '../../../protocol/contract/route.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { IdentityCredential } from '../../platform/credentials/credential.ts'
+import type { VerifiedIdentity } from '../../platform/credentials/identity-token.ts'
+import { listRoles } from '../../platform/credentials/roles.ts'
+import { digestOf } from '../../platform/credentials/secrets.ts'
+import {
+  csrfOf,
+  endSession,
+  readSession,
+  startSession,
+  type Session,
+} from '../../platform/credentials/sessions.ts'
+import type { Answer, Call } from '../../platform/http/answer.ts'
+import {
+  cookieOf,
+  cookieWith,
+  isOwnPage,
+  SESSION_COOKIE,
+  sessionSecretOf,
+  SIGN_IN_COOKIE,
+} from '../../platform/http/session-cookie.ts'
+import type { SiteRoute } from '../../platform/http/site-route.ts'
+import {
+  beginSignIn,
+  finishSignIn,
+  PendingSignIn,
+  type CodeIssuer,
+} from '../../platform/identity/code-flow.ts'
+import { randomHex } from '../../../protocol/model/ids.ts'
+import { bootstrapGuest } from '../users/bootstrap.ts'
+import { adoptGuest } from './adopt-guest.ts'
+
+export interface SessionParts {
+  context: CloudContext
+  /** Absent: nobody can sign in. */
+  issuer: CodeIssuer | undefined
+  /** The public URL of the service. Absent: the address of each call. */
+  publicUrl: string | undefined
+}
+
+/** The time in which a person signs in at the issuer. */
+const SIGN_IN_MS = 600_000
+
+/** The session of the browser, as its pages read it. */
+export interface SessionAnswer {
+  kind: 'none' | 'guest' | 'person'
+  /** Writes with the session need it in the header `X-CSRF-Token`. */
+  csrf: string | null
+  /** The customer, if there is one yet. */
+  user_id: number | null
+  email: string | null
+  /** `[{role, hubs}]`: hub ids, or `*`. */
+  roles: { role: string; hubs: unknown }[]
+  /** Whether people can sign in. */
+  can_sign_in: boolean
+}
+
+/** Sessions of browsers: who it is, a guest, sign-in and sign-out. They are for the service's own pages. */
+export function sessionRoutes(parts: SessionParts): SiteRoute[] {
+  const { guestsPerMinute, signInsPerMinute } = parts.context.settings
+  const guest: Rate = { ...rateClasses.guest, requests: guestsPerMinute }
+  const signIn: Rate = { requests: signInsPerMinute, by: 'address', shared: 'sign-ins' }
+  const pages: Rate = { ...rateClasses.open, shared: 'sessions' }
+  return [
+    { method: 'GET', path: '/session', rate: pages, serve: (call) => show(parts, call) },
+    { method: 'DELETE', path: '/session', rate: pages, serve: (call) => signOut(parts, call) },
+    { method: 'POST', path: '/session/guest', rate: guest, serve: (call) => becomeGuest(parts, call) },
+    { method: 'GET', path: '/session/sign-in', rate: signIn, serve: (call) => begin(parts, call) },
+    { method: 'GET', path: '/session/callback', rate: signIn, serve: (call) => finish(parts, call) },
+  ]
+}
+
+const json = (body: unknown, cookie?: string): Answer<string> => ({
+  status: 200,
+  headers: { 'Content-Type': 'application/json', ...(cookie !== undefined && { 'Set-Cookie': cookie }) },
+  body: JSON.stringify(body),
+})
+
+const redirect = (to: string, cookie: string): Answer<null> => ({
+  status: 303,
+  headers: { Location: to, 'Set-Cookie': cookie },
+  body: null,
+})
+
+/** The session of the cookie, if it has not ended. */
+async function current(
+  { context }: SessionParts,
+  call: Call,
+): Promise<{ secret: string; session: Session } | undefined> {
+  const secret = cookieOf(call, SESSION_COOKIE)
+  const session = secret === undefined ? undefined : await readSession(context, digestOf(secret))
+  return secret === undefined || !session ? undefined : { secret, session }
+}
+
+async function answerFor(
+  { context, issuer }: SessionParts,
+  found: { secret: string; session: Pick<Session, 'identity' | 'claims'> } | undefined,
+): Promise<SessionAnswer> {
+  const can_sign_in = issuer !== undefined
+  if (!found) return { kind: 'none', csrf: null, user_id: null, email: null, roles: [], can_sign_in }
+  const { identity, claims } = found.session
+  const q = context.db.kysely
+  const user = await q.selectFrom('users').select('id').where('identity', '=', identity).executeTakeFirst()
+  const roles = await listRoles(q, identity)
+  return {
+    kind: claims.anonymous ? 'guest' : 'person',
+    csrf: csrfOf(found.secret),
+    user_id: user?.id ?? null,
+    email: claims.email,
+    roles: roles.map(({ role, hubs }) => ({ role, hubs })),
+    can_sign_in,
+  }
+}
+
+/** Throws `forbidden` for a page of another origin. */
+function requireOwnPage(call: Call): void {
+  if (!isOwnPage(call)) throw new ApiError('forbidden', 'Only a page of this service may call this address.')
+}
+
+async function show(parts: SessionParts, call: Call): Promise<Answer<string>> {
+  requireOwnPage(call)
+  const found = await current(parts, call)
+  // Each visit renews the cookie, because browsers limit its time.
+  const cookie = found && cookieWith(SESSION_COOKIE, found.secret)
+  return json(await answerFor(parts, found), cookie)
+}
+
+async function signOut({ context }: SessionParts, call: Call): Promise<Answer<null>> {
+  requireOwnPage(call)
+  const secret = sessionSecretOf(call)
+  if (secret !== undefined) await endSession(context.db.kysely, secret)
+  return { status: 204, headers: { 'Set-Cookie': cookieWith(SESSION_COOKIE, '') }, body: null }
+}
+
+/** One guest for each browser: a browser with a session keeps it. */
+async function becomeGuest(parts: SessionParts, call: Call): Promise<Answer<string>> {
+  requireOwnPage(call)
+  const found = await current(parts, call)
+  if (found) return json(await answerFor(parts, found))
+  const { context } = parts
+  const guest = guestIdentity(context)
+  await bootstrapGuest(context, credentialOf(guest))
+  const secret = await startSession(context, context.db.kysely, guest)
+  return json(await answerFor(parts, { secret, session: guest }), cookieWith(SESSION_COOKIE, secret))
+}
+
+const guestIdentity = ({ runtime }: CloudContext): VerifiedIdentity => ({
+  identity: `guest-${randomHex(runtime.random, 16)}`,
+  claims: { phoneNumber: null, email: null, emailVerified: false, anonymous: true, roles: [] },
+})
+
+export const credentialOf = ({ identity, claims }: VerifiedIdentity): IdentityCredential => ({
+  kind: 'identity',
+  actor: `identity:${identity}`,
+  identity,
+  claims,
+})
+
+async function begin({ context, issuer, publicUrl }: SessionParts, call: Call): Promise<Answer<null>> {
+  if (!issuer) throw new ApiError('not_found', 'Nobody can sign in here: IDENTITY_CLIENT_ID is not set.')
+  const { runtime, sealer } = context
+  const url = new URL(call.c.req.url)
+  const { url: to, pending } = await beginSignIn(issuer, runtime.random, {
+    returnTo: ownPath(url.searchParams.get('return_to')),
+    redirectUri: `${publicUrl ?? url.origin}/session/callback`,
+    expiresAt: runtime.clock.now() + SIGN_IN_MS,
+  })
+  return redirect(
+    to,
+    cookieWith(SIGN_IN_COOKIE, sealer.seal('sign-in', JSON.stringify(pending)), SIGN_IN_MS / 1000),
+  )
+}
+
+/** A path of this service. Any other address is replaced, so that no link leads to a foreign page after a sign-in. */
+function ownPath(given: string | null): string {
+  const base = 'http://larder.invalid'
+  if (given === null || !given.startsWith('/') || !URL.canParse(given, base)) return '/console'
+  const { origin, pathname, search } = new URL(given, base)
+  return origin === base ? pathname + search : '/console'
+}
+
+/** Starts a session with a new cookie: a cookie from before the sign-in opens nothing of the person's. */
+async function finish(parts: SessionParts, call: Call): Promise<Answer<null>> {
+  const { context, issuer, publicUrl } = parts
+  const pending = pendingOf(context, cookieOf(call, SIGN_IN_COOKIE))
+  if (!issuer || !pending)
+    throw new ApiError('invalid_token', 'The sign-in has taken too long, or began in another browser.')
+  const { searchParams: answer } = new URL(call.c.req.url)
+  const back = `${publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/$/, '')}${pending.returnTo}`
+  // The person pressed Cancel.
+  if (answer.get('error') !== null) return redirect(back, cookieWith(SIGN_IN_COOKIE, ''))
+  const person = await finishSignIn(issuer, pending, answer)
+  const before = await current(parts, call)
+  if (before?.session.claims.anonymous) await adoptGuest(context, before.session, credentialOf(person))
+  const secret = await context.db.transact(async (tx) => {
+    if (before) await endSession(tx.q, before.secret)
+    return startSession(context, tx.q, person)
+  })
+  return redirect(back, cookieWith(SESSION_COOKIE, secret))
+}
+
+function pendingOf({ sealer, runtime }: CloudContext, cookie: string | undefined): PendingSignIn | undefined {
+  if (!cookie) return undefined
+  try {
+    const pending = PendingSignIn.parse(JSON.parse(sealer.open('sign-in', cookie)))
+    return pending.expiresAt > runtime.clock.now() ? pending : undefined
+  } catch {
+    // Somebody changed the cookie.
+    return undefined
+  }
+}

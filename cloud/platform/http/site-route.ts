@@ -1,0 +1,16 @@
+import type { Rate } from '../../../protocol/contract/route.ts'
+import type { Answer, Call } from './answer.ts'
+
+/**
+ * A route for the service's own pages: their files, sessions and sign-in. It is not part of the documented interface.
+ */
+export interface SiteRoute {
+  method: 'GET' | 'POST' | 'DELETE'
+  /** Hono's spelling: `/shop/:hub`; a last step `:path{.+}` takes the rest. */
+  path: string
+  /** Absent: no limit. Its answers carry no rate headers. */
+  rate?: Rate
+  /** Refuses unknown names in `Host` and other origins in `Origin`. */
+  trustsCaller?: true
+  serve(call: Call): Promise<Answer<string | Uint8Array<ArrayBuffer> | null>>
+}

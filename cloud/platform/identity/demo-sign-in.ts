@@ -1,0 +1,121 @@
+import { hash } from 'node:crypto'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { ApiError } from '../api-error.ts'
+import { BoundedMap } from '../bounded-map.ts'
+import { base62 } from '../credentials/secrets.ts'
+import type { Call } from '../http/answer.ts'
+import type { SiteRoute } from '../http/site-route.ts'
+import { challengeOf, type CodeIssuer } from './code-flow.ts'
+
+/** The people of the demo, by their buttons. Their subjects are `demo-owner` and so on; roles belong to subjects. */
+export const demoPeople = ['Owner', 'Technician', 'Analyst', 'Customer'] as const
+export type DemoPerson = (typeof demoPeople)[number]
+export const subjectOf = (person: DemoPerson): string => `demo-${person.toLowerCase()}`
+
+const AUTHORIZE = '/demo/identity/authorize'
+const TOKEN = '/demo/identity/code-token'
+const CALLBACK = '/session/callback'
+const CODE_MS = 60_000
+/** Maximum number of codes that nobody has exchanged. */
+const CODES = 1000
+
+/** A person who has pressed a button, and the request for the code. */
+interface Grant {
+  person: DemoPerson
+  nonce: string | null
+  challenge: string | null
+  redirectUri: string
+  expiresAt: number
+}
+
+/** The sign-in page of the demo's issuer: everybody may be anybody. Production refuses to start with it. */
+export function demoSignIn(options: {
+  clientId: string
+  runtime: Runtime
+  /** Signs an ID token with these claims. */
+  issue(claims: { sub: string; email: string; nonce?: string }): Promise<Record<string, unknown>>
+}): Omit<CodeIssuer, 'verify'> & { site: readonly SiteRoute[]; paths: { authorize: string; token: string } } {
+  const { clientId, runtime, issue } = options
+  const { clock, random } = runtime
+  const grants = new BoundedMap<Grant>(CODES)
+
+  function grant(query: URLSearchParams, person: DemoPerson, redirectUri: string): string {
+    const code = base62(random.bytes(32))
+    const expiresAt = clock.monotonic() + CODE_MS
+    const [nonce, challenge] = [query.get('nonce'), query.get('code_challenge')]
+    grants.set(code, { person, nonce, challenge, redirectUri, expiresAt })
+    return code
+  }
+
+  async function exchange(form: URLSearchParams): Promise<Record<string, unknown>> {
+    const code = form.get('code') ?? ''
+    const found = grants.get(code)
+    grants.delete(code)
+    const isRight =
+      found !== undefined &&
+      found.expiresAt > clock.monotonic() &&
+      found.redirectUri === form.get('redirect_uri') &&
+      (found.challenge === null || found.challenge === challengeOf(form.get('code_verifier') ?? ''))
+    if (!isRight) throw new ApiError('invalid_token', 'The code is unknown, used or too old.')
+    const sub = subjectOf(found.person)
+    const email = `${found.person.toLowerCase()}@example.org`
+    return issue({ sub, email, ...(found.nonce !== null && { nonce: found.nonce }) })
+  }
+
+  return {
+    clientId,
+    authorization: () => Promise.resolve({ endpoint: AUTHORIZE, scopes: undefined }),
+    exchange,
+    paths: { authorize: AUTHORIZE, token: TOKEN },
+    site: [
+      {
+        method: 'GET',
+        path: AUTHORIZE,
+        trustsCaller: true,
+        serve(call) {
+          const { searchParams: query } = new URL(call.c.req.url)
+          const redirectUri = requireOwnCallback(call, query.get('redirect_uri'))
+          const person = demoPeople.find((one) => one === query.get('as'))
+          if (!person) return Promise.resolve({ status: 200, headers: pageHeaders, body: pageFor(query) })
+          const target = new URL(redirectUri)
+          target.searchParams.set('code', grant(query, person, redirectUri))
+          target.searchParams.set('state', query.get('state') ?? '')
+          return Promise.resolve({ status: 303, headers: { Location: target.href }, body: null })
+        },
+      },
+      {
+        method: 'POST',
+        path: TOKEN,
+        trustsCaller: true,
+        async serve(call) {
+          const body = JSON.stringify(await exchange(new URLSearchParams(await call.c.req.text())))
+          return { status: 200, headers: { 'Content-Type': 'application/json' }, body }
+        },
+      },
+    ],
+  }
+}
+
+/** Throws `forbidden` for another address than the callback of the called service. */
+function requireOwnCallback(call: Call, redirectUri: string | null): string {
+  const url = redirectUri !== null && URL.canParse(redirectUri) ? new URL(redirectUri) : undefined
+  if (redirectUri !== null && url?.host === call.header('Host') && url?.pathname.endsWith(CALLBACK))
+    return redirectUri
+  throw new ApiError('forbidden', `redirect_uri must be this service's ${CALLBACK}.`)
+}
+
+const STYLE =
+  'body{font:1rem system-ui,sans-serif;max-width:22rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}a{display:block;margin:.75rem 0;padding:.8rem;border:1px solid;border-radius:.5rem;text-align:center;color:inherit}'
+const pageHeaders = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${hash('sha256', STYLE, 'base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+}
+
+function pageFor(query: URLSearchParams): string {
+  const buttons = demoPeople.map((person) => {
+    const own = new URLSearchParams(query)
+    own.set('as', person)
+    return `<a role="button" href="?${own.toString().replaceAll('&', '&amp;')}">${person}</a>`
+  })
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Sign in to the demo</title><style>${STYLE}</style></head><body><main><h1>Sign in to the demo</h1><p>Nobody needs a password here. Sign in as:</p>${buttons.join('')}</main></body></html>`
+}
