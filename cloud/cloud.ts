@@ -67,6 +67,8 @@ export interface CloudOptions {
   gatewaySettings?: Partial<GatewayLimits>
   processor: CardProcessor
   webhookSecret: string | readonly string[]
+  /** The processor's public key, for its form for cards. */
+  publishableKey?: string | undefined
   verifyIdentity: VerifyIdentity
   /** Further checks of readiness, by name. */
   checks?: Checks

@@ -26,6 +26,7 @@ import type { Media } from './platform/media/media.ts'
 import { maintenanceHandlers } from './operations/maintenance/reports.ts'
 import { type OrderFeed, orderFeedHandlers } from './commerce/orders/order-feed.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './commerce/orders/handlers.ts'
+import { storefrontHandlers } from './commerce/orders/storefront.ts'
 import { receiptHandlers } from './operations/reports/receipt.ts'
 import { cancellationHandlers } from './commerce/fulfilment/delete-order.ts'
 import { refundHandlers } from './commerce/refunds/refund-requests.ts'
@@ -40,16 +41,19 @@ interface CommerceOptions {
   verifyIdentity: VerifyIdentity
   webhookSecret: string | readonly string[]
   baseUrl: string
+  publishableKey?: string | undefined
 }
 
 export const commerceHandlers = (
   services: CommerceServices,
   media: Media,
   orderFeed: OrderFeed,
-  { verifyIdentity, webhookSecret, baseUrl }: CommerceOptions,
+  { verifyIdentity, webhookSecret, baseUrl, publishableKey }: CommerceOptions,
 ) => {
   const { context, processor } = services
+  const cards = { processor: processor.name, publishable_key: publishableKey ?? null }
   return {
+    ...storefrontHandlers(context, cards),
     ...productHandlers(context, media, baseUrl),
     ...facingHandlers(context),
     ...inventoryHandlers(context, media),

@@ -183,6 +183,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     gatewaySettings: config.limits.gateway,
     processor,
     webhookSecret: webhookSecrets,
+    publishableKey: config.PAYMENTS_PUBLISHABLE_KEY,
     verifyIdentity: issuer.verify,
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
     signIn: issuer.signIn,

@@ -1,5 +1,7 @@
 import { z } from 'zod'
-import { Id, Cents, HubId, ProductId, ImageUrl, Upc, Page } from './fields.ts'
+import { namedEnum } from '../model/named-enum.ts'
+import { Id, Cents, Currency, HubId, ProductId, ImageUrl, Upc, Page } from './fields.ts'
+import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
 /** A product as customers see it: without its purchase price. */
@@ -28,6 +30,53 @@ export const Product = z
   .meta({ id: 'Product', description: 'A product as customers see it.' })
 export type Product = z.infer<typeof Product>
 
+export const ClosedReason = namedEnum('ClosedReason', 'Reason why a hub sells nothing now.', {
+  hub_inactive: 'the hub is not in service.',
+  orders_stopped: 'the owner has stopped the intake of orders.',
+  hub_offline: 'the hub is offline.',
+  stream_stalled: 'the hub is online and its reports do not arrive.',
+  hub_not_ready: 'the hub itself takes no orders, for example because its store is full.',
+  no_bin_available: 'every delivery bin is in use.',
+  out_of_stock: 'no product is left.',
+})
+export type ClosedReason = z.infer<typeof ClosedReason>
+
+const CabinetReason = namedEnum('ClosedCabinetReason', 'Reason why nothing is sold from a cabinet.', {
+  shutoff: 'its fridge was too warm.',
+  silent: 'its controller does not answer.',
+  disabled: 'the owner has switched its fridge off.',
+})
+
+const CardProcessorName = namedEnum('CardProcessorName', 'Card processor of the service.', {
+  sandbox: 'a sandbox for trials, which takes the names of test cards.',
+  stripe: 'Stripe.',
+})
+
+export const Storefront = HubSummary.extend({
+  timezone: z.string().describe('Time zone (IANA).'),
+  currency: Currency,
+  closed_reason: ClosedReason.nullable().describe(
+    'Reason why nothing is sold now; null if the hub sells. Payment checks it again.',
+  ),
+  closed_cabinets: z
+    .array(
+      z
+        .object({ cabinet: z.int().describe('Number of the cabinet.'), reason: CabinetReason })
+        .meta({ id: 'ClosedCabinet', description: 'A cabinet from which nothing is sold now.' }),
+    )
+    .describe('Cabinets from which nothing is sold now.'),
+  cards: z
+    .object({
+      processor: CardProcessorName,
+      publishable_key: z
+        .string()
+        .nullable()
+        .describe('Public key for the processor’s own form; null if the operator has set none.'),
+    })
+    .meta({ id: 'CardForm', description: 'Data for the processor’s form for cards.' }),
+}).meta({ id: 'Storefront', description: 'A hub as customers see it.' })
+export type Storefront = z.infer<typeof Storefront>
+
 /** C §4.7. */
 export const consumerProductRoutes = defineRoutes(
   {
@@ -38,6 +87,15 @@ export const consumerProductRoutes = defineRoutes(
     tag: 'Products',
   },
   {
+    'consumer.hubs.get': {
+      at: 'GET /hubs/{hub_id}',
+      params: z.object({ hub_id: HubId }),
+      response: Storefront,
+      errors: ['hub_not_found'],
+      summary: 'Read a hub: its name, its address, and whether it sells now',
+      description:
+        'A page reads it before the customer fills a cart. `checkout-available` checks a certain cart. It takes no credential.',
+    },
     'consumer.products.list': {
       at: 'GET /hubs/{hub_id}/products',
       params: z.object({ hub_id: HubId }),

@@ -9,7 +9,7 @@ import { readFridges } from './layout.ts'
  */
 
 /** Stands for every shelf and row of a cabinet. */
-const WHOLE = { shelf: 0, row: 0 } as const
+export const WHOLE = { shelf: 0, row: 0 } as const
 
 /** Whether a place is blocked: an expression over a row of a table with columns for a hub and a place. */
 export function isBlocked(table: 'facings' | 'unknown_operations'): RawBuilder<boolean> {

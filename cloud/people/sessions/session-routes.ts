@@ -138,8 +138,12 @@ async function signOut({ context }: SessionParts, call: Call): Promise<Answer<nu
 async function becomeGuest(parts: SessionParts, call: Call): Promise<Answer<string>> {
   requireOwnPage(call)
   const found = await current(parts, call)
-  if (found) return json(await answerFor(parts, found))
   const { context } = parts
+  if (found) {
+    // The user of an old guest without orders may have been deleted.
+    if (found.session.claims.anonymous) await bootstrapGuest(context, credentialOf(found.session))
+    return json(await answerFor(parts, found))
+  }
   const guest = guestIdentity(context)
   await bootstrapGuest(context, credentialOf(guest))
   const secret = await startSession(context, context.db.kysely, guest)

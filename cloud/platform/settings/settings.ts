@@ -201,6 +201,9 @@ export const serviceSettings = {
       ),
       secret: true,
     },
+    PAYMENTS_PUBLISHABLE_KEY: optionalText(
+      'Publishable key of Stripe, for the form for cards on the page of the shop. Default: the shop takes no cards with stripe:.',
+    ),
     PAYMENTS_WEBHOOK_SECRET: {
       secret: true,
       schema: secretList(16),

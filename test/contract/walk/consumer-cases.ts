@@ -191,6 +191,10 @@ const product = { as: 'nobody', params: { hub_id: 1, product_id: 1 } } as const
 
 /** C §4.7. */
 export const consumerProductCases = {
+  'consumer.hubs.get': {
+    success: () => Promise.resolve({ as: 'nobody', params: { hub_id: 1 } }),
+    errors: { hub_not_found: () => Promise.resolve({ as: 'nobody', params: { hub_id: 99 } }) },
+  },
   'consumer.products.list': {
     success: () => Promise.resolve({ as: 'nobody', params: { hub_id: 1 } }),
     errors: { hub_not_found: () => Promise.resolve({ as: 'nobody', params: { hub_id: 99 } }) },

@@ -22,6 +22,7 @@ export const otherLimits: readonly OtherLimit[] = [
     settings: ['GUESTS_PER_MINUTE'],
     share: 'per network; unused guests expire after `GUESTS_KEPT_DAYS`',
   },
+  { what: 'sign-ins a minute', settings: ['SIGN_INS_PER_MINUTE'], share: 'per network' },
   { what: 'webhooks', settings: ['WEBHOOKS_PER_OWNER'], share: 'per owner' },
   { what: 'open alarms', settings: ['ALARMS_PER_HUB'], share: 'per hub' },
   {
