@@ -184,11 +184,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     processor,
     webhookSecret: webhookSecrets,
     publishableKey: config.PAYMENTS_PUBLISHABLE_KEY,
-    verifyIdentity: issuer.verify,
-    ...(issuer.handlers && { demoHandlers: issuer.handlers }),
-    signIn: issuer.signIn,
-    site: issuer.site,
-    ...(issuer.check && { checks: { identity: issuer.check } }),
+    ...identityOptions(issuer),
     baseUrl,
     docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
     hasDocs: config.DOCS === 'public',
@@ -243,6 +239,14 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     folders: { DATA_DIR: config.DATA_DIR, LOG_DIR: logFolder },
   }
 }
+
+const identityOptions = ({ verify, handlers, check, signIn, site }: Resources['issuer']) => ({
+  verifyIdentity: verify,
+  ...(handlers && { demoHandlers: handlers }),
+  ...(check && { checks: { identity: check } }),
+  signIn,
+  site,
+})
 
 /** A separate process makes each backup, because encryption takes much processor time. */
 function backupSchedule(config: CloudConfig, runtime: Runtime): BackupSchedule | undefined {

@@ -154,7 +154,11 @@ function sender({ baseUrl, apiKey, token, csrf }: ClientOptions, { fetch }: Clie
       for (const each of [value].flat() as (Plain | null | undefined)[])
         if (each !== undefined && each !== null) search.append(name, String(each))
     const isRead = method === 'GET'
-    const [key, bearer, own] = await Promise.all([apiKey, token, isRead ? undefined : csrf].map(secretOf))
+    const [key, bearer, own] = await Promise.all([
+      secretOf(apiKey),
+      secretOf(token),
+      secretOf(isRead ? undefined : csrf),
+    ])
     return fetch(`${base}${path}${search.size > 0 ? `?${search.toString()}` : ''}`, {
       method,
       headers: {

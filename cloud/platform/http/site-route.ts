@@ -12,5 +12,5 @@ export interface SiteRoute {
   rate?: Rate
   /** Refuses unknown names in `Host` and other origins in `Origin`. */
   trustsCaller?: true
-  serve(call: Call): Promise<Answer<string | Uint8Array<ArrayBuffer> | null>>
+  serve: (call: Call) => Promise<Answer<string | Uint8Array<ArrayBuffer> | null>>
 }

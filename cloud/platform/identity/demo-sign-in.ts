@@ -33,7 +33,7 @@ export function demoSignIn(options: {
   clientId: string
   runtime: Runtime
   /** Signs an ID token with these claims. */
-  issue(claims: { sub: string; email: string; nonce?: string }): Promise<Record<string, unknown>>
+  issue: (claims: { sub: string; email: string; nonce?: string }) => Promise<Record<string, unknown>>
 }): Omit<CodeIssuer, 'verify'> & { site: readonly SiteRoute[]; paths: { authorize: string; token: string } } {
   const { clientId, runtime, issue } = options
   const { clock, random } = runtime

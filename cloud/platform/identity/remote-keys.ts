@@ -158,7 +158,11 @@ export async function discover(issuer: string): Promise<Discovery> {
   return found
 }
 
-export const identityFetch = (url: string, init: RequestInit = {}): Promise<Response> =>
+/** Calls the issuer. */
+export const identityFetch = (
+  url: string,
+  init: { method?: string; body?: URLSearchParams; headers?: Record<string, string> } = {},
+): Promise<Response> =>
   fetch(url, {
     ...init,
     headers: { 'User-Agent': `Larder/${PRODUCT_VERSION}`, ...init.headers },
