@@ -253,7 +253,7 @@ function backupSchedule(config: CloudConfig, runtime: Runtime): BackupSchedule |
   const { BACKUP_SCHEDULE: daily } = config
   if (daily === undefined) return undefined
   const command = join(import.meta.dirname, `cli/main${extname(import.meta.filename)}`)
-  const words = [command, 'backup', 'create', ...process.argv.slice(2)]
+  const words = [command, 'backup', 'create', '--scheduled', ...process.argv.slice(2)]
   return {
     daily,
     create: () => ended(spawn(process.execPath, words, { stdio: ['ignore', 'ignore', 'pipe'] })),

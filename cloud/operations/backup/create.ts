@@ -16,7 +16,10 @@ import { openTarget, type BackupRecord, type ListedBackup } from './target.ts'
  * Makes a backup while the service runs. The database comes first: files that are added later do no harm. `config`: the
  * text of `cloud.json`.
  */
-export function createBackup(installation: Installation, to: string, config: string): Promise<ListedBackup> {
+export function createBackup(
+  installation: Installation,
+  { to, config, scheduled }: { to: string; config: string; scheduled: boolean },
+): Promise<ListedBackup> {
   const { databaseUrl, mediaUrl, credentials, passphrase, settings, runtime } = installation
   const target = openTarget(to, credentials)
   return inDraft(installation, async (draft) => {
@@ -48,7 +51,7 @@ export function createBackup(installation: Installation, to: string, config: str
     const size = await pack(draft, [...members, isLocal ? 'media' : 'media.json'], packed, passphrase)
     const { version, schema_version, media } = manifest
     const about = { created_at, version, schema_version, database, encrypted: passphrase !== undefined }
-    const record: BackupRecord = { ...about, ...size, media }
+    const record: BackupRecord = { ...about, ...size, media, scheduled }
     await target.put(name, packed)
     writeFileSync(join(draft, 'record'), JSON.stringify(record))
     await target.put(`${name}.json`, join(draft, 'record'))

@@ -34,7 +34,7 @@ async function backUp(context: CloudContext, schedule: BackupSchedule | undefine
   if (((await lastBackup(context)) ?? 0) < slot)
     try {
       await schedule.create()
-      const listed = await schedule.target.list()
+      const listed = (await schedule.target.list()).filter(({ scheduled }) => scheduled)
       const kept = keptOf(listed.map(({ created_at }) => Date.parse(created_at)))
       for (const { name, created_at } of listed)
         if (!kept.has(Date.parse(created_at))) await schedule.target.remove(name)

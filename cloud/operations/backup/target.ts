@@ -12,7 +12,7 @@ import { s3OptionsOf, type StoreCredentials } from '../../platform/media/open-st
 import { listS3, s3Store } from '../../platform/media/s3-store.ts'
 import { Manifest } from './archive.ts'
 
-/** The output of `larder backup create` and `list` without `file`. The file `FILE.json` beside a backup stores it. */
+/** The output of `larder backup create` and `list` without `file`, and `scheduled`. The file `FILE.json` beside a backup stores it. */
 export const BackupRecord = z.object({
   ...Manifest.pick({ created_at: true, version: true, schema_version: true, database: true }).shape,
   encrypted: z.boolean(),
@@ -20,6 +20,8 @@ export const BackupRecord = z.object({
   /** SHA-256 of the whole file, in hexadecimal. */
   sha256: z.string(),
   media: Manifest.shape.media,
+  /** Whether the schedule made it, and may delete it. */
+  scheduled: z.boolean().default(false),
 })
 export type BackupRecord = z.infer<typeof BackupRecord>
 export type ListedBackup = { file: string } & BackupRecord

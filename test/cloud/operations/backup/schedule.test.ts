@@ -77,4 +77,25 @@ onEachDatabase('the schedule of backups', (open) => {
     await run()
     expect([state.made, await openAlarms()]).toEqual([2, 0])
   })
+
+  test('the schedule deletes only its own old backups', async () => {
+    const { context, clock } = await openShop(await open())
+    const removed: string[] = []
+    const listed = Array.from({ length: 20 }, (_, index) => ({
+      name: `${index % 2 ? 'scheduled' : 'by hand'} ${index}`,
+      created_at: new Date(clock.now() - index * HOUR).toISOString(),
+      scheduled: index % 2 === 1,
+    }))
+    const schedule = {
+      daily: '02:00',
+      create: () => Promise.resolve(),
+      target: {
+        list: () => Promise.resolve(listed),
+        remove: (name: string) => Promise.resolve(void removed.push(name)),
+      } as unknown as BackupTarget,
+    }
+    await backupWork(context, schedule)['backup']!.look({ kind: 'backup', subject: 'all', attempts: 1 })
+    expect(removed.length).toBeGreaterThan(5)
+    expect(removed.filter((name) => name.startsWith('by hand'))).toEqual([])
+  })
 })
