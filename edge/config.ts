@@ -1,164 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { z } from 'zod'
-import { serverBounds } from '../protocol/model/bound-server.ts'
-import { allowInsecure, goesInClear, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
-import { metricsSettings } from '../protocol/model/metrics-settings.ts'
-import { shutdownTimeout } from '../protocol/model/stopping.ts'
-import { BrokerUrls } from '../protocol/mqtt/brokers.ts'
-import { parseGpioAddress, type GpioAddress } from '../protocol/gpio/socket.ts'
+import { goesInClear, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
 import {
   helpText,
-  duration,
-  inGroup,
-  limits,
-  named,
-  oneOf,
-  optionalText,
-  port,
-  prefixed,
   readSettings,
-  hostText,
-  text,
-  wholeNumber,
   type SettingsOf,
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
 import { problemText, schemaProblems } from '../protocol/model/schema-problems.ts'
+import { edgeSettings } from '../protocol/settings/hub.ts'
 import { enrolmentFiles, readEnrolment, type Enrolment } from './enrolment/enrolment.ts'
-import { CACHE_KB, MAX_MB } from './journal/store.ts'
-import { hubSettings } from './limits.ts'
-
-/** The access to GPIO lines: sysfs through onoff, a socket, or none. */
-export type GpioMount = { kind: 'onoff' | 'none' } | { kind: 'socket'; address: GpioAddress }
-
-const gpio = z
-  .string()
-  .transform((value): GpioMount | undefined => {
-    if (value === 'none' || value === 'onoff') return { kind: value }
-    const address = parseGpioAddress(value)
-    return address && { kind: 'socket', address }
-  })
-  .refine((mount) => mount !== undefined, 'must be onoff, none, unix:PATH or tcp:HOST:PORT')
-
-/** Every setting of the hub's service. */
-export const edgeSettings = {
-  ...inGroup('Hub', {
-    hardware: optionalText(
-      "File (JSON) that describes the hub's hardware and names the hub. Default, or if it does not exist: hardware.json beside STORE, which an enrolment creates.",
-    ),
-    store: text(
-      'Journal of the hub, one SQLite file. The hub creates its folder. Relative ports of HARDWARE are below that folder.',
-      'data/hub.sqlite',
-    ),
-    gpio: {
-      schema: gpio,
-      standard: 'onoff',
-      describe:
-        "Locks and door sensors: onoff (sysfs), unix:PATH or tcp:HOST:PORT (a simulator's socket), or none.",
-    },
-    logLevel: oneOf(['debug', 'info', 'warn', 'error'], 'info', 'debug, info, warn or error.'),
-  }),
-  ...limits('Journal', {
-    storeCacheKb: wholeNumber([64, 100_000], CACHE_KB, 'Memory of SQLite for the journal in KiB.'),
-    storeMaxMb: wholeNumber(
-      [8, 1_000_000],
-      MAX_MB,
-      'Size of the journal at which the hub stops selling, in MB. The hub warns from 80 % of it on.',
-    ),
-  }),
-  mqtt: inGroup(
-    'Connection to the cloud',
-    prefixed('MQTT', {
-      url: {
-        schema: BrokerUrls.optional(),
-        describe:
-          'Broker of the cloud, or several of one cluster, separated by commas. Default: the broker of the enrolment, else mqtt://127.0.0.1:18830.',
-      },
-      password: optionalText(
-        'Password of the hub at the broker. The user name is hub-<hubId>. Default: the certificate of the enrolment (larder enroll).',
-      ),
-      ca: optionalText(
-        'PEM file of the authorities to trust with mqtts://. A renewed file is used within a minute. Default: the authorities of the system.',
-      ),
-    }),
-  ),
-  local: {
-    ...inGroup('Local API and page', {
-      host: hostText('Address that the local API listens on; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
-      port: port(8081, "Port of the local API and of the technician's page; 0 takes any."),
-      allowedHosts: optionalText(
-        "Names, separated by commas, under which the local API answers, besides addresses, localhost and this machine's own name.",
-      ),
-      ...prefixed('LOCAL', {
-        cert: optionalText(
-          'PEM file with the certificate of the local API and its chain. The local API then uses https only. A renewed file is used within a minute.',
-        ),
-        key: optionalText('PEM file with the key of LOCAL_CERT.'),
-        token: optionalText(
-          'Shared token of the local API. `larder people` gives people their own tokens. Default: a random one in the file <STORE>.token.',
-          z.string().min(16, 'must have at least 16 characters'),
-        ),
-      }),
-    }),
-    bounds: serverBounds('LOCAL', {
-      maxConnections: 100,
-      connectionsPerNetwork: 40,
-      requestTimeoutMs: 20_000,
-    }),
-    ...limits('Local API and page', {
-      ...prefixed('LOCAL', {
-        liveMs: duration(200, 'Time between two updates of an open page.'),
-        sessionMs: duration(12 * 3_600_000, "Lifetime of a login at the hub's page: a technician's shift."),
-        sessions: wholeNumber(
-          [1, 10_000],
-          200,
-          'Number of logins at the page; a further login ends the oldest one.',
-        ),
-        peopleMs: duration(1000, 'Time after which the list of people is read again.'),
-      }),
-      recentKept: named(
-        'LOCAL_RECENT',
-        wholeNumber(
-          [1, 100_000],
-          2000,
-          'Number of lines of the log, and of the serial lines, that the page can show.',
-        ),
-      ),
-      guesses: prefixed('LOCAL_GUESS', {
-        free: wholeNumber(
-          [1, 1000],
-          20,
-          'Number of wrong tokens from one network that are answered without a delay.',
-        ),
-        firstMs: duration(1000, 'Delay after the next wrong token; it doubles with each further one.'),
-        maxMs: duration(60_000, 'Maximum delay after wrong tokens.'),
-        forgetMs: duration(60_000, 'One wrong token of a network is forgotten after this time.'),
-        networks: wholeNumber(
-          [1, 1_000_000],
-          1000,
-          'Number of networks whose wrong tokens are remembered; the oldest is forgotten first.',
-        ),
-      }),
-    }),
-  },
-  ...inGroup('Connection to the cloud', {
-    allowInsecure: allowInsecure(
-      ['plain-http', 'plain-mqtt'],
-      "Exceptions for connections in plain text, separated by commas: plain-http (the local API's token at a HOST that others reach, without LOCAL_CERT), plain-mqtt (the hub's password at a broker elsewhere, by mqtt:). Without an exception the service refuses to start with them.",
-    ),
-  }),
-  ...limits('Connection to the cloud', {
-    certificateAgainMs: duration(
-      3_600_000,
-      'Time between two attempts to renew the certificate of the enrolment.',
-    ),
-  }),
-  shutdownTimeoutMs: shutdownTimeout,
-  metrics: metricsSettings,
-  hub: hubSettings,
-} satisfies SettingsTable
 
 /** The settings, with file contents in place of the paths of these files. */
 export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardware' | 'mqtt'> {

@@ -10,7 +10,7 @@ import { createControllers, type Controllers } from './hardware/controllers.ts'
 import { createInbox } from './journal/inbox.ts'
 import { createOutbox, type Outbox } from './journal/outbox.ts'
 import type { Store } from './journal/store.ts'
-import type { HubSettings } from './limits.ts'
+import type { HubSettings } from '../protocol/settings/hub-limits.ts'
 import { Sync } from './sync/sync.ts'
 
 export interface HubOptions {

@@ -13,7 +13,7 @@ import type { CloudClock } from './cloud-clock.ts'
 import type { Devices, OtherBoard } from './devices.ts'
 import { cabinetDevice, type Layout } from './layout.ts'
 import type { Ledger } from './ledger.ts'
-import type { CoreSettings } from '../limits.ts'
+import type { CoreSettings } from '../../protocol/settings/hub-limits.ts'
 
 export interface CoreOptions {
   runtime: Runtime

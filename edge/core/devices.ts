@@ -2,7 +2,7 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 import type { DeviceEvent } from '../hardware/controllers.ts'
 import { Steady, type SteadyRules } from '../hardware/steady.ts'
 import { fridgeDevice, numberOf, type Layout } from './layout.ts'
-import type { CoreSettings } from '../limits.ts'
+import type { CoreSettings } from '../../protocol/settings/hub-limits.ts'
 import { newThermometer, takeReport, type Thermometer } from './thermometer.ts'
 
 export type Door = 'closed' | 'open' | 'moving' | 'unknown'

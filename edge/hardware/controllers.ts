@@ -12,7 +12,7 @@ import type {
 } from '../../protocol/serial/frames.ts'
 import type { OpenLinePort } from '../../protocol/serial/line-port.ts'
 import type { CommandRefusal } from './link-state.ts'
-import type { LinkSettings } from '../limits.ts'
+import type { LinkSettings } from '../../protocol/settings/hub-limits.ts'
 import { SerialLink } from './serial-link.ts'
 
 /** One actuation that the core requests. Its intent is journaled before (I1). */

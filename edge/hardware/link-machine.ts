@@ -4,7 +4,7 @@ import {
   type Frame,
   type FrameOf,
 } from '../../protocol/serial/frames.ts'
-import type { LinkSettings } from '../limits.ts'
+import type { LinkSettings } from '../../protocol/settings/hub-limits.ts'
 import type {
   Common,
   Delivered,

@@ -7,7 +7,7 @@ import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
 import type { FrameOf } from '../../protocol/serial/frames.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { stepLink } from './link-machine.ts'
-import type { LinkSettings } from '../limits.ts'
+import type { LinkSettings } from '../../protocol/settings/hub-limits.ts'
 import {
   initialLink,
   type CommandRefusal,

@@ -2,7 +2,7 @@ import type { HubEntry, TelemetryEntry } from '../../protocol/mqtt/hub-entries.t
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
-import { defaultOutboxSettings, type OutboxSettings } from '../limits.ts'
+import { defaultOutboxSettings, type OutboxSettings } from '../../protocol/settings/hub-limits.ts'
 import { mergeKey, replacedBy } from './merge.ts'
 import { StorageError } from './storage-error.ts'
 import type { Store } from './store.ts'

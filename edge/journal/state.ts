@@ -1,7 +1,7 @@
 import type { CommandReason, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { HubEntry } from '../../protocol/mqtt/hub-entries.ts'
 import { refusals } from '../../protocol/serial/frames.ts'
-import type { CoreSettings } from '../limits.ts'
+import type { CoreSettings } from '../../protocol/settings/hub-limits.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Facts } from './facts.ts'
 import { mergeKey, replacedBy } from './merge.ts'

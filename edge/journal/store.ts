@@ -3,6 +3,7 @@ import * as files from 'node:fs'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { StorageFault } from '../../protocol/model/storage.ts'
+import { CACHE_KB, MAX_MB } from '../../protocol/settings/hub-limits.ts'
 import { openBallast, releaseBallast, type Ballast } from './ballast.ts'
 import { migrate, migrations } from './migrations.ts'
 import { Sqlite } from './sqlite-driver.ts'
@@ -82,14 +83,6 @@ export interface StoreOptions {
   checkpoint: Checkpoint
   log: Log
 }
-
-/**
- * The driver's default is 16 MB, a fifth of the hub's memory limit. The operating system also caches the
- * file's pages if it has room.
- */
-export const CACHE_KB = 512
-
-export const MAX_MB = 512
 
 /**
  * A commit writes whole pages, and an event changes a few bytes in about a dozen pages. With small pages a

@@ -24,7 +24,7 @@ import type { Outbox, OutboxStream } from '../journal/outbox.ts'
 import { StorageError } from '../journal/storage-error.ts'
 import { judgeCommand, createInbound, createStreamReceiver, type StreamReceiver } from './inbound.ts'
 import { Heartbeat, Hellos } from './hello.ts'
-import type { SyncSettings } from '../limits.ts'
+import type { SyncSettings } from '../../protocol/settings/hub-limits.ts'
 import { StreamSender } from './stream-sender.ts'
 
 /** The part of the hub's core that the sync uses. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { cloudSettings } from '../../cloud/platform/settings/config.ts'
-import { edgeSettings, readConfig } from '../../edge/config.ts'
+import { readConfig } from '../../edge/config.ts'
+import { edgeSettings } from '../../protocol/settings/hub.ts'
 import { managementSettings, readManagementConfig } from '../../edge/management/config.ts'
 import {
   helpText,

@@ -5,7 +5,7 @@ import { StorageError, storageReasonOf } from '../../edge/journal/storage-error.
 import { openStore } from '../../edge/journal/store.ts'
 import { createRunner, type Runner, type Running } from '../../edge/runner.ts'
 import { startWaiting } from '../../edge/waiting.ts'
-import { defaultHubSettings, type HubSettings } from '../../edge/limits.ts'
+import { defaultHubSettings, type HubSettings } from '../../protocol/settings/hub-limits.ts'
 import { collectHub } from '../invariants/collect-hub.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'

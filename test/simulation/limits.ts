@@ -1,6 +1,6 @@
 import type { GatewayLimits } from '../../cloud/platform/settings/gateway-limits.ts'
 import { defaultLimits, type CloudSettings } from '../../cloud/platform/settings/limits.ts'
-import { defaultHubSettings, type HubSettings } from '../../edge/limits.ts'
+import { defaultHubSettings, type HubSettings } from '../../protocol/settings/hub-limits.ts'
 import type { Chance } from './chance.ts'
 
 const MINUTE = 60_000

@@ -1,7 +1,7 @@
 import { healthy } from './health.ts'
 import type { Inbox } from '../../edge/journal/inbox.ts'
 import type { Outbox, OutboxStream } from '../../edge/journal/outbox.ts'
-import { defaultSyncSettings, type SyncSettings } from '../../edge/limits.ts'
+import { defaultSyncSettings, type SyncSettings } from '../../protocol/settings/hub-limits.ts'
 import { Sync } from '../../edge/sync/sync.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { randomHex } from '../../protocol/model/ids.ts'

@@ -8,7 +8,7 @@ import {
   type OrderRow,
   type UnitState,
 } from '../../journal/tables.ts'
-import type { CoreSettings } from '../../limits.ts'
+import type { CoreSettings } from '../../../protocol/settings/hub-limits.ts'
 import type { BinView } from '../bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from '../context.ts'
 import { cabinetDevice, placeOf } from '../layout.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Devices } from '../../../edge/core/devices.ts'
 import { createLayout } from '../../../edge/core/layout.ts'
-import { defaultCoreSettings } from '../../../edge/limits.ts'
+import { defaultCoreSettings } from '../../../protocol/settings/hub-limits.ts'
 
 const layout = createLayout({
   controllers: [{ id: 'bins', port: '/dev/null', devices: [{ kind: 'bin', number: 1 }] }],

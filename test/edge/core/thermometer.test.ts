@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { defaultCoreSettings } from '../../../edge/limits.ts'
+import { defaultCoreSettings } from '../../../protocol/settings/hub-limits.ts'
 import {
   isFrozen,
   newThermometer,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createControllers, type ControllerEvents } from '../../../edge/hardware/controllers.ts'
-import { defaultLinkSettings } from '../../../edge/limits.ts'
+import { defaultLinkSettings } from '../../../protocol/settings/hub-limits.ts'
 import { portProblem } from '../../../edge/hardware/serialport-line-port.ts'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import type { Log } from '../../../protocol/model/log.ts'

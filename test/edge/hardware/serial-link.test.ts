@@ -5,7 +5,7 @@ import {
   type ControllerEvents,
   type OperationOutcome,
 } from '../../../edge/hardware/controllers.ts'
-import { defaultLinkSettings } from '../../../edge/limits.ts'
+import { defaultLinkSettings } from '../../../protocol/settings/hub-limits.ts'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { silentLog } from '../../../protocol/model/log.ts'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { createControllers, type ControllerEvents } from '../../../edge/hardware/controllers.ts'
-import { defaultLinkSettings } from '../../../edge/limits.ts'
+import { defaultLinkSettings } from '../../../protocol/settings/hub-limits.ts'
 import { openSerialPort } from '../../../edge/hardware/serialport-line-port.ts'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'

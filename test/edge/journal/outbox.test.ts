@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createOutbox } from '../../../edge/journal/outbox.ts'
-import { defaultOutboxSettings, type OutboxSettings } from '../../../edge/limits.ts'
+import { defaultOutboxSettings, type OutboxSettings } from '../../../protocol/settings/hub-limits.ts'
 import type { Outbox } from '../../../edge/journal/outbox.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import type { Store } from '../../../edge/journal/store.ts'

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3'
-import { defaultSyncSettings } from '../../../edge/limits.ts'
-import type { SyncSettings } from '../../../edge/limits.ts'
+import { defaultSyncSettings } from '../../../protocol/settings/hub-limits.ts'
+import type { SyncSettings } from '../../../protocol/settings/hub-limits.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { startHub } from './hub-life.ts'
 import { Line } from './line.ts'

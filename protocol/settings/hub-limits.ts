@@ -9,9 +9,16 @@ import {
   wholeNumber,
   type SettingsOf,
   type SettingsTable,
-} from '../protocol/model/program-settings.ts'
+} from '../model/program-settings.ts'
 
 /** Every limit of a hub. Tests change the plain numbers, which have no setting for operators. */
+
+/**
+ * Memory of SQLite for the journal. The driver's default is 16 MB, a fifth of the hub's memory limit. The operating
+ * system also caches the file's pages if it has room.
+ */
+export const CACHE_KB = 512
+export const MAX_MB = 512
 
 /** The maximum of a frame of the serial protocol (SPEC §3, `max`). */
 const LONGEST_MOTION_MS = 600_000
