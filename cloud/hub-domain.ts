@@ -14,6 +14,7 @@ import {
   tellOfUnknownOperations,
 } from './operations/alarms/hub-alarms.ts'
 import { applyMaintenanceEntry } from './operations/maintenance/reports.ts'
+import { applyHardwareEntry } from './operations/hubs/desired.ts'
 import { tellOfHubs } from './operations/hubs/hub-events.ts'
 import { clearAlarm, raiseAlarm, type Incident } from './events/alarms/alarms.ts'
 import type { CloudContext } from './platform/context.ts'
@@ -42,6 +43,7 @@ export const hubDomain: HubDomain = {
   },
   applyAlarmEntries,
   applyMaintenanceEntry,
+  applyHardwareEntry,
   deadLettersChanged,
   identityConflict,
   streamStalled,

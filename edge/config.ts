@@ -9,12 +9,16 @@ import {
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
 import { problemText, schemaProblems } from '../protocol/model/schema-problems.ts'
-import { edgeSettings } from '../protocol/settings/hub.ts'
+import { desiredSettingProblem, edgeSettings } from '../protocol/settings/hub.ts'
+import { DesiredStates, type Overrides } from './desired/desired-states.ts'
 import { enrolmentFiles, readEnrolment, type Enrolment } from './enrolment/enrolment.ts'
 
 /** The settings, with file contents in place of the paths of these files. */
 export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardware' | 'mqtt'> {
+  /** With absolute ports. */
   hardware: HardwareDescription
+  /** The same as it was read. */
+  description: HardwareDescription
   mqtt: {
     url: readonly string[]
     /** Absent: the hub signs in with its certificate. */
@@ -34,19 +38,30 @@ export type ConfigResult = { kind: 'config'; config: EdgeConfig } | Unenrolled |
 
 const USAGE = 'Usage: npm run edge -- [--config FILE] [--help [--all]]'
 
-/** Reads the configuration from the program's arguments and environment. */
+/**
+ * Reads the configuration from the program's arguments and environment. The environment precedes the desired state of the
+ * cloud, and that precedes the configuration file.
+ */
 export function readConfig(
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
+  overridesOf = (store: string): Overrides => new DesiredStates(store).overrides(),
 ): ConfigResult {
-  const read = readProgram(edgeSettings, USAGE, args, environment)
+  const own = readProgram(edgeSettings, USAGE, args, environment)
+  if (own.kind !== 'settings') return own
+  const overrides = overridesOf(own.settings.store)
+  const problems = Object.entries(overrides.settings).flatMap(([name, value]) => {
+    const problem = desiredSettingProblem(name, value)
+    return problem === undefined ? [] : [`${name} (desired state): ${problem}`]
+  })
+  if (problems.length > 0) return { kind: 'problems', problems }
+  const read = readProgram(edgeSettings, USAGE, args, environment, overrides.settings)
   if (read.kind !== 'settings') return read
   const { settings } = read
-  const problems: string[] = []
   const enrolment = settings.mqtt.password === undefined ? enrolmentIn(settings.store, problems) : undefined
   if (problems.length > 0) return { kind: 'problems', problems }
   const isUnenrolled = settings.mqtt.password === undefined && enrolment === undefined
-  const hardware = isUnenrolled ? undefined : readHardware(hardwareFile(settings), problems)
+  const hardware = isUnenrolled ? undefined : hardwareOf(overrides, settings, problems)
   if (hardware && enrolment && hardware.hubId !== enrolment.hubId)
     problems.push(
       `HARDWARE: it describes hub ${hardware.hubId}, and the board is enrolled as hub ${enrolment.hubId}`,
@@ -67,6 +82,7 @@ export function readConfig(
     kind: 'config',
     config: {
       ...settings,
+      description: hardware,
       hardware: withPortsBelow(dirname(settings.store), hardware),
       pemPaths: { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key },
       mqtt: {
@@ -80,7 +96,17 @@ export function readConfig(
   }
 }
 
-/** The hardware description: HARDWARE, or the file that an enrolment has stored beside the journal. */
+/** The hardware description of the desired state, or of the hub's own file. */
+function hardwareOf(
+  { hardware, version }: Overrides,
+  settings: SettingsOf<typeof edgeSettings>,
+  problems: string[],
+): HardwareDescription | undefined {
+  if (hardware === null) return readHardware(hardwareFile(settings), problems)
+  return parseHardware(hardware, `version ${version} of the desired state`, problems)
+}
+
+/** The hub's own hardware description: HARDWARE, or the file that an enrolment has stored beside the journal. */
 function hardwareFile({ hardware, store }: SettingsOf<typeof edgeSettings>): string {
   const stored = enrolmentFiles(store).hardware
   return hardware !== undefined && (existsSync(hardware) || !existsSync(stored)) ? hardware : stored
@@ -130,6 +156,7 @@ export function readProgram<T extends SettingsTable>(
   usage: string,
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
+  desired: Readonly<Record<string, string>> = {},
 ): { kind: 'settings'; settings: SettingsOf<T> } | Refusal {
   if (args.includes('--help')) return { kind: 'help', text: helpText(usage, table, args.includes('--all')) }
   const [option, path, ...rest] = args
@@ -139,7 +166,7 @@ export function readProgram<T extends SettingsTable>(
   const content = path === undefined ? undefined : readText('--config', path, problems)
   if (problems.length > 0) return { kind: 'problems', problems }
   const file = path === undefined || content === undefined ? undefined : { path, text: content }
-  const read = readSettings(table, environment, file)
+  const read = readSettings(table, environment, file, desired)
   return read.ok
     ? { kind: 'settings', settings: read.settings }
     : { kind: 'problems', problems: read.problems }
@@ -156,10 +183,14 @@ export function readHardware(path: string, problems: string[]): HardwareDescript
     problems.push(`HARDWARE: ${path} is not valid JSON (${String(error)})`)
     return undefined
   }
+  return parseHardware(json, path, problems)
+}
+
+function parseHardware(json: unknown, source: string, problems: string[]): HardwareDescription | undefined {
   const result = HardwareDescription.safeParse(json)
   if (result.success) return result.data
   for (const problem of schemaProblems(result.error, json))
-    problems.push(`HARDWARE: ${path}: ${problemText(problem)}`)
+    problems.push(`HARDWARE: ${source}: ${problemText(problem)}`)
   return undefined
 }
 

@@ -6,6 +6,7 @@ import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
 import { createCore } from './core/core.ts'
 import type { HubCore } from './core/hub-core.ts'
+import type { DesiredStates } from './desired/desired-states.ts'
 import { createControllers, type Controllers } from './hardware/controllers.ts'
 import { createInbox } from './journal/inbox.ts'
 import { createOutbox, type Outbox } from './journal/outbox.ts'
@@ -26,6 +27,8 @@ export interface HubOptions {
   /** See `CoreOptions`. */
   lastError?: string | undefined
   isStart?: boolean
+  desired?: Pick<DesiredStates, 'offer' | 'failed' | 'isMissing' | 'report' | 'onReport'> | undefined
+  description?: HardwareDescription
   certificates?: () => readonly { name: string; endsAt: number }[]
   /** Name and version for the hello. */
   software?: string
@@ -74,6 +77,8 @@ export function createHub(options: HubOptions): Hub {
     isStart: options.isStart ?? true,
     ...(options.certificates && { certificates: options.certificates }),
     isStalled: () => sync.isStalled(),
+    ...(options.desired && { desired: options.desired }),
+    ...(options.description && { description: options.description }),
     gpio,
     hardware,
     settings: settings.core,
@@ -89,6 +94,7 @@ export function createHub(options: HubOptions): Hub {
     inbox,
     core,
     software,
+    desired: () => options.desired?.report(),
     checkpoint,
     settings: settings.sync,
   })
@@ -99,6 +105,8 @@ export function createHub(options: HubOptions): Hub {
     outbox,
     certificates: () => options.certificates?.() ?? [],
     start() {
+      // The hello follows the commit of the entry that brought the version.
+      if (options.desired) options.desired.onReport = () => void runtime.clock.after(0, () => sync.sayHello())
       inbox.takeOverLetters()
       core.start()
       sync.start()

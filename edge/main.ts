@@ -21,6 +21,8 @@ import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificate
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
+import { startApplying } from './desired/applying.ts'
+import { DesiredStates } from './desired/desired-states.ts'
 import { Renewal, type NewKey } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
@@ -47,12 +49,24 @@ const noGpio: GpioLines = {
   close() {},
 }
 
-const program = (): Promise<void> =>
-  runProgram('edge', readConfig(process.argv.slice(2), process.env), async (result) => {
-    if (result.kind === 'config') return run(result.config)
-    await untilEnrolled(result.settings)
+function program(): Promise<void> {
+  let desired: DesiredStates | undefined
+  const read = () =>
+    readConfig(process.argv.slice(2), process.env, (store) => {
+      if (!desired) (desired = new DesiredStates(store)).start()
+      return desired.overrides()
+    })
+  let result = read()
+  if (result.kind === 'problems' && desired?.trial()) {
+    desired.fail(result.problems.join('; '))
+    result = read()
+  }
+  return runProgram('edge', result, async (read) => {
+    if (read.kind === 'config') return run(read.config, desired!)
+    await untilEnrolled(read.settings)
     return program()
   })
+}
 
 await program()
 
@@ -67,7 +81,7 @@ async function untilEnrolled(settings: Unenrolled['settings']): Promise<void> {
   return serveEnrolment({ local: settings.local, place: settings, runtime, log, notify, watchdogMs })
 }
 
-async function run(config: EdgeConfig): Promise<void> {
+async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const { hardware, local, mqtt } = config
   const { hubId } = hardware
   const runtime = systemRuntime()
@@ -87,6 +101,8 @@ async function run(config: EdgeConfig): Promise<void> {
   const words = lastErrorFile(`${config.store}.last-error`, files)
   const certificates = followCertificates(config, listener, runtime.clock, log)
   const watchdogMs = watchdogMsOf(process.env, process.pid)
+  // The supervisor starts the service again. The delay lets the answer be sent first.
+  const restart = () => void runtime.clock.after(RESTART_MS, () => stop('restart'))
   const resident: Resident = new Resident({
     config,
     runtime,
@@ -96,11 +112,11 @@ async function run(config: EdgeConfig): Promise<void> {
     openTransport: hubTransport(config, { runtime, log, certificates }, () => resident.cloudTime()),
     lastError: words.take(),
     certificates: certificates.known.all,
+    desired,
     lock,
     notify,
     watchdogMs,
-    // The supervisor starts the service again. The delay lets the answer be sent first.
-    restart: () => void runtime.clock.after(RESTART_MS, () => stop('restart')),
+    restart,
     onRefused(error) {
       process.stderr.write(`larder edge: ${startProblem(config.store, error)}\n`)
       process.exit(1)
@@ -132,12 +148,22 @@ async function run(config: EdgeConfig): Promise<void> {
     // A restart cannot repair a card, so a storage failure does not trigger one.
     probes: { core: () => resident.isAlive() },
   })
+  const endApplying = startApplying({
+    desired,
+    clock: runtime.clock,
+    log,
+    confirmMs: config.applyConfirmMs,
+    hub: () => resident.opened(),
+    isReady: () => resident.isReady(),
+    restart,
+  })
   const stop = stopper({
     clock: runtime.clock,
     log,
     timeoutMs: config.shutdownTimeoutMs,
     stop() {
       leave()
+      endApplying()
       certificates.endFollowing()
       void metrics?.close()
       void listener.close()

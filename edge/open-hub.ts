@@ -20,7 +20,7 @@ export interface OpenHub extends Running {
   store: Store
 }
 
-interface Parts extends Pick<HubOptions, 'lastError' | 'certificates' | 'isStart'> {
+interface Parts extends Pick<HubOptions, 'lastError' | 'certificates' | 'desired' | 'isStart'> {
   life: Runtime
   log: Log
   gpio: GpioLines
@@ -44,7 +44,8 @@ export function lockJournal(path: string, { clock }: Runtime): StoreLock {
 
 /** Opens the journal and starts the hub on it. Throws a `StorageError` if the storage cannot be used. */
 export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
-  const { life, log, gpio, openTransport, software, recent, lastError, certificates, isStart } = parts
+  const { life, log, gpio, openTransport, software, recent, lastError, certificates, desired, isStart } =
+    parts
   const { hardware, store: path } = config
   const lock = parts.held ?? lockJournal(path, life)
   let store: Store | undefined
@@ -83,6 +84,8 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
         software,
         lastError,
         ...(certificates && { certificates }),
+        desired,
+        description: config.description,
         ...(isStart !== undefined && { isStart }),
       })
       hub.start()

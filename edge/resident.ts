@@ -11,6 +11,8 @@ import { PRODUCT_VERSION } from '../protocol/build.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import type { EdgeConfig } from './config.ts'
+import type { DesiredStates } from './desired/desired-states.ts'
+import type { Hub } from './hub.ts'
 import { StorageError } from './journal/storage-error.ts'
 import type { StoreLock } from './journal/store-lock.ts'
 import { createFront } from './local-api/front.ts'
@@ -20,7 +22,7 @@ import { checkingMs, openHub, type OpenHub } from './open-hub.ts'
 import type { createRecent } from './recent.ts'
 import { createRunner } from './runner.ts'
 import type { Serving } from './serving.ts'
-import { extendTimeouts, restoreTimeouts, type Notify } from './supervision.ts'
+import { extendTimeouts, failingProbes, restoreTimeouts, type Notify } from './supervision.ts'
 import { startWaiting, type Waiting } from './waiting.ts'
 
 /** Added to a motion's limit: the time to ask its controller for the result. */
@@ -40,6 +42,7 @@ export interface ResidentOptions {
   /** See `CoreOptions`. */
   lastError: string | undefined
   certificates: () => readonly { name: string; endsAt: number }[]
+  desired: DesiredStates
   /** Ends the service; its supervisor starts it again. */
   restart: () => void
   /** The journal is readable again after a failure, but must not be used: the service must end. */
@@ -53,6 +56,7 @@ export interface ResidentOptions {
 export class Resident {
   readonly #options: ResidentOptions
   readonly #software = `larder-edge ${PRODUCT_VERSION}`
+  readonly #probes = { journal: () => this.#isJournalWritable(), core: () => this.isAlive() }
   readonly #tokens: ReturnType<typeof tokenKeeper>
   readonly #runner: ReturnType<typeof createRunner<OpenHub>>
   #lock: StoreLock | undefined
@@ -105,6 +109,16 @@ export class Resident {
     return (this.#opened()?.hub.core.quietMs() ?? 0) < 3 * housekeepingMs
   }
 
+  /** Whether the journal can be written and the core makes progress. */
+  isReady(): boolean {
+    return failingProbes(this.#probes).length === 0
+  }
+
+  /** The hub; undefined while it waits for its storage. */
+  opened(): Hub | undefined {
+    return this.#opened()?.hub
+  }
+
   /** The estimated cloud time, and its certain lower bound; while the hub waits, extrapolated from the last values. */
   cloudTime(): { estimate?: number | undefined; certain?: number | undefined } {
     const at = this.#options.runtime.clock.monotonic()
@@ -129,7 +143,7 @@ export class Resident {
 
   #open(life: Runtime): OpenHub {
     const { config, log, gpio, openTransport, recent, notify, watchdogMs } = this.#options
-    const { lastError, certificates } = this.#options
+    const { lastError, certificates, desired } = this.#options
     const held = this.#lock
     const isStart = this.#isStart
     this.#lock = undefined
@@ -150,6 +164,7 @@ export class Resident {
         held,
         lastError,
         certificates,
+        desired,
         isStart,
       })
     } finally {
@@ -178,7 +193,7 @@ export class Resident {
     this.#serving = serving
     this.#front = createFront({
       hubId: this.#options.config.hardware.hubId,
-      probes: { journal: () => this.#isJournalWritable(), core: () => this.isAlive() },
+      probes: this.#probes,
       sync: serving.sync,
       storage: () => this.#fault(),
       load: () =>

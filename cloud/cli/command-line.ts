@@ -66,6 +66,8 @@ const silent: Terminal = { print: () => {}, signal: new AbortController().signal
 
 interface SubcommandShape {
   options: readonly string[]
+  /** Options that may be given several times; their values are joined by line feeds. */
+  repeated?: readonly string[]
   /** Options without a value. */
   flags?: readonly string[]
   /** Names of values that are given without an option, in their order. A name that is in `options`, too, may be given either way. */
@@ -207,6 +209,7 @@ const textOf = (output: unknown, lines: boolean): string =>
 /** Reads the arguments. Each value is given once and is not empty. Throws a `UsageError` otherwise. */
 function parse(subcommand: Subcommand, args: string[]): Options {
   const { options, flags = [], positionals: names = [], hasOptionalPositionals = false } = subcommand
+  const { repeated = [] } = subcommand
   const declared = {
     ...Object.fromEntries([...options, 'config'].map((name) => [name, { type: 'string' as const }])),
     ...Object.fromEntries([...flags, 'json'].map((name) => [name, { type: 'boolean' as const }])),
@@ -220,7 +223,8 @@ function parse(subcommand: Subcommand, args: string[]): Options {
   })
   const given: Record<string, string> = {}
   const give = (name: string, shown: string, value: string): void => {
-    if (name in given && value !== '') throw new UsageError(`${shown} is given twice`)
+    if (name in given && repeated.includes(name)) value = `${given[name]}\n${value}`
+    else if (name in given && value !== '') throw new UsageError(`${shown} is given twice`)
     given[name] = value
   }
   // A name that consists of invisible characters counts as empty.

@@ -1,9 +1,9 @@
 import * as files from 'node:fs'
 import { join } from 'node:path'
-import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { fileProblem } from '../../protocol/model/system-error.ts'
 import { hubBrokerUrl } from '../enrolment/broker-url.ts'
+import { readDesired } from '../gateway/desired-state.ts'
 import { readNamed } from '../platform/settings/config.ts'
 import type { Queries } from '../platform/store/database.ts'
 import type { Invocation } from './command-line.ts'
@@ -12,7 +12,7 @@ import type { Invocation } from './command-line.ts'
 export interface ExportedHub {
   hub_id: number
   /** The description that the cloud has stored; null if there is none. */
-  hardware: HardwareDescription | null
+  hardware: Readonly<Record<string, unknown>> | null
   /** Settings of the hub that the cloud stores. */
   settings: Readonly<Record<string, string>>
   desired_version: number
@@ -27,17 +27,14 @@ export async function exportHub(
   settings: Invocation['settings'],
   hubId: number,
 ): Promise<ExportedHub> {
-  const hub = await q
-    .selectFrom('hubs')
-    .select(['hardware', 'desired_version'])
-    .where('id', '=', hubId)
-    .executeTakeFirst()
+  const hub = await q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
   if (!hub) throw new Error(`no such hub: ${hubId}`)
+  const { version, settings: stored, hardware } = await readDesired(q, hubId)
   return {
     hub_id: hubId,
-    hardware: hub.hardware === null ? null : (JSON.parse(hub.hardware) as HardwareDescription),
-    settings: {},
-    desired_version: hub.desired_version,
+    hardware,
+    settings: stored,
+    desired_version: version,
     mqtt_url: hubBrokerUrl(settings),
     mqtt_ca: settings.MQTT_CA === undefined ? null : readNamed('MQTT_CA', settings.MQTT_CA),
   }

@@ -20,7 +20,7 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
       const context = contextOf({ db, settings }, runtime)
       return db.transact(async (tx) => {
         const before = await lockInService(tx, hubId)
-        await changeHub(tx, context, hubId, { changes: { name }, hardware: undefined })
+        await changeHub(tx, context, hubId, { changes: { name } })
         await record(tx.q, runtime, 'hubs.rename', hubId, { from: before.name, to: name })
         return showHub(tx.q, context, hubId)
       })

@@ -1,14 +1,13 @@
 import { z } from 'zod'
 import { nameText } from '../../protocol/model/name-text.ts'
 import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
-import type { HardwareDescription } from '../../protocol/model/hardware.ts'
-import { builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
 import { TaxPercent, toMillipercent } from '../commerce/catalogue/pricing.ts'
 import { notSellingReason } from '../commerce/orders/intake.ts'
 import { certificateOf } from '../enrolment/enrol.ts'
 import { hubState, shownHubStatus } from '../gateway/hub-state.ts'
 import { setDesired } from '../operations/controls/configuration.ts'
 import { NewHub } from '../operations/hubs/create-hub.ts'
+import { type DesiredChange, storeDesired } from '../operations/hubs/desired.ts'
 import { describeHub } from '../operations/hubs/hubs.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
@@ -88,6 +87,7 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
     retired_at: timestampOrNull(hub.retired_at),
     draining_until: timestampOrNull(isDraining ? hub.draining_until : null),
     desired_version: hub.desired_version,
+    ...(await appliedState(q, hubId, hub.desired_version)),
     certificate: certificate
       ? { serial: certificate.serial, expires_at: timestamp(certificate.expires_at) }
       : null,
@@ -105,17 +105,17 @@ export async function lockInService(tx: Tx, hubId: number): Promise<{ name: stri
   return hub
 }
 
-/** Stores a hub's hardware description, and the layout that the cloud derives from it. */
-export async function storeHardware(tx: Tx, hubId: number, hardware: HardwareDescription): Promise<void> {
-  await writeLayout(tx, hubId, builtOf(hardware))
-  await tx.q
-    .updateTable('hubs')
-    .set((eb) => ({
-      hardware: JSON.stringify({ ...hardware, hubId }),
-      desired_version: eb('desired_version', '+', 1),
-    }))
-    .where('id', '=', hubId)
-    .execute()
+/** Whether a hub uses the version of its settings and hardware description that the cloud has stored last. */
+async function appliedState(q: Queries, hubId: number, desiredVersion: number) {
+  const reported = await q
+    .selectFrom('hub_sessions')
+    .select(['applied_version', 'failed_version', 'apply_error'])
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
+  const applied_version = reported?.applied_version ?? null
+  if (applied_version === desiredVersion) return { applied_version, apply_state: 'applied' }
+  if (reported?.failed_version !== desiredVersion) return { applied_version, apply_state: 'pending' }
+  return { applied_version, apply_state: 'rolled_back', apply_error: reported.apply_error }
 }
 
 async function countAlarms(q: Queries, hubId: number): Promise<number> {
@@ -175,7 +175,7 @@ export async function changeHub(
   tx: Tx,
   context: CloudContext,
   hubId: number,
-  { changes, hardware }: { changes: HubChanges; hardware: HardwareDescription | undefined },
+  { changes, desired }: { changes: HubChanges; desired?: DesiredChange | undefined },
 ): Promise<void> {
   const { street, street2, postalCode, tax, externalPayments: external, maintenance, ...same } = changes
   const columns = {
@@ -191,7 +191,7 @@ export async function changeHub(
   }
   if (Object.keys(columns).length > 0)
     await tx.q.updateTable('hubs').set(columns).where('id', '=', hubId).execute()
-  if (hardware) await storeHardware(tx, hubId, hardware)
+  if (desired) await storeDesired(tx, hubId, desired)
   // The hub stops or resumes its intake; integrators read its status.
   if (maintenance !== undefined) await setDesired(tx, context, { hubId, change: (before) => before })
 }

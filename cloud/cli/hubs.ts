@@ -22,16 +22,17 @@ import {
   listHubs,
   lockInService,
   showHub,
-  storeHardware,
 } from './hub-record.ts'
 import { managementCommands, record, DEFAULT_PORT } from './hub-management.ts'
 import { createOwner } from './owners.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
+import { storeDesired, type DesiredChange } from '../operations/hubs/desired.ts'
 import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.ts'
 import { builtOf, type Built } from '../commerce/catalogue/layout.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import { mosquittoLine, tryLogin } from '../gateway/try-login.ts'
+import { desiredSettingProblem } from '../../protocol/settings/hub.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 
 const hubUsage = `Usage:
@@ -43,7 +44,7 @@ Hubs and their owners:
       --postal-code TEXT --latitude DEGREES --longitude DEGREES --timezone ZONE [--tax PERCENT] [--hardware FILE]
   larder hubs set ID [--external-payments off|customers|everyone] [--maintenance on|off] [--tax PERCENT] [--street TEXT]
       [--street-2 TEXT | --no-street-2] [--city TEXT] [--state TEXT] [--postal-code TEXT] [--latitude DEGREES] [--longitude DEGREES]
-      [--timezone ZONE] [--hardware FILE]
+      [--timezone ZONE] [--hardware FILE] [--setting NAME=VALUE …]
   larder hubs rename ID --name NAME
   larder hubs move ID --owner NAME
   larder hubs retire ID [--force]
@@ -75,6 +76,14 @@ show prints a hub with its settings. set changes the settings that are given and
 invalid, nothing changes. --external-payments permits orders that an integrator is paid for (guide "Your own payments"): off
 (the default), customers (users with an account), or everyone (anonymous users too).
 
+--setting changes a setting of the hub's service, such as HEARTBEAT_MS=5000, and may be given several times; an empty value
+removes it. larder edge --help --all lists the settings. Secrets, files and listening addresses are set at the board. The hub's
+environment precedes these settings, and they precede its configuration file. Settings and hardware description have one version
+(desired_version). The hub restarts with a new version when no order is in progress. If it is then not ready, not connected to the
+cloud or without one of its controllers for APPLY_CONFIRM_MS (2 minutes), it returns to the former version and raises the alarm
+update_failed. show prints the version that the hub uses (applied_version), apply_state (applied, pending or rolled_back) and
+apply_error. A hub with a hardware description of its own reports it if the cloud has none.
+
 move gives a hub to another owner. Past orders, payments, events, temperatures, reports and figures stay with the former
 owner, who still reads and refunds them. The new owner reads nothing of that time. Products, prices, deals and stock move
 with the hub. Roles that name the hub lose it. move fails while an order is being paid, prepared or collected.
@@ -92,7 +101,7 @@ page). It can be used once, for 24 hours, and replaces the former code. The boar
 former certificate of the hub is revoked. revoke shuts out a board that was stolen: its certificate is revoked, its session
 ends within 5 seconds, and the cloud ignores the hub until it is enrolled again or has a new password.
 
-export prints the stored hardware description and the broker's address, without secrets. --to writes hub.json and
+export prints the stored hardware description and settings and the broker's address, without secrets. --to writes hub.json and
 hardware.json into a folder, for a new card. Add the password with renew-password.
 
 renew-password prints a new MQTT password. The embedded broker ends the session of the former password within 5 seconds.
@@ -128,7 +137,8 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
         showHub(db.kysely, contextOf({ db, settings }, runtime), idOf(options, 'hub', "a hub's")),
     },
     set: {
-      options: ['hub', 'hardware', ...Object.values(changeOptions)],
+      options: ['hub', 'hardware', 'setting', ...Object.values(changeOptions)],
+      repeated: ['setting'],
       flags: ['no-street-2'],
       positionals: ['hub'],
       run: (invocation) => setRecord(invocation, runtime),
@@ -158,7 +168,7 @@ async function create({ options, db, settings }: Invocation, runtime: Runtime): 
   return db.transact(async (tx) => {
     const owner = await ownerOf(tx, runtime, options)
     const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
-    if (hardware) await storeHardware(tx, hubId, hardware)
+    if (hardware) await storeDesired(tx, hubId, { hardware })
     const claim = await renewClaimCode(tx, contextOf({ db, settings }, runtime), hubId)
     await record(tx.q, runtime, 'hubs.create', hubId, { owner_id: owner.id, name: hub.name })
     return {
@@ -189,15 +199,21 @@ async function setRecord({ db, settings, options }: Invocation, runtime: Runtime
   const context = contextOf({ db, settings }, runtime)
   const changes = readChanges(options)
   const hardware = asValue(() => hardwareIn(options))
-  if (Object.keys(changes).length === 0 && !hardware)
+  const stored = settingsIn(options)
+  if (Object.keys(changes).length === 0 && !hardware && !stored)
     throw new UsageError('set needs an option that changes something; --help lists them')
   if (hardware && hardware.hubId !== hubId)
     throw new Error(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
   return db.transact(async (tx) => {
     await lockInService(tx, hubId)
     if (hardware) await requireRoom(tx, hubId, builtOf(hardware))
-    await changeHub(tx, context, hubId, { changes, hardware })
-    const detail = { ...changes, ...(hardware && { hardware: options['hardware'] }) }
+    const desired = (hardware ?? stored) && { hardware, ...(stored && { settings: stored }) }
+    await changeHub(tx, context, hubId, { changes, desired })
+    const detail = {
+      ...changes,
+      ...(hardware && { hardware: options['hardware'] }),
+      ...(stored && { settings: stored }),
+    }
     await record(tx.q, runtime, 'hubs.set', hubId, detail)
     return showHub(tx.q, context, hubId)
   })
@@ -214,7 +230,7 @@ async function setLayout({ q, options, db }: Invocation, runtime: Runtime): Prom
   await db.transact(async (tx) => {
     await lockInService(tx, hubId)
     await requireRoom(tx, hubId, layout)
-    await storeHardware(tx, hubId, hardware)
+    await storeDesired(tx, hubId, { hardware })
     await record(tx.q, runtime, 'hubs.set_layout', hubId)
   })
   return { hub_id: hubId, shelves: layout.shelves.length, fridges: layout.fridges.length }
@@ -226,6 +242,21 @@ function readChanges(options: Options): HubChanges {
   if (changes.street2 !== undefined)
     throw new UsageError('--street-2 and --no-street-2 cannot be given together')
   return { ...changes, street2: null }
+}
+
+/** The settings of `--setting NAME=VALUE`; an empty value removes one. Throws a sentence if a hub takes none of them. */
+function settingsIn({ setting }: Options): DesiredChange['settings'] {
+  if (setting === undefined) return undefined
+  const given = setting.split('\n').map((each) => {
+    const [name, ...rest] = each.split('=')
+    if (rest.length === 0) throw new UsageError(`--setting takes NAME=VALUE: ${each}`)
+    return [name!, rest.join('=') || null] as const
+  })
+  for (const [name, value] of given) {
+    const problem = desiredSettingProblem(name, value ?? undefined)
+    if (problem !== undefined) throw new Error(`--setting ${name}: ${problem}`)
+  }
+  return Object.fromEntries(given)
 }
 
 /** A wrong value is no wrong usage: the command exits with 1. */

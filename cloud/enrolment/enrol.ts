@@ -4,6 +4,7 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
+import { readDesired } from '../gateway/desired-state.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
@@ -52,6 +53,7 @@ export function enrolmentHandlers(
           detail: { serial: issued.serial },
         })
       })
+      const { version, settings, hardware } = await readDesired(db.kysely, hub.id)
       return {
         hub_id: hub.id,
         name: hub.name,
@@ -59,9 +61,9 @@ export function enrolmentHandlers(
         ca: ca + (brokerCa() ?? ''),
         mqtt_url: mqttUrl,
         expires_at: timestamp(issued.until),
-        hardware: hub.hardware === null ? null : (JSON.parse(hub.hardware) as Record<string, unknown>),
-        settings: {},
-        desired_version: hub.desired_version,
+        hardware,
+        settings,
+        desired_version: version,
       }
     },
     'root.pki.ca': async () => (await openAuthority(context)).certificate,
@@ -119,7 +121,7 @@ const badRequest = (rule: string): ApiError =>
 async function claimedHub(q: Queries, digest: string, now: number) {
   const hub = await q
     .selectFrom('hubs')
-    .select(['id', 'name', 'hardware', 'desired_version'])
+    .select(['id', 'name'])
     .where('claim_code_digest', '=', digest)
     .where('claim_expires_at', '>', now)
     .where('retired_at', 'is', null)

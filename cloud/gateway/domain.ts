@@ -1,6 +1,7 @@
 import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
 import type {
   AlarmEntry,
+  HardwareEntry,
   MaintenanceEntry,
   OperationEntry,
   OrderEntry,
@@ -62,6 +63,8 @@ export interface HubDomain {
     entries: readonly AlarmEntry[],
   ): Promise<void>
   applyMaintenanceEntry(tx: Tx, context: CloudContext, hubId: number, entry: MaintenanceEntry): Promise<void>
+  /** The hub has no hardware description of the cloud, and reports its own. */
+  applyHardwareEntry(tx: Tx, hubId: number, entry: HardwareEntry): Promise<void>
   /** The number of a hub's dead letters may have changed. */
   deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void
   /** A part of the connection has stalled while the hub is online, with this error; undefined: it advances again. */

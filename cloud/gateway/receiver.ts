@@ -191,6 +191,9 @@ export async function applyInOrder(
       case 'maintenance.report':
         await domain.applyMaintenanceEntry(tx, context, hubId, entry)
         break
+      case 'hardware':
+        await domain.applyHardwareEntry(tx, hubId, entry)
+        break
       case 'operation.unknown':
       case 'operation.settled':
         await applyStock()

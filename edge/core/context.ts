@@ -5,6 +5,7 @@ import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
 import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
 import type { ControllerEvents, Controllers } from '../hardware/controllers.ts'
+import type { DesiredStates } from '../desired/desired-states.ts'
 import type { Doors } from '../hardware/doors.ts'
 import type { State } from '../journal/state.ts'
 import type { Outbox } from '../journal/outbox.ts'
@@ -38,8 +39,12 @@ export interface CoreOptions {
    * milliseconds).
    */
   certificates?: () => readonly { name: string; endsAt: number }[]
+  /** The desired state of the cloud. Absent: the hub ignores it. */
+  desired?: Pick<DesiredStates, 'offer' | 'failed' | 'isMissing'>
   gpio: GpioLines
   hardware: HardwareDescription
+  /** The hardware description with its ports as in its file, for a cloud that has none. */
+  description?: HardwareDescription
   settings: CoreSettings
   /** Name and version of the service. */
   software: string

@@ -17,7 +17,7 @@ import { noteDoorMoved } from './doors/doors.ts'
 import { applyCloudEntry, controllerEventsOf } from './events.ts'
 import { readingsOfFridges } from './fridges.ts'
 import { healthOf, watchHealth, type HealthWatch } from './health.ts'
-import { endAlarmsOfAbsent, startHousekeeping } from './housekeeping.ts'
+import { checkDesired, endAlarmsOfAbsent, startHousekeeping } from './housekeeping.ts'
 import type { HubCore } from './hub-core.ts'
 import { createLayout } from './layout.ts'
 import { createLedger } from './ledger.ts'
@@ -58,6 +58,7 @@ export function createCore(options: CoreOptions): HubCore {
       actor.handle(() => {
         noteStart(context)
         askForConfig(context)
+        checkDesired(context)
         endInterrupted(context)
         endAlarmsOfAbsent(context)
         reportAbsent(context)
@@ -88,6 +89,8 @@ export function createCore(options: CoreOptions): HubCore {
     operate: (body, reply, by) => operate(context, body, reply, by),
     health: () => healthOf(context),
     noteStall: () => health.check(),
+    noteDesired: () => void actor.handle(() => checkDesired(context)),
+    isIdle: () => context.state.orders.unfinished().length === 0,
     readings: () => readingsOfFridges(context),
     quietMs: () => actor.quietMs(),
     onHealthChange: (listener) => health.onChange(listener),
@@ -124,13 +127,17 @@ function atTheHub(context: Context) {
   } satisfies Partial<HubCore>
 }
 
-/** Requests a snapshot if another version stored a cloud configuration that this version cannot read. */
-function askForConfig({ state, log, resetInbox }: Context): void {
-  if (state.facts.isConfigWhole()) return
-  log.warn(
-    {},
-    'the configuration was kept by another version: nothing is sold before the cloud has said it again',
-  )
+/**
+ * Requests a snapshot if another version stored a cloud configuration that this version cannot read, or if the file of the
+ * desired state is absent.
+ */
+function askForConfig({ state, log, desired, resetInbox }: Context): void {
+  if (!state.facts.isConfigWhole())
+    log.warn(
+      {},
+      'the configuration was kept by another version: nothing is sold before the cloud has said it again',
+    )
+  else if (desired?.isMissing() !== true || !state.facts.get('live')) return
   resetInbox()
 }
 

@@ -1,5 +1,5 @@
 import { controllerSubject, deviceSubject } from '../../protocol/model/subject.ts'
-import { CloudEntry, type QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
+import { CloudEntry, type DesiredState, type QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
 import type { ControllerEvents, DeviceEvent } from '../hardware/controllers.ts'
 import { NotTakenError } from '../hardware/serial-link.ts'
 import { ApplyError, type LeaveOut } from '../journal/inbox.ts'
@@ -144,13 +144,23 @@ export function applyCloudEntry(context: Context, body: unknown, leaveOut: Leave
       context.state.facts.setConfig(entry.config)
       confirmByCloud(context, entry.config)
       return
+    case 'desired':
+      takeDesired(context, entry.desired)
+      return
     case 'snapshot':
       // The snapshot replaces all entries before it.
       context.state.deadLetters.remove()
       applySnapshot(context, entry, leaveOut)
       endRecovery(context)
+      if (entry.desired) takeDesired(context, entry.desired)
       return
   }
+}
+
+/** Stores a version of the desired state before the entry is acknowledged. Reports the hub's own hardware if the cloud has none. */
+function takeDesired({ desired, description, ledger }: Context, sent: DesiredState): void {
+  desired?.offer(sent)
+  if (sent.hardware === null && description) ledger.report({ kind: 'hardware', hardware: description })
 }
 
 /**

@@ -8,6 +8,8 @@ import {
   doorSubject,
   fridgeSubject,
   HUB_SUBJECT,
+  isSettingsSubject,
+  settingsSubject,
 } from '../../protocol/model/subject.ts'
 import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
@@ -43,6 +45,8 @@ export function startHousekeeping(context: Context): Cancel {
   })
 }
 
+const ENDED_ELSEWHERE: ReadonlySet<string> = new Set(['row_blocked', 'certificate_expiring', 'update_failed'])
+
 /**
  * Clears alarms of hardware that was removed from the hub's description. Alarms of rows are cleared when
  * nothing blocks the rows.
@@ -59,8 +63,7 @@ export function endAlarmsOfAbsent(context: Context): void {
     ...doors.health().map(({ door }) => doorSubject(door)),
   ])
   for (const { code, subject } of state.alarms.all())
-    // `checkCertificates` clears alarms of certificates.
-    if (code !== 'row_blocked' && code !== 'certificate_expiring' && !there.has(subject))
+    if (!ENDED_ELSEWHERE.has(code) && !there.has(subject))
       setAlarm(context, code as HubAlarmCode, subject, false, '')
 }
 
@@ -123,6 +126,20 @@ function checkCertificates(context: Context): void {
   if (!known.some(({ name }) => name === BROKER)) subjects.add(certificateSubject(BROKER))
   for (const { code, subject } of state.alarms.all())
     if (code === EXPIRING && !subjects.has(subject)) setAlarm(context, EXPIRING, subject, false, '')
+}
+
+const FAILED = 'update_failed'
+
+/** Raises an alarm for the version of the desired state that the hub has left again, until it uses another one. */
+export function checkDesired(context: Context): void {
+  const { state, desired } = context
+  if (!desired) return
+  const failed = desired.failed()
+  const present = failed && settingsSubject(failed.version)
+  for (const { code, subject } of state.alarms.all())
+    if (code === FAILED && isSettingsSubject(subject) && subject !== present)
+      setAlarm(context, FAILED, subject, false, '')
+  if (failed) setAlarm(context, FAILED, settingsSubject(failed.version), true, failed.error)
 }
 
 /**

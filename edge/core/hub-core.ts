@@ -130,6 +130,10 @@ export interface HubCore {
   health(): HubHealth
   /** The hub's reports no longer reach the cloud, or reach it again; health reports it. */
   noteStall(): void
+  /** A version of the desired state was confirmed: an alarm about an earlier one is over. */
+  noteDesired(): void
+  /** No order is in progress. */
+  isIdle(): boolean
   /** Each fridge's reading and its age. */
   readings(): FridgeReading[]
   /** Milliseconds since the core last handled an event. Housekeeping is an event at least every `housekeepingMs`. */

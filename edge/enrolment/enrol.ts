@@ -5,6 +5,7 @@ import { goesInClear } from '../../protocol/model/exposure.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
+import { DesiredStates, desiredFile } from '../desired/desired-states.ts'
 import { refuseForeignFile } from '../journal/store.ts'
 import { replaceText } from '../replace-text.ts'
 import { enrolmentFiles, nextKey } from './enrolment.ts'
@@ -19,6 +20,7 @@ const Answer = z.object({
   mqtt_url: z.string(),
   expires_at: z.string(),
   hardware: HardwareDescription.nullable(),
+  settings: z.record(z.string(), z.string()),
   desired_version: z.int(),
 })
 const Refusal = z.object({ error: z.object({ code: z.string(), message: z.string() }) })
@@ -66,7 +68,7 @@ export async function enrol({ cloud, code, store, hardware }: EnrolOptions): Pro
   makeFolder(files, dirname(store))
   replaceText(nextKey(paths.key), key)
   const answer = await ask(cloud, { claim_code: code, csr })
-  const { hub_id, mqtt_url } = answer
+  const { hub_id, name, mqtt_url, expires_at, settings, desired_version } = answer
   // A hub that used the journal of another one would report a foreign history.
   refuseForeignFile(store, hub_id)
   if (answer.hardware !== null) keepDescription([hardware ?? paths.hardware, paths.hardware], answer.hardware)
@@ -75,8 +77,10 @@ export async function enrol({ cloud, code, store, hardware }: EnrolOptions): Pro
   files.renameSync(nextKey(paths.key), paths.key)
   replaceText(paths.certificate, answer.certificate, 0o644)
   replaceText(paths.ca, answer.ca, 0o644)
+  // The service tries the settings when it runs.
+  files.rmSync(desiredFile(store), { force: true })
+  new DesiredStates(store).offer({ version: desired_version, settings, hardware: null })
   replaceText(paths.enrolment, `${JSON.stringify({ hub_id, mqtt_url })}\n`, 0o644)
-  const { name, expires_at, desired_version } = answer
   return { hub_id, name, mqtt_url, expires_at, desired_version }
 }
 

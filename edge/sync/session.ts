@@ -44,6 +44,8 @@ export interface SyncOptions {
   core: SyncCore
   /** Name and version for the hello. */
   software: string
+  /** What became of the desired state, for the hello. */
+  desired?: () => Hello['desired']
   checkpoint: Checkpoint
   settings: SyncSettings
 }
@@ -282,7 +284,7 @@ export class Session {
   }
 
   #sendHello(monotonic: number): void {
-    const { inbox, runtime, instance, software, checkpoint } = this.#options
+    const { inbox, runtime, instance, software, desired, checkpoint } = this.#options
     const state = this.#connected
     if (!state) return
     this.#publish('hello', {
@@ -293,6 +295,7 @@ export class Session {
       ledger: state.senders.ledger.announce(monotonic),
       telemetry: state.senders.telemetry.announce(monotonic),
       inbox: inbox.position(),
+      desired: desired?.(),
       clock: { wall: runtime.clock.now(), monotonic },
     } satisfies Hello)
     checkpoint('sync.after-hello')

@@ -62,6 +62,14 @@ const kinds = {
     ends: 'at_once',
     byHub: true,
   },
+  update_failed: {
+    severity: 'warning',
+    what: 'did not work at the hub, which has returned to the former version',
+    remedy:
+      'Read the error and correct the cause. Settings and hardware descriptions: larder hubs set stores the next version.',
+    ends: 'at_once',
+    byHub: true,
+  },
   identity_conflict: {
     severity: 'critical',
     what: 'has two boards with one identity, and one is refused',

@@ -178,18 +178,22 @@ export function settingsIn(table: SettingsTable): Map<string, Setting> {
   return found
 }
 
-/** Reads all settings and reports every invalid one. Empty variables count as not set. */
+/**
+ * Reads all settings and reports every invalid one. Empty variables count as not set. `between`: values that are used where
+ * the environment has none, before those of the file.
+ */
 export function readSettings<T extends SettingsTable>(
   table: T,
   environment: Readonly<Record<string, string | undefined>>,
   file?: { path: string; text: string },
+  between: Readonly<Record<string, string>> = {},
 ): SettingsResult<T> {
   const problems: string[] = []
   const declared = settingsIn(table)
   const fromFile = file ? readFile(file, declared, problems) : {}
   const byName = new Map<string, unknown>()
   for (const [name, { schema, standard, required, describe }] of declared) {
-    const text = environment[name] || fromFile[name] || standard
+    const text = environment[name] || between[name] || fromFile[name] || standard
     if (required && text === undefined) {
       problems.push(`${name} is not set: ${describe}`)
       continue

@@ -21,4 +21,7 @@ export const controllerSubject = (id: string): string => `controller ${id}`
 export const doorSubject = (door: string): string => `door ${door}`
 /** A certificate: the setting that names its file (`MQTT_CA`), or `broker` for the broker's certificate. */
 export const certificateSubject = (name: string): string => `certificate ${name}`
+/** A version of the settings and the hardware description that the cloud stores for a hub. */
+export const settingsSubject = (version: number): string => `settings ${version}`
+export const isSettingsSubject = (subject: string): boolean => subject.startsWith('settings ')
 export const HUB_SUBJECT = 'hub'

@@ -43,6 +43,20 @@ export const HubConfig = z.object({
 })
 export type HubConfig = z.infer<typeof HubConfig>
 
+/**
+ * The settings and the hardware description that the cloud stores for a hub (SPEC §12). The hub tries a version and
+ * returns to the former one if it does not work (`Hello.desired`).
+ */
+export const DesiredState = z.object({
+  /** Each change adds 1. A restored cloud may use a number again, so the hub compares the content, too. */
+  version: z.int().min(1),
+  /** By the names of the hub's settings. */
+  settings: z.record(z.string(), z.string()),
+  /** As in `hardware.json`; null if the cloud has none: the hub then uses its own and reports it. */
+  hardware: z.record(z.string(), z.unknown()).nullable(),
+})
+export type DesiredState = z.infer<typeof DesiredState>
+
 export const StockCount = z.object({
   count_id: z.uuid(),
   product_id: z.int(),
@@ -71,10 +85,12 @@ export const CloudEntry = z.discriminatedUnion('kind', [
     products: z.array(NamedProduct).optional(),
   }),
   z.object({ kind: z.literal('config'), config: HubConfig }),
+  z.object({ kind: z.literal('desired'), desired: DesiredState }),
   /** The first entry of every epoch. A hub with its own store does not replace its better knowledge. */
   z.object({
     kind: z.literal('snapshot'),
     config: HubConfig,
+    desired: DesiredState.optional(),
     facings: z.array(Facing),
     products: z.array(NamedProduct).optional(),
     /** The cloud's mirror of the hub's ledger. Only a hub with a new or restored store uses it. */

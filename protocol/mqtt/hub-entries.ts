@@ -224,6 +224,16 @@ export const MaintenanceEntry = z.object({
 })
 export type MaintenanceEntry = z.infer<typeof MaintenanceEntry>
 
+/** The hub's own hardware description, for a cloud that has none. */
+export const HardwareEntry = z.object({
+  kind: z.literal('hardware'),
+  at,
+  hardware: z
+    .record(z.string().max(64), z.unknown())
+    .refine((hardware) => JSON.stringify(hardware).length <= 65_536, 'at most 65536 characters'),
+})
+export type HardwareEntry = z.infer<typeof HardwareEntry>
+
 /** The result of a command, as in `CommandResult`. Also sent here, because a result on its own topic may be lost. */
 export const CommandEntry = z.object({
   kind: z.literal('command.finished'),
@@ -272,6 +282,7 @@ export const HubEntry = z.discriminatedUnion('kind', [
   AlarmEntry,
   LocalEntry,
   MaintenanceEntry,
+  HardwareEntry,
   CommandEntry,
   SnapshotEntry,
 ])

@@ -39,6 +39,15 @@ export const Hello = z.object({
   ledger: SenderPosition,
   telemetry: SenderPosition,
   inbox: ReceiverPosition,
+  /** What became of the desired state (SPEC §12). Absent if the hub has received none. */
+  desired: z
+    .object({
+      /** The version that the hub uses; null before the first. */
+      applied: z.int().min(1).nullable(),
+      /** The version that the hub tried last and left again, and the reason. */
+      failed: z.object({ version: z.int().min(1), error: z.string().max(500) }).nullable(),
+    })
+    .optional(),
   /** The hub's clocks when it sent the hello, in milliseconds. */
   clock: z.object({ wall: z.number(), monotonic: z.number() }),
 })

@@ -31,6 +31,8 @@
  *    the person in local entries and, for a count or a restock, the units before and after.
  *    Commands test rows (test_dispense). An older hub ignores it: the caller gets 504, and nothing moves.
  *    A hub requests its next certificate (certificate). An older cloud ignores the request.
+ *    Settings and hardware descriptions of hubs (desired, in entries, snapshots and hellos; hardware). An older hub stores
+ *    the entry as a dead letter.
  */
 export const MQTT_PROTOCOL_VERSION = 11
 /** Messages of earlier versions cannot be translated. */
@@ -41,4 +43,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** The hash of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '561987240df341ad'
+export const MQTT_SCHEMA_HASH = 'ae88e39150e38419'

@@ -13,6 +13,7 @@ import {
   optionalText,
   port,
   prefixed,
+  settingsIn,
   text,
   wholeNumber,
   type SettingsTable,
@@ -37,7 +38,7 @@ const gpio = z
 export const edgeSettings = {
   ...inGroup('Hub', {
     hardware: optionalText(
-      "File (JSON) that describes the hub's hardware and names the hub. Default, or if it does not exist: hardware.json beside STORE, which an enrolment creates.",
+      "File (JSON) that describes the hub's hardware and names the hub, until the cloud sends another description. Default, or if it does not exist: hardware.json beside STORE, which an enrolment creates.",
     ),
     store: text(
       'Journal of the hub, one SQLite file. The hub creates its folder. Relative ports of HARDWARE are below that folder.',
@@ -141,6 +142,11 @@ export const edgeSettings = {
     ),
   }),
   ...limits('Connection to the cloud', {
+    applyConfirmMs: duration(
+      120_000,
+      'Time within which the hub must work with settings or a hardware description of the cloud. Otherwise it returns to the former ones.',
+      3_600_000,
+    ),
     certificateAgainMs: duration(
       3_600_000,
       'Time between two attempts to renew the certificate of the enrolment.',
@@ -150,3 +156,19 @@ export const edgeSettings = {
   metrics: metricsSettings,
   hub: hubSettings,
 } satisfies SettingsTable
+
+/** Settings that name a file or a listening address of the machine, or are secrets: only the machine has them. */
+const ofMachine =
+  /^(HARDWARE|STORE|MQTT_CA|LOCAL_(CERT|KEY)|(METRICS_)?(HOST|PORT)|MQTT_PASSWORD|LOCAL_TOKEN)$/
+
+const declared = settingsIn(edgeSettings)
+
+/** Why the cloud cannot store a setting for a hub, as a sentence; undefined if it can. An absent value removes the setting. */
+export function desiredSettingProblem(name: string, value: string | undefined): string | undefined {
+  const setting = declared.get(name)
+  if (!setting) return 'a hub has no such setting; `larder edge --help --all` lists them'
+  if (ofMachine.test(name))
+    return 'the cloud stores no secrets, paths or listening addresses for a hub: set it at the board'
+  const { error } = setting.schema.safeParse(value)
+  return value === undefined ? undefined : error?.issues.map(({ message }) => message).join('; ')
+}

@@ -105,10 +105,11 @@ export class Demo {
     const file = demoFile(seed, this.#addresses)
     const line = await startProxy({ target: settings.MQTT_PORT, clock: runtime.clock })
     this.#closings.push(() => line.close())
+    writeJson(places.hubConfig, { MQTT_URL: `mqtt://127.0.0.1:${line.port}` })
     const supervisor = this.#supervisor(file, {
       hubId,
       mqttPassword: seed.mqtt_password,
-      hubMqttUrl: `mqtt://127.0.0.1:${line.port}`,
+      hubConfig: places.hubConfig,
       apiKey: seed.owner.api_key,
       sysfs,
     })
@@ -163,7 +164,7 @@ export class Demo {
 
   #supervisor(
     file: DemoFile,
-    parts: Pick<ProgramsOptions, 'hubId' | 'mqttPassword' | 'hubMqttUrl' | 'apiKey' | 'sysfs'>,
+    parts: Pick<ProgramsOptions, 'hubId' | 'mqttPassword' | 'hubConfig' | 'apiKey' | 'sysfs'>,
   ): Supervisor<DemoProgram> {
     const { settings, runtime, environment = {} } = this.#options
     const places = this.#places

@@ -19,6 +19,8 @@ export function demoPlaces(dataDir: string) {
     hub: at('hub-1'),
     journal: at('hub-1', 'journal.sqlite'),
     hardwareFile: at('hub-1', 'hardware.json'),
+    /** The hub's configuration. */
+    hubConfig: at('hub-1', 'hub.json'),
     shelvesFile: at('hub-1', 'shelves.json'),
     /** Files of the hub's management service: permitted keys, its own key, and the cloud's record of it. */
     authorizedKeys: at('hub-1', 'authorized_keys'),

@@ -80,8 +80,9 @@ export interface ProgramsOptions {
   mqttPassword: string
   /** The owner's, which the documentation has filled in. */
   apiKey?: string
-  /** The hub's line to the broker. */
-  hubMqttUrl: string
+  /** The hub's line to the broker, if `hubConfig` does not name it. Settings of the cloud precede only that file. */
+  hubMqttUrl?: string
+  hubConfig?: string
   /** What to run `sysfs-main` with; `undefined` where the hub uses the GPIO socket. */
   sysfs: { prefix: readonly string[] } | undefined
 }
@@ -90,7 +91,8 @@ export interface ProgramsOptions {
 export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
   const { settings, places, addresses, sysfs } = options
   const gpioSocket = `unix:${places.gpioSocket}`
-  const edge = programCommand('edge/main', edgeFlags)
+  const config = options.hubConfig === undefined ? [] : ['--config', options.hubConfig]
+  const edge = [...programCommand('edge/main', edgeFlags), ...config]
   const chip = ['--socket', gpioSocket, '--hardware', places.hardwareFile]
   const mount = [...programCommand('simulator/mounts/gpio/sysfs-main'), ...chip]
   const mounted = sysfs && [...sysfs.prefix, ...mount, '--base', String(settings.GPIO_BASE), '--', ...edge]
@@ -127,7 +129,7 @@ export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
         HARDWARE: places.hardwareFile,
         STORE: places.journal,
         PORT: String(settings.EDGE_PORT),
-        MQTT_URL: options.hubMqttUrl,
+        MQTT_URL: options.hubMqttUrl ?? '',
         MQTT_PASSWORD: options.mqttPassword,
         GPIO: sysfs ? 'onoff' : gpioSocket,
       },

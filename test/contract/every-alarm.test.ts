@@ -94,6 +94,17 @@ const cases: Record<AlarmKindName, Case> = {
       return Promise.resolve(() => (plant.hub.certificates = []))
     },
   },
+  update_failed: {
+    subject: 'settings 4',
+    begin() {
+      const set = (failed: typeof plant.hub.failed) => {
+        plant.hub.failed = failed
+        plant.hub.hub?.core.noteDesired()
+      }
+      set({ version: 4, error: 'the cloud is not reached' })
+      return Promise.resolve(() => set(null))
+    },
+  },
   identity_conflict: {
     subject: null,
     async begin() {

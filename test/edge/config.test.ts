@@ -62,6 +62,24 @@ describe("the hub's configuration", () => {
     })
   })
 
+  it('settings of the cloud precede the configuration file, and the environment precedes them', () => {
+    const config = file('config.json', { HARDWARE: file('hub.json', hardware), LOG_LEVEL: 'error' })
+    const environment = { MQTT_PASSWORD: 'secret', GPIO: 'none' }
+    const read = (settings: Record<string, string>, described: object | null = null) =>
+      readConfig(['--config', config], environment, () => ({
+        version: 2,
+        settings,
+        hardware: described as Record<string, unknown> | null,
+      }))
+    expect(read({ LOG_LEVEL: 'debug', GPIO: 'onoff' }, { ...hardware, hubId: 5 })).toMatchObject({
+      config: { logLevel: 'debug', gpio: { kind: 'none' }, hardware: { hubId: 5 } },
+    })
+    expect(read({ NO_SUCH: '1' })).toMatchObject({
+      problems: [expect.stringContaining('NO_SUCH (desired state): a hub has no such setting') as string],
+    })
+    expect(read({}, { hubId: 0 })).toMatchObject({ kind: 'problems' })
+  })
+
   it('the hub reads settings from a file, and the environment takes precedence', () => {
     const config = file('config.json', {
       HARDWARE: file('hub.json', hardware),

@@ -1,5 +1,6 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createHub, type Hub } from '../../edge/hub.ts'
+import type { DesiredStates } from '../../edge/desired/desired-states.ts'
 import type { FacingStock } from '../../edge/core/hub-core.ts'
 import { StorageError, storageReasonOf } from '../../edge/journal/storage-error.ts'
 import { openStore } from '../../edge/journal/store.ts'
@@ -72,6 +73,8 @@ export class HubNode {
   heldDown = false
   /** Certificates that the hub knows, and their expiry by the wall clock. */
   certificates: readonly { name: string; endsAt: number }[] = []
+  /** The version of the desired state that it left. Change it and call `core.noteDesired`. */
+  failed: ReturnType<DesiredStates['failed']> = null
   /** Whether another board is in its place. */
   takenOut = false
   /** Number of its stores so far. A new store does not know the blocked rows of the former one. */
@@ -151,6 +154,13 @@ export class HubNode {
             checkpoint,
             settings,
             certificates: () => this.certificates,
+            desired: {
+              offer() {},
+              failed: () => this.failed,
+              isMissing: () => false,
+              report: () => undefined,
+              onReport() {},
+            },
           })
           this.#hub = hub
           hub.start()

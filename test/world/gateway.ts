@@ -186,6 +186,7 @@ const bareAlarm = (id: string) => ({
 export const inertDomain: HubDomain = {
   certificateRequested() {},
   applyMaintenanceEntry: () => Promise.resolve(),
+  applyHardwareEntry: () => Promise.resolve(),
   applyOrderEntry: () => Promise.resolve(),
   applyStockEntries: () => Promise.resolve(),
   applyOperationEntry: () => Promise.resolve(),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { HubConfig, QueuedOrder, type CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
+import { readDesired } from '../../gateway/desired-state.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { namedProducts } from '../catalogue/layout.ts'
@@ -40,6 +41,7 @@ export async function hubSnapshot(tx: Tx, context: CloudContext, hubId: number):
   return {
     kind: 'snapshot',
     config: await readHubConfig(tx, context, hubId),
+    desired: await readDesired(tx.q, hubId),
     facings: placed.map(({ product_id, location, primary }) => ({ product_id, location, primary })),
     products: await namedProducts(tx.q, hubId),
     stock: placed.map(({ product_id, location, quantity }) => ({ product_id, location, quantity })),

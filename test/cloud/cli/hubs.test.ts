@@ -323,6 +323,45 @@ test('the whole hardware description is stored, and exported without secrets', a
   expect(await hubs('export', '99')).toMatchObject({ exitCode: 1 })
 })
 
+test('settings of a hub are stored under a version that each change raises, and a wrong one changes nothing', async () => {
+  const before = json(await hubs('show', '3'))
+  expect(before).toMatchObject({ applied_version: null, apply_state: 'pending' })
+  const set = (...given: string[]) => hubs('set', '3', ...given.flatMap((setting) => ['--setting', setting]))
+  const wrong = [
+    ['NO_SUCH=1', 'a hub has no such setting'],
+    ['HEARTBEAT_MS=0', 'must be between 1 and'],
+    ['LOG_LEVEL=loud', 'Invalid option'],
+    ['MQTT_URL=ftp://x', 'mqtt'],
+    ...[
+      'STORE=/x',
+      'HARDWARE=/x',
+      'MQTT_CA=/x',
+      'LOCAL_CERT=/x',
+      'HOST=0.0.0.0',
+      'PORT=1',
+      'METRICS_PORT=1',
+    ].map((each) => [each, 'set it at the board']),
+    ['MQTT_PASSWORD=secret', 'no secrets'],
+  ] as const
+  for (const [setting, why] of wrong)
+    expect(await set('LOG_LEVEL=debug', setting!)).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(why!) as string,
+    })
+  expect((await set('LOG_LEVEL')).exitCode).toBe(2)
+  expect(json(await hubs('show', '3'))).toEqual(before)
+  const version = Number(before['desired_version'])
+  expect(json(await set('LOG_LEVEL=debug', 'MQTT_URL=mqtts://a.example'))).toMatchObject({
+    desired_version: version + 1,
+    apply_state: 'pending',
+  })
+  json(await set('LOG_LEVEL='))
+  expect(json(await hubs('export', '3'))).toMatchObject({
+    settings: { MQTT_URL: 'mqtts://a.example' },
+    desired_version: version + 2,
+  })
+})
+
 test.each([
   [
     '/proc/x',

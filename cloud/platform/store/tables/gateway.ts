@@ -13,6 +13,11 @@ export const gatewayTables = {
     instance: text.nullable,
     hello_monotonic: real.nullable,
     software: text,
+    /** The version of the desired state that the hub uses; null if it has reported none (`Hello.desired`). */
+    applied_version: int.nullable,
+    /** The version that the hub tried last and left again, and the reason. */
+    failed_version: int.nullable,
+    apply_error: text.nullable,
     /** Stalled parts between the hub and the cloud, with reason and time (`gateway/stalls.ts`). Null if none is. */
     stalled: text.nullable,
     /** The cloud process that serves this hub until the lease ends. */

@@ -61,7 +61,9 @@ export const hubTables = {
     catalogue_version: int.default(0),
     /** JSON: the operator's hardware description. It can be exported if a card is lost. */
     hardware: text.nullable,
-    /** Counts the changes of its hardware description. */
+    /** JSON: settings that the hub uses instead of those of its configuration file, by name. */
+    desired_settings: text.default('{}'),
+    /** Counts the changes of its settings and its hardware description. */
     desired_version: int.default(1),
     created_at: instant.fixed,
   })

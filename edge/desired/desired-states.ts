@@ -1,0 +1,177 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { DesiredState } from '../../protocol/mqtt/cloud-entries.ts'
+import type { Hello } from '../../protocol/mqtt/session.ts'
+import { desiredSettingProblem } from '../../protocol/settings/hub.ts'
+import { StorageError, storageReasonOf } from '../journal/storage-error.ts'
+import { replaceText } from '../replace-text.ts'
+
+/**
+ * The versions of the desired state that a hub has (MQTT SPEC §12), in one file beside the journal: a start needs the settings
+ * before it can open the journal. Each step replaces the file, so a power failure leaves the state before or after the step.
+ */
+const Versions = z.object({
+  /** The version that the hub confirmed last; null: only its own configuration. A null `hardware` is its own file. */
+  applied: DesiredState.nullable(),
+  /** Received, and not tried yet: an order is in progress. */
+  waiting: DesiredState.optional(),
+  /** In use until it is confirmed. One process tries a version: the next start leaves it. */
+  trial: z
+    .object({
+      desired: DesiredState,
+      isStarted: z.boolean(),
+      /** Controllers that did not answer before the trial, which need not answer in it. */
+      absent: z.array(z.string()),
+    })
+    .optional(),
+  /** Tried last, and left again. It is not tried again. */
+  failed: z.object({ desired: DesiredState, error: z.string() }).optional(),
+})
+type Versions = z.infer<typeof Versions>
+
+/** What a hub uses instead of its own configuration. */
+export interface Overrides {
+  version: number | null
+  settings: Readonly<Record<string, string>>
+  /** Null: the hub's own file. */
+  hardware: Readonly<Record<string, unknown>> | null
+}
+
+const MAX_ERROR = 300
+
+export const desiredFile = (store: string): string => `${store}.desired.json`
+
+export class DesiredStates {
+  readonly #path: string
+  /** Called when `report` has changed. */
+  onReport: () => void = () => {}
+  #versions: Versions | undefined
+
+  /** Reads the file, and writes nothing. A damaged file counts as absent: the cloud sends its content again. */
+  constructor(store: string) {
+    this.#path = desiredFile(store)
+    this.#versions = existsSync(this.#path) ? read(this.#path) : undefined
+  }
+
+  /** The service starts: the version on trial is tried now, or is left if an earlier process tried it. */
+  start(): void {
+    const trial = this.#versions?.trial
+    if (trial?.isStarted) this.fail('the service ended before it could confirm the version')
+    else if (trial) this.#attempt({ ...this.#versions!, trial: { ...trial, isStarted: true } })
+  }
+
+  /** The cloud's snapshot must bring the desired state. */
+  isMissing(): boolean {
+    return this.#versions === undefined
+  }
+
+  /** What the hub uses now. */
+  overrides(): Overrides {
+    if (this.#versions?.trial) return this.#versions.trial.desired
+    return usable(this.#versions?.applied ?? NOTHING)
+  }
+
+  trial(): Versions['trial'] {
+    return this.#versions?.trial
+  }
+
+  isWaiting(): boolean {
+    return this.#versions?.waiting !== undefined
+  }
+
+  failed(): { version: number; error: string } | null {
+    const failed = this.#versions?.failed
+    return failed ? { version: failed.desired.version, error: failed.error } : null
+  }
+
+  /** For the hello. */
+  report(): Hello['desired'] {
+    if (!this.#versions) return undefined
+    return { applied: this.#versions.applied?.version ?? null, failed: this.failed() }
+  }
+
+  /**
+   * The cloud has sent a version. A hub that receives its first one keeps its own hardware description until the next. Throws
+   * a `StorageError` if the file cannot be written.
+   */
+  offer(desired: DesiredState): void {
+    if (!this.#versions) {
+      const first = { ...desired, hardware: null }
+      const isEmpty = Object.keys(desired.settings).length === 0
+      return this.#store(isEmpty ? { applied: first } : { applied: null, waiting: first })
+    }
+    const { waiting, ...rest } = this.#versions
+    const latest = waiting ?? rest.trial?.desired ?? rest.applied
+    if (latest && isSame(latest, desired)) return
+    if (rest.failed && isSame(rest.failed.desired, desired)) this.#store(rest)
+    else this.#store({ ...rest, waiting: desired })
+  }
+
+  /** The next process tries the version that waits. */
+  begin(absent: readonly string[]): void {
+    const { waiting, ...rest } = this.#versions!
+    this.#store({ ...rest, trial: { desired: waiting!, isStarted: false, absent: [...absent] } })
+  }
+
+  confirm(): void {
+    const { trial, waiting } = this.#versions!
+    this.#attempt({ applied: trial!.desired, ...(waiting && { waiting }) })
+  }
+
+  /** The hub returns to the former version. */
+  fail(error: string): void {
+    const { trial, ...rest } = this.#versions!
+    this.#attempt({ ...rest, failed: { desired: trial!.desired, error: error.slice(0, MAX_ERROR) } })
+  }
+
+  /** A card that cannot be written must not prevent a start: the step then holds for this process alone. */
+  #attempt(versions: Versions): void {
+    try {
+      this.#store(versions)
+    } catch {
+      this.#take(versions)
+    }
+  }
+
+  #store(versions: Versions): void {
+    try {
+      replaceText(this.#path, `${JSON.stringify(versions)}\n`)
+    } catch (error) {
+      const reason = storageReasonOf(error, this.#path) ?? 'io_error'
+      throw new StorageError(reason, (error as Error).message, { cause: error })
+    }
+    this.#take(versions)
+  }
+
+  #take(versions: Versions): void {
+    const before = JSON.stringify(this.report())
+    this.#versions = versions
+    if (JSON.stringify(this.report()) !== before) this.onReport()
+  }
+}
+
+const NOTHING: Overrides = { version: null, settings: {}, hardware: null }
+
+function read(path: string): Versions | undefined {
+  try {
+    return Versions.parse(JSON.parse(readFileSync(path, 'utf8')))
+  } catch {
+    return undefined
+  }
+}
+
+/** Another version of the service may know other settings: a confirmed version must never prevent a start. */
+function usable({ version, settings, hardware }: Overrides): Overrides {
+  const known = Object.entries(settings).filter(
+    ([name, value]) => desiredSettingProblem(name, value) === undefined,
+  )
+  const isKnown = hardware === null || HardwareDescription.safeParse(hardware).success
+  return { version, settings: Object.fromEntries(known), hardware: isKnown ? hardware : null }
+}
+
+/** A hub that keeps its own hardware description has the version, whatever description the cloud stores with it. */
+const isSame = (had: DesiredState, sent: DesiredState): boolean =>
+  had.version === sent.version &&
+  JSON.stringify(had.settings) === JSON.stringify(sent.settings) &&
+  (had.hardware === null || JSON.stringify(had.hardware) === JSON.stringify(sent.hardware))

@@ -1,0 +1,112 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, onTestFinished, test } from 'vitest'
+import { desiredFile, DesiredStates } from '../../../edge/desired/desired-states.ts'
+import type { DesiredState } from '../../../protocol/mqtt/cloud-entries.ts'
+import { demoHub } from '../../support/demo-hub.ts'
+
+function card() {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-desired-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const store = join(folder, 'hub.sqlite')
+  return {
+    store,
+    /** The service starts, as after an orderly end, a crash or a power failure. */
+    start: () => {
+      const states = new DesiredStates(store)
+      states.start()
+      return states
+    },
+  }
+}
+
+const version = (number: number, settings: Record<string, string> = {}): DesiredState => ({
+  version: number,
+  settings: { HEARTBEAT_MS: String(number * 1000), ...settings },
+  hardware: demoHub,
+})
+
+test('the first version without settings is in use at once, and the hub keeps its own hardware description', () => {
+  const { start } = card()
+  const states = start()
+  expect([states.isMissing(), states.report()]).toEqual([true, undefined])
+  states.offer({ version: 1, settings: {}, hardware: demoHub })
+  expect(states.report()).toEqual({ applied: 1, failed: null })
+  expect(start().overrides()).toEqual({ version: 1, settings: {}, hardware: null })
+})
+
+test('a version is tried by the next process, and stays when it is confirmed', () => {
+  const { start } = card()
+  start().offer({ version: 1, settings: {}, hardware: demoHub })
+  const states = start()
+  states.offer(version(2))
+  expect([states.isWaiting(), states.overrides().version]).toEqual([true, 1])
+  states.begin(['bins'])
+  const tried = start()
+  expect(tried.overrides()).toEqual(version(2))
+  expect(tried.trial()).toMatchObject({ absent: ['bins'] })
+  tried.confirm()
+  expect(start().overrides()).toEqual(version(2))
+  expect(tried.report()).toEqual({ applied: 2, failed: null })
+})
+
+test('a version that failed is not tried again, but the next one is', () => {
+  const { start } = card()
+  start().offer(version(1))
+  start().begin([])
+  const states = start()
+  states.fail('the cloud is not reached')
+  expect(states.report()).toEqual({
+    applied: null,
+    failed: { version: 1, error: 'the cloud is not reached' },
+  })
+  states.offer(version(1))
+  expect(states.isWaiting()).toBe(false)
+  // A restored cloud uses the number again.
+  states.offer(version(1, { LOG_LEVEL: 'debug' }))
+  expect(states.isWaiting()).toBe(true)
+})
+
+test('a damaged file counts as absent, and settings that this version of the service does not know are left out', () => {
+  const { store, start } = card()
+  writeFileSync(desiredFile(store), '{"applied": ')
+  expect(start().isMissing()).toBe(true)
+  const applied = { ...version(3, { NO_SUCH: '1', LOG_LEVEL: 'loud' }), hardware: { hubId: 'one' } }
+  writeFileSync(desiredFile(store), JSON.stringify({ applied }))
+  expect(start().overrides()).toEqual({ version: 3, settings: { HEARTBEAT_MS: '3000' }, hardware: null })
+})
+
+test('after a crash or a power failure at any step a hub uses its confirmed version, or tries a version once', () => {
+  const step = fc.constantFrom('offer', 'begin', 'start', 'confirm', 'fail')
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      const { start } = card()
+      let states = start()
+      let latest = 0
+      let confirmed: number | null = null
+      const tried = new Set<number>()
+      for (const each of steps) {
+        if (each === 'start') {
+          const before = states.trial()
+          states = start()
+          const trial = states.trial()?.desired.version
+          if (trial !== undefined && before?.isStarted !== true) {
+            expect(tried.has(trial)).toBe(false)
+            tried.add(trial)
+          }
+        } else if (each === 'offer') states.offer(version((latest += 1)))
+        else if (each === 'begin' && states.isWaiting() && !states.trial()) states.begin([])
+        else if (each === 'confirm' && states.trial()?.isStarted === true) {
+          confirmed = states.trial()!.desired.version
+          states.confirm()
+        } else if (each === 'fail' && states.trial()?.isStarted === true) states.fail('why')
+      }
+      // Two starts without a confirmation end every trial.
+      start()
+      expect(start().overrides().version).toBe(confirmed)
+    }),
+    { numRuns: 100 },
+  )
+})
