@@ -1,6 +1,10 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createCore } from '../../edge/core/core.ts'
-import { defaultCoreSettings, type CoreSettings, defaultLinkSettings } from '../../protocol/settings/hub-limits.ts'
+import {
+  defaultCoreSettings,
+  type CoreSettings,
+  defaultLinkSettings,
+} from '../../protocol/settings/hub-limits.ts'
 import type { HubCore } from '../../edge/core/hub-core.ts'
 import { createControllers } from '../../edge/hardware/controllers.ts'
 import { createOutbox, type Outbox } from '../../edge/journal/outbox.ts'
