@@ -21,7 +21,6 @@ import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificate
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
-import { startApplying } from './desired/applying.ts'
 import { DesiredStates } from './desired/desired-states.ts'
 import { Renewal, type NewKey } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
@@ -101,8 +100,6 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const words = lastErrorFile(`${config.store}.last-error`, files)
   const certificates = followCertificates(config, listener, runtime.clock, log)
   const watchdogMs = watchdogMsOf(process.env, process.pid)
-  // The supervisor starts the service again. The delay lets the answer be sent first.
-  const restart = () => void runtime.clock.after(RESTART_MS, () => stop('restart'))
   const resident: Resident = new Resident({
     config,
     runtime,
@@ -116,7 +113,8 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
     lock,
     notify,
     watchdogMs,
-    restart,
+    // The supervisor starts the service again. The delay lets the answer be sent first.
+    restart: () => void runtime.clock.after(RESTART_MS, () => stop('restart')),
     onRefused(error) {
       process.stderr.write(`larder edge: ${startProblem(config.store, error)}\n`)
       process.exit(1)
@@ -148,22 +146,12 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
     // A restart cannot repair a card, so a storage failure does not trigger one.
     probes: { core: () => resident.isAlive() },
   })
-  const endApplying = startApplying({
-    desired,
-    clock: runtime.clock,
-    log,
-    confirmMs: config.applyConfirmMs,
-    hub: () => resident.opened(),
-    isReady: () => resident.isReady(),
-    restart,
-  })
   const stop = stopper({
     clock: runtime.clock,
     log,
     timeoutMs: config.shutdownTimeoutMs,
     stop() {
       leave()
-      endApplying()
       certificates.endFollowing()
       void metrics?.close()
       void listener.close()

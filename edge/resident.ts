@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
-import type { Clock, Runtime } from '../protocol/model/runtime.ts'
+import type { Cancel, Clock, Runtime } from '../protocol/model/runtime.ts'
 import { storageSentence, storageText, type StorageFault } from '../protocol/model/storage.ts'
 import { PRODUCT_VERSION } from '../protocol/build.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import type { EdgeConfig } from './config.ts'
+import { startApplying } from './desired/applying.ts'
 import type { DesiredStates } from './desired/desired-states.ts'
-import type { Hub } from './hub.ts'
 import { StorageError } from './journal/storage-error.ts'
 import type { StoreLock } from './journal/store-lock.ts'
 import { createFront } from './local-api/front.ts'
@@ -59,6 +59,7 @@ export class Resident {
   readonly #probes = { journal: () => this.#isJournalWritable(), core: () => this.isAlive() }
   readonly #tokens: ReturnType<typeof tokenKeeper>
   readonly #runner: ReturnType<typeof createRunner<OpenHub>>
+  #endApplying: Cancel = () => {}
   #lock: StoreLock | undefined
   #serving: Serving | undefined
   #front: RequestListener = (_request, response) => void response.writeHead(503).end()
@@ -87,9 +88,20 @@ export class Resident {
   /** Throws if the journal is refused. */
   start(): void {
     this.#runner.start()
+    const { config, runtime, log, desired, restart } = this.#options
+    this.#endApplying = startApplying({
+      desired,
+      clock: runtime.clock,
+      log,
+      confirmMs: config.applyConfirmMs,
+      hub: () => this.#opened()?.hub,
+      isReady: () => failingProbes(this.#probes).length === 0,
+      restart,
+    })
   }
 
   stop(): void {
+    this.#endApplying()
     this.#runner.stop()
   }
 
@@ -107,16 +119,6 @@ export class Resident {
   isAlive(): boolean {
     const { housekeepingMs } = this.#options.config.hub.core
     return (this.#opened()?.hub.core.quietMs() ?? 0) < 3 * housekeepingMs
-  }
-
-  /** Whether the journal can be written and the core makes progress. */
-  isReady(): boolean {
-    return failingProbes(this.#probes).length === 0
-  }
-
-  /** The hub; undefined while it waits for its storage. */
-  opened(): Hub | undefined {
-    return this.#opened()?.hub
   }
 
   /** The estimated cloud time, and its certain lower bound; while the hub waits, extrapolated from the last values. */

@@ -13,7 +13,14 @@ import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { PLANTED } from '../invariants/ledgers.ts'
 import { People } from './people.ts'
 import { Plant } from '../world/plant.ts'
-import { backupsStop, breakFridgeStates, crashHub, intentOf, processorAway } from './faults-for-alarms.ts'
+import {
+  backupsStop,
+  breakFridgeStates,
+  crashHub,
+  intentOf,
+  leaveVersion,
+  processorAway,
+} from './faults-for-alarms.ts'
 
 /** From a fault in the room, or in an external service, to the people who can act, and back. */
 
@@ -82,11 +89,7 @@ const cases: Record<AlarmKindName, Case> = {
     },
     withinMs: 60 * MINUTE,
   },
-  hub_restarting: {
-    subject: null,
-    begin: () => crashHub(plant, 3),
-    endsWithinMs: 20 * MINUTE,
-  },
+  hub_restarting: { subject: null, begin: () => crashHub(plant, 3), endsWithinMs: 20 * MINUTE },
   certificate_expiring: {
     subject: 'certificate MQTT_CA',
     begin() {
@@ -94,17 +97,7 @@ const cases: Record<AlarmKindName, Case> = {
       return Promise.resolve(() => (plant.hub.certificates = []))
     },
   },
-  update_failed: {
-    subject: 'settings 4',
-    begin() {
-      const set = (failed: typeof plant.hub.failed) => {
-        plant.hub.failed = failed
-        plant.hub.hub?.core.noteDesired()
-      }
-      set({ version: 4, error: 'the cloud is not reached' })
-      return Promise.resolve(() => set(null))
-    },
-  },
+  update_failed: { subject: 'settings 4', begin: () => leaveVersion(plant, 4) },
   identity_conflict: {
     subject: null,
     async begin() {

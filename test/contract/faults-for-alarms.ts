@@ -51,6 +51,16 @@ export async function crashHub(plant: Plant, times: number): Promise<() => void>
   return () => {}
 }
 
+/** The hub leaves a version of the desired state. Returns a function after which another version works. */
+export function leaveVersion({ hub }: Plant, version: number): Promise<() => void> {
+  const set = (failed: typeof hub.failed): void => {
+    hub.failed = failed
+    hub.hub?.core.noteDesired()
+  }
+  set({ version, error: 'the cloud is not reached' })
+  return Promise.resolve(() => set(null))
+}
+
 /** The newest backup is 37 hours old. Returns a function that makes one. */
 export async function backupsStop(plant: Plant): Promise<() => unknown> {
   const { context } = plant.services

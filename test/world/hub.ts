@@ -1,10 +1,6 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createCore } from '../../edge/core/core.ts'
-import {
-  defaultCoreSettings,
-  type CoreSettings,
-  defaultLinkSettings,
-} from '../../protocol/settings/hub-limits.ts'
+import { defaultCoreSettings, defaultLinkSettings } from '../../protocol/settings/hub-limits.ts'
 import type { HubCore } from '../../edge/core/hub-core.ts'
 import { createControllers } from '../../edge/hardware/controllers.ts'
 import { createOutbox, type Outbox } from '../../edge/journal/outbox.ts'
@@ -84,7 +80,7 @@ export class TestHub {
   lastError: string | undefined
   certificates: { name: string; endsAt: number }[] = []
   /** The settings of the hub's next life. */
-  settings: CoreSettings = defaultCoreSettings
+  settings = defaultCoreSettings
 
   /** `versions`: serial protocol versions by controller; undefined: the newest. */
   constructor(seed = 1, versions?: ReadonlyMap<string, number>) {

@@ -344,9 +344,9 @@ test('settings of a hub are stored under a version that each change raises, and 
     ['MQTT_PASSWORD=secret', 'no secrets'],
   ] as const
   for (const [setting, why] of wrong)
-    expect(await set('LOG_LEVEL=debug', setting!)).toMatchObject({
+    expect(await set('LOG_LEVEL=debug', setting)).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining(why!) as string,
+      stderr: expect.stringContaining(why) as string,
     })
   expect((await set('LOG_LEVEL')).exitCode).toBe(2)
   expect(json(await hubs('show', '3'))).toEqual(before)
