@@ -1,8 +1,8 @@
-import type { Log } from '../../protocol/model/log.ts'
-import { every, type Cancel, type Clock } from '../../protocol/model/runtime.ts'
-import type { Hub } from '../hub.ts'
-import { StorageError } from '../journal/storage-error.ts'
-import type { DesiredStates } from './desired-states.ts'
+import type { Log } from '../protocol/model/log.ts'
+import { every, type Cancel, type Clock } from '../protocol/model/runtime.ts'
+import type { Hub } from './hub.ts'
+import { StorageError } from './journal/storage-error.ts'
+import type { DesiredStates } from './desired/desired-states.ts'
 
 export interface ApplyingOptions {
   desired: DesiredStates

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { startApplying } from '../../../edge/desired/applying.ts'
-import { DesiredStates } from '../../../edge/desired/desired-states.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
-import { virtualClock } from '../../world/clock.ts'
+import { startApplying } from '../../edge/applying.ts'
+import { DesiredStates } from '../../edge/desired/desired-states.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import { virtualClock } from '../world/clock.ts'
 
 /** A hub with a waiting version, whose parts the test sets. */
 function world() {
