@@ -182,7 +182,8 @@ function ownPath(given: string | null): string {
   const base = 'http://larder.invalid'
   if (given === null || !given.startsWith('/') || !URL.canParse(given, base)) return '/console'
   const { origin, pathname, search } = new URL(given, base)
-  return origin === base ? pathname + search : '/console'
+  // A browser reads two slashes as the start of a host: "/..//host" has such a path.
+  return origin === base && !pathname.startsWith('//') ? pathname + search : '/console'
 }
 
 /** Starts a session with a new cookie: a cookie from before the sign-in opens nothing of the person's. */

@@ -246,6 +246,8 @@ onEachDatabase('sessions of browsers', (open) => {
       '//evil.example/a',
       'https://evil.example/',
       '/\\evil.example',
+      '/..//evil.example/a',
+      '/.//evil.example',
       'javascript:alert(1)',
       '',
     ])
