@@ -31,6 +31,7 @@ import { createApp, type App } from './platform/http/app.ts'
 import type { Handlers } from './platform/http/handler.ts'
 import { Health, type Checks } from './platform/http/health.ts'
 import { openApiDocument } from './platform/http/openapi.ts'
+import { pageRoutes } from './platform/http/page.ts'
 import { memoryRateLimiter, rateLimitWork, SharedRateLimiter } from './platform/http/rate-limit.ts'
 import { docsHandlers } from './docs/docs-handlers.ts'
 import type { Description } from './docs/description.ts'
@@ -56,6 +57,7 @@ import { putBack } from './clock-step.ts'
 import { retentionWork } from './retention.ts'
 import { backgroundTasks, runKinds, taskHandlers } from './operations/diag/background-tasks.ts'
 import { WorkRunner, type WorkKinds } from './platform/work/runner.ts'
+import { pathUnder } from './platform/public-url.ts'
 import { settled } from './platform/work/background.ts'
 import { startWorker, type Worker } from './platform/work/workers.ts'
 
@@ -91,8 +93,9 @@ export interface CloudOptions {
   hstsSubdomains?: boolean
   /** Further names in `Host` by which the demo's routes may be called. */
   allowedHosts?: readonly string[]
-  /** The documentation's page. */
+  /** The documentation's page, and the owner's console. */
   docs: PageAssets
+  console?: PageAssets
   /** Whether `/docs` and `/openapi.json` are served; by default they are. */
   hasDocs?: boolean
   /** The file store, and the secret that signs its addresses. */
@@ -270,7 +273,13 @@ export class Cloud {
       ...(options.budgets && { budgets: options.budgets }),
       checkResponses: options.checkResponses ?? false,
       addressOf: options.addressOf,
-      site: [...sessionRoutes(sessionParts(context, options)), ...(options.site ?? [])],
+      site: [
+        ...sessionRoutes(sessionParts(context, options)),
+        ...(options.site ?? []),
+        ...(options.console
+          ? pageRoutes('/console', pathUnder(options.baseUrl, '/console'), options.console)
+          : []),
+      ],
       handlers: {
         ...platformHandlers(context, media, signer, options),
         ...integratorHandlers(context, media, this.#feed, options.poster),

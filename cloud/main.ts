@@ -187,6 +187,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     ...identityOptions(issuer),
     baseUrl,
     docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
+    console: pageAssets(files, join(import.meta.dirname, 'console/assets')),
     hasDocs: config.DOCS === 'public',
     corsOrigins: config.CORS_ORIGINS,
     hstsSubdomains: config.HSTS_SUBDOMAINS,

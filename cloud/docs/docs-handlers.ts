@@ -5,6 +5,7 @@ import type { Random } from '../../protocol/model/runtime.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { reply, type Handlers } from '../platform/http/handler.ts'
+import { byName } from '../platform/http/page.ts'
 import { matchesTag } from '../platform/http/web.ts'
 import { DocsPages, type DocsFile } from './docs-pages.ts'
 import type { Description } from './description.ts'
@@ -138,12 +139,3 @@ function zipped(text: string): Uint8Array<ArrayBuffer> {
   if (packed.size < PACKED_MOST) packed.set(key, made)
   return made
 }
-
-/** As this service spells them. */
-const byName = (headers: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      name.replaceAll(/(?:^|-)[a-z]/g, (letter) => letter.toUpperCase()),
-      value,
-    ]),
-  )

@@ -27,6 +27,12 @@ export const pages: readonly Page[] = [
     entries: ['index.html', 'reference.html'],
     complete: renderGuides,
   },
+  {
+    workspace: 'cloud',
+    source: 'cloud/console/page',
+    assets: 'cloud/console/assets',
+    also: ['protocol/client'],
+  },
 ]
 
 /** Sources of all pages, in addition to their own folder. */

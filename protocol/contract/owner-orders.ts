@@ -6,6 +6,7 @@ import {
   UserId,
   OrderId,
   CreatedAt,
+  Currency,
   ImageUrl,
   Upc,
   Success,
@@ -17,6 +18,7 @@ import {
   PaymentStatus,
   ReportRange,
 } from './fields.ts'
+import { namedEnum } from '../model/named-enum.ts'
 import { StatusFilter } from './consumer-orders.ts'
 import { defineRoutes } from './route.ts'
 
@@ -53,6 +55,39 @@ export const OwnerOrder = z
   })
   .meta({ id: 'OwnerOrder', description: 'An order as its owner sees it.' })
 export type OwnerOrder = z.infer<typeof OwnerOrder>
+
+const EvidenceKind = namedEnum('OrderEvidenceKind', 'What the evidence is about.', {
+  paid: 'money of the customer.',
+  dispensed: 'units that the hub dispensed.',
+  sensor: 'what the drop sensor saw, or how an unknown outcome was resolved.',
+  door: 'doors of bins.',
+  refunded: 'money that was refunded.',
+})
+
+/** Everything that proves what became of an order. */
+const OrderEvidence = OwnerOrder.extend({
+  hub_id: HubId,
+  currency: Currency,
+  tax_total: Cents.describe('Tax of the order at its sale, in cents.'),
+  total: Cents.describe('Total of the order at its sale, tax included, in cents.'),
+  bins: z.array(z.int()).describe('Numbers of the bins with the goods of the order; empty before READY.'),
+  paid: Cents.describe('Money that the customer paid, in cents.'),
+  refunded: Cents.describe('Money that was refunded, tax included, in cents.'),
+  owed: Cents.describe('Money for units that were neither dispensed nor refunded yet, in cents.'),
+  summary: z.string().describe('The evidence as a sentence for people.'),
+  evidence: z
+    .array(
+      z
+        .object({
+          at: CreatedAt.describe('Time of the evidence (UTC).'),
+          kind: EvidenceKind,
+          text: z.string().describe('The evidence as a sentence for people.'),
+        })
+        .meta({ id: 'OrderEvidenceEntry', description: 'One piece of evidence of an order.' }),
+    )
+    .describe('Evidence, oldest first.'),
+}).meta({ id: 'OrderEvidence', description: 'An order with the evidence of its money, units and doors.' })
+export type OrderEvidence = z.infer<typeof OrderEvidence>
 
 const destination = {
   destination: z
@@ -112,6 +147,16 @@ export const ownerOrderRoutes = defineRoutes(
       summary: 'List a hub’s orders, newest first',
       description:
         'New orders do not shift the pages: the cursor is the last order of the page before. A cursor that is no order of the hub is 400 `invalid_cursor`. `from` and `to` bound `created_at`. `Accept: text/csv` returns all matching orders as a table.',
+    },
+    'owner.orders.get': {
+      at: 'GET /owners/orders/{order_id}',
+      auth: { kind: 'api', scope: 'orders:read' },
+      params: z.object({ order_id: OrderId }),
+      response: OrderEvidence,
+      errors: ['order_not_found'],
+      summary: 'Read an order with the evidence of its money, units and doors',
+      description:
+        'For a question of a customer: what was paid, what the hub dispensed, what the drop sensor saw, when a bin was opened, and what was refunded. `owed` is 0 when every paid unit was dispensed or refunded.',
     },
     'owner.orders.refund': {
       at: 'POST /owners/orders/{order_id}/refund',

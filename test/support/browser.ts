@@ -12,12 +12,13 @@ import { onPath } from './on-path.ts'
 const root = resolve(import.meta.dirname, '../..')
 const out = join(root, '.build/pages')
 
-/** The page of a workspace; it is built again if its sources have changed. */
+/** A page of a workspace, by its folder; it is built again if its sources have changed. */
 export async function builtPage(
   workspace: 'cloud' | 'edge' | 'simulator',
+  room = '',
 ): Promise<{ folder: string; assets: PageAssets }> {
   await buildOnce(workspace)
-  const folder = join(out, pages.find((page) => page.workspace === workspace)!.assets)
+  const folder = join(out, pages.find(({ source }) => source.startsWith(`${workspace}/${room}`))!.assets)
   return { folder, assets: pageAssets(files, folder) }
 }
 

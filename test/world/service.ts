@@ -87,12 +87,14 @@ export async function openService(
     baseUrl = 'http://larder.test',
     corsOrigins = [],
     docs = noDocs,
+    console,
     isDemo = false,
     rates,
   }: {
     baseUrl?: string
     corsOrigins?: readonly string[]
     docs?: PageAssets
+    console?: PageAssets
     /** Enables the embedded issuer, and the owner's key for the demo. */
     isDemo?: boolean
     rates?: RateClasses | undefined
@@ -142,6 +144,7 @@ export async function openService(
     facts: { name: 'test', pid: 1, commit: 'unknown', settings: { PORT: 0 }, logFolder: folder },
     baseUrl,
     docs,
+    ...(console && { console }),
     ...(demo && {
       demoHandlers: demo.handlers,
       signIn: { ...demo.signIn, verify: verifyIdentity },

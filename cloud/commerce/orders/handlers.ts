@@ -6,11 +6,12 @@ import type { VerifyIdentity } from '../../platform/credentials/identity-token.t
 import { requireHub } from '../../platform/credentials/hub-access.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { reply, type HandlerInput, type Handlers } from '../../platform/http/handler.ts'
-import { jsonWithImages, withImages } from '../../platform/media/addresses.ts'
+import { jsonWithImages, withImage, withImages } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { countItems, createOrder, reorder, setItem } from './cart.ts'
 import { amountObstacle, checkoutObstacles } from './checkout.ts'
 import { listOrders, orderHistory } from './order-list.ts'
+import { readEvidence } from './order-evidence.ts'
 import { hubIntake } from './intake.ts'
 import { readOwnOrder, stateObstacle, type OrderRow } from './order-rows.ts'
 import { viewOrder } from './order-view.ts'
@@ -143,7 +144,11 @@ export const transferHandlers = (
 export const ownerOrderHandlers = (
   { db, settings }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
-): Handlers<'owner.orders.list'> => ({
+): Handlers<'owner.orders.list' | 'owner.orders.get'> => ({
+  'owner.orders.get': async ({ params, credential }) => {
+    const { order_items, ...order } = await readEvidence(db.kysely, credential, params.order_id)
+    return { ...order, order_items: order_items.map((item) => withImage(addressOf, item)) }
+  },
   async 'owner.orders.list'({ query, credential, wantsOther }) {
     const q = db.kysely
     const history = {

@@ -27,6 +27,14 @@ export const ownerCases = {
       invalid_cursor: async () => ({ as: 'owner', query: { hub_id: 1, cursor: 99 } }),
     },
   },
+  'owner.orders.get': {
+    success: async (world) => ({ as: 'owner', params: { order_id: await paid(world) } }),
+    errors: {
+      async order_not_found(world) {
+        return { as: 'other-owner', params: { order_id: await paid(world) } }
+      },
+    },
+  },
   'owner.orders.refund': {
     async success(world) {
       return { as: 'owner', params: { order_id: await paid(world) }, body: { amount: 1 } }

@@ -1,0 +1,202 @@
+import type { OrderEvidence } from '../../../protocol/contract/owner-orders.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import { reachesHub } from '../../platform/credentials/hub-access.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import { parseBins, type ItemRow, type OrderRow } from './order-rows.ts'
+
+type Entry = OrderEvidence['evidence'][number]
+type Kind = Entry['kind']
+
+/** What is known about an order: its lines, its money and its motions with an unknown outcome. */
+interface Facts {
+  order: OrderRow
+  items: readonly ItemRow[]
+  payments: readonly { processor: string; amount: number; updated_at: number }[]
+  refunds: readonly {
+    amount: number
+    reason: string
+    status: string
+    quantity: number
+    created_at: number
+    completed_at: number | null
+  }[]
+  unknown: readonly {
+    reason: string
+    at: number
+    settled_at: number | null
+    settled_by: string | null
+    happened: number | null
+  }[]
+}
+
+/** Reads an order with its evidence. Throws `order_not_found`. Carts are private to their customers. */
+export async function readEvidence(
+  q: Queries,
+  credential: OwnerCredential,
+  orderId: number,
+): Promise<OrderEvidence> {
+  const order = await q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirst()
+  const ownerId = order?.owner_id
+  if (!order || ownerId == null || !reachesHub(credential, { id: order.hub_id, owner_id: ownerId }))
+    throw new ApiError('order_not_found')
+  return evidenceOf(await readFacts(q, order))
+}
+
+async function readFacts(q: Queries, order: OrderRow): Promise<Facts> {
+  const [items, payments, refunds, unknown] = await Promise.all([
+    q.selectFrom('order_items').selectAll().where('order_id', '=', order.id).orderBy('id').execute(),
+    q
+      .selectFrom('payments')
+      .select(['processor', 'amount', 'updated_at'])
+      .where('order_id', '=', order.id)
+      .where('status', '=', 'completed')
+      .execute(),
+    q
+      .selectFrom('refunds')
+      .select(['amount', 'reason', 'status', 'quantity', 'created_at', 'completed_at'])
+      .where('order_id', '=', order.id)
+      .execute(),
+    q
+      .selectFrom('unknown_operations')
+      .select(['reason', 'at', 'settled_at', 'settled_by', 'happened'])
+      .where('hub_id', '=', order.hub_id)
+      .where('order_id', '=', order.id)
+      .execute(),
+  ])
+  return { order, items, payments, refunds, unknown }
+}
+
+function evidenceOf(facts: Facts): OrderEvidence {
+  const { order, items, payments, refunds } = facts
+  const paid = sum(payments.map(({ amount }) => amount))
+  const refunded = sum(refunds.flatMap(({ status, amount }) => (status === 'succeeded' ? amount : [])))
+  // A unit's share of its line, tax included; a line's share is rounded once.
+  const dispensed = sum(items.map(({ net, tax, qty, qty_dropped }) => ((net! + tax!) * qty_dropped) / qty))
+  const owed = Math.max(0, Math.round(paid - refunded - dispensed))
+  return {
+    id: order.id,
+    user_id: order.user_id,
+    hub_id: order.hub_id,
+    total_price_original: order.total_price_original!,
+    total_price_discounted: order.total_price_discounted!,
+    tax_total: order.tax_total!,
+    total: order.total!,
+    currency: order.currency,
+    payment_status: order.payment_status,
+    processing_status: order.processing_status,
+    created_at: timestamp(order.created_at),
+    bins: parseBins(order.bins),
+    order_items: items.map((item) => ({
+      productUPC: item.upc!,
+      name: item.name!,
+      qty: item.qty,
+      dropped: item.qty_dropped >= item.qty,
+      qty_dropped: item.qty_dropped,
+      refunded_quantity: item.refunded_quantity,
+      price: item.unit_price!,
+      image_url: item.image_url!,
+    })),
+    paid,
+    refunded,
+    owed,
+    summary: summaryOf(facts, { paid, refunded, owed }),
+    evidence: [...moneyPaid(facts), ...unitsOf(facts), ...doorsOf(facts), ...moneyRefunded(facts)]
+      .toSorted((one, other) => one.at - other.at)
+      .map(({ at, ...entry }) => ({ at: timestamp(at), ...entry })),
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
+const cents = (amount: number): string => (amount / 100).toFixed(2)
+const units = (count: number): string => `${count} ${count === 1 ? 'unit' : 'units'}`
+
+/** Units that the drop sensor saw fall. A count or a person resolved the others. */
+const seenBySensor = ({ items, unknown }: Facts): number =>
+  sum(items.map(({ qty_dropped }) => qty_dropped)) -
+  unknown.filter(({ happened, settled_by }) => happened === 1 && settled_by !== 'sensor').length
+
+function summaryOf(facts: Facts, money: { paid: number; refunded: number; owed: number }): string {
+  const dropped = sum(facts.items.map(({ qty_dropped }) => qty_dropped))
+  const seen = seenBySensor(facts)
+  const bySensor =
+    dropped === 0 ? [] : [seen === dropped ? 'seen by the sensor' : `${seen} seen by the sensor`]
+  const door = facts.order.collected_at === null ? [] : ['door opened']
+  const back = money.refunded === 0 ? [] : [`refunded ${cents(money.refunded)}`]
+  const owed = money.owed === 0 ? '0 owed' : `${cents(money.owed)} owed`
+  return [`paid ${cents(money.paid)}`, `${dropped} dispensed`, ...bySensor, ...door, ...back, owed].join(', ')
+}
+
+type Timed = Omit<Entry, 'at'> & { at: number }
+const entry = (at: number | null, kind: Kind, text: string): Timed[] =>
+  at === null ? [] : [{ at, kind, text }]
+
+const ways: Readonly<Record<string, string>> = { wallet: 'from the wallet', external: 'to the integrator' }
+
+const moneyPaid = ({ payments }: Facts): Timed[] =>
+  payments.flatMap(({ processor, amount, updated_at: at }) =>
+    entry(at, 'paid', `The customer paid ${cents(amount)} ${ways[processor] ?? 'by card'}.`),
+  )
+
+function unitsOf(facts: Facts): Timed[] {
+  const { order, items, unknown } = facts
+  const dropped = items.filter(({ qty_dropped }) => qty_dropped > 0)
+  const list = dropped.map(({ name, qty_dropped }) => `${qty_dropped} ${name}`).join(', ')
+  const bins = parseBins(order.bins)
+  const into = bins.length > 0 ? ` into bin ${bins.join(' and ')}` : ''
+  const end = order.ready_at ?? order.finished_at ?? order.updated_at
+  const seen = seenBySensor(facts)
+  return [
+    ...entry(order.preparing_at, 'dispensed', 'The hub started to dispense.'),
+    ...(dropped.length > 0 ? entry(end, 'dispensed', `The hub dispensed ${list}${into}.`) : []),
+    ...(seen > 0 ? entry(end, 'sensor', `The sensor saw ${units(seen)} fall.`) : []),
+    ...unknown.flatMap(({ reason, at, settled_at, settled_by, happened }) => [
+      ...entry(at, 'sensor', `The sensor did not show whether a unit fell (${reason}).`),
+      ...entry(
+        settled_at,
+        'sensor',
+        `Resolved by a ${settled_by ?? 'person'}: ${happened === null ? 'the hub knows the outcome' : happened === 1 ? 'the unit fell' : 'no unit fell'}.`,
+      ),
+    ]),
+  ]
+}
+
+const endings: Readonly<Record<number, string>> = {
+  [OrderStatus.COMPLETED]: 'The bins were emptied, and their doors closed.',
+  [OrderStatus.CANCELLED]: 'The order was cancelled before the hub started.',
+  [OrderStatus.TIMED_OUT]: 'The hub did not dispense in time.',
+  [OrderStatus.FAILED]: 'The order failed',
+}
+
+function doorsOf({ order }: Facts): Timed[] {
+  const { processing_status: status, ready_at, collected_at, finished_at, failure_reason: reason } = order
+  const why = status === OrderStatus.FAILED ? `: ${reason?.replaceAll('_', ' ') ?? 'the hardware'}.` : ''
+  return [
+    ...entry(ready_at, 'door', 'The goods were ready behind closed doors.'),
+    ...entry(collected_at, 'door', 'The door of a bin opened for the customer.'),
+    ...(endings[status] === undefined ? [] : entry(finished_at, 'door', `${endings[status]}${why}`)),
+  ]
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  customer: 'by the owner',
+  short: 'units did not fall',
+  timed_out: 'the hub was too late',
+  failed: 'the order failed',
+  cancelled: 'the order was cancelled',
+  late_payment: 'the payment came too late',
+  processor: 'at the processor',
+  dispute: 'by the bank of the customer',
+}
+
+const moneyRefunded = ({ refunds }: Facts): Timed[] =>
+  refunds
+    .filter(({ amount }) => amount > 0)
+    .flatMap(({ amount, reason, status, quantity, created_at, completed_at }) => {
+      const what = `${cents(amount)}${quantity > 0 ? ` for ${units(quantity)}` : ''}, ${reasons[reason] ?? reason}`
+      if (status === 'succeeded') return entry(completed_at ?? created_at, 'refunded', `Refunded ${what}.`)
+      const words = status === 'pending' ? 'Not refunded yet' : 'The processor refused to refund'
+      return entry(created_at, 'refunded', `${words}: ${what}.`)
+    })

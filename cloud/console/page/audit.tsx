@@ -1,0 +1,114 @@
+import { Download, Search } from 'lucide'
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import type { AuditRecord } from '../../../protocol/contract/owner-reports.ts'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { attempt } from '../../../protocol/ui/notices.tsx'
+import { address, setQuery } from './address.ts'
+import { useData } from './data.ts'
+import { time, words } from './format.ts'
+import { Card, Field, Heading, HubSelect, Loaded, Nothing } from './parts.tsx'
+import { all, saveCsv } from './session.ts'
+
+const PAGE = 50
+const fields = [
+  ['actor', 'Who', 'search'],
+  ['action', 'What, such as orders.', 'search'],
+  ['object', 'To what, such as bin-2', 'search'],
+  ['from', 'From', 'date'],
+  ['to', 'To', 'date'],
+] as const
+
+/** What people and programs did, newest first. */
+export function AuditPage(): JSX.Element {
+  const { query: given } = address.value
+  const [most, setMost] = useState(PAGE)
+  const hub = Number(given.get('hub')) || undefined
+  const filter = Object.fromEntries(
+    fields.flatMap(([name]) => (given.get(name) ? [[name, given.get(name)!]] : [])),
+  )
+  const query = { ...(hub !== undefined && { hub_id: hub }), ...filter }
+  const found = useData(
+    () => all('GET /owners/audit', { query: { ...query, limit: PAGE } }, most),
+    [query, most],
+  )
+  const save = (): void => {
+    const texts = Object.entries(query).map(([name, value]) => [name, String(value)])
+    void attempt('Export', () =>
+      saveCsv(`/owners/audit?${new URLSearchParams(texts).toString()}`, 'audit.csv'),
+    )
+  }
+  return (
+    <>
+      <Heading text="Audit">
+        <button class="btn btn-sm" onClick={save}>
+          <Icon icon={Download} /> Export as CSV
+        </button>
+      </Heading>
+      <Card class="mb-3">
+        <form
+          class="grid gap-2 grid-cols-2 md:grid-cols-3 xl:grid-cols-7 items-end"
+          onSubmit={(event) => setQuery(textsOf(event))}
+        >
+          <HubSelect value={hub} all="All hubs" onPick={(id) => setQuery({ hub: String(id ?? '') })} />
+          {fields.map(([name, label, type]) => (
+            <Field key={name} label={label}>
+              <input
+                name={name}
+                type={type as 'search'}
+                class="input w-full"
+                defaultValue={given.get(name) ?? ''}
+              />
+            </Field>
+          ))}
+          <button class="btn btn-primary">
+            <Icon icon={Search} /> Find
+          </button>
+        </form>
+      </Card>
+      <Loaded of={found}>
+        {(records) => (
+          <Card name="audit">
+            {records.length === 0 && <Nothing>No record matches.</Nothing>}
+            <ul>
+              {records.map((record) => (
+                <Line key={record.id} record={record} />
+              ))}
+            </ul>
+            {records.length >= most && (
+              <button class="btn btn-sm mt-3" onClick={() => setMost(most + PAGE)}>
+                Show more
+              </button>
+            )}
+          </Card>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+/** `{before: 3, after: 12}` → `before 3, after 12`. */
+const detailOf = (detail: Readonly<Record<string, unknown>>): string =>
+  Object.entries(detail)
+    .map(
+      ([name, value]) =>
+        `${words(name)} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`,
+    )
+    .join(', ')
+
+function Line({ record }: { record: AuditRecord }): JSX.Element {
+  const { at, actor, action, hub_id, object, result, detail } = record
+  return (
+    <li class="border-b border-base-300 py-2 text-sm grid gap-x-3 sm:grid-cols-[11rem_14rem_1fr]">
+      <span class="quiet">{time(at)}</span>
+      <span class="break-all">{actor.replace(/^(key|identity|person|user):/, '')}</span>
+      <span class="min-w-0 break-words">
+        <b>{words(action)}</b> {object}
+        {hub_id !== null && ` at hub ${hub_id}`}
+        {result !== 'executed' && <span class="bad"> {result}</span>}
+        {Object.keys(detail).length > 0 && <span class="quiet"> {detailOf(detail)}</span>}
+      </span>
+    </li>
+  )
+}

@@ -1,0 +1,84 @@
+import { signal } from '@preact/signals'
+import { useEffect, useState } from 'preact/hooks'
+import { pause } from '../../../protocol/ui/live.ts'
+import { awaySince, can, client, session } from './session.ts'
+
+/** Grows when shown data may be old: at an event, at intervals, and after an action. */
+const beat = signal(0)
+
+/** Reads all shown data again. */
+export const refresh = (): void => void (beat.value += 1)
+
+const INTERVAL_MS = 20_000
+const AWAY_MS = 2_000
+/** Several events within this time cause one reading. */
+const GATHER_MS = 500
+
+async function beatAtIntervals(): Promise<never> {
+  for (;;) {
+    await pause(awaySince.value === null ? INTERVAL_MS : AWAY_MS)
+    if (!document.hidden && session.value) refresh()
+  }
+}
+
+/** Reads the shown data again soon after each event of the hubs, while the page is visible. */
+async function followEvents(): Promise<void> {
+  let isGathering = false
+  for (;;) {
+    const stop = new AbortController()
+    const end = (): void => void (document.hidden && stop.abort())
+    document.addEventListener('visibilitychange', end)
+    try {
+      if (!document.hidden && session.value && can('events:read'))
+        for await (const _ of client.live('GET /owners/events/stream', { signal: stop.signal })) {
+          if (isGathering) continue
+          isGathering = true
+          void pause(GATHER_MS).then(() => {
+            isGathering = false
+            refresh()
+          })
+        }
+    } catch {
+      // The intervals continue.
+    }
+    document.removeEventListener('visibilitychange', end)
+    await pause(AWAY_MS)
+  }
+}
+
+/** Keeps the shown data current. */
+export function keepCurrent(): void {
+  document.addEventListener('visibilitychange', () => void (!document.hidden && refresh()))
+  void beatAtIntervals()
+  void followEvents()
+}
+
+/** Data of the service, and why it could not be read. Data of an earlier reading stays. */
+export interface Data<T> {
+  data: T | undefined
+  failure: string | undefined
+}
+
+/** Reads data for a component, again with other `keys`, and whenever the data may be old. */
+export function useData<T>(load: () => Promise<T>, keys: readonly unknown[]): Data<T> {
+  const key = JSON.stringify(keys)
+  const [read, setRead] = useState<Data<T> & { key: string }>({ key, data: undefined, failure: undefined })
+  const now = beat.value
+  useEffect(() => {
+    let isOver = false
+    load().then(
+      (data) => void (isOver || setRead({ key, data, failure: undefined })),
+      (error: Error) =>
+        void (
+          isOver ||
+          setRead((before) => ({
+            key,
+            data: before.key === key ? before.data : undefined,
+            failure: error.message,
+          }))
+        ),
+    )
+    return () => void (isOver = true)
+  }, [key, now])
+  return read.key === key ? read : { data: undefined, failure: undefined }
+}

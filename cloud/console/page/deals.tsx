@@ -1,0 +1,211 @@
+import type { JSX } from 'preact'
+import type { Deal } from '../../../protocol/contract/deal-objects.ts'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
+import { address, setQuery } from './address.ts'
+import { useData } from './data.ts'
+import { amount, words } from './format.ts'
+import { act, Card, Field, Heading, HubSelect, Loaded, Nothing, useHubs } from './parts.tsx'
+import { ask, can, imageAt } from './session.ts'
+
+/** The deals of a hub: what they ask, what they give, how often they were used. */
+export function DealsPage(): JSX.Element {
+  const hubs = useHubs()
+  const hub = Number(address.value.query.get('hub')) || hubs.data?.[0]?.id
+  const found = useData(async () => {
+    if (hub === undefined) return []
+    const deals = await ask('GET /deals/hub/{hub_id}', { params: { hub_id: hub } })
+    return Promise.all(
+      deals.map(async (deal) => ({
+        deal,
+        use: await ask('GET /deals/{deal_id}/redemptions', {
+          params: { deal_id: deal.id },
+          query: { limit: 1 },
+        }),
+      })),
+    )
+  }, [hub])
+  return (
+    <>
+      <Heading text="Deals" />
+      <Card class="mb-3">
+        <HubSelect value={hub} onPick={(id) => setQuery({ hub: String(id ?? '') })} />
+      </Card>
+      <Loaded of={found}>
+        {(deals) => (
+          <div class="grid gap-3 md:grid-cols-2">
+            {deals.length === 0 && (
+              <Card>
+                <Nothing>No deal yet.</Nothing>
+              </Card>
+            )}
+            {deals.map(({ deal, use }) => (
+              <DealCard
+                key={deal.id}
+                deal={deal}
+                state={use.status}
+                uses={`used ${use.usage.total}${use.usage.limit === null ? '' : ` of ${use.usage.limit}`} times, ${amount(use.total_discount)} given`}
+              />
+            ))}
+          </div>
+        )}
+      </Loaded>
+      {hub !== undefined && can('promotions:write', hub) && <NewDeal hub={hub} />}
+    </>
+  )
+}
+
+const triggerWords = ({
+  type,
+  quantity,
+  category,
+  category_id,
+  product_id,
+}: Deal['triggers'][number]): string => {
+  const what =
+    product_id !== null
+      ? `product ${product_id}`
+      : (category ?? (category_id === null ? '' : `category ${category_id}`))
+  if (type === 'SPEND') return `a cart of ${amount(quantity ?? 0)}`
+  if (type === 'QUANTITY') return `${quantity} of ${what === '' ? 'any product' : what}`
+  return type === 'CATEGORY' ? what : type === 'ALWAYS' ? 'every cart' : 'the first order'
+}
+
+const rewardWords = ({
+  type,
+  quantity,
+  product_id,
+  discount_pct_or_price: value,
+}: Deal['rewards'][number]): string => {
+  const on = `${quantity === null ? '' : `${quantity} of `}${product_id === null ? 'the cart' : `product ${product_id}`}`
+  const texts = {
+    FREE_ITEM: `${on} free`,
+    PERCENT_OFF: `${value} % off ${on}`,
+    AMOUNT_OFF: `${amount(value ?? 0)} off ${on}`,
+    FIXED_PRICE: `${on} for ${amount(value ?? 0)}`,
+    CHEAPEST_FREE: 'the cheapest free',
+  }
+  return texts[type]
+}
+
+function DealCard({ deal, state, uses }: { deal: Deal; state: string; uses: string }): JSX.Element {
+  const { id, name, description, display_image, start, end, is_deal_active: isOn } = deal
+  const params = { deal_id: id }
+  const when = start === null && end === null ? 'always' : `${start ?? 'now'} to ${end ?? 'any day'}`
+  return (
+    <Card name={`deal-${id}`}>
+      <div class="flex gap-3">
+        {display_image !== null && display_image !== '' && (
+          <img src={imageAt(display_image)} alt="" class="h-16 rounded object-cover" />
+        )}
+        <div class="min-w-0">
+          <h2 class="font-semibold break-words">{name}</h2>
+          <p class="text-sm quiet">
+            {state}, {when}, {uses}
+          </p>
+        </div>
+      </div>
+      {description !== null && <p class="break-words">{description}</p>}
+      <p>
+        For {deal.triggers.map(triggerWords).join(' and ')}: {deal.rewards.map(rewardWords).join(', ')}
+        {deal.constraints.length > 0 && (
+          <span class="quiet">
+            {' '}
+            ({deal.constraints.map(({ type, value }) => `${words(type).toLowerCase()} ${value}`).join(', ')})
+          </span>
+        )}
+      </p>
+      {can('promotions:write') && (
+        <div class="flex flex-wrap gap-2 mt-2">
+          <button
+            class="btn btn-sm"
+            onClick={() =>
+              void act(isOn ? 'Switch it off' : 'Switch it on', () =>
+                ask('PUT /deals/{deal_id}', { params, body: { is_deal_active: !isOn } }),
+              )
+            }
+          >
+            {isOn ? 'Switch off' : 'Switch on'}
+            <span class="sr-only"> {name}</span>
+          </button>
+          <HoldButton
+            class="btn-sm"
+            label={`Delete ${name}`}
+            onHeld={() => void act('Delete the deal', () => ask('DELETE /deals/{deal_id}', { params }))}
+          >
+            Delete
+          </HoldButton>
+        </div>
+      )}
+    </Card>
+  )
+}
+
+/** A deal of one trigger and one reward: a percentage off a product, a category or the cart. */
+function NewDeal({ hub }: { hub: number }): JSX.Element {
+  const products = useData(
+    () =>
+      can('inventory:read', hub)
+        ? ask('GET /owners/hub_inventory/', { query: { hub_id: hub } })
+        : Promise.resolve([]),
+    [hub],
+  )
+  function create(event: SubmitEvent): void {
+    const { name = '', product = '', units = '1', percent = '', start = '', end = '' } = textsOf(event)
+    const form = event.currentTarget as HTMLFormElement
+    const product_id = product === '' ? null : Number(product)
+    void act(`Create “${name}”`, async () => {
+      await ask('POST /deals/', {
+        body: {
+          name,
+          hub_id: hub,
+          start: start === '' ? null : start,
+          end: end === '' ? null : end,
+          triggers: [{ type: 'QUANTITY', quantity: Number(units), product_id }],
+          rewards: [{ type: 'PERCENT_OFF', product_id, discount_pct_or_price: Number(percent) }],
+        },
+      })
+      form.reset()
+    })
+  }
+  return (
+    <Card title="Create a deal" class="mt-3" name="new">
+      <form class="grid gap-2 grid-cols-2 lg:grid-cols-4 items-end" onSubmit={create}>
+        <Field label="Name">
+          <input name="name" class="input w-full" required maxLength={200} />
+        </Field>
+        <Field label="Product">
+          <select name="product" class="select w-full">
+            <option value="">The whole cart</option>
+            {(products.data ?? []).map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </Field>
+        <Field label="From this many units">
+          <input
+            name="units"
+            type="number"
+            min={1}
+            max={1000}
+            defaultValue="2"
+            class="input w-full"
+            required
+          />
+        </Field>
+        <Field label="Percent off">
+          <input name="percent" type="number" min={1} max={100} class="input w-full" required />
+        </Field>
+        <Field label="First day (optional)">
+          <input name="start" type="date" class="input w-full" />
+        </Field>
+        <Field label="Last day (optional)">
+          <input name="end" type="date" class="input w-full" />
+        </Field>
+        <button class="btn btn-primary justify-self-start">Create</button>
+      </form>
+    </Card>
+  )
+}

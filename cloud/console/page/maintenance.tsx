@@ -1,0 +1,147 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import type { MaintenanceReport } from '../../../protocol/contract/owner-maintenance.ts'
+import { epochMs } from '../../../protocol/ui/page-clock.ts'
+import { address, setQuery } from './address.ts'
+import { useData } from './data.ts'
+import { time } from './format.ts'
+import { act, Card, Field, Heading, HubSelect, Loaded, Nothing, useHubs } from './parts.tsx'
+import { all, ask, can, imageAt, session } from './session.ts'
+
+const PAGE = 20
+
+/** Reports of service work, with photographs. */
+export function MaintenancePage(): JSX.Element {
+  const hub = Number(address.value.query.get('hub')) || undefined
+  const [most, setMost] = useState(PAGE)
+  const found = useData(
+    () =>
+      all(
+        'GET /owners/maintenance/reports',
+        {
+          query: { per_page: PAGE, ...(hub !== undefined && { hub_id: String(hub) }) },
+        },
+        most,
+      ),
+    [hub, most],
+  )
+  const { data: hubs = [] } = useHubs()
+  return (
+    <>
+      <Heading text="Maintenance" />
+      <Card class="mb-3">
+        <HubSelect value={hub} all="All hubs" onPick={(id) => setQuery({ hub: String(id ?? '') })} />
+      </Card>
+      {can('maintenance:write') && <NewReport hub={hub ?? hubs[0]?.id} />}
+      <Loaded of={found}>
+        {(reports) => (
+          <div class="grid gap-3 md:grid-cols-2">
+            {reports.length === 0 && (
+              <Card>
+                <Nothing>No report yet.</Nothing>
+              </Card>
+            )}
+            {reports.map((report) => (
+              <Report
+                key={report.id}
+                report={report}
+                hub={hubs.find(({ id }) => id === report.hub_id)?.name ?? `Hub ${report.hub_id}`}
+              />
+            ))}
+            {reports.length >= most && (
+              <button class="btn" onClick={() => setMost(most + PAGE)}>
+                Show more
+              </button>
+            )}
+          </div>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+function Report({ report, hub }: { report: MaintenanceReport; hub: string }): JSX.Element {
+  const { name, service_type, submitted_by, submitted_at, description, components_serviced } = report
+  return (
+    <Card name={`report-${report.id}`}>
+      <h2 class="font-semibold break-words">{name}</h2>
+      <p class="text-sm quiet">
+        {hub}, {service_type.toLowerCase()}, by {submitted_by}, {time(submitted_at)}
+        {report.hub_tested !== null && `, tested: ${report.hub_tested}`}
+      </p>
+      {components_serviced.length > 0 && <p class="text-sm">Serviced: {components_serviced.join(', ')}</p>}
+      {description !== null && (
+        <details>
+          <summary class="link">Description</summary>
+          <p class="whitespace-pre-wrap break-words">{description}</p>
+        </details>
+      )}
+      <div class="flex flex-wrap gap-2 mt-2">
+        {report.media_assets.map(({ url, mime_type, original_name }) => (
+          <a key={url} href={imageAt(url)} target="_blank" rel="noreferrer" class="link">
+            {mime_type.startsWith('image/') ? (
+              <img src={imageAt(url)} alt={original_name} loading="lazy" class="h-28 rounded" />
+            ) : (
+              original_name
+            )}
+          </a>
+        ))}
+      </div>
+    </Card>
+  )
+}
+
+function NewReport({ hub }: { hub: number | undefined }): JSX.Element {
+  function file(event: SubmitEvent): void {
+    event.preventDefault()
+    const form = event.currentTarget as HTMLFormElement
+    const given = new FormData(form)
+    const text = (name: string): string => {
+      const value = given.get(name)
+      return typeof value === 'string' ? value : ''
+    }
+    const now = new Date(epochMs()).toISOString()
+    const sent = new FormData()
+    const formData = {
+      hubId: hub,
+      name: text('name'),
+      submittedBy: session.value?.email ?? 'console',
+      serviceType: text('type'),
+      serviceStartTime: now,
+      timestamp: now,
+      description: text('description') === '' ? null : text('description'),
+    }
+    sent.append('formData', JSON.stringify(formData))
+    for (const media of given.getAll('media'))
+      if (media instanceof File && media.size > 0) sent.append('media', media)
+    void act('File the report', async () => {
+      await ask('POST /owners/maintenance/reports', { form: sent })
+      form.reset()
+    })
+  }
+  return (
+    <details class="collapse collapse-arrow bg-base-100 mb-3">
+      <summary class="collapse-title font-semibold">File a report</summary>
+      <form class="collapse-content grid gap-2 sm:grid-cols-2" onSubmit={file}>
+        <Field label="Title">
+          <input name="name" class="input w-full" required maxLength={200} />
+        </Field>
+        <Field label="Kind of service">
+          <select name="type" class="select w-full">
+            <option>Corrective</option>
+            <option>Preventive</option>
+          </select>
+        </Field>
+        <Field label="Description">
+          <textarea name="description" class="textarea w-full" />
+        </Field>
+        <Field label="Photographs and videos">
+          <input name="media" type="file" multiple accept="image/*,video/*" class="file-input w-full" />
+        </Field>
+        <button class="btn btn-primary justify-self-start" disabled={hub === undefined}>
+          File the report for hub {hub}
+        </button>
+      </form>
+    </details>
+  )
+}

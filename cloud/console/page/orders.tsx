@@ -1,0 +1,186 @@
+import { Download, Search } from 'lucide'
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import type { OwnerOrder } from '../../../protocol/contract/owner-orders.ts'
+import { OrderStatus, type OrderStatusName, orderStatusName } from '../../../protocol/model/order-status.ts'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { attempt } from '../../../protocol/ui/notices.tsx'
+import { address, go, setQuery } from './address.ts'
+import { useData } from './data.ts'
+import { amount, time, title } from './format.ts'
+import { Card, Field, Heading, HubSelect, Link, Loaded, Nothing, useHubs } from './parts.tsx'
+import { ask, saveCsv } from './session.ts'
+
+const PAGE = 30
+
+/** The filter, as the address has it. */
+interface Filter {
+  hub: number | undefined
+  search: string
+  from: string
+  to: string
+  status: string
+}
+
+function filterOf(firstHub: number | undefined): Filter {
+  const { query } = address.value
+  const text = (name: string): string => query.get(name) ?? ''
+  return {
+    hub: Number(text('hub')) || firstHub,
+    search: text('search'),
+    from: text('from'),
+    to: text('to'),
+    status: text('status'),
+  }
+}
+
+const queryOf = ({ hub, search, from, to, status }: Filter & { hub: number }) => ({
+  hub_id: hub,
+  ...(search !== '' && { search }),
+  ...(from !== '' && { from }),
+  ...(to !== '' && { to }),
+  ...(status !== '' && { status: [status as OrderStatusName] }),
+})
+
+/** The newest orders, at least `most`, page by page. */
+async function readOrders(filter: Filter, most: number): Promise<{ orders: OwnerOrder[]; hasMore: boolean }> {
+  const { hub } = filter
+  if (hub === undefined) return { orders: [], hasMore: false }
+  const orders: OwnerOrder[] = []
+  let cursor: number | null = null
+  do {
+    const page: { data: OwnerOrder[]; next_cursor: number | null } = await ask(
+      'GET /owners/hubs/all_orders_paginated/',
+      { query: { ...queryOf({ ...filter, hub }), limit: PAGE, cursor } },
+    )
+    orders.push(...page.data)
+    cursor = page.next_cursor
+  } while (cursor !== null && orders.length < most)
+  return { orders, hasMore: cursor !== null }
+}
+
+/** Finds orders by number, product, day and state. */
+export function OrdersPage(): JSX.Element {
+  const hubs = useHubs()
+  const filter = filterOf(hubs.data?.[0]?.id)
+  const [most, setMost] = useState(PAGE)
+  const found = useData(() => readOrders(filter, most), [filter, most])
+  function search(event: SubmitEvent): void {
+    const texts = textsOf(event)
+    // The number of an order names it, whatever its hub.
+    if (/^\d{1,9}$/.test(texts['search'] ?? '')) go(`/orders/${texts['search']}`)
+    else setQuery(texts)
+  }
+  return (
+    <>
+      <Heading text="Orders" />
+      <Card class="mb-3">
+        <form
+          class="grid gap-2 grid-cols-2 lg:grid-cols-[1fr_2fr_auto_auto_auto_auto] items-end"
+          onSubmit={search}
+        >
+          <HubSelect value={filter.hub} onPick={(id) => setQuery({ hub: String(id ?? '') })} />
+          <Field label="Number, product or UPC">
+            <input name="search" type="search" class="input w-full" defaultValue={filter.search} />
+          </Field>
+          <Field label="From">
+            <input name="from" type="date" class="input w-full" defaultValue={filter.from} />
+          </Field>
+          <Field label="To">
+            <input name="to" type="date" class="input w-full" defaultValue={filter.to} />
+          </Field>
+          <Field label="State">
+            <select name="status" class="select w-full" defaultValue={filter.status}>
+              <option value="">Any state</option>
+              {Object.keys(OrderStatus)
+                .filter((name) => OrderStatus[name as OrderStatusName] >= OrderStatus.QUEUED)
+                .map((name) => (
+                  <option key={name} value={name}>
+                    {title(name)}
+                  </option>
+                ))}
+            </select>
+          </Field>
+          <button class="btn btn-primary">
+            <Icon icon={Search} /> Find
+          </button>
+        </form>
+      </Card>
+      <Loaded of={found}>
+        {({ orders, hasMore }) => (
+          <Card name="orders">
+            {orders.length === 0 && <Nothing>No order matches.</Nothing>}
+            <ul>
+              {orders.map((order) => (
+                <OrderLine key={order.id} order={order} />
+              ))}
+            </ul>
+            <div class="flex flex-wrap gap-2 mt-3">
+              {hasMore && (
+                <button class="btn btn-sm" onClick={() => setMost(orders.length + PAGE)}>
+                  Show more
+                </button>
+              )}
+              {filter.hub !== undefined && orders.length > 0 && (
+                <button class="btn btn-sm" onClick={() => void exportOrders(filter)}>
+                  <Icon icon={Download} /> Export as CSV
+                </button>
+              )}
+            </div>
+          </Card>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+function exportOrders(filter: Filter): Promise<void> {
+  const fields = Object.entries(queryOf({ ...filter, hub: filter.hub! })).map(([name, value]) => [
+    name,
+    String(value),
+  ])
+  const query = new URLSearchParams(fields).toString()
+  return attempt('Export', () => saveCsv(`/owners/hubs/all_orders_paginated?${query}`, 'orders.csv'))
+}
+
+const badges: Readonly<Record<string, string>> = {
+  COMPLETED: 'badge-success',
+  FAILED: 'badge-error',
+  TIMED_OUT: 'badge-error',
+}
+
+/** The states of an order and of its money. */
+export const OrderBadges = ({
+  processing_status,
+  payment_status,
+}: Pick<OwnerOrder, 'processing_status' | 'payment_status'>): JSX.Element => {
+  const name = orderStatusName(processing_status)
+  return (
+    <span class="flex flex-wrap gap-1">
+      <span class={`badge badge-sm badge-soft text-base-content ${badges[name] ?? ''}`}>{title(name)}</span>
+      {payment_status !== 'completed' && (
+        <span class="badge badge-sm badge-soft badge-warning text-base-content">{title(payment_status)}</span>
+      )}
+    </span>
+  )
+}
+
+function OrderLine({ order }: { order: OwnerOrder }): JSX.Element {
+  const { id, created_at, order_items: items, total_price_discounted } = order
+  return (
+    <li class="border-b border-base-300 py-1 grid gap-x-3 grid-cols-[auto_1fr_auto] sm:grid-cols-[5rem_11rem_1fr_auto_12rem] items-center text-sm">
+      <Link to={`/orders/${id}`} class="link font-medium touch tabular-nums">
+        {id}
+      </Link>
+      <span class="quiet">{time(created_at)}</span>
+      <span class="col-span-3 sm:col-span-1 order-last sm:order-none min-w-0 break-words">
+        {items.map(({ qty, name }) => `${qty} × ${name}`).join(', ')}
+      </span>
+      <span class="tabular-nums text-right">{amount(total_price_discounted)}</span>
+      <span class="col-span-3 sm:col-span-1 order-last sm:order-none">
+        <OrderBadges {...order} />
+      </span>
+    </li>
+  )
+}

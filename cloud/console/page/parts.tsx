@@ -1,0 +1,182 @@
+import { CircleAlert, CircleCheck, Info, TriangleAlert } from 'lucide'
+import type { ComponentChildren, JSX } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { attempt } from '../../../protocol/ui/notices.tsx'
+import { go, hrefOf } from './address.ts'
+import { type Data, refresh, useData } from './data.ts'
+import { ask } from './session.ts'
+
+/** Parts that several pages use. */
+
+interface LinkProps {
+  to: string
+  children: ComponentChildren
+  class?: string
+  isCurrent?: boolean
+}
+
+/** A link to another page of the console. */
+export const Link = ({ to, children, class: more = 'link', isCurrent = false }: LinkProps): JSX.Element => (
+  <a
+    href={hrefOf(to)}
+    class={more}
+    aria-current={isCurrent ? 'page' : undefined}
+    onClick={(event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return
+      event.preventDefault()
+      go(to)
+    }}
+  >
+    {children}
+  </a>
+)
+
+/** The heading of a page, with its controls. */
+export const Heading = ({ text, children }: { text: string; children?: ComponentChildren }): JSX.Element => (
+  <div class="flex flex-wrap items-center gap-2 mb-3">
+    <h1 class="text-xl font-semibold grow outline-none" tabindex={-1}>
+      {text}
+    </h1>
+    {children}
+  </div>
+)
+
+interface CardProps {
+  title?: string
+  children: ComponentChildren
+  class?: string
+  name?: string
+}
+
+export const Card = ({ title: text, children, class: more = '', name }: CardProps): JSX.Element => (
+  <section class={`card bg-base-100 p-3 min-w-0 ${more}`} aria-label={text} data-card={name}>
+    {text !== undefined && <h2 class="font-semibold mb-2">{text}</h2>}
+    {children}
+  </section>
+)
+
+/** A number with its name. */
+export const Figure = (props: {
+  name: string
+  label: string
+  value: string
+  children?: ComponentChildren
+}): JSX.Element => (
+  <div class="card bg-base-100 p-3 min-w-0" data-figure={props.name}>
+    <p class="text-sm quiet">{props.label}</p>
+    <p class="text-2xl font-semibold tabular-nums break-words">{props.value}</p>
+    {props.children !== undefined && <p class="text-sm quiet">{props.children}</p>}
+  </div>
+)
+
+/** Shows data when it is there; before, that it is read; or why it could not be read. */
+export function Loaded<T>({
+  of: { data, failure },
+  children,
+}: {
+  of: Data<T>
+  children: (data: T) => ComponentChildren
+}): JSX.Element {
+  if (data !== undefined) return <>{children(data)}</>
+  if (failure !== undefined)
+    return (
+      <p class="alert alert-error alert-soft text-base-content" role="alert">
+        <Icon icon={CircleAlert} /> {failure}
+      </p>
+    )
+  return (
+    <p class="quiet p-2" aria-busy="true">
+      Reading …
+    </p>
+  )
+}
+
+/** What a list shows without rows. */
+export const Nothing = ({ children }: { children: string }): JSX.Element => (
+  <p class="quiet flex items-center gap-2">
+    <Icon icon={CircleCheck} /> {children}
+  </p>
+)
+
+const severities = {
+  critical: { icon: TriangleAlert, class: 'border-error', text: 'text-error' },
+  warning: { icon: CircleAlert, class: 'border-warning', text: '' },
+  info: { icon: Info, class: 'border-info', text: '' },
+} as const
+export const severityLooks = severities
+
+/** Executes a write, shows its result, and reads the shown data again. */
+export const act = async (what: string, work: () => Promise<unknown>): Promise<void> => {
+  await attempt(what, work)
+  refresh()
+}
+
+/** The hubs of the person. */
+export const useHubs = () => useData(() => ask('GET /owners/hubs'), ['hubs'])
+
+/** A field with its label. */
+export const Field = ({ label, children }: { label: string; children: ComponentChildren }): JSX.Element => (
+  <label class="grid gap-1 text-sm min-w-0">
+    <span>{label}</span>
+    {children}
+  </label>
+)
+
+interface HubSelectProps {
+  value: number | undefined
+  onPick: (id: number | undefined) => void
+  /** Text of the choice of all hubs; absent if one hub is needed. */
+  all?: string
+}
+
+export function HubSelect({ value, onPick, all }: HubSelectProps): JSX.Element {
+  const { data: hubs = [] } = useHubs()
+  return (
+    <Field label="Hub">
+      <select
+        class="select w-full"
+        value={value ?? ''}
+        onChange={({ currentTarget }) =>
+          onPick(currentTarget.value === '' ? undefined : Number(currentTarget.value))
+        }
+      >
+        {all !== undefined && <option value="">{all}</option>}
+        {hubs.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name} (hub {id})
+          </option>
+        ))}
+      </select>
+    </Field>
+  )
+}
+
+/** Leads to the page of a hub: at once if the person has only one. */
+export function HubPick({ to }: { to: string }): JSX.Element {
+  const hubs = useHubs()
+  useEffect(() => {
+    if (hubs.data?.length === 1) go(`${to}/${hubs.data[0]!.id}`)
+  }, [hubs.data])
+  return (
+    <>
+      <Heading text="Choose a hub" />
+      <Loaded of={hubs}>
+        {(list) => (
+          <ul class="grid gap-2 md:grid-cols-2 xl:grid-cols-3">
+            {list.map(({ id, name, city }) => (
+              <li key={id} class="card bg-base-100 p-3">
+                <Link to={`${to}/${id}`} class="link touch font-medium">
+                  {name}
+                </Link>
+                <span class="text-sm quiet">
+                  hub {id}, {city}
+                </span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Loaded>
+    </>
+  )
+}

@@ -1,0 +1,301 @@
+import { Download, Upload } from 'lucide'
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { say } from '../../../protocol/ui/notices.tsx'
+import { address, setQuery } from './address.ts'
+import { csvOf, rowsOf } from './csv.ts'
+import { refresh, useData } from './data.ts'
+import { amount, count, words } from './format.ts'
+import { columns, type Change, changesOf, type Place, readPlaces } from './places.ts'
+import { act, Card, Heading, Link, Loaded, Nothing } from './parts.tsx'
+import { ask, can, imageAt, saveText } from './session.ts'
+
+const views = {
+  all: { name: 'All rows', isShown: () => true },
+  refill: {
+    name: 'To refill',
+    isShown: ({ quantity, capacity, blocked }: Place) => blocked || quantity < capacity,
+  },
+  blocked: { name: 'Blocked', isShown: ({ blocked }: Place) => blocked },
+} as const
+type View = keyof typeof views
+
+const keyOf = ({ cabinet, shelf, row }: Place): string => `${cabinet}/${shelf}/${row}`
+
+/** The rows of a hub with their products: counts, prices, blocks; import and export. */
+export function PlanogramPage({ id }: { id: number }): JSX.Element {
+  const { query } = address.value
+  const view = (query.get('show') ?? 'all') as View
+  const sought = (query.get('search') ?? '').toLowerCase()
+  const found = useData(() => readPlaces(id), [id])
+  const isShown = (place: Place): boolean =>
+    (views[view] ?? views.all).isShown(place) &&
+    `${keyOf(place)} ${place.name} ${place.upc}`.toLowerCase().includes(sought)
+  return (
+    <Loaded of={found}>
+      {({ hub, places }) => {
+        const shown = places.filter(isShown)
+        return (
+          <>
+            <Heading text={`Planogram of ${hub.name}`}>
+              <Link to={`/hubs/${id}`} class="btn btn-sm">
+                The hub
+              </Link>
+            </Heading>
+            <div class="flex flex-wrap gap-2 mb-3">
+              {(Object.keys(views) as View[]).map((name) => (
+                <button
+                  key={name}
+                  class={`btn btn-sm ${name === view ? 'btn-primary' : ''}`}
+                  aria-pressed={name === view}
+                  onClick={() => setQuery({ show: name === 'all' ? '' : name })}
+                >
+                  {views[name].name} ({places.filter(views[name].isShown).length})
+                </button>
+              ))}
+              <input
+                class="input input-sm grow max-w-64"
+                type="search"
+                aria-label="Product, UPC or place"
+                placeholder="Product, UPC or place"
+                value={sought}
+                onInput={({ currentTarget }) => setQuery({ search: currentTarget.value })}
+              />
+            </div>
+            {shown.length === 0 && (
+              <Card>
+                <Nothing>{view === 'refill' ? 'Every row is full.' : 'No row matches.'}</Nothing>
+              </Card>
+            )}
+            <div class="grid gap-3 md:grid-cols-2 2xl:grid-cols-3 items-start">
+              {[...new Set(shown.map(({ cabinet }) => cabinet))].map((cabinet) => (
+                <Card key={cabinet} title={`Cabinet ${cabinet}`} name={`cabinet-${cabinet}`}>
+                  <ul>
+                    {shown
+                      .filter((place) => place.cabinet === cabinet)
+                      .map((place) => (
+                        <PlaceLine key={keyOf(place)} hub={id} place={place} isRefill={view === 'refill'} />
+                      ))}
+                  </ul>
+                </Card>
+              ))}
+            </div>
+            <Transfer hub={id} name={hub.name} places={places} />
+          </>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+interface LineProps {
+  hub: number
+  place: Place
+  isRefill: boolean
+}
+
+function PlaceLine({ hub, place, isRefill }: LineProps): JSX.Element {
+  const { name, quantity, capacity, blocked, blocked_reason, price, image_url } = place
+  const [isOpen, setOpen] = useState(false)
+  const mayWrite = can('inventory:write', hub)
+  const isLow = quantity <= capacity / 4
+  return (
+    <li class="border-b border-base-300 py-2" data-place={keyOf(place)}>
+      <div class="flex gap-3 items-center">
+        {image_url === '' ? (
+          <span class="size-10" />
+        ) : (
+          <img src={imageAt(image_url)} alt="" loading="lazy" class="size-10 object-contain rounded" />
+        )}
+        <div class="grow min-w-0">
+          <p class="font-medium break-words">{name}</p>
+          <p class="text-sm quiet">
+            row {keyOf(place)}, {amount(price)}
+            {blocked && <span class="bad"> blocked: {words(blocked_reason ?? 'unknown')}</span>}
+          </p>
+          <progress
+            class={`progress h-2 ${quantity === 0 ? 'progress-error' : isLow ? 'progress-warning' : 'progress-info'}`}
+            value={quantity}
+            max={capacity}
+            aria-label={`${name}: ${quantity} of ${capacity}`}
+          />
+        </div>
+        <span class="tabular-nums whitespace-nowrap">
+          {quantity} of {capacity}
+        </span>
+        {mayWrite && !isRefill && (
+          <button
+            class="btn btn-sm"
+            aria-expanded={isOpen}
+            aria-label={`Change row ${keyOf(place)}`}
+            onClick={() => setOpen(!isOpen)}
+          >
+            Change
+          </button>
+        )}
+      </div>
+      {mayWrite && (isOpen || isRefill) && <CountForm hub={hub} place={place} isRefill={isRefill} />}
+      {mayWrite && isOpen && !isRefill && <PriceForm place={place} />}
+    </li>
+  )
+}
+
+/** Counts a row. In the refill list the field has the full row, and the focus goes on to the next row. */
+function CountForm({ hub, place, isRefill }: LineProps): JSX.Element {
+  const { cabinet, shelf, row, quantity, capacity, blocked, name } = place
+  function save(event: SubmitEvent): void {
+    const units = Number(textsOf(event)['count'])
+    const form = event.currentTarget as HTMLFormElement
+    const next = form.closest('li')?.nextElementSibling?.querySelector<HTMLInputElement>('input[name=count]')
+    next?.focus()
+    next?.select()
+    void act(`Row ${keyOf(place)}: ${units} counted`, () =>
+      ask('PUT /owners/hubs/facings', { body: { hub_id: hub, cabinet, shelf, row, quantity: units } }),
+    )
+  }
+  return (
+    <form class="flex flex-wrap gap-2 items-end mt-2" onSubmit={save}>
+      <label class="grid text-sm">
+        Units in the row
+        <input
+          name="count"
+          type="number"
+          inputMode="numeric"
+          class="input w-24"
+          min={0}
+          max={capacity}
+          required
+          defaultValue={String(isRefill ? capacity : quantity)}
+          aria-label={`Units of ${name} in row ${keyOf(place)}`}
+        />
+      </label>
+      <button class="btn">{blocked ? 'Save count and unblock' : 'Save count'}</button>
+    </form>
+  )
+}
+
+function PriceForm({ place }: { place: Place }): JSX.Element {
+  const { product_id, name, price, purchase_price } = place
+  const params = { product_id }
+  const centsOf = (text: string | undefined): number => Math.round(Number(text) * 100)
+  function save(event: SubmitEvent): void {
+    const texts = textsOf(event)
+    const [sale, purchase] = [centsOf(texts['price']), centsOf(texts['purchase'])]
+    void act(`Price of ${name}: ${amount(sale)}`, async () => {
+      if (sale !== price)
+        await ask('PUT /owners/product/{product_id}/update_price', { params, body: { price: sale } })
+      if (purchase !== purchase_price)
+        await ask('PUT /owners/product/{product_id}/update_purchase_price', {
+          params,
+          body: { purchase_price: purchase },
+        })
+    })
+  }
+  const fields = [
+    ['price', 'Price', price],
+    ['purchase', 'Purchase price', purchase_price],
+  ] as const
+  return (
+    <form class="flex flex-wrap gap-2 items-end mt-2" onSubmit={save}>
+      {fields.map(([field, label, cents]) => (
+        <label key={field} class="grid text-sm">
+          {label}
+          <input
+            name={field}
+            type="number"
+            inputMode="decimal"
+            step="0.01"
+            min={field === 'price' ? 0.01 : 0}
+            class="input w-28"
+            required
+            defaultValue={amount(cents)}
+          />
+        </label>
+      ))}
+      <button class="btn">Save prices</button>
+    </form>
+  )
+}
+
+interface TransferProps {
+  hub: number
+  name: string
+  places: readonly Place[]
+}
+
+/** Export of the rows as CSV, and import of changed counts and prices. */
+function Transfer({ hub, name, places }: TransferProps): JSX.Element {
+  const [changes, setChanges] = useState<readonly Change[] | null>(null)
+  async function read(file: File | undefined): Promise<void> {
+    if (!file) return
+    try {
+      setChanges(changesOf(places, rowsOf(await file.text()), hub))
+    } catch (error) {
+      say((error as Error).message, true)
+    }
+  }
+  async function apply(): Promise<void> {
+    for (const [index, { text, run }] of (changes ?? []).entries())
+      try {
+        await run()
+      } catch (error) {
+        setChanges(changes!.slice(index))
+        refresh()
+        return say(`${text}: ${(error as Error).message}`, true)
+      }
+    say(`${count(changes!.length, 'change')}: done.`)
+    setChanges(null)
+    refresh()
+  }
+  return (
+    <Card title="Import and export" class="mt-3" name="transfer">
+      <p class="text-sm quiet mb-2">
+        A table has a line for each row. Change `quantity`, `price` and `purchase_price` in it, in cents, and
+        import it.
+      </p>
+      <div class="flex flex-wrap gap-2 items-center">
+        <button
+          class="btn btn-sm"
+          onClick={() => saveText(csvOf(columns, places), `${name.toLowerCase().replaceAll(' ', '-')}.csv`)}
+        >
+          <Icon icon={Download} /> Export as CSV
+        </button>
+        {can('inventory:write', hub) && (
+          <label class="btn btn-sm">
+            <Icon icon={Upload} /> Import a CSV
+            <input
+              type="file"
+              accept=".csv,text/csv"
+              class="sr-only"
+              onChange={({ currentTarget }) => {
+                void read(currentTarget.files?.[0])
+                currentTarget.value = ''
+              }}
+            />
+          </label>
+        )}
+      </div>
+      {changes?.length === 0 && <p class="mt-2">The table changes nothing.</p>}
+      {changes && changes.length > 0 && (
+        <div class="mt-3">
+          <ul class="text-sm list-disc pl-5 max-h-60 overflow-y-auto" tabindex={0} aria-label="Changes">
+            {changes.map(({ text }) => (
+              <li key={text}>{text}</li>
+            ))}
+          </ul>
+          <div class="flex flex-wrap gap-2 mt-2">
+            <HoldButton class="btn-primary btn-sm" onHeld={() => void apply()}>
+              {`Apply ${count(changes.length, 'change')}`}
+            </HoldButton>
+            <button class="btn btn-sm" onClick={() => setChanges(null)}>
+              Cancel
+            </button>
+          </div>
+        </div>
+      )}
+    </Card>
+  )
+}

@@ -1,0 +1,289 @@
+import type { JSX } from 'preact'
+import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
+import type { FleetHub, RestockRow } from '../../../protocol/contract/owner-reports.ts'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { useData } from './data.ts'
+import { addDays, ago, count, money, title, today, weekday } from './format.ts'
+import { act, Card, Figure, Heading, Link, Loaded, Nothing, severityLooks } from './parts.tsx'
+import { all, ask, can } from './session.ts'
+
+/** Revenue of a hub by its own calendar, in cents. */
+interface HubSales {
+  currency: string
+  today: number
+  yesterday: number
+  /** The same weekdays of the week before. */
+  todayBefore: number
+  yesterdayBefore: number
+  ordersYesterday: number
+}
+
+/** Sales of the last days of a hub. Its days are those of its time zone. */
+async function readSales(hubId: number): Promise<HubSales> {
+  const { timezone } = await ask('GET /owners/hubs/get_hub_info/', { query: { hub_id: hubId } })
+  const day = today(timezone)
+  const { currency, data } = await ask('GET /owners/sales', {
+    query: { hub_id: hubId, from: addDays(day, -8), to: day },
+  })
+  const at = (days: number): number => data.at(days - 1)?.gross_revenue ?? 0
+  return {
+    currency,
+    today: at(0),
+    yesterday: at(-1),
+    todayBefore: at(-7),
+    yesterdayBefore: at(-8),
+    ordersYesterday: data.at(-2)?.total_orders ?? 0,
+  }
+}
+
+interface Now {
+  fleet: FleetHub[]
+  alarms: Alarm[]
+  /** Null without the right to read them. */
+  sales: ReadonlyMap<number, HubSales> | null
+  restock: RestockRow[] | null
+}
+
+async function readNow(): Promise<Now> {
+  const [fleet, alarms, restock] = await Promise.all([
+    all('GET /owners/fleet', { query: { limit: 100 } }),
+    all('GET /owners/alarms', { query: { limit: 100 } }),
+    can('inventory:read') ? all('GET /owners/restock', { query: { limit: 100 } }) : null,
+  ])
+  const counted = fleet.filter(({ hub_id }) => can('analytics:read', hub_id))
+  const sales = await Promise.all(
+    counted.map(async ({ hub_id }) => [hub_id, await readSales(hub_id)] as const),
+  )
+  return { fleet, alarms, restock, sales: sales.length === 0 ? null : new Map(sales) }
+}
+
+/** `12 % more than on the Wednesday before ($80.10)`. */
+function against(now: number, before: number, currency: string, day: string): string {
+  const other = `${weekday(addDays(day, -7))} before (${money(before, currency)})`
+  if (before === 0) return `the ${other}`
+  const change = Math.round(((now - before) / before) * 100)
+  return `${Math.abs(change)} % ${change < 0 ? 'less' : 'more'} than on the ${other}`
+}
+
+function Sales({ sales }: { sales: ReadonlyMap<number, HubSales> }): JSX.Element {
+  const rows = [...sales.values()]
+  const { currency } = rows[0]!
+  const same = rows.filter((row) => row.currency === currency)
+  const sum = (key: Exclude<keyof HubSales, 'currency'>): number =>
+    same.reduce((total, row) => total + row[key], 0)
+  const day = today()
+  return (
+    <>
+      <Figure name="yesterday" label="Yesterday" value={money(sum('yesterday'), currency)}>
+        {count(sum('ordersYesterday'), 'order')},{' '}
+        {against(sum('yesterday'), sum('yesterdayBefore'), currency, addDays(day, -1))}
+      </Figure>
+      <Figure name="today" label="Today so far" value={money(sum('today'), currency)}>
+        All of last {weekday(day)}: {money(sum('todayBefore'), currency)}
+      </Figure>
+    </>
+  )
+}
+
+/** One look at all hubs: sales, problems with their remedies, and what to refill. */
+export function TodayPage(): JSX.Element {
+  const now = useData(readNow, ['today'])
+  return (
+    <>
+      <Heading text="Today" />
+      <Loaded of={now}>
+        {({ fleet, alarms, sales, restock }) => (
+          <div class="grid gap-3">
+            <div class="grid gap-3 grid-cols-2 lg:grid-cols-4">
+              {sales && <Sales sales={sales} />}
+              <Figure name="problems" label="Open problems" value={String(alarms.length)}>
+                {count(alarms.filter(({ severity }) => severity === 'critical').length, 'critical problem')}
+              </Figure>
+              {restock && (
+                <Figure
+                  name="refill"
+                  label="To refill"
+                  value={count(
+                    restock.reduce((units, { refill }) => units + refill, 0),
+                    'unit',
+                  )}
+                >
+                  in {count(restock.length, 'row')}
+                </Figure>
+              )}
+            </div>
+            <Problems alarms={alarms} fleet={fleet} />
+            <Hubs fleet={fleet} sales={sales} />
+            {restock && <Refill rows={restock} />}
+          </div>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+const order: readonly Alarm['severity'][] = ['critical', 'warning', 'info']
+
+function Problems({ alarms, fleet }: { alarms: readonly Alarm[]; fleet: readonly FleetHub[] }): JSX.Element {
+  const sorted = alarms.toSorted((one, other) => order.indexOf(one.severity) - order.indexOf(other.severity))
+  return (
+    <Card title="Problems" name="problems">
+      {alarms.length === 0 && <Nothing>Nothing is wrong.</Nothing>}
+      <ul class="grid gap-2">
+        {sorted.map((alarm) => (
+          <Problem
+            key={alarm.id}
+            alarm={alarm}
+            hub={fleet.find(({ hub_id }) => hub_id === alarm.hub_id)?.name}
+          />
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+/** An open alarm with its remedy. */
+export function Problem({ alarm, hub }: { alarm: Alarm; hub?: string | undefined }): JSX.Element {
+  const { id, hub_id, severity, message, remedy, raised_at, acknowledged_at, acknowledged_by } = alarm
+  const looks = severityLooks[severity]
+  return (
+    <li class={`border-l-4 ${looks.class} pl-3 py-1`} data-alarm={alarm.kind}>
+      <h3 class="font-medium flex items-start gap-2">
+        <Icon icon={looks.icon} class={`mt-1 ${looks.text}`} />
+        <span>
+          <span class="sr-only">{title(severity)}: </span>
+          {message}
+        </span>
+      </h3>
+      <p>{remedy}</p>
+      <p class="text-sm quiet flex flex-wrap items-center gap-x-3">
+        {hub_id !== null && hub !== undefined && (
+          <Link to={`/hubs/${hub_id}`} class="link touch">
+            {hub}
+          </Link>
+        )}
+        <span>{ago(raised_at)}</span>
+        {acknowledged_at !== null ? (
+          <span>acknowledged by {acknowledged_by?.replace(/^\w+:/, '')}</span>
+        ) : can('hubs:write', hub_id ?? undefined) ? (
+          <button
+            class="btn btn-sm btn-ghost"
+            onClick={() =>
+              void act('Acknowledge it', () =>
+                ask('POST /owners/alarms/{alarm_id}/acknowledge', { params: { alarm_id: id } }),
+              )
+            }
+          >
+            Acknowledge<span class="sr-only">: {message}</span>
+          </button>
+        ) : null}
+      </p>
+    </li>
+  )
+}
+
+interface HubsProps {
+  fleet: readonly FleetHub[]
+  sales: Now['sales']
+}
+
+function Hubs({ fleet, sales }: HubsProps): JSX.Element {
+  return (
+    <Card title="Hubs" name="hubs">
+      <ul class="grid gap-2 md:grid-cols-2 xl:grid-cols-3">
+        {fleet.map((hub) => (
+          <HubCard key={hub.hub_id} hub={hub} sales={sales?.get(hub.hub_id)} />
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+const statusWords: Readonly<Record<FleetHub['hub_status'], string>> = {
+  active: 'sells',
+  paused: 'takes no orders',
+  maintenance: 'is in maintenance',
+  inactive: 'was never connected',
+  retired: 'is out of service',
+}
+
+/** A hub's state in a sentence. */
+export const stateOf = ({ hub_status, online }: Pick<FleetHub, 'hub_status' | 'online'>): string =>
+  hub_status === 'active' && !online ? 'is offline' : statusWords[hub_status]
+
+function HubCard({ hub, sales }: { hub: FleetHub; sales: HubSales | undefined }): JSX.Element {
+  const { hub_id, name, online, hub_status, alarms, free_bins, warmest_fridge } = hub
+  const isGood = online && hub_status === 'active'
+  const problems = alarms.critical + alarms.warning + alarms.info
+  const facts = [
+    ...(online ? [count(free_bins, 'free bin')] : []),
+    ...(warmest_fridge ? [`warmest fridge ${warmest_fridge.temperature.toFixed(1)} °C`] : []),
+    count(problems, 'problem'),
+  ]
+  return (
+    <li class="border border-base-300 rounded-box p-3" data-hub={hub_id}>
+      <h3 class="font-medium flex items-center gap-2">
+        <span
+          class={`status ${isGood ? 'status-success' : alarms.critical > 0 ? 'status-error' : 'status-warning'}`}
+        />
+        <Link to={`/hubs/${hub_id}`} class="link touch">
+          {name}
+        </Link>
+        <span class="font-normal text-sm quiet">{stateOf(hub)}</span>
+      </h3>
+      {sales && (
+        <p class="tabular-nums">
+          {money(sales.today, sales.currency)} today, {money(sales.yesterday, sales.currency)} yesterday
+        </p>
+      )}
+      <p class="text-sm quiet">{facts.join(', ')}</p>
+    </li>
+  )
+}
+
+/** Number of rows of a hub in the look at today; its own list has all. */
+const SHOWN_ROWS = 5
+
+function Refill({ rows }: { rows: readonly RestockRow[] }): JSX.Element {
+  const hubs = [...new Map(rows.map(({ hub_id, hub_name }) => [hub_id, hub_name]))]
+  const soonest = (one: RestockRow, other: RestockRow): number =>
+    (one.empty_by ?? '9999').localeCompare(other.empty_by ?? '9999') || other.refill - one.refill
+  return (
+    <Card title="To refill" name="refill">
+      {rows.length === 0 && <Nothing>Every row is full.</Nothing>}
+      <div class="grid gap-4 lg:grid-cols-2">
+        {hubs.map(([id, name]) => {
+          const own = rows.filter(({ hub_id }) => hub_id === id)
+          return (
+            <div key={id} class="min-w-0">
+              <h3 class="font-medium">{name}</h3>
+              <ul>
+                {own
+                  .toSorted(soonest)
+                  .slice(0, SHOWN_ROWS)
+                  .map((row) => (
+                    <li
+                      key={`${row.cabinet}/${row.shelf}/${row.row}`}
+                      class="flex gap-2 py-1 border-b border-base-300 text-sm"
+                    >
+                      <span class="grow min-w-0 break-words">
+                        {row.name} <span class="quiet">row {`${row.cabinet}/${row.shelf}/${row.row}`}</span>
+                      </span>
+                      <span class="tabular-nums text-right">
+                        {row.blocked ? 'blocked, ' : ''}
+                        {row.quantity} of {row.capacity}
+                        {row.empty_by !== null && <span class="quiet">, empty by {row.empty_by}</span>}
+                      </span>
+                    </li>
+                  ))}
+              </ul>
+              <Link to={`/planogram/${id}?show=refill`} class="btn btn-sm mt-2">
+                Refill by the list ({count(own.length, 'row')})
+              </Link>
+            </div>
+          )
+        })}
+      </div>
+    </Card>
+  )
+}

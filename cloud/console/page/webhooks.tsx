@@ -1,0 +1,202 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import type { Delivery, WebhookEndpoint } from '../../../protocol/contract/owner-webhooks.ts'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
+import { useData } from './data.ts'
+import { time, title } from './format.ts'
+import { act, Card, Field, Heading, Loaded, Nothing } from './parts.tsx'
+import { Secret } from './secret.tsx'
+import { all, ask, can } from './session.ts'
+
+/** Addresses that receive events, and what was delivered to them. */
+export function WebhooksPage(): JSX.Element {
+  const found = useData(() => all('GET /owners/webhooks', { query: { limit: 100 } }), ['webhooks'])
+  const [secret, setSecret] = useState<string | null>(null)
+  return (
+    <>
+      <Heading text="Webhooks" />
+      <Secret of="webhook" value={secret} />
+      <Loaded of={found}>
+        {(webhooks) => (
+          <div class="grid gap-3">
+            {webhooks.length === 0 && (
+              <Card>
+                <Nothing>No webhook yet.</Nothing>
+              </Card>
+            )}
+            {webhooks.map((webhook) => (
+              <Webhook key={webhook.id} webhook={webhook} onSecret={setSecret} />
+            ))}
+            {can('events:write') && <NewWebhook onSecret={setSecret} />}
+          </div>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+type OnSecret = (secret: string) => void
+
+function NewWebhook({ onSecret }: { onSecret: OnSecret }): JSX.Element {
+  function add(event: SubmitEvent): void {
+    const { url = '', description = '', types = '' } = textsOf(event)
+    const event_types = types.split(/[\s,]+/).filter((type) => type !== '') as WebhookEndpoint['event_types']
+    const form = event.currentTarget as HTMLFormElement
+    void act('Add the webhook', async () => {
+      const made = await ask('POST /owners/webhooks', {
+        body: {
+          url,
+          description: description === '' ? null : description,
+          event_types: event_types.length > 0 ? event_types : ['*'],
+        },
+      })
+      onSecret(made.secret)
+      form.reset()
+    })
+  }
+  return (
+    <Card title="Add a webhook" name="new">
+      <form class="grid gap-2 md:grid-cols-[2fr_1fr_1fr_auto] items-end" onSubmit={add}>
+        <Field label="Address (https)">
+          <input name="url" type="url" class="input w-full" required />
+        </Field>
+        <Field label="Description (optional)">
+          <input name="description" class="input w-full" />
+        </Field>
+        <Field label="Types of events (empty: all)">
+          <input name="types" class="input w-full" placeholder="order.paid, alarm.raised" />
+        </Field>
+        <button class="btn btn-primary">Add</button>
+      </form>
+    </Card>
+  )
+}
+
+function Webhook({ webhook, onSecret }: { webhook: WebhookEndpoint; onSecret: OnSecret }): JSX.Element {
+  const { id, url, description, event_types, hub_ids, state, disabled_reason } = webhook
+  const [isOpen, setOpen] = useState(false)
+  const params = { webhook_id: id }
+  const isOn = state === 'enabled'
+  const replace = { url, description, event_types, hub_ids, state: isOn ? 'disabled' : 'enabled' } as const
+  return (
+    <Card name={id}>
+      <h2 class="font-semibold break-all">{url}</h2>
+      <p class="text-sm quiet break-words">
+        {[
+          isOn ? 'enabled' : `disabled${disabled_reason === null ? '' : ` (${disabled_reason})`}`,
+          description,
+          event_types.join(', '),
+          hub_ids.length > 0 ? `hubs ${hub_ids.join(', ')}` : 'all hubs',
+        ]
+          .filter((text) => text !== null)
+          .join(' · ')}
+      </p>
+      <div class="flex flex-wrap gap-2 mt-2">
+        <button class="btn btn-sm" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? 'Hide deliveries' : 'Show deliveries'}
+        </button>
+        {can('events:write') && (
+          <>
+            <button
+              class="btn btn-sm"
+              onClick={() =>
+                void act('Send a test event', () =>
+                  ask('POST /owners/webhooks/{webhook_id}/test', { params }),
+                )
+              }
+            >
+              Send a test event
+            </button>
+            <HoldButton
+              class="btn-sm"
+              onHeld={() =>
+                void act(isOn ? 'Disable it' : 'Enable it', () =>
+                  ask('PUT /owners/webhooks/{webhook_id}', { params, body: replace }),
+                )
+              }
+            >
+              {isOn ? 'Disable' : 'Enable'}
+            </HoldButton>
+            <HoldButton
+              class="btn-sm"
+              onHeld={() =>
+                void act('Give it a new secret', async () => {
+                  const answer = await ask('POST /owners/webhooks/{webhook_id}/rotate-secret', { params })
+                  onSecret(answer.secret)
+                })
+              }
+            >
+              Give it a new secret
+            </HoldButton>
+            <HoldButton
+              class="btn-sm"
+              onHeld={() =>
+                void act('Delete the webhook', () => ask('DELETE /owners/webhooks/{webhook_id}', { params }))
+              }
+            >
+              Delete
+            </HoldButton>
+          </>
+        )}
+      </div>
+      {isOpen && <Deliveries webhook={id} />}
+    </Card>
+  )
+}
+
+function Deliveries({ webhook }: { webhook: string }): JSX.Element {
+  const params = { webhook_id: webhook }
+  const found = useData(
+    () => all('GET /owners/webhooks/{webhook_id}/deliveries', { params, query: { limit: 50 } }, 50),
+    [webhook],
+  )
+  return (
+    <div class="mt-3">
+      <Loaded of={found}>
+        {(deliveries) => (
+          <>
+            {deliveries.length === 0 && <Nothing>No delivery yet.</Nothing>}
+            <ul class="text-sm">
+              {deliveries.map((delivery) => (
+                <DeliveryLine key={delivery.id} webhook={webhook} delivery={delivery} />
+              ))}
+            </ul>
+          </>
+        )}
+      </Loaded>
+    </div>
+  )
+}
+
+function DeliveryLine({ webhook, delivery }: { webhook: string; delivery: Delivery }): JSX.Element {
+  const { id, type, state, attempts, next_attempt_at } = delivery
+  const last = attempts.at(-1)
+  const outcome = last && (last.error ?? (last.status === undefined ? 'no answer' : `HTTP ${last.status}`))
+  return (
+    <li class="border-b border-base-300 py-1 flex flex-wrap gap-x-3 items-center">
+      <b>{type}</b>
+      <span class={state === 'failed' ? 'bad' : ''}>{title(state)}</span>
+      <span class="quiet grow min-w-0 break-words">
+        {last
+          ? `${attempts.length} tried, last ${time(last.at)}: ${outcome}, ${last.duration_ms} ms`
+          : 'not tried yet'}
+        {next_attempt_at !== null && `, next ${time(next_attempt_at)}`}
+      </span>
+      {can('events:write') && (
+        <button
+          class="btn btn-sm btn-ghost"
+          onClick={() =>
+            void act('Deliver it again', () =>
+              ask('POST /owners/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver', {
+                params: { webhook_id: webhook, delivery_id: id },
+              }),
+            )
+          }
+        >
+          Deliver again
+        </button>
+      )}
+    </li>
+  )
+}

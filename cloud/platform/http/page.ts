@@ -1,0 +1,53 @@
+import { pagePolicy, type PageAssets } from '../../../protocol/page-assets.ts'
+import { ApiError } from '../api-error.ts'
+import type { Answer, Call } from './answer.ts'
+import type { SiteRoute } from './site-route.ts'
+
+const FILE = /^[\w-]+\.(js|css|svg)$/
+
+/**
+ * The routes of a page: its files by name, and its one HTML text at its place and at every other path below it. The page
+ * decides what it shows there. Links to its files become absolute, because the paths have several steps.
+ *
+ * @param place path in the service: `/console`
+ * @param root path for browsers, including the path at which a proxy mounts the service
+ */
+export function pageRoutes(place: string, root: string, assets: PageAssets): SiteRoute[] {
+  function answer(call: Call): Answer<string | Uint8Array<ArrayBuffer>> {
+    const name = call.c.req.path.slice(place.length + 1)
+    const accepted = call.header('Accept-Encoding')
+    if (FILE.test(name)) {
+      const found = assets.file(name, accepted)
+      if (found.status !== 200) throw new ApiError('not_found')
+      return { ...found, headers: byName(found.headers) }
+    }
+    const text = assets.text?.('index.html')
+    if (text === undefined) {
+      const missing = assets.page(accepted)
+      return { ...missing, headers: byName(missing.headers) }
+    }
+    return {
+      status: 200,
+      headers: {
+        'Content-Type': 'text/html; charset=utf-8',
+        'Cache-Control': 'no-store',
+        'Content-Security-Policy': pagePolicy,
+      },
+      body: text.replaceAll('"./', `"${root}/`),
+    }
+  }
+  const route = { method: 'GET', serve: (call: Call) => Promise.resolve(answer(call)) } as const
+  return [
+    { ...route, path: place },
+    { ...route, path: `${place}/:path{.+}` },
+  ]
+}
+
+/** Headers as this service spells them: a second spelling would add a second header. */
+export const byName = (headers: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name.replaceAll(/(?:^|-)[a-z]/g, (letter) => letter.toUpperCase()),
+      value,
+    ]),
+  )
