@@ -129,7 +129,7 @@ function DealCard({ deal, state, uses }: { deal: Deal; state: string; uses: stri
             <span class="sr-only"> {name}</span>
           </button>
           <HoldButton
-            class="btn-sm"
+            class="btn-sm min-h-9"
             label={`Delete ${name}`}
             onHeld={() => void act('Delete the deal', () => ask('DELETE /deals/{deal_id}', { params }))}
           >

@@ -26,12 +26,21 @@ export const weekday = (day: string): string =>
 /** `Thu, Nov 26, 2:05 PM`, in the time zone of the hub or of the browser. */
 export const time = (instant: string, timeZone?: string): string =>
   new Date(instant).toLocaleString('en', {
-    weekday: 'short',
+    ...(instant.slice(0, 4) === today().slice(0, 4) ? { weekday: 'short' } : { year: 'numeric' }),
     month: 'short',
     day: 'numeric',
     hour: 'numeric',
     minute: '2-digit',
     timeZone,
+  })
+
+/** `Wed, Dec 2`. */
+export const shortDay = (day: string): string =>
+  new Date(`${day}T00:00:00Z`).toLocaleDateString('en', {
+    weekday: 'short',
+    month: 'short',
+    day: 'numeric',
+    timeZone: 'UTC',
   })
 
 /** `12 minutes ago`. */

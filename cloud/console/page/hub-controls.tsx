@@ -9,7 +9,7 @@ import { ask, can } from './session.ts'
 /** A button that the person must hold, because it moves hardware or changes what is sold. */
 const Act = (props: { text: string; about: string; run: () => Promise<unknown> }): JSX.Element => (
   <HoldButton
-    class="btn-sm"
+    class="btn-sm min-h-9"
     label={`${props.text}: ${props.about}`}
     onHeld={() => void act(`${props.text}: ${props.about}`, props.run)}
   >

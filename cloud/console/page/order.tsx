@@ -3,6 +3,7 @@ import type { IconNode } from 'lucide'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { OrderEvidence } from '../../../protocol/contract/owner-orders.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
@@ -78,7 +79,7 @@ function Items({ order }: { order: OrderEvidence }): JSX.Element {
       </ul>
       {isRefundable && (
         <HoldButton
-          class="btn-sm mt-3"
+          class="btn-sm min-h-9 mt-3"
           label={`Refund all that is left, ${amount(left)}`}
           onHeld={() =>
             void act(`Refund ${amount(left)}`, () =>
@@ -137,7 +138,7 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
                 ))}
               </select>
             )}
-            <HoldButton class="btn-sm" label={`Refund ${count(units, 'unit')} of ${name}`} onHeld={refund}>
+            <HoldButton class="btn-sm min-h-9" label={`Refund ${count(units, 'unit')} of ${name}`} onHeld={refund}>
               {`Refund ${count(units, 'unit')}`}
             </HoldButton>
           </div>
@@ -149,8 +150,9 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
 
 /** The bins of the order, for a customer who calls. */
 function Bins({ order }: { order: OrderEvidence }): JSX.Element | null {
-  const { hub_id: hub, bins } = order
-  if (bins.length === 0 || !can('controls:write', hub)) return null
+  const { hub_id: hub, bins, processing_status: status } = order
+  const mayHaveGoods = status >= OrderStatus.READY && status !== OrderStatus.COMPLETED
+  if (!mayHaveGoods || bins.length === 0 || !can('controls:write', hub)) return null
   return (
     <Card title="For a customer on the telephone" name="bins">
       <p class="mb-2">
@@ -160,7 +162,7 @@ function Bins({ order }: { order: OrderEvidence }): JSX.Element | null {
         {bins.map((bin) => (
           <HoldButton
             key={bin}
-            class="btn-primary"
+            class="btn-primary min-h-11"
             onHeld={() =>
               void act(`Open bin ${bin}`, () =>
                 ask('POST /owners/controls/open_bin', { query: { hub, bin, confirm: false } }),

@@ -144,7 +144,7 @@ export function HubSelect({ value, onPick, all }: HubSelectProps): JSX.Element {
         {all !== undefined && <option value="">{all}</option>}
         {hubs.map(({ id, name }) => (
           <option key={id} value={id}>
-            {name} (hub {id})
+            {name}
           </option>
         ))}
       </select>

@@ -106,6 +106,7 @@ export function Plot({ label, x, series, kind, nameOf, valueOf }: PlotProps): JS
               )}
               fill="none"
               stroke-width="2"
+              stroke-linecap="round"
               class={one.color.stroke}
             />
           ),
@@ -130,7 +131,7 @@ function lineOf(
   let isDrawing = false
   return values
     .map((value, index) => {
-      const step = value === null ? '' : `${isDrawing ? 'L' : 'M'}${pointOf(value, index)}`
+      const step = value === null ? '' : isDrawing ? `L${pointOf(value, index)}` : `M${pointOf(value, index)}h0`
       isDrawing = value !== null
       return step
     })

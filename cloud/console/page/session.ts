@@ -5,7 +5,7 @@ import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { roleScopes, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
 
 /** Address of the service, without a slash at its end. The files of this page stand one step below it. */
-export const base = new URL('..', import.meta.url).href.replace(/\/$/, '')
+export const base = new URL(/* @vite-ignore */ '..', import.meta.url).href.replace(/\/$/, '')
 
 /** The person who is signed in. The browser keeps the session in a cookie that no script can read. */
 export interface Session {

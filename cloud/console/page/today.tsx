@@ -3,7 +3,7 @@ import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import type { FleetHub, RestockRow } from '../../../protocol/contract/owner-reports.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
-import { addDays, ago, count, money, title, today, weekday } from './format.ts'
+import { addDays, ago, count, money, shortDay, title, today, weekday } from './format.ts'
 import { act, Card, Figure, Heading, Link, Loaded, Nothing, severityLooks } from './parts.tsx'
 import { all, ask, can } from './session.ts'
 
@@ -272,7 +272,7 @@ function Refill({ rows }: { rows: readonly RestockRow[] }): JSX.Element {
                       <span class="tabular-nums text-right">
                         {row.blocked ? 'blocked, ' : ''}
                         {row.quantity} of {row.capacity}
-                        {row.empty_by !== null && <span class="quiet">, empty by {row.empty_by}</span>}
+                        {row.empty_by !== null && <span class="quiet">, empty by {shortDay(row.empty_by)}</span>}
                       </span>
                     </li>
                   ))}

@@ -109,7 +109,7 @@ function Webhook({ webhook, onSecret }: { webhook: WebhookEndpoint; onSecret: On
               Send a test event
             </button>
             <HoldButton
-              class="btn-sm"
+              class="btn-sm min-h-9"
               onHeld={() =>
                 void act(isOn ? 'Disable it' : 'Enable it', () =>
                   ask('PUT /owners/webhooks/{webhook_id}', { params, body: replace }),
@@ -119,7 +119,7 @@ function Webhook({ webhook, onSecret }: { webhook: WebhookEndpoint; onSecret: On
               {isOn ? 'Disable' : 'Enable'}
             </HoldButton>
             <HoldButton
-              class="btn-sm"
+              class="btn-sm min-h-9"
               onHeld={() =>
                 void act('Give it a new secret', async () => {
                   const answer = await ask('POST /owners/webhooks/{webhook_id}/rotate-secret', { params })
@@ -130,7 +130,7 @@ function Webhook({ webhook, onSecret }: { webhook: WebhookEndpoint; onSecret: On
               Give it a new secret
             </HoldButton>
             <HoldButton
-              class="btn-sm"
+              class="btn-sm min-h-9"
               onHeld={() =>
                 void act('Delete the webhook', () => ask('DELETE /owners/webhooks/{webhook_id}', { params }))
               }
