@@ -91,10 +91,7 @@ export function AuditPage(): JSX.Element {
 /** `{before: 3, after: 12}` → `before 3, after 12`. */
 const detailOf = (detail: Readonly<Record<string, unknown>>): string =>
   Object.entries(detail)
-    .map(
-      ([name, value]) =>
-        `${words(name)} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`,
-    )
+    .map(([name, value]) => `${words(name)} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(', ')
 
 function Line({ record }: { record: AuditRecord }): JSX.Element {

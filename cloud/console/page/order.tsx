@@ -138,7 +138,11 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
                 ))}
               </select>
             )}
-            <HoldButton class="btn-sm min-h-9" label={`Refund ${count(units, 'unit')} of ${name}`} onHeld={refund}>
+            <HoldButton
+              class="btn-sm min-h-9"
+              label={`Refund ${count(units, 'unit')} of ${name}`}
+              onHeld={refund}
+            >
               {`Refund ${count(units, 'unit')}`}
             </HoldButton>
           </div>

@@ -131,7 +131,8 @@ function lineOf(
   let isDrawing = false
   return values
     .map((value, index) => {
-      const step = value === null ? '' : isDrawing ? `L${pointOf(value, index)}` : `M${pointOf(value, index)}h0`
+      const step =
+        value === null ? '' : isDrawing ? `L${pointOf(value, index)}` : `M${pointOf(value, index)}h0`
       isDrawing = value !== null
       return step
     })

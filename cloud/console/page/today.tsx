@@ -272,7 +272,9 @@ function Refill({ rows }: { rows: readonly RestockRow[] }): JSX.Element {
                       <span class="tabular-nums text-right">
                         {row.blocked ? 'blocked, ' : ''}
                         {row.quantity} of {row.capacity}
-                        {row.empty_by !== null && <span class="quiet">, empty by {shortDay(row.empty_by)}</span>}
+                        {row.empty_by !== null && (
+                          <span class="quiet">, empty by {shortDay(row.empty_by)}</span>
+                        )}
                       </span>
                     </li>
                   ))}
