@@ -38,12 +38,24 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
     ...Array.from(cloud.allPayments, (identity) => `payment:${identity}`),
     ...cloud.ledgerEntries.map((deposit) => `deposit:${identityOf(deposit)}`),
   ])
+  for (const [refund, times] of refundsAtProcessor(cloud))
+    if (times > 1) say(`the processor has paid refund ${refund} ${times} times`)
   for (const intent of cloud.intents)
     if (!known.has(intent.idempotency_key))
       say(`the processor has an intent ${intent.id} that we know nothing of`)
   // The real programs compare their books with the processor's only once an hour.
   if (watched) for (const text of chargedForNothing(cloud, lost)) say(text)
   return violations
+}
+
+/** How often the processor has paid each of our refunds. A refund of somebody else has no name of ours. */
+function refundsAtProcessor(cloud: Evidence['cloud']): Map<string, number> {
+  const times = new Map<string, number>()
+  for (const { metadata, status } of cloud.processorRefunds) {
+    const { refund_id: name } = JSON.parse(metadata) as { refund_id?: string }
+    if (name !== undefined && status !== 'failed') times.set(name, (times.get(name) ?? 0) + 1)
+  }
+  return times
 }
 
 /**
