@@ -1,5 +1,5 @@
 /**
- * The version of everything below `larder/v1/`. Every change of a schema in this folder raises it. A test compares the
+ * The version of everything below `larder/v1/`. After the first release every change of a schema in this folder raises it. A test compares the
  * schemas' hash with the recorded one, so that no change of the wire goes unnoticed.
  *
  * 1  first version: session, two streams, commands
