@@ -29,7 +29,7 @@ export interface HubOptions {
   isStart?: boolean
   desired?: Pick<DesiredStates, 'offer' | 'failed' | 'isMissing' | 'report' | 'onReport'> | undefined
   description?: HardwareDescription
-  certificates?: () => readonly { name: string; endsAt: number }[]
+  certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** Name and version for the hello. */
   software?: string
 }
@@ -42,7 +42,7 @@ export interface Hub {
   readonly controllers: Pick<Controllers, 'links' | 'losses'>
   readonly outbox: Pick<Outbox, 'position'>
   /** See `CoreOptions`. */
-  certificates(): readonly { name: string; endsAt: number }[]
+  certificates(): readonly { name: string; endsAt: number; lifetimeMs?: number }[]
 }
 
 /** A hub's service, composed of its parts; all external access is a parameter. */

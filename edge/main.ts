@@ -22,7 +22,7 @@ import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
 import { DesiredStates } from './desired/desired-states.ts'
-import { Renewal, type NewKey } from './enrolment/renewal.ts'
+import { beginOf, Renewal, type NewKey } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
@@ -175,7 +175,7 @@ function followCertificates(
   clock: Clock,
   log: Log,
 ) {
-  const known = new KnownCertificates({ LOCAL_CERT: local.cert, MQTT_CA: mqtt.ca })
+  const known = new KnownCertificates({ LOCAL_CERT: local.cert, MQTT_CA: mqtt.ca, hub: mqtt.client?.cert })
   const pems = { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key }
   const endFollowing = followFiles({
     paths: pemPaths,
@@ -200,10 +200,11 @@ function hubTransport(
   const { runtime, log, certificates } = parts
   const { known, pems } = certificates
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
-  // A board without a battery boots with a wrong date. The journal or this build may prove a later date,
-  // which is then used.
-  const time = () => certificateTime(runtime.clock.now(), builtAt, cloudTime())
-  const renewal =
+  // A board without a battery boots with a wrong date. The journal, this build or the hub's own certificate may prove a
+  // later date, which is then used.
+  const provenAt = (): number => Math.max(builtAt, renewal ? beginOf(renewal.client().cert) : 0)
+  const time = () => certificateTime(runtime.clock.now(), provenAt(), cloudTime())
+  const renewal: Renewal | undefined =
     mqtt.client &&
     new Renewal({
       hubId: hardware.hubId,
@@ -213,6 +214,7 @@ function hubTransport(
       log,
       now: () => time().certain,
       newKey: newKeyByProgram,
+      onRenewed: (cert) => known.renew({ hub: cert }),
       againMs: certificateAgainMs,
     })
   const open = mqttTransport({

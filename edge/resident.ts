@@ -41,7 +41,7 @@ export interface ResidentOptions {
   watchdogMs: number | undefined
   /** See `CoreOptions`. */
   lastError: string | undefined
-  certificates: () => readonly { name: string; endsAt: number }[]
+  certificates: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   desired: DesiredStates
   /** Ends the service; its supervisor starts it again. */
   restart: () => void

@@ -38,7 +38,7 @@ export interface CoreOptions {
    * The certificates that this hub knows, by name (`certificateSubject`), and their expiry (wall time,
    * milliseconds).
    */
-  certificates?: () => readonly { name: string; endsAt: number }[]
+  certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** The desired state of the cloud. Absent: the hub ignores it. */
   desired?: Pick<DesiredStates, 'offer' | 'failed' | 'isMissing'>
   gpio: GpioLines

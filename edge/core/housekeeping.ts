@@ -108,6 +108,7 @@ function checkClock(context: Context): void {
 }
 
 const EXPIRING = 'certificate_expiring'
+const WARN_PART = 1 / 6
 
 /** Raises an alarm for each certificate that expires soon, and clears it after the renewal. */
 function checkCertificates(context: Context): void {
@@ -115,7 +116,11 @@ function checkCertificates(context: Context): void {
   if (!certificates) return
   const known = certificates()
   const ending = known
-    .filter(({ endsAt }) => endsAt - cloud.now() < settings.certificateWarnMs)
+    // A short-lived certificate is renewed with less time left.
+    .filter(
+      ({ endsAt, lifetimeMs = Infinity }) =>
+        endsAt - cloud.now() < Math.min(settings.certificateWarnMs, lifetimeMs * WARN_PART),
+    )
     .map(({ name, endsAt }) => ({
       subject: certificateSubject(name),
       detail: `on ${new Date(endsAt).toISOString().slice(0, 10)}`,

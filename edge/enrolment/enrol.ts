@@ -1,14 +1,26 @@
+import { randomUUID } from 'node:crypto'
 import * as files from 'node:fs'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import * as net from 'node:net'
 import { dirname } from 'node:path'
+import * as stream from 'node:stream'
+import { text } from 'node:stream/consumers'
+import * as tls from 'node:tls'
 import { z } from 'zod'
+import { BUILD } from '../../protocol/build.ts'
+import { addressOf } from '../../protocol/model/address.ts'
 import { goesInClear } from '../../protocol/model/exposure.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
+import { openCheckedTls } from '../../protocol/mqtt/broker-socket.ts'
+import { certificateTime } from '../../protocol/mqtt/certificates.ts'
+import { connectionProblem } from '../../protocol/mqtt/connection-problem.ts'
 import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
 import { DesiredStates, desiredFile } from '../desired/desired-states.ts'
 import { refuseForeignFile } from '../journal/store.ts'
 import { replaceText } from '../replace-text.ts'
-import { enrolmentFiles, nextKey } from './enrolment.ts'
+import { enrolmentFiles } from './enrolment.ts'
 import type { NewKey } from './renewal.ts'
 
 /** The cloud's answer to an enrolment (`POST /api/v1/enroll`). */
@@ -62,46 +74,113 @@ export async function makeKey(): Promise<NewKey> {
  */
 export async function enrol({ cloud, code, store, hardware }: EnrolOptions): Promise<Enrolled> {
   if (goesInClear(cloud)) throw new Error(`${cloud}: others could read the code: use https`)
-  const { key, csr } = await makeKey()
   const paths = enrolmentFiles(store)
-  // A code can be used once, so a folder that cannot be written must fail before.
   makeFolder(files, dirname(store))
-  replaceText(nextKey(paths.key), key)
-  const answer = await ask(cloud, { claim_code: code, csr })
+  const attempt = await attemptOf(paths.attempt, code)
+  const answer = await ask(cloud, attempt).catch((error: unknown) => {
+    if (error instanceof RefusedEnrolment) files.rmSync(paths.attempt, { force: true })
+    throw error
+  })
   const { hub_id, name, mqtt_url, expires_at, settings, desired_version } = answer
   // A hub that used the journal of another one would report a foreign history.
   refuseForeignFile(store, hub_id)
   if (answer.hardware !== null) keepDescription([hardware ?? paths.hardware, paths.hardware], answer.hardware)
   // A board is enrolled while this file exists, so it is removed first and written last.
   files.rmSync(paths.enrolment, { force: true })
-  files.renameSync(nextKey(paths.key), paths.key)
+  replaceText(paths.key, attempt.key)
   replaceText(paths.certificate, answer.certificate, 0o644)
   replaceText(paths.ca, answer.ca, 0o644)
   // The service tries the settings when it runs.
   files.rmSync(desiredFile(store), { force: true })
   new DesiredStates(store).offer({ version: desired_version, settings, hardware: null })
   replaceText(paths.enrolment, `${JSON.stringify({ hub_id, mqtt_url })}\n`, 0o644)
+  files.rmSync(paths.attempt, { force: true })
   return { hub_id, name, mqtt_url, expires_at, desired_version }
 }
 
-async function ask(cloud: string, body: object): Promise<z.infer<typeof Answer>> {
-  const response = await fetch(new URL('/api/v1/enroll', cloud), {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
-    redirect: 'error',
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  }).catch((error: unknown) => {
-    throw new Error(`the cloud at ${cloud} is not reached: ${reasonOf(error)}`, { cause: error })
-  })
-  const json: unknown = await response.json().catch(() => undefined)
-  if (response.ok) return Answer.parse(json)
-  const refusal = Refusal.safeParse(json)
-  throw new Error(
-    refusal.success
-      ? `the cloud refused the enrolment: ${refusal.data.error.message} (${refusal.data.error.code})`
-      : `the cloud at ${cloud} answered ${response.status}`,
+/** A code, and the key for which it is exchanged. */
+const Attempt = z.object({ code: z.string(), key: z.string(), csr: z.string(), id: z.string() })
+type Attempt = z.infer<typeof Attempt>
+
+/**
+ * The attempt to use a code. It is stored before the code is used, and is the same again if its answer was lost or could not
+ * be used: the cloud then repeats its answer. A folder that cannot be written fails here.
+ */
+async function attemptOf(path: string, code: string): Promise<Attempt> {
+  try {
+    const earlier = Attempt.parse(JSON.parse(files.readFileSync(path, 'utf8')))
+    if (earlier.code === code) return earlier
+  } catch {
+    // There is none.
+  }
+  const attempt = { code, ...(await makeKey()), id: randomUUID() }
+  replaceText(path, JSON.stringify(attempt))
+  return attempt
+}
+
+/** The cloud's answer is final: the same request would be refused again. */
+class RefusedEnrolment extends Error {}
+
+async function ask(cloud: string, { code, csr, id }: Attempt): Promise<z.infer<typeof Answer>> {
+  const { status, body } = await post(new URL('/api/v1/enroll', cloud), id, { claim_code: code, csr }).catch(
+    (error: unknown) => {
+      throw new Error(`the cloud at ${cloud} is not reached: ${connectionProblem(error as Error)}`, {
+        cause: error,
+      })
+    },
   )
+  if (status === 200) return Answer.parse(JSON.parse(body))
+  const refusal = Refusal.safeParse(jsonOf(body))
+  if (!refusal.success) throw new Error(`the cloud at ${cloud} answered ${status}`)
+  const { message, code: reason } = refusal.data.error
+  const sentence = `the cloud refused the enrolment: ${message} (${reason})`
+  throw status < 429 ? new RefusedEnrolment(sentence) : new Error(sentence)
+}
+
+/**
+ * Posts JSON over http or https. The certificate of the cloud is judged with a clock that may be years late: its end by the
+ * latest time that is known, and its beginning not at all, because the build may be older than the certificate.
+ */
+async function post(url: URL, id: string, body: object): Promise<{ status: number; body: string }> {
+  const isTls = url.protocol === 'https:'
+  const createConnection = () =>
+    openCheckedTls(
+      addressOf(url.href, { 'https:': 443 }),
+      {
+        modules: { net, tls, stream },
+        ca: authorities,
+        time: () => ({ ...certificateTime(Date.now(), BUILD?.committedAt ?? 0), latest: Infinity }),
+      },
+      "the cloud's certificate",
+    )
+  const options = {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'Idempotency-Key': id },
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    ...(isTls && { createConnection }),
+  }
+  const request = (isTls ? https : http).request(url, options)
+  const answered = new Promise<http.IncomingMessage>((resolve, reject) => {
+    request.once('response', resolve)
+    request.once('error', reject)
+  })
+  request.end(JSON.stringify(body))
+  const response = await answered
+  return { status: response.statusCode ?? 0, body: await text(response) }
+}
+
+/** The authorities of the system, and those that its operator adds to them. */
+const authorities = (): string => {
+  const { NODE_EXTRA_CA_CERTS: extra } = process.env
+  return [...tls.rootCertificates, ...(extra ? [files.readFileSync(extra, 'utf8')] : [])].join('\n')
+}
+
+function jsonOf(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
 }
 
 /** Stores the cloud's hardware description at the first place that can be written, unless a description is there. */
@@ -116,10 +195,3 @@ function keepDescription(places: readonly string[], hardware: HardwareDescriptio
       if (index === places.length - 1) throw error
     }
 }
-
-const reasonOf = (error: unknown): string =>
-  error instanceof Error
-    ? error.cause instanceof Error
-      ? error.cause.message
-      : error.message
-    : String(error)

@@ -26,6 +26,8 @@ export interface RenewalOptions {
   /** The present time, from whatever proves it: milliseconds since the Unix epoch. */
   now: () => number
   newKey: () => Promise<NewKey>
+  /** The next certificate is in use. */
+  onRenewed?: (cert: string) => void
   /** Time between two attempts. */
   againMs: number
 }
@@ -115,6 +117,7 @@ export class Renewal {
     }
     this.#next = undefined
     this.#client = { cert, key }
+    this.#options.onRenewed?.(cert)
     log.info(
       { until: new Date(endOf(new X509Certificate(cert))).toISOString() },
       'the certificate is renewed',
@@ -122,8 +125,10 @@ export class Renewal {
   }
 }
 
+/** The beginning of a certificate (PEM): the cloud had this date when it signed it. Milliseconds since the Unix epoch. */
+export const beginOf = (cert: string): number => Date.parse(new X509Certificate(cert).validFrom)
+
 function dueAt(cert: string): number {
-  const certificate = new X509Certificate(cert)
-  const from = Date.parse(certificate.validFrom)
-  return from + (endOf(certificate) - from) * DUE
+  const from = beginOf(cert)
+  return from + (endOf(new X509Certificate(cert)) - from) * DUE
 }

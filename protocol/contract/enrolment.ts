@@ -9,6 +9,7 @@ export const enrolmentRoutes = defineRoutes(
     'owner.hubs.enroll': {
       at: 'POST /enroll',
       rate: 'lookup',
+      idempotent: true,
       errors: ['invalid_claim_code'],
       body: z.strictObject({
         claim_code: z

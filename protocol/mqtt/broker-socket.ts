@@ -41,13 +41,21 @@ export function openBrokerSocket(url: string, options: BrokerSocketOptions): Soc
   const { host, port, protocol } = address
   const socket =
     protocol === 'mqtts:'
-      ? openTls(address, options)
+      ? openCheckedTls(address, options, "the broker's certificate")
       : options.modules.net.connect({ host, port, noDelay: true })
   limitPackets(socket)
   return socket
 }
 
-function openTls(address: NetworkAddress, options: BrokerSocketOptions): Duplex {
+/**
+ * Opens a TLS connection that sends and delivers nothing before the server's certificate is accepted, judged by the time that
+ * the caller knows. `subject` begins the sentence of a refusal.
+ */
+export function openCheckedTls(
+  address: Pick<NetworkAddress, 'host' | 'port' | 'servername'>,
+  options: BrokerSocketOptions,
+  subject: string,
+): Duplex {
   const { tls } = options.modules
   const { host, port, servername } = address
   const ca = authoritiesOf(options)
@@ -66,7 +74,7 @@ function openTls(address: NetworkAddress, options: BrokerSocketOptions): Duplex 
   socket.once('secureConnect', () => {
     const problem = problemOfServer(socket, host, options)
     if (problem === undefined) open()
-    else gate.destroy(new ConnectionProblem(`the broker's certificate ${problem}`))
+    else gate.destroy(new ConnectionProblem(`${subject} ${problem}`))
   })
   return gate
 }

@@ -107,7 +107,7 @@ function pathLengthOf({ raw }: X509Certificate): number {
 
 /** The certificates of a program: those in its settings, and its broker's. */
 export class KnownCertificates {
-  readonly #ends = new Map<string, number>()
+  readonly #ends = new Map<string, { endsAt: number; lifetimeMs: number }>()
 
   /** `files`: the PEM of each setting. For a file with several certificates the first end counts. */
   constructor(files: Readonly<Record<string, string | undefined>>) {
@@ -117,19 +117,24 @@ export class KnownCertificates {
   /** Call it after the files were replaced. */
   renew(files: Readonly<Record<string, string | undefined>>): void {
     for (const [name, pem] of Object.entries(files)) {
-      const ends = pem === undefined ? [] : certificatesIn(pem).map(endOf)
-      if (ends.length > 0) this.#ends.set(name, Math.min(...ends))
+      const [first] = (pem === undefined ? [] : certificatesIn(pem)).toSorted((a, b) => endOf(a) - endOf(b))
+      if (first) this.#ends.set(name, timesOf(first))
     }
   }
 
   /** Call it when a certificate of the broker was accepted. */
   readonly sawBroker = (certificate: X509Certificate): void => {
-    this.#ends.set(BROKER_CERTIFICATE, endOf(certificate))
+    this.#ends.set(BROKER_CERTIFICATE, timesOf(certificate))
   }
 
-  readonly all = (): { name: string; endsAt: number }[] =>
-    [...this.#ends].map(([name, endsAt]) => ({ name, endsAt }))
+  readonly all = (): { name: string; endsAt: number; lifetimeMs: number }[] =>
+    [...this.#ends].map(([name, times]) => ({ name, ...times }))
 }
+
+const timesOf = (certificate: X509Certificate) => ({
+  endsAt: endOf(certificate),
+  lifetimeMs: endOf(certificate) - Date.parse(certificate.validFrom),
+})
 
 /** The name of the broker's certificate. */
 export const BROKER_CERTIFICATE = 'broker'

@@ -83,6 +83,17 @@ onEachDatabase('enrolment', (open) => {
     expect(await enrol(code)).toMatchObject(refused)
   })
 
+  test('a board whose answer was lost gets the same answer again by its Idempotency-Key, and no other board does', async () => {
+    const { newCode, call } = await world(open)
+    const body = { claim_code: await newCode(), csr }
+    const attempt = (key: string) =>
+      call('POST', '/api/v1/enroll', { body, headers: { 'Idempotency-Key': key } })
+    const first = await attempt('a')
+    expect(first.status).toBe(200)
+    expect((await attempt('a')).json).toEqual(first.json)
+    expect(await attempt('b')).toMatchObject(refused)
+  })
+
   test('of two boards that use one code at the same time, one is enrolled', async () => {
     const { newCode, enrol, db } = await world(open)
     const code = await newCode()

@@ -1,0 +1,77 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type ServerOptions } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import { enrol } from '../../../edge/enrolment/enrol.ts'
+import { enrolmentFiles } from '../../../edge/enrolment/enrolment.ts'
+import { makeAuthority } from '../../support/certificate.ts'
+
+const answer = {
+  hub_id: 1,
+  name: 'Lobby',
+  certificate: 'certificate',
+  ca: 'ca',
+  mqtt_url: 'mqtts://hubs.example:8883',
+  expires_at: '2026-06-01T00:00:00.000Z',
+  hardware: null,
+  settings: {},
+  desired_version: 1,
+}
+
+/** A cloud with a certificate of these days, which gives its answers in turn; null cuts the connection. */
+async function world(validity: { fromDay: number; toDay: number }, answers: (object | null)[]) {
+  const authority = makeAuthority({ fromDay: -30, toDay: 365 })
+  const { cert, key } = authority.issue('localhost', 'DNS:localhost', validity)
+  const requests: { key: unknown; body: string }[] = []
+  const server = createServer({ cert, key } satisfies ServerOptions, (request, response) => {
+    void text(request).then((body) => {
+      requests.push({ key: request.headers['idempotency-key'], body })
+      const next = answers.shift()
+      if (!next) request.socket.destroy()
+      else response.writeHead('error' in next ? 403 : 200).end(JSON.stringify(next))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, resolve))
+  const folder = mkdtempSync(join(tmpdir(), 'larder-enrol-'))
+  process.env['NODE_EXTRA_CA_CERTS'] = authority.caPath
+  onTestFinished(() => {
+    delete process.env['NODE_EXTRA_CA_CERTS']
+    server.close()
+    authority.remove()
+    rmSync(folder, { recursive: true })
+  })
+  const store = join(folder, 'hub.sqlite')
+  const cloud = `https://localhost:${(server.address() as AddressInfo).port}`
+  return {
+    requests,
+    paths: enrolmentFiles(store),
+    enrol: (code = 'K7QM2XRA') => enrol({ cloud, code, store, hardware: undefined }),
+  }
+}
+
+test('a board whose clock is years late enrols at a cloud whose certificate begins later', async () => {
+  const { enrol: run, paths } = await world({ fromDay: 100, toDay: 190 }, [answer])
+  expect(await run()).toMatchObject({ hub_id: 1, name: 'Lobby' })
+  expect(readFileSync(paths.certificate, 'utf8')).toBe('certificate')
+  const expired = await world({ fromDay: -20, toDay: -1 }, [answer])
+  await expect(expired.enrol()).rejects.toThrow("the cloud's certificate has expired")
+})
+
+test('a lost answer costs no code, because the board repeats the same request, and a refused code is forgotten', async () => {
+  const refusal = { error: { code: 'invalid_claim_code', message: 'This claim code is not valid.' } }
+  const {
+    enrol: run,
+    requests,
+    paths,
+  } = await world({ fromDay: -1, toDay: 90 }, [null, answer, refusal, answer])
+  await expect(run()).rejects.toThrow('is not reached')
+  await run()
+  expect(requests[1]).toEqual(requests[0])
+  expect(existsSync(paths.attempt)).toBe(false)
+  await expect(run('AAAAAAAA')).rejects.toThrow('invalid_claim_code')
+  await run('AAAAAAAA')
+  expect(requests[3]!.key).not.toBe(requests[2]!.key)
+})
