@@ -4,6 +4,7 @@ import '../light-zod.ts'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { enrol, makeKey } from './enrol.ts'
 
 const USAGE = `Usage: larder enroll --cloud URL --code CODE [--config FILE]
@@ -50,7 +51,7 @@ try {
   else if (process.argv.includes('--new-key')) process.stdout.write(JSON.stringify(await makeKey()))
   else {
     const { cloud, code, config } = read()
-    const enrolled = await enrol({ cloud, code, ...settingsIn(config) })
+    const enrolled = await enrol({ cloud, code, ...settingsIn(config), runtime: systemRuntime() })
     process.stdout.write(`${JSON.stringify(enrolled, null, 2)}\n`)
   }
 } catch (error) {

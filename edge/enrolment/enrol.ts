@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import * as files from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'
@@ -12,7 +11,9 @@ import { BUILD } from '../../protocol/build.ts'
 import { addressOf } from '../../protocol/model/address.ts'
 import { goesInClear } from '../../protocol/model/exposure.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { randomHex } from '../../protocol/model/ids.ts'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
+import type { Clock, Random, Runtime } from '../../protocol/model/runtime.ts'
 import { openCheckedTls } from '../../protocol/mqtt/broker-socket.ts'
 import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { connectionProblem } from '../../protocol/mqtt/connection-problem.ts'
@@ -54,6 +55,7 @@ export interface EnrolOptions {
   store: string
   /** The setting HARDWARE. */
   hardware: string | undefined
+  runtime: Runtime
 }
 
 const TIMEOUT_MS = 30_000
@@ -72,12 +74,12 @@ export async function makeKey(): Promise<NewKey> {
  * board. Throws a sentence if the code is refused, the cloud is not reached, or the journal belongs to another hub. A refused
  * enrolment leaves the files of an earlier one as they were.
  */
-export async function enrol({ cloud, code, store, hardware }: EnrolOptions): Promise<Enrolled> {
+export async function enrol({ cloud, code, store, hardware, runtime }: EnrolOptions): Promise<Enrolled> {
   if (goesInClear(cloud)) throw new Error(`${cloud}: others could read the code: use https`)
   const paths = enrolmentFiles(store)
   makeFolder(files, dirname(store))
-  const attempt = await attemptOf(paths.attempt, code)
-  const answer = await ask(cloud, attempt).catch((error: unknown) => {
+  const attempt = await attemptOf(paths.attempt, code, runtime.random)
+  const answer = await ask(cloud, attempt, runtime.clock).catch((error: unknown) => {
     if (error instanceof RefusedEnrolment) files.rmSync(paths.attempt, { force: true })
     throw error
   })
@@ -106,14 +108,14 @@ type Attempt = z.infer<typeof Attempt>
  * The attempt to use a code. It is stored before the code is used, and is the same again if its answer was lost or could not
  * be used: the cloud then repeats its answer. A folder that cannot be written fails here.
  */
-async function attemptOf(path: string, code: string): Promise<Attempt> {
+async function attemptOf(path: string, code: string, random: Random): Promise<Attempt> {
   try {
     const earlier = Attempt.parse(JSON.parse(files.readFileSync(path, 'utf8')))
     if (earlier.code === code) return earlier
   } catch {
     // There is none.
   }
-  const attempt = { code, ...(await makeKey()), id: randomUUID() }
+  const attempt = { code, ...(await makeKey()), id: randomHex(random, 16) }
   replaceText(path, JSON.stringify(attempt))
   return attempt
 }
@@ -121,14 +123,16 @@ async function attemptOf(path: string, code: string): Promise<Attempt> {
 /** The cloud's answer is final: the same request would be refused again. */
 class RefusedEnrolment extends Error {}
 
-async function ask(cloud: string, { code, csr, id }: Attempt): Promise<z.infer<typeof Answer>> {
-  const { status, body } = await post(new URL('/api/v1/enroll', cloud), id, { claim_code: code, csr }).catch(
-    (error: unknown) => {
-      throw new Error(`the cloud at ${cloud} is not reached: ${connectionProblem(error as Error)}`, {
-        cause: error,
-      })
-    },
-  )
+async function ask(cloud: string, { code, csr, id }: Attempt, clock: Clock): Promise<z.infer<typeof Answer>> {
+  const { status, body } = await post(new URL('/api/v1/enroll', cloud), {
+    id,
+    body: { claim_code: code, csr },
+    clock,
+  }).catch((error: unknown) => {
+    throw new Error(`the cloud at ${cloud} is not reached: ${connectionProblem(error as Error)}`, {
+      cause: error,
+    })
+  })
   if (status === 200) return Answer.parse(JSON.parse(body))
   const refusal = Refusal.safeParse(jsonOf(body))
   if (!refusal.success) throw new Error(`the cloud at ${cloud} answered ${status}`)
@@ -141,7 +145,10 @@ async function ask(cloud: string, { code, csr, id }: Attempt): Promise<z.infer<t
  * Posts JSON over http or https. The certificate of the cloud is judged with a clock that may be years late: its end by the
  * latest time that is known, and its beginning not at all, because the build may be older than the certificate.
  */
-async function post(url: URL, id: string, body: object): Promise<{ status: number; body: string }> {
+async function post(
+  url: URL,
+  { id, body, clock }: { id: string; body: object; clock: Clock },
+): Promise<{ status: number; body: string }> {
   const isTls = url.protocol === 'https:'
   const createConnection = () =>
     openCheckedTls(
@@ -149,7 +156,7 @@ async function post(url: URL, id: string, body: object): Promise<{ status: numbe
       {
         modules: { net, tls, stream },
         ca: authorities,
-        time: () => ({ ...certificateTime(Date.now(), BUILD?.committedAt ?? 0), latest: Infinity }),
+        time: () => ({ ...certificateTime(clock.now(), BUILD?.committedAt ?? 0), latest: Infinity }),
       },
       "the cloud's certificate",
     )

@@ -48,6 +48,7 @@ export async function serveEnrolment(options: EnrolmentPageOptions): Promise<voi
         cloud: form.get('cloud') ?? '',
         code: form.get('code') ?? '',
         ...place,
+        runtime,
       })
       log.info({ hub: hub_id }, 'the board is enrolled')
       send(response, 200, page(`This is hub ${hub_id}, ${name}. It starts now.`))

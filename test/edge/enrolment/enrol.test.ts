@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { enrol } from '../../../edge/enrolment/enrol.ts'
 import { enrolmentFiles } from '../../../edge/enrolment/enrolment.ts'
 import { makeAuthority } from '../../support/certificate.ts'
@@ -48,7 +49,8 @@ async function world(validity: { fromDay: number; toDay: number }, answers: (obj
   return {
     requests,
     paths: enrolmentFiles(store),
-    enrol: (code = 'K7QM2XRA') => enrol({ cloud, code, store, hardware: undefined }),
+    enrol: (code = 'K7QM2XRA') =>
+      enrol({ cloud, code, store, hardware: undefined, runtime: systemRuntime() }),
   }
 }
 
