@@ -39,6 +39,7 @@ import { descriptionHandlers } from './platform/http/description-handlers.ts'
 import { certificateWork, type KnownCertificate } from './operations/alarms/certificates.ts'
 import { workAlarmWork, workWitness } from './operations/alarms/work-alarms.ts'
 import { mailWork, type SendMail } from './operations/alarms/mail.ts'
+import { diagnosisWork } from './operations/hubs/diagnoses.ts'
 import { hubWork } from './operations/hubs/hub-events.ts'
 import { changeWork } from './operations/ssh/bin-changes.ts'
 import type { Remote } from './operations/ssh/remote.ts'
@@ -187,7 +188,10 @@ export class Cloud {
     this.#media = createMedia({ context, store, signer, cleaning })
     this.work = new WorkRunner(
       this.#background,
-      dueWork({ ...services, context: this.#background }, this.#media, options),
+      {
+        ...dueWork({ ...services, context: this.#background }, this.#media, options),
+        ...diagnosisWork(this.#background, this.gateway.diagnoses),
+      },
       workWitness(this.#background),
     )
     this.#feed = new EventFeed(this.#background, this.#media)
@@ -227,6 +231,7 @@ export class Cloud {
     this.#sharedLimiter?.stop()
     this.#options.poster.stop()
     this.#listening.stop()
+    this.gateway.diagnoses.stop()
     await this.work.stop()
     await this.#worker?.stop()
     await this.gateway.stop()

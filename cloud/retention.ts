@@ -89,6 +89,7 @@ const rules: readonly Rule[] = [
       select 1 from orders where orders.id = notifications.order_id
         and orders.processing_status <= ${LAST_ACTIVE})`,
   },
+  { table: 'diagnoses', key: ['id'], kept: () => PERIOD_MS, isOver: (before) => sql`asked_at < ${before}` },
   { table: 'alarms', key: ['seq'], kept: incidents, isOver: (before) => sql`cleared_at < ${before}` },
   {
     table: 'events',

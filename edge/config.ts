@@ -5,8 +5,10 @@ import { HardwareDescription } from '../protocol/model/hardware.ts'
 import {
   helpText,
   readSettings,
+  shownSettings,
   type SettingsOf,
   type SettingsTable,
+  type Shown,
 } from '../protocol/model/program-settings.ts'
 import { problemText, schemaProblems } from '../protocol/model/schema-problems.ts'
 import { desiredSettingProblem, edgeSettings } from '../protocol/settings/hub.ts'
@@ -29,6 +31,7 @@ export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardw
   }
   /** Paths of the certificate files, which may be renewed while the service runs. */
   pemPaths: Readonly<Record<'MQTT_CA' | 'LOCAL_CERT' | 'LOCAL_KEY', string | undefined>>
+  shown: Shown
 }
 
 export type Refusal = { kind: 'help'; text: string } | { kind: 'problems'; problems: string[] }
@@ -57,7 +60,7 @@ export function readConfig(
   if (problems.length > 0) return { kind: 'problems', problems }
   const read = readProgram(edgeSettings, USAGE, args, environment, overrides.settings)
   if (read.kind !== 'settings') return read
-  const { settings } = read
+  const { settings, shown } = read
   const enrolment = settings.mqtt.password === undefined ? enrolmentIn(settings.store, problems) : undefined
   if (problems.length > 0) return { kind: 'problems', problems }
   const isUnenrolled = settings.mqtt.password === undefined && enrolment === undefined
@@ -92,6 +95,7 @@ export function readConfig(
         ...(enrolment && { client: { cert: enrolment.cert, key: enrolment.key } }),
       },
       local: { ...local, cert, key },
+      shown,
     },
   }
 }
@@ -157,7 +161,7 @@ export function readProgram<T extends SettingsTable>(
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
   desired: Readonly<Record<string, string>> = {},
-): { kind: 'settings'; settings: SettingsOf<T> } | Refusal {
+): { kind: 'settings'; settings: SettingsOf<T>; shown: Shown } | Refusal {
   if (args.includes('--help')) return { kind: 'help', text: helpText(usage, table, args.includes('--all')) }
   const [option, path, ...rest] = args
   if (option !== undefined && (option !== '--config' || path === undefined || rest.length > 0))
@@ -168,7 +172,7 @@ export function readProgram<T extends SettingsTable>(
   const file = path === undefined || content === undefined ? undefined : { path, text: content }
   const read = readSettings(table, environment, file, desired)
   return read.ok
-    ? { kind: 'settings', settings: read.settings }
+    ? { kind: 'settings', settings: read.settings, shown: shownSettings(table, read.byName) }
     : { kind: 'problems', problems: read.problems }
 }
 

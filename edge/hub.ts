@@ -2,6 +2,8 @@ import type { Checkpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines, HardwareDescription } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
+import type { BoardVitals } from '../protocol/model/vitals.ts'
+import type { Heartbeat } from '../protocol/mqtt/session.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
 import { createCore } from './core/core.ts'
@@ -32,6 +34,8 @@ export interface HubOptions {
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** Name and version for the hello. */
   software?: string
+  /** Figures of the board, for the heartbeats. */
+  board?: () => BoardVitals
 }
 
 export interface Hub {
@@ -39,7 +43,7 @@ export interface Hub {
   stop(): void
   readonly core: HubCore
   readonly sync: Sync
-  readonly controllers: Pick<Controllers, 'links' | 'losses'>
+  readonly controllers: Pick<Controllers, 'links' | 'losses'> & Partial<Pick<Controllers, 'errors'>>
   readonly outbox: Pick<Outbox, 'position'>
   /** See `CoreOptions`. */
   certificates(): readonly { name: string; endsAt: number; lifetimeMs?: number }[]
@@ -55,7 +59,7 @@ export function createHub(options: HubOptions): Hub {
     now: () => core.cloudNow(),
     onDeadLetter: () => core.noteDeadLetters(),
   })
-  let opened: Pick<Controllers, 'links' | 'losses'> = { links: () => [], losses: () => new Map() }
+  let opened: Hub['controllers'] = { links: () => [], losses: () => new Map() }
   const core: HubCore = createCore({
     runtime,
     log,
@@ -97,11 +101,16 @@ export function createHub(options: HubOptions): Hub {
     desired: () => options.desired?.report(),
     checkpoint,
     settings: settings.sync,
+    vitals: () => vitalsOf(options, { core, outbox, controllers: opened }),
   })
   return {
     core,
     sync,
-    controllers: { links: () => opened.links(), losses: () => opened.losses() },
+    controllers: {
+      links: () => opened.links(),
+      losses: () => opened.losses(),
+      errors: () => opened.errors?.() ?? 0,
+    },
     outbox,
     certificates: () => options.certificates?.() ?? [],
     start() {
@@ -116,5 +125,25 @@ export function createHub(options: HubOptions): Hub {
       core.stop()
       outbox.flush()
     },
+  }
+}
+
+/** The figures of the board and the service; undefined if the board has none. */
+function vitalsOf(
+  { board, runtime, store }: HubOptions,
+  { core, outbox, controllers }: Pick<Hub, 'core' | 'outbox' | 'controllers'>,
+): Heartbeat['vitals'] {
+  if (!board) return undefined
+  const { restarts, last } = core.life()
+  const ledger = outbox.position('ledger')
+  const isTimed = core.certainNow() !== undefined
+  return {
+    ...board(),
+    journal_bytes: store.bytes(),
+    link_errors: controllers.errors?.() ?? 0,
+    queue: ledger.last - ledger.base,
+    restarts,
+    clock_offset_ms: isTimed ? Math.round(runtime.clock.now() - core.cloudNow()) : null,
+    last_crash: last,
   }
 }

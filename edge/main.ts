@@ -6,7 +6,6 @@ import * as files from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { dirname, join } from 'node:path'
 import { rootCertificates } from 'node:tls'
-import { promisify } from 'node:util'
 import { pino } from 'pino'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { isMetricsHost } from '../protocol/model/allowed-hosts.ts'
@@ -22,12 +21,15 @@ import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
 import { DesiredStates } from './desired/desired-states.ts'
+import { makeBundle, redactorOf } from './diagnosis/bundle.ts'
+import { Diagnoser } from './diagnosis/diagnosis.ts'
+import { LogLines } from './diagnosis/log-lines.ts'
 import { beginOf, Renewal, type NewKey } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
 import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
-import { lastErrorFile, type LastErrorFile } from './last-error.ts'
+import { lastErrorFile } from './last-error.ts'
 import { listen, metricsListener, type Listener } from './local-api/front.ts'
 import { lockJournal } from './open-hub.ts'
 import { createRecent } from './recent.ts'
@@ -39,6 +41,9 @@ import { mqttTransport } from './sync/mqtt-transport.ts'
 
 /** Time between the answer to a restart and the end of the service. */
 const RESTART_MS = 200
+
+/** Maximum time of another program of the hub. */
+const PROGRAM_MS = 20_000
 
 /** The lines of a hub without GPIO: no line can be read or driven. */
 const noGpio: GpioLines = {
@@ -82,12 +87,8 @@ async function untilEnrolled(settings: Unenrolled['settings']): Promise<void> {
 
 async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const { hardware, local, mqtt } = config
-  const { hubId } = hardware
   const runtime = systemRuntime()
-  const recent = createRecent({ clock: runtime.clock, hardware, kept: local.recentKept })
-  const output = logOutput((bytes) => files.writeSync(1, bytes))
-  const base = { part: 'edge', hub: hubId }
-  const log = quietly(recent.log(pino({ level: config.logLevel, base }, output)), runtime.clock)
+  const { recent, lines, log } = openLog(config, runtime)
 
   // Locked first: only one process may use the journal and the hardware.
   const lock = tryLock(config.store, runtime)
@@ -100,13 +101,16 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const words = lastErrorFile(`${config.store}.last-error`, files)
   const certificates = followCertificates(config, listener, runtime.clock, log)
   const watchdogMs = watchdogMsOf(process.env, process.pid)
+  const { clock } = runtime
+  const diagnoser = diagnoserOf(config, { log, clock, lines, recent, certificates }, () => resident)
+  const open = hubTransport(config, { runtime, log, certificates }, () => resident.cloudTime())
   const resident: Resident = new Resident({
     config,
     runtime,
     log,
     recent,
     gpio,
-    openTransport: hubTransport(config, { runtime, log, certificates }, () => resident.cloudTime()),
+    openTransport: diagnoser.over(open),
     lastError: words.take(),
     certificates: certificates.known.all,
     desired,
@@ -121,12 +125,11 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
     },
   })
   answer = (request, response) => resident.answer(request, response)
-  surviveStorage(resident, config.store, log, words)
-  try {
-    resident.start()
-  } catch (error) {
-    throw new Error(startProblem(config.store, error), { cause: error })
-  }
+  surviveStorage(resident, config.store, log, (error) => {
+    words.keep(error)
+    lines.keep()
+  })
+  start(resident, config.store)
   const metrics = await listenForMetrics(config, runtime, answer, resident)
   log.info(
     {
@@ -158,6 +161,7 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
       resident.stop()
       gpio.close()
       log.flush()
+      lines.keep()
       return Promise.resolve()
     },
     exit: (code) => process.exit(code),
@@ -166,6 +170,26 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   process.on('SIGINT', stop)
   // If a parent program with a channel started this process (the demo), the process ends with its parent.
   if (process.channel) process.once('disconnect', () => stop('disconnect'))
+}
+
+/** The log of the service: standard output, and memory for people at the hub and afar. */
+function openLog({ hardware, local, logLevel, store }: EdgeConfig, runtime: Runtime) {
+  const { clock } = runtime
+  const recent = createRecent({ clock, hardware, kept: local.recentKept })
+  const lines = new LogLines(`${store}.last-log`, runtime, files)
+  const output = logOutput((bytes) => files.writeSync(1, bytes))
+  const base = { part: 'edge', hub: hardware.hubId }
+  const log = quietly(lines.log(recent.log(pino({ level: logLevel, base }, output))), clock)
+  return { recent, lines, log }
+}
+
+/** Throws an error that names the setting of a refused journal. */
+function start(resident: Resident, path: string): void {
+  try {
+    resident.start()
+  } catch (error) {
+    throw new Error(startProblem(path, error), { cause: error })
+  }
 }
 
 /** Reads renewed certificates without a restart; new connections use them. */
@@ -232,10 +256,61 @@ function hubTransport(
 }
 
 /** Makes a key in a program of its own: the library for requests would keep 18 MB of this one. */
-async function newKeyByProgram(): Promise<NewKey> {
-  const program = join(dirname(process.argv[1]!), 'enrolment', 'enrol-main.js')
-  const { stdout } = await promisify(execFile)(process.execPath, [program, '--new-key'])
-  return JSON.parse(stdout) as NewKey
+const newKeyByProgram = async (): Promise<NewKey> =>
+  JSON.parse(await outputOf(['enrolment', 'enrol-main.js'], ['--new-key'])) as NewKey
+
+/** Answers requests for the log and for archives. `resident`: exists by the first request. */
+function diagnoserOf(
+  config: EdgeConfig,
+  parts: {
+    log: Log
+    clock: Clock
+    lines: LogLines
+    recent: ReturnType<typeof createRecent>
+    certificates: ReturnType<typeof followCertificates>
+  },
+  resident: () => Resident,
+): Diagnoser {
+  const { log, clock, lines, recent, certificates } = parts
+  const redact = redactorOf(() => secretsOf(config, certificates.pems.LOCAL_KEY))
+  const bundle = () =>
+    makeBundle({
+      clock,
+      settings: config.shown,
+      lines,
+      redact,
+      recent: () => recent.read(),
+      hub: () => resident().hub(),
+      fault: () => resident().store.failure?.(),
+      doctor: doctorByProgram,
+    })
+  return new Diagnoser({ hubId: config.hardware.hubId, log, lines, redact, bundle })
+}
+
+/** The report of the doctor, from a program of its own, so that its checks never delay the hub. */
+const doctorByProgram = (): Promise<string> =>
+  outputOf(['doctor-main.js'], ['--json', ...process.argv.slice(2)])
+
+/** The output of another program of the hub, beside this one. A doctor that finds a fault has status 1. */
+function outputOf(path: readonly string[], args: readonly string[]): Promise<string> {
+  const program = join(dirname(process.argv[1]!), ...path)
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, [program, ...args], { timeout: PROGRAM_MS }, (error, stdout, stderr) => {
+      if (stdout === '') reject(new Error(stderr || error?.message || 'no output', { cause: error }))
+      else resolve(stdout)
+    })
+  })
+}
+
+/** The secrets that no diagnosis contains. */
+function secretsOf({ mqtt, local, store }: EdgeConfig, localKey: string | undefined): (string | undefined)[] {
+  let token: string | undefined
+  try {
+    token = files.readFileSync(`${store}.token`, 'utf8').trim()
+  } catch {
+    // There is none, or the card fails.
+  }
+  return [mqtt.password, local.token, token, mqtt.client?.key, localKey]
 }
 
 /** The listener for monitoring. Its modules are loaded only if it is configured, to save a small hub's memory. */
@@ -278,7 +353,7 @@ function surviveStorage(
   resident: Pick<Resident, 'lose'>,
   path: string,
   log: Log,
-  words: LastErrorFile,
+  keep: (error: unknown) => void,
 ): void {
   process.on('uncaughtException', (error) => {
     const reason =
@@ -289,7 +364,7 @@ function surviveStorage(
     // A caller of the previous hub uses a journal that is closed.
     if (error instanceof TypeError && error.message === 'The database connection is not open')
       return log.debug({ error: error.message }, 'a call came after the end of its hub')
-    words.keep(error)
+    keep(error)
     process.stderr.write(`${error.stack ?? String(error)}\n`)
     process.exit(1)
   })

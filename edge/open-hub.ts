@@ -20,7 +20,7 @@ export interface OpenHub extends Running {
   store: Store
 }
 
-interface Parts extends Pick<HubOptions, 'lastError' | 'certificates' | 'desired' | 'isStart'> {
+interface Parts extends Pick<HubOptions, 'lastError' | 'certificates' | 'desired' | 'isStart' | 'board'> {
   life: Runtime
   log: Log
   gpio: GpioLines
@@ -44,8 +44,8 @@ export function lockJournal(path: string, { clock }: Runtime): StoreLock {
 
 /** Opens the journal and starts the hub on it. Throws a `StorageError` if the storage cannot be used. */
 export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
-  const { life, log, gpio, openTransport, software, recent, lastError, certificates, desired, isStart } =
-    parts
+  const { life, log, gpio, openTransport, software, recent, lastError, certificates } = parts
+  const { desired, isStart, board } = parts
   const { hardware, store: path } = config
   const lock = parts.held ?? lockJournal(path, life)
   let store: Store | undefined
@@ -87,6 +87,7 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
         desired,
         description: config.description,
         ...(isStart !== undefined && { isStart }),
+        ...(board && { board }),
       })
       hub.start()
       return { hub, store, onLost: (listener) => opened.onLost(listener), stop: end }

@@ -89,7 +89,7 @@ export function createRecent({ clock, hardware, kept }: RecentOptions) {
 }
 
 /** The fields as JSON; an error becomes its message. */
-const plain = (fields: object): object =>
+export const plain = (fields: object): object =>
   Object.fromEntries(
     Object.entries(fields).map(([key, value]) => [
       key,

@@ -1,7 +1,7 @@
 import * as files from 'node:fs'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
@@ -13,6 +13,7 @@ import { pageAssets } from '../protocol/page-assets.ts'
 import type { EdgeConfig } from './config.ts'
 import { startApplying } from './applying.ts'
 import type { DesiredStates } from './desired/desired-states.ts'
+import { boardVitals } from './diagnosis/vitals.ts'
 import { StorageError } from './journal/storage-error.ts'
 import type { StoreLock } from './journal/store-lock.ts'
 import { createFront } from './local-api/front.ts'
@@ -168,6 +169,7 @@ export class Resident {
         certificates,
         desired,
         isStart,
+        board: () => boardVitals(dirname(config.store)),
       })
     } finally {
       restoreTimeouts(notify, checkMs, watchdogMs)

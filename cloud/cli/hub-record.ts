@@ -1,3 +1,4 @@
+import { readVitals } from '../gateway/vitals.ts'
 import { z } from 'zod'
 import { nameText } from '../../protocol/model/name-text.ts'
 import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
@@ -92,6 +93,7 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
       ? { serial: certificate.serial, expires_at: timestamp(certificate.expires_at) }
       : null,
     management: management ?? null,
+    vitals: (await readVitals(q, [hubId])).get(hubId) ?? null,
   }
 }
 

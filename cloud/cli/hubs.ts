@@ -13,6 +13,7 @@ import {
   nameOf,
 } from './options.ts'
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
+import { diagnosisCommands } from './hub-diagnosis.ts'
 import { boardCommands, lifeCommands } from './hub-life.ts'
 import {
   changeHub,
@@ -54,6 +55,8 @@ Hubs and their owners:
 Boards:
   larder hubs claim-code ID
   larder hubs revoke ID
+  larder hubs logs ID --since 10m [--limit N] [--follow]
+  larder hubs bundle ID [--to FILE]
 
 Passwords:
   larder hubs renew-password ID [--overlap HOURS] [--old-password-file FILE [--broker URL]]
@@ -101,6 +104,13 @@ page). It can be used once, for 24 hours, and replaces the former code. The boar
 former certificate of the hub is revoked. revoke shuts out a board that was stolen: its certificate is revoked, its session
 ends within 5 seconds, and the cloud ignores the hub until it is enrolled again or has a new password.
 
+logs prints the newest records of a hub's log, oldest first, one JSON object a line: those of the last seconds, minutes, hours
+or days (30s, 10m, 2h, 1d), at most 10,000 and 1 MiB. The log is in the hub's memory; a hub that is killed begins a new one.
+--follow goes on with new records until it is stopped. bundle writes a diagnostic archive (.tar.gz, at most 5 MiB): doctor,
+versions, last crash, settings, wire, journal and log, without secrets. Without --to the file is in the current folder. The
+service fetches both over MQTT, also if the management port of the hub cannot be reached, and leaves half of a slow line to
+orders. If the hub is not connected, the command fails with hub_offline; if it does not answer for 30 seconds, with timeout.
+
 export prints the stored hardware description and settings and the broker's address, without secrets. --to writes hub.json and
 hardware.json into a folder, for a new card. Add the password with renew-password.
 
@@ -145,6 +155,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     },
     ...lifeCommands(runtime),
     ...boardCommands(runtime),
+    ...diagnosisCommands(runtime),
     'set-layout': {
       options: ['hub', 'hardware'],
       positionals: ['hub'],

@@ -17,7 +17,8 @@ import { cloudRefusals, type CloudRefusals } from '../platform/refusals.ts'
 import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import { defaultLimits } from '../platform/settings/limits.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
-import { CommandSender, type Commands } from './commands.ts'
+import { CommandSender } from './commands.ts'
+import { Diagnoses } from './diagnoses.ts'
 import type { HubDomain } from './domain.ts'
 import { HelloQueue } from './hello-queue.ts'
 import { Heartbeats } from './heartbeats.ts'
@@ -54,6 +55,8 @@ type Connection =
 
 /** The hubs, over MQTT (protocol/mqtt/SPEC.md). */
 export class Gateway {
+  readonly commands: CommandSender
+  readonly diagnoses: Diagnoses
   readonly #options: GatewayOptions
   readonly #context: CloudContext
   readonly #settings: GatewayLimits
@@ -65,7 +68,6 @@ export class Gateway {
   readonly #hellos: HelloQueue
   readonly #welcomes: Welcomes
   readonly #heartbeats: Heartbeats
-  readonly #commands: CommandSender
   readonly #links = new Map<number, HubLink>()
   #connection: Connection = { kind: 'closed' }
   #isRunning = false
@@ -89,22 +91,26 @@ export class Gateway {
     this.#options = options
     this.#context = context
     this.#refusals = options.refusals ?? cloudRefusals(context)
-    this.#settings = { ...defaultLimits.gateway, ...options.settings }
+    const settings = { ...defaultLimits.gateway, ...options.settings }
+    this.#settings = settings
     this.#clocks = new HubClocks(context.runtime.clock)
     this.#outage = new RepeatedLine({ log: context.log, clock: context.runtime.clock })
-    this.#commands = new CommandSender({
+    this.commands = new CommandSender({
       context,
-      settings: this.#settings,
+      settings,
       clocks: this.#clocks,
       findClock: (hubId) => this.#findClock(hubId),
       listen: (hubId) => this.#shares.listen(hubId),
       hubHeard: (tx, hubId, health) => domain.hubsHeard(tx, context, [{ hubId, health }]),
       publish: (hubId, command) => this.#publish(downTopic(hubId, 'command'), command),
     })
-    const settings = this.#settings
+    this.diagnoses = new Diagnoses({
+      clock: context.runtime.clock,
+      listen: (hubId) => this.#shares.listen(hubId),
+      publish: (hubId, request) => this.#publish(downTopic(hubId, 'diagnosis'), request),
+    })
     this.#leases = new LeaseKeeper({ context, settings, processId })
-    const tell = (channel: CloudChannel, message: object): void =>
-      void this.#publish(cloudTopic(channel), message)
+    const tell = (to: CloudChannel, message: object): void => void this.#publish(cloudTopic(to), message)
     const { clock } = context.runtime
     if (options.broker.kind === 'shared')
       this.#peers = new Peers({
@@ -124,7 +130,7 @@ export class Gateway {
       transport: () => (this.#connection.kind === 'open' ? this.#connection.changing : undefined),
       publish: tell,
       clockOf: (hubId) => this.#clockOf(hubId),
-      isAwaited: (hubId) => this.#commands.isAwaited(hubId),
+      isAwaited: (hubId) => this.commands.isAwaited(hubId) || this.diagnoses.isAwaited(hubId),
       onSubscribed: () => this.#onSubscribed(),
       onHeld: (hubs) => hubs.forEach(({ hubId, session }) => this.#linkOf(hubId).take(session)),
       onHandedOver: (hubIds) => hubIds.forEach((hubId) => this.#linkOf(hubId).release()),
@@ -135,12 +141,7 @@ export class Gateway {
       { context, domain, leases: this.#leases, refusals: this.#refusals },
       { atOnce: this.#settings.greetTransactions },
     )
-    const { gatherMs } = this.#settings
-    this.#heartbeats = new Heartbeats({ context, domain, leases: this.#leases, gatherMs })
-  }
-
-  get commands(): Commands {
-    return this.#commands
+    this.#heartbeats = new Heartbeats({ context, domain, leases: this.#leases, gatherMs: settings.gatherMs })
   }
 
   /** Whether the broker is connected and, if it is shared, has delivered a message within that time. */
@@ -163,7 +164,7 @@ export class Gateway {
   start(): void {
     const { db, runtime } = this.#context
     this.#isRunning = true
-    this.#commands.start()
+    this.commands.start()
     this.#connect()
     this.#cancels = [
       db.onWake((hubId) => this.#onOutboxGrown(hubId)),
@@ -184,7 +185,7 @@ export class Gateway {
     this.#shares.stop()
     this.#cancelHails()
     this.#hellos.clear()
-    await this.#commands.stop()
+    await this.commands.stop()
     await this.#heartbeats.end()
     await Promise.all([...this.#links.values()].map((link) => link.end()))
     this.#peers?.leave()
@@ -273,11 +274,12 @@ export class Gateway {
 
   #receive(hubId: number, message: HubMessage): void {
     if (message.channel === 'result')
-      return this.#commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
+      return this.commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
     if (message.channel === 'certificate')
       return this.#options.domain.certificateRequested(this.#context, hubId, message.body, (answer) =>
         this.#publish(downTopic(hubId, 'certificate'), answer),
       )
+    if (message.channel === 'diagnosis') return this.diagnoses.onPart(hubId, message.body)
     this.#linkOf(hubId).receive(message)
     if (this.#asked.has(hubId)) this.#tellClock(hubId)
   }
@@ -385,7 +387,7 @@ export class Gateway {
       welcomes: this.#welcomes,
       heartbeats: this.#heartbeats,
       publish: (channel, message) => this.#publish(downTopic(hubId, channel), message),
-      onCommandFinished: (commandId) => this.#commands.onFinished(commandId),
+      onCommandFinished: (commandId) => this.commands.onFinished(commandId),
     })
     this.#links.set(hubId, link)
     return link

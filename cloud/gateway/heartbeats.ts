@@ -5,6 +5,7 @@ import { background, isolated } from '../platform/work/background.ts'
 import type { HubDomain } from './domain.ts'
 import type { LeaseKeeper, Renewal } from './leases.ts'
 import { isForNobody } from './receiver.ts'
+import { recordVitals } from './vitals.ts'
 
 export interface HeartbeatsPorts {
   context: CloudContext
@@ -39,7 +40,10 @@ export class Heartbeats {
   /** Only the latest heartbeat of a hub counts. */
   add(hubId: number, heartbeat: Heartbeat, onRenewed: (renewal: Renewal) => void): void {
     if (this.#hasEnded) return
-    this.#heard.set(hubId, { heartbeat, onRenewed })
+    const former = this.#heard.get(hubId)?.heartbeat
+    // Not every heartbeat has figures, and the latest heartbeat would drop those of a former one.
+    const vitals = heartbeat.vitals ?? (former?.session === heartbeat.session ? former.vitals : undefined)
+    this.#heard.set(hubId, { heartbeat: { ...heartbeat, vitals }, onRenewed })
     if (!this.#cancel) this.#write()
   }
 
@@ -82,6 +86,8 @@ export class Heartbeats {
           const renewal = renewed.get(hubId)
           return renewal?.kind === 'held' ? [{ hubId, health: renewal.isLatest ? health : null }] : []
         })
+        const held = beats.filter(({ hubId }) => renewed.get(hubId)?.kind === 'held')
+        await recordVitals(tx, held, context.runtime.clock.now())
         if (news.length > 0) await domain.hubsHeard(tx, context, news)
         return renewed
       })

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { CommandResult } from '../../protocol/mqtt/command.ts'
+import { DiagnosisPart } from '../../protocol/mqtt/diagnosis.ts'
 import {
   Ack,
   Batch,
@@ -22,11 +23,12 @@ export const upSchemas = {
   result: CommandResult,
   storage: StorageReport,
   certificate: CertificateRequest,
+  diagnosis: DiagnosisPart,
 } satisfies Record<UpChannel, z.ZodType>
 
 export type HubMessage = {
   [Channel in UpChannel]: { channel: Channel; body: z.infer<(typeof upSchemas)[Channel]> }
 }[UpChannel]
 
-/** The messages for `HubLink`; results of commands go to `CommandSender`, and requests of certificates to the domain. */
-export type LinkMessage = Exclude<HubMessage, { channel: 'result' | 'certificate' }>
+/** The messages for `HubLink`; `CommandSender`, `Diagnoses` and the domain receive the others. */
+export type LinkMessage = Exclude<HubMessage, { channel: 'result' | 'certificate' | 'diagnosis' }>

@@ -30,7 +30,7 @@ export interface SharesPorts {
   publish: (channel: CloudChannel, message: object) => void
   /** The hub's clock, if this process knows it. */
   clockOf: (hubId: number) => HubClock | undefined
-  /** Whether a caller waits for the result of a command to the hub. */
+  /** Whether a caller waits for an answer of the hub. */
   isAwaited: (hubId: number) => boolean
   /** The broker has granted the whole share: this connection is usable. */
   onSubscribed: () => void
@@ -42,7 +42,7 @@ export interface SharesPorts {
   onUnheard: (hubIds: readonly number[]) => void
 }
 
-/** Subscribed only to a hub's results, until this time. */
+/** Subscribed only to a hub's answers, until this time. */
 interface Listening {
   untilMs: number
   granted: Promise<boolean>
@@ -103,7 +103,11 @@ export class Shares {
 
   /** Whether this process handles a message of the hub; a broad subscription delivers those of all hubs. */
   takes(hubId: number, channel: UpChannel): boolean {
-    return !this.#isBroad || this.#heard.has(hubId) || (channel === 'result' && this.#listening.has(hubId))
+    return (
+      !this.#isBroad ||
+      this.#heard.has(hubId) ||
+      (answerChannels.includes(channel) && this.#listening.has(hubId))
+    )
   }
 
   hears(hubId: number): boolean {
@@ -132,7 +136,7 @@ export class Shares {
     })
   }
 
-  /** Subscribes to the results of a hub, whichever process serves it. False if there is no connection. */
+  /** Subscribes to the answers of a hub, whichever process serves it. False if there is no connection. */
   async listen(hubId: number): Promise<boolean> {
     const { context, settings, transport } = this.#ports
     if (this.hears(hubId)) return true
@@ -147,7 +151,7 @@ export class Shares {
 
   async #grantsResults(line: ChangingTransport | undefined, hubId: number): Promise<boolean> {
     if (line && this.#isBroad) return true
-    const grant = await line?.subscribe([resultsOf(hubId)])
+    const grant = await line?.subscribe(answersOf(hubId))
     return grant !== undefined && grant.refused.length === 0
   }
 
@@ -193,9 +197,9 @@ export class Shares {
     if (!(await this.#hear(line, [...this.#heard]))) return false
     const listening = [...this.#listening.keys()]
     if (this.#isBroad || listening.length === 0) return true
-    const grant = await line.subscribe(listening.map(resultsOf))
+    const grant = await line.subscribe(listening.flatMap(answersOf))
     for (const hubId of listening)
-      if (grant?.refused.includes(resultsOf(hubId))) this.#listening.delete(hubId)
+      if (answersOf(hubId).some((topic) => grant?.refused.includes(topic))) this.#listening.delete(hubId)
     return grant !== undefined
   }
 
@@ -220,7 +224,10 @@ export class Shares {
       const { log } = this.#ports.context
       const about = { granted: grant.granted.length, wanted: hubIds.length, refused: grant.refused[0] }
       log.warn(about, `the broker refuses filters of single hubs: this process subscribes to ${upFilter}`)
-      line.unsubscribe([...[...this.#heard].map(hubFilter), ...[...this.#listening.keys()].map(resultsOf)])
+      line.unsubscribe([
+        ...[...this.#heard].map(hubFilter),
+        ...[...this.#listening.keys()].flatMap(answersOf),
+      ])
     }
     for (const hubId of hubIds) this.#heard.add(hubId)
     return true
@@ -312,14 +319,17 @@ export class Shares {
       .filter(([hubId, { untilMs }]) => this.#heard.has(hubId) || (untilMs < now && !isAwaited(hubId)))
       .map(([hubId]) => hubId)
     for (const hubId of over) this.#listening.delete(hubId)
-    if (!this.#isBroad) line.unsubscribe([...left.map(hubFilter), ...over.map(resultsOf)])
+    if (!this.#isBroad) line.unsubscribe([...left.map(hubFilter), ...over.flatMap(answersOf)])
   }
 }
+
+/** The channels of answers that a process may await from a hub of another process. */
+const answerChannels: readonly UpChannel[] = ['result', 'diagnosis']
 
 /** Keeps the message far below the broker's limit (SPEC §8). */
 const CLOCKS_AT_ONCE = 1000
 
-const resultsOf = (hubId: number): string => upTopic(hubId, 'result')
+const answersOf = (hubId: number): string[] => answerChannels.map((channel) => upTopic(hubId, channel))
 
 /**
  * The process that serves a hub, by rendezvous hashing. Every process computes the same result from the same names. If

@@ -5,6 +5,7 @@ import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { Location } from '../../protocol/model/location.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
+import type { Fact } from '../journal/facts.ts'
 import type { LeaveOut } from '../journal/inbox.ts'
 
 /** An operation with unknown outcome (I1), for a person to resolve. */
@@ -145,6 +146,8 @@ export interface HubCore {
    * running session; otherwise from the welcome.
    */
   setCloudClock(offsetMs: number, how: { passing: boolean }): void
+  /** Starts of the service after a crash, a kill or a power failure. */
+  life(): Pick<Fact<'life'>, 'restarts' | 'last'>
   /** Cloud time in milliseconds: known, or the best lower bound (`cloud-clock.ts`). */
   cloudNow(): number
   /** Cloud time as far as the cloud has confirmed it; undefined if it never has. */

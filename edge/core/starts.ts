@@ -12,13 +12,15 @@ const MAX_WORDS = 300
  */
 export function noteStart(context: Context): void {
   const { state, cloud, lastError, isStart = true } = context
-  const { isOpen, crashes, words } = state.facts.get('life')
+  const { isOpen, crashes, words, restarts, last } = state.facts.get('life')
   const isCrash = isOpen && isStart
   const latest = lastError?.slice(0, MAX_WORDS) ?? null
   state.facts.set('life', {
     isOpen: true,
     crashes: isCrash ? [...recent(context, crashes), cloud.now()] : recent(context, crashes),
     words: isCrash ? (latest ?? words) : words,
+    restarts: isCrash ? restarts + 1 : restarts,
+    last: isCrash ? { at: cloud.now(), error: latest } : last,
   })
   checkRestarts(context)
 }

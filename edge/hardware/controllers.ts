@@ -143,6 +143,8 @@ export interface Controllers {
   links(): LinkSummary[]
   /** Number of connection losses since the start, by controller. */
   losses(): ReadonlyMap<string, number>
+  /** Number of connection losses and of unreadable lines since the start. */
+  errors(): number
   /** Drops the connection of the device's controller and opens a new one. */
   reopen(deviceId: string): void
 }
@@ -202,6 +204,11 @@ export function createControllers(options: ControllersOptions, events: Controlle
         return { controller: id, port, up, firmware, protocol, reason: up ? null : (problem ?? null) }
       }),
     losses: () => losses,
+    errors: () =>
+      [...losses.values(), ...[...links.values()].map((link) => link.unreadable)].reduce(
+        (sum, n) => sum + n,
+        0,
+      ),
     reopen: (device) => linkOf(device)?.reopen('asked to reconnect'),
   }
 }

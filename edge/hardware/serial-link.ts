@@ -54,6 +54,9 @@ export class SerialLink {
   #running = false
   readonly #failures: RepeatedLine
 
+  /** Number of lines since the start that are no frames, or are damaged. */
+  unreadable = 0
+
   constructor(options: SerialLinkOptions, handlers: SerialLinkHandlers) {
     this.#options = options
     this.#handlers = handlers
@@ -222,6 +225,7 @@ export class SerialLink {
     // Damaged lines happen, and the controller repeats them. A complete but unreadable frame is refused,
     // because the controller would repeat it without end.
     const { error, seq } = decoded
+    this.unreadable += 1
     this.#note('debug', 'line not understood', { error })
     if (seq === undefined) return
     const why = error === 'unknown_type' ? 'unsupported' : 'bad_argument'

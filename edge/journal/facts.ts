@@ -15,6 +15,10 @@ const Life = z.object({
   crashes: z.array(z.number()),
   /** The last error that ended a process. */
   words: z.string().nullable(),
+  /** Number of such starts since the journal is new. */
+  restarts: z.int().default(0),
+  /** The latest of them, and the error that ended the former process; null if that process was killed or lost power. */
+  last: z.object({ at: z.number(), error: z.string().nullable() }).nullable().default(null),
 })
 
 /** The estimated cloud time and the wall clock at the same instant, milliseconds. */
@@ -63,7 +67,7 @@ const facts = {
   owes_snapshot: z.boolean().default(false),
   /** The names of the doors that were last seen open. */
   open_doors: z.array(z.string()).default([]),
-  life: Life.default({ isOpen: false, crashes: [], words: null }),
+  life: Life.default({ isOpen: false, crashes: [], words: null, restarts: 0, last: null }),
   /** The last stored clock mark. */
   clock: ClockMark.nullable().default(null),
 }

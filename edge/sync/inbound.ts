@@ -8,8 +8,8 @@ import { parseDownTopic, type DownChannel } from '../../protocol/mqtt/topics.ts'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Inbox, LeaveOut } from '../journal/inbox.ts'
 
-/** The channels of a session. `certificate` belongs to `enrolment/renewal.ts`, which needs no session. */
-type SessionChannel = Exclude<DownChannel, 'certificate'>
+/** The channels of a session. `enrolment/renewal.ts` and `diagnosis/diagnosis.ts` have the others and need no session. */
+type SessionChannel = Exclude<DownChannel, 'certificate' | 'diagnosis'>
 
 const schemas = {
   welcome: Welcome,
@@ -47,7 +47,8 @@ export function createInbound(
     const channel = parseDownTopic(hubId, topic)
     const drop = (why: string): void =>
       log.warn({ topic: cutShort(topic), length: payload.length, why }, 'a message from the cloud is dropped')
-    if (channel === undefined || channel === 'certificate') return drop('unknown topic')
+    if (channel === undefined || channel === 'certificate' || channel === 'diagnosis')
+      return drop('unknown topic')
     if (payload.length > maxMessage) return drop('too long')
     const message = parseMessage(payload)
     if (message === undefined) return drop('not JSON, or nested too deeply')

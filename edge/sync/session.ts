@@ -26,6 +26,7 @@ import { judgeCommand, createInbound, createStreamReceiver, type StreamReceiver 
 import { Heartbeat, Hellos } from './hello.ts'
 import type { SyncSettings } from '../../protocol/settings/hub-limits.ts'
 import { StreamSender } from './stream-sender.ts'
+import { vitalsDue } from './vitals.ts'
 
 /** The part of the hub's core that the sync uses. */
 export type SyncCore = Pick<
@@ -48,6 +49,8 @@ export interface SyncOptions {
   desired?: () => Hello['desired']
   checkpoint: Checkpoint
   settings: SyncSettings
+  /** Figures of the board and the service. */
+  vitals?: (() => HeartbeatMessage['vitals']) | undefined
 }
 
 export interface SessionOptions extends SyncOptions {
@@ -84,12 +87,14 @@ export class Session {
   readonly id: string
   readonly #options: SessionOptions
   readonly #transport: MqttTransport
+  readonly #vitalsDue: () => HeartbeatMessage['vitals']
   #state: SessionState = { phase: 'connecting' }
 
   /** Starts to connect. */
   constructor(options: SessionOptions) {
     const { hubId, runtime, log, settings } = options
     this.#options = options
+    this.#vitalsDue = vitalsDue(runtime.clock, options.vitals)
     this.id = randomHex(runtime.random, 16)
     const inbound = createInbound(hubId, settings.maxMessage, log, {
       welcome: (welcome) => this.#onWelcome(welcome),
@@ -302,7 +307,9 @@ export class Session {
   }
 
   #beat(): void {
-    this.#publish('heartbeat', { session: this.id, ...this.#standing() } satisfies HeartbeatMessage)
+    const vitals = this.#vitalsDue()
+    const heartbeat = { session: this.id, ...this.#standing(), ...(vitals && { vitals }) }
+    this.#publish('heartbeat', heartbeat satisfies HeartbeatMessage)
   }
 
   /** The hub's current state for the cloud. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { namedEnum } from '../model/named-enum.ts'
+import { Vitals } from '../model/vitals.ts'
 import {
   Cents,
   CreatedAt,
@@ -166,6 +167,24 @@ const Fleet = z
       })
       .nullable()
       .describe('The warmest fridge; null if no temperature is known.'),
+    vitals: z
+      .object({
+        reported_at: Timestamp.describe('Time of the report (UTC).'),
+        ...Vitals.shape,
+        last_crash: z
+          .object({
+            at: Timestamp.describe('Time of the start (UTC).'),
+            error: z
+              .string()
+              .nullable()
+              .describe('Error that ended the former run; null after a kill or a power failure.'),
+          })
+          .nullable()
+          .describe('Latest start after a run that did not end normally; null if there was none.'),
+      })
+      .meta({ id: 'HubVitals', description: 'Figures of a hub’s board and service.' })
+      .nullable()
+      .describe('Latest figures of the board and the service; null if the hub has reported none.'),
   })
   .meta({ id: 'FleetHub', description: 'A hub in the list of the fleet.' })
 export type FleetHub = z.infer<typeof Fleet>

@@ -224,6 +224,20 @@ export function defaultsOf<T extends SettingsTable>(table: T): SettingsOf<T> {
   return result.settings
 }
 
+/** Settings for diagnostics, in the units of their texts: without secrets, and without addresses that may contain a password. */
+export type Shown = Record<string, string | number | boolean>
+
+export const shownSettings = (table: SettingsTable, values: ReadonlyMap<string, unknown>): Shown =>
+  Object.fromEntries(
+    [...settingsIn(table)].flatMap(([name, { secret, unit = 1 }]): [string, Shown[string]][] => {
+      const value = values.get(name)
+      if (secret || value === undefined) return []
+      if (typeof value === 'number') return [[name, value / unit]]
+      if (Array.isArray(value)) return [[name, value.join(',')]]
+      return [[name, typeof value === 'object' ? JSON.stringify(value) : (value as Shown[string])]]
+    }),
+  )
+
 const FileSettings = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
 
 function readFile(

@@ -44,6 +44,6 @@ export const CommandResult = z.object({
   /** Depends on the command: SPEC §6. */
   data: z.record(z.string(), z.unknown()).nullable(),
   /** The hub's health after the command, in the form of a heartbeat. */
-  after: Heartbeat.omit({ session: true }).optional(),
+  after: Heartbeat.omit({ session: true, vitals: true }).optional(),
 })
 export type CommandResult = z.infer<typeof CommandResult>

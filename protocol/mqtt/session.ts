@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { HubHealth } from '../model/hub-health.ts'
+import { LastCrash, Vitals } from '../model/vitals.ts'
 
 /** 128 random bits in hexadecimal. */
 export const Hex128 = z.string().regex(/^[0-9a-f]{32}$/)
@@ -113,6 +114,8 @@ export const Heartbeat = z.object({
   /** The hub's monotonic clock. The cloud uses it to compute when a command expires (SPEC §6). */
   monotonic: z.number(),
   health: HubHealth,
+  /** In the first heartbeat of a session, after a noticeable change, and every five minutes. Since version 11. */
+  vitals: Vitals.extend({ last_crash: LastCrash.nullable() }).optional(),
 })
 export type Heartbeat = z.infer<typeof Heartbeat>
 

@@ -16,9 +16,19 @@ export const upChannels = [
   'result',
   'storage',
   'certificate',
+  'diagnosis',
 ] as const
 export type UpChannel = (typeof upChannels)[number]
-export const downChannels = ['welcome', 'hail', 'later', 'entries', 'ack', 'command', 'certificate'] as const
+export const downChannels = [
+  'welcome',
+  'hail',
+  'later',
+  'entries',
+  'ack',
+  'command',
+  'certificate',
+  'diagnosis',
+] as const
 export type DownChannel = (typeof downChannels)[number]
 
 export const upTopic = (hubId: number, channel: UpChannel): string =>

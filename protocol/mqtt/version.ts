@@ -33,6 +33,7 @@
  *    A hub requests its next certificate (certificate). An older cloud ignores the request.
  *    Settings and hardware descriptions of hubs (desired, in entries, snapshots and hellos; hardware). An older hub stores
  *    the entry as a dead letter.
+ *    Figures of the board in heartbeats (vitals); log records and archives in parts (diagnosis). An older hub ignores it.
  */
 export const MQTT_PROTOCOL_VERSION = 11
 /** Messages of earlier versions cannot be translated. */
@@ -43,4 +44,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** The hash of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = 'ae88e39150e38419'
+export const MQTT_SCHEMA_HASH = '2c73216cf57780fd'

@@ -68,9 +68,12 @@ export const edgeSettings = {
         describe:
           'Broker of the cloud, or several of one cluster, separated by commas. Default: the broker of the enrolment, else mqtt://127.0.0.1:18830.',
       },
-      password: optionalText(
-        'Password of the hub at the broker. The user name is hub-<hubId>. Default: the certificate of the enrolment (larder enroll).',
-      ),
+      password: {
+        ...optionalText(
+          'Password of the hub at the broker. The user name is hub-<hubId>. Default: the certificate of the enrolment (larder enroll).',
+        ),
+        secret: true,
+      },
       ca: optionalText(
         'PEM file of the authorities to trust with mqtts://. A renewed file is used within a minute. Default: the authorities of the system.',
       ),
@@ -88,10 +91,13 @@ export const edgeSettings = {
           'PEM file with the certificate of the local API and its chain. The local API then uses https only. A renewed file is used within a minute.',
         ),
         key: optionalText('PEM file with the key of LOCAL_CERT.'),
-        token: optionalText(
-          'Shared token of the local API. `larder people` gives people their own tokens. Default: a random one in the file <STORE>.token.',
-          z.string().min(16, 'must have at least 16 characters'),
-        ),
+        token: {
+          ...optionalText(
+            'Shared token of the local API. `larder people` gives people their own tokens. Default: a random one in the file <STORE>.token.',
+            z.string().min(16, 'must have at least 16 characters'),
+          ),
+          secret: true,
+        },
       }),
     }),
     bounds: serverBounds('LOCAL', {

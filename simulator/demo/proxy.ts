@@ -12,6 +12,8 @@ export interface Proxy {
   stall(directions: readonly Direction[], forMs: number): void
   /** Each chunk arrives `byMs` later, for `forMs`. */
   delay(byMs: number, forMs: number): void
+  /** From now on each direction of each connection carries at most so many bytes a second. */
+  throttle(bytesPerSecond: number): void
   /** Ends every connection, and refuses new ones. */
   bar(): void
   /** Ends all interference: new connections are accepted. */
@@ -36,30 +38,13 @@ export async function startProxy({
   listenIn,
 }: ProxyOptions): Promise<Proxy> {
   const open = new Set<Socket>()
-  const blockedUntil: Record<Direction, number> = { up: 0, down: 0 }
-  let slow = { byMs: 0, until: 0 }
-  let isBarred = false
-
-  function lead(from: Socket, to: Socket, direction: Direction, hear: (chunk: Buffer) => void): void {
-    const waiting: { chunk: Buffer; due: number }[] = []
-    function flush(): void {
-      for (;;) {
-        const next = waiting[0]
-        if (next === undefined) return
-        const due = Math.max(next.due, blockedUntil[direction])
-        if (due > clock.monotonic()) return void clock.after(due - clock.monotonic(), flush)
-        waiting.shift()
-        if (direction === 'down') hear(next.chunk)
-        to.write(next.chunk)
-      }
-    }
-    from.on('data', (chunk) => {
-      if (direction === 'up') hear(chunk)
-      const now = clock.monotonic()
-      waiting.push({ chunk, due: now + (now < slow.until ? slow.byMs : 0) })
-      if (waiting.length === 1) flush()
-    })
+  const line: Line = {
+    clock,
+    blockedUntil: { up: 0, down: 0 },
+    slow: { byMs: 0, until: 0 },
+    bytesPerMs: Infinity,
   }
+  let isBarred = false
 
   const server = createServer({ noDelay: true }, (near) => {
     if (isBarred) return void near.destroy()
@@ -76,8 +61,8 @@ export async function startProxy({
         other.destroy()
       })
     }
-    lead(near, far, 'up', (chunk) => hear('up', chunk))
-    lead(far, near, 'down', (chunk) => hear('down', chunk))
+    lead(line, near, far, 'up', (chunk) => hear('up', chunk))
+    lead(line, far, near, 'down', (chunk) => hear('down', chunk))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 
@@ -88,10 +73,13 @@ export async function startProxy({
     port: (server.address() as AddressInfo).port,
     cut,
     stall(directions, forMs) {
-      for (const direction of directions) blockedUntil[direction] = clock.monotonic() + forMs
+      for (const direction of directions) line.blockedUntil[direction] = clock.monotonic() + forMs
     },
     delay(byMs, forMs) {
-      slow = { byMs, until: clock.monotonic() + forMs }
+      line.slow = { byMs, until: clock.monotonic() + forMs }
+    },
+    throttle(bytesPerSecond) {
+      line.bytesPerMs = bytesPerSecond / 1000
     },
     bar() {
       isBarred = true
@@ -99,11 +87,52 @@ export async function startProxy({
     },
     calm() {
       isBarred = false
-      blockedUntil.up = blockedUntil.down = slow.until = 0
+      line.blockedUntil = { up: 0, down: 0 }
+      line.slow.until = 0
+      line.bytesPerMs = Infinity
     },
     async close() {
       cut()
       await new Promise((resolve) => server.close(resolve))
     },
   }
+}
+
+interface Line {
+  clock: Clock
+  /** Monotonic times, like `until`. */
+  blockedUntil: Record<Direction, number>
+  slow: { byMs: number; until: number }
+  bytesPerMs: number
+}
+
+/** Leads the bytes of one direction of a connection. */
+function lead(
+  line: Line,
+  from: Socket,
+  to: Socket,
+  direction: Direction,
+  hear: (chunk: Buffer) => void,
+): void {
+  const { clock } = line
+  const waiting: { chunk: Buffer; due: number }[] = []
+  let sentMs = 0
+  function flush(): void {
+    for (;;) {
+      const next = waiting[0]
+      if (next === undefined) return
+      const due = Math.max(next.due, line.blockedUntil[direction])
+      if (due > clock.monotonic()) return void clock.after(due - clock.monotonic(), flush)
+      waiting.shift()
+      if (direction === 'down') hear(next.chunk)
+      to.write(next.chunk)
+    }
+  }
+  from.on('data', (chunk: Buffer) => {
+    if (direction === 'up') hear(chunk)
+    const now = clock.monotonic()
+    sentMs = Math.max(now, sentMs) + chunk.length / line.bytesPerMs
+    waiting.push({ chunk, due: sentMs + (now < line.slow.until ? line.slow.byMs : 0) })
+    if (waiting.length === 1) flush()
+  })
 }

@@ -1,8 +1,12 @@
+import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { filesOfTar } from '../../protocol/model/tar.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { waitUntilReady } from '../../simulator/demo/programs.ts'
 import { violationsOf } from '../invariants/check.ts'
@@ -14,6 +18,7 @@ import { createPlant, type Plant } from './chaos/plant.ts'
 import { roomOf, type Room } from './chaos/room.ts'
 import { emptyAllBins, resolveUnconfirmed } from './chaos/staff.ts'
 import { Tally } from './chaos/tally.ts'
+import { commandOf } from '../support/programs.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime
@@ -81,6 +86,13 @@ async function until(condition: () => Promise<boolean>, timeout = 60_000): Promi
 
 const hasReached = async ({ order }: Customer, status: OrderStatus): Promise<boolean> =>
   (await order()).processing_status >= status
+
+/** Runs a command at the cloud's database, and returns its output. */
+async function cli(...args: string[]): Promise<string> {
+  const [node, ...main] = commandOf('cloud/cli/main')
+  const env = { PATH: process.env['PATH'], DATABASE_URL: plant.databaseUrl }
+  return (await promisify(execFile)(node, [...main, ...args], { env })).stdout
+}
 
 /** The order as the hub's own interface shows it. */
 const atHub = async ({ orderId }: Customer) =>
@@ -180,6 +192,29 @@ test('a command that the line delays past its time is refused by the hub', async
   expect((await motionsSince(before)).map(({ device, action }) => [device, action])).toEqual([
     ['bin-3', 'open_door'],
   ])
+  await expectBooksToAgree()
+}, 120_000)
+
+test('on a line of 64 kbit/s a hub without a management port sends its log and an archive while an order goes on', async () => {
+  plant.proxy.throttle(8000)
+  const buyer = await customer(6, 3)
+  const file = join(folder, 'bundle.tar.gz')
+  const logs = cli('hubs', 'logs', String(plant.hubId), '--since', '10m')
+  await buyer.pay()
+  const bundle = cli('hubs', 'bundle', String(plant.hubId), '--to', file)
+  await until(() => hasReached(buyer, OrderStatus.READY))
+  await collect(buyer)
+  const records = (await logs).trim().split('\n')
+  expect(records.map((line) => JSON.parse(line) as object)).toContainEqual(
+    expect.objectContaining({ level: 'info', message: 'the hub runs' }),
+  )
+  const stored = JSON.parse(await bundle) as { contents: string[]; size_bytes: number }
+  expect(stored.contents).toEqual(expect.arrayContaining(['doctor.json', 'settings.json', 'log.jsonl']))
+  const files = filesOfTar(gunzipSync(readFileSync(file)))
+  expect(JSON.parse(files.get('doctor.json')!)).toMatchObject({ part: 'hub' })
+  expect([...files.values()].join('\n')).not.toContain(plant.hubToken)
+  expect([...files.values()].join('\n')).not.toContain(plant.seed.mqtt_password)
+  plant.proxy.calm()
   await expectBooksToAgree()
 }, 120_000)
 

@@ -141,6 +141,7 @@ const finders: Readonly<Record<string, Find>> = {
       .executeTakeFirst()
     return row && { ownerId: row.owner_id }
   },
+  diagnosis: (_tx, _id, kind) => Promise.resolve({ hubId: Number(kind.split('/')[1]) }),
   async 'ssh.change'(tx, id) {
     const row = await tx.q
       .selectFrom('management_changes')

@@ -2,6 +2,8 @@ import { statfs } from 'node:fs/promises'
 import { sql } from 'kysely'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { Vitals } from '../../../protocol/model/vitals.ts'
+import { vitalNames } from '../../gateway/vitals.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Served } from '../../platform/http/app.ts'
 import { PRODUCT_VERSION } from '../../../protocol/build.ts'
@@ -185,6 +187,10 @@ function bookGauges(registers: Registry[]) {
       exhausted: gauge('larder_due_work_exhausted', 'Work that a person has to look at, by kind.', 'kind'),
       orders: gauge('larder_orders', 'Orders that are not at their end, by status.', 'status'),
     },
+    vitals: vitalNames.map((name) => {
+      const [key, factor] = name === 'clock_offset_ms' ? ['clock_offset_seconds', 0.001] : [name, 1]
+      return { name, factor, gauge: gauge(`larder_hub_${key}`, Vitals.shape[name].description ?? '', 'hub') }
+    }),
   }
 }
 
@@ -196,17 +202,21 @@ type BookGauges = ReturnType<typeof bookGauges>
  * and the other gauges are left out. A scrape never waits longer than the background statement timeout.
  */
 async function readBooks(gauges: BookGauges, context: CloudContext): Promise<void> {
-  const { up, single, labelled } = gauges
-  for (const each of Object.values(labelled)) each.reset()
+  const { up, single, labelled, vitals } = gauges
+  const reset = (): void => {
+    for (const each of [...Object.values(labelled), ...vitals.map(({ gauge }) => gauge)]) each.reset()
+  }
+  reset()
   try {
     await readHubs(gauges, context)
+    await readVitals(gauges, context)
     await readOutboxes(gauges, context)
     await readDueWork(gauges, context)
     await readOrders(gauges, context)
     await readRemedies(gauges, context)
     up.set(1)
   } catch {
-    for (const each of Object.values(labelled)) each.reset()
+    reset()
     for (const each of Object.values(single)) each.remove()
     up.set(0)
   }
@@ -231,6 +241,19 @@ async function readHubs({ single, labelled }: BookGauges, context: CloudContext)
   labelled.hubs.set({ state: 'offline' }, known - online)
   labelled.hubs.set({ state: 'never' }, total - known)
   single.silence.set(oldest === null ? 0 : Math.max(0, (now - oldest) / 1000))
+}
+
+/** The figures of the hubs that are online. */
+async function readVitals({ vitals }: BookGauges, { db, runtime, settings }: CloudContext): Promise<void> {
+  const rows = await db.kysely
+    .selectFrom('hub_vitals')
+    .innerJoin('hub_sessions', 'hub_sessions.hub_id', 'hub_vitals.hub_id')
+    .selectAll('hub_vitals')
+    .where('last_heard_at', '>', runtime.clock.now() - settings.onlineWithinMs)
+    .where('has_left', '=', 0)
+    .execute()
+  for (const { name, factor, gauge } of vitals)
+    for (const row of rows) if (row[name] !== null) gauge.set({ hub: row.hub_id }, row[name] * factor)
 }
 
 async function readOutboxes({ single }: BookGauges, context: CloudContext): Promise<void> {

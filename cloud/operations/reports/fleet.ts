@@ -1,6 +1,7 @@
 import type { FleetHub } from '../../../protocol/contract/owner-reports.ts'
 import { readRoom } from '../../commerce/orders/bin-room.ts'
 import { hubStates, shownHubStatus, type HubState } from '../../gateway/hub-state.ts'
+import { readVitals } from '../../gateway/vitals.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
@@ -42,6 +43,7 @@ async function readFleet(
     .where('cleared_at', 'is', null)
     .groupBy(['hub_id', 'severity'])
     .execute()
+  const vitals = await readVitals(q, ids)
   const rows: FleetHub[] = []
   for (const hub of hubs) {
     const state = states.get(hub.id)!
@@ -58,6 +60,7 @@ async function readFleet(
       sales_today: showsSales(hub.id) ? await salesToday(q, hub, now) : null,
       free_bins: state.online ? await freeBins(q, hub) : 0,
       warmest_fridge: warmestOf(state),
+      vitals: vitals.get(hub.id) ?? null,
     })
   }
   return rows

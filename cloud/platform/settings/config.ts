@@ -4,9 +4,10 @@ import { goesInClear, isLoopback, refusedExposures, type Exposure } from '../../
 import {
   helpText,
   readSettings,
-  settingsIn,
+  shownSettings,
   type SettingsOf,
   type SettingsTable,
+  type Shown,
 } from '../../../protocol/model/program-settings.ts'
 import { hostsInClear, postgresAddress } from './postgres-url.ts'
 import { cloudLimits } from './limits.ts'
@@ -61,7 +62,7 @@ export function readCloudConfig(
       ...settings,
       databaseUrl: databaseUrlOf(settings),
       mediaUrl: settings.MEDIA_URL ?? defaultMediaUrl(settings.DATA_DIR),
-      shown: shownOf(result.byName),
+      shown: shownSettings(cloudSettings, result.byName),
     },
   }
 }
@@ -179,19 +180,6 @@ export const stripeUrlOf = ({
   PAYMENTS_URL.startsWith('stripe:')
     ? PAYMENTS_URL.slice('stripe:'.length) || 'https://api.stripe.com'
     : undefined
-
-/** Settings without secrets, and without addresses that may contain a password. */
-export type Shown = Record<string, string | number | boolean>
-
-const shownOf = (values: ReadonlyMap<string, unknown>): Shown =>
-  Object.fromEntries(
-    [...settingsIn(cloudSettings)].flatMap(([name, { secret, unit = 1 }]): [string, Shown[string]][] => {
-      const value = values.get(name)
-      if (secret || value === undefined) return []
-      if (typeof value === 'number') return [[name, value / unit]]
-      return [[name, Array.isArray(value) ? value.join(',') : (value as Shown[string])]]
-    }),
-  )
 
 /** The file of `--config`. Throws a `UsageError` if it cannot be read. */
 export const readConfigFile = (path: string | undefined): { path: string; text: string } | undefined =>

@@ -325,7 +325,7 @@ const workLimits = limits('Due work', {
   workBatch: within(1, 10_000)(100, 'Number of rows of due work of one kind that are claimed at once.'),
   workConcurrency: few(4, 'Number of rows of due work of one kind that this process handles at once.'),
   workLeaseMs: ms(MINUTE, 'Time after which due work of a dead process is taken over by another process.'),
-  workPollMs: ms(10 * SECOND, 'Time between two checks for due work that other processes have added.'),
+  workPollMs: ms(2 * SECOND, 'Time between two checks for due work that other processes have added.'),
   workAlarmAttempts: some(8, 'Number of consecutive failures of due work that raise an alarm.'),
   clockStepMs: ms(10 * SECOND, 'Backward step of the clock from which stored future times are corrected.'),
   staleSalesMs: ms(MINUTE, 'Time between two checks for sales figures of hubs with a changed time zone.'),

@@ -7,6 +7,7 @@ import * as hubHealth from '../../../protocol/model/hub-health.ts'
 import * as betweenClouds from '../../../protocol/mqtt/between-clouds.ts'
 import * as cloudEntries from '../../../protocol/mqtt/cloud-entries.ts'
 import * as command from '../../../protocol/mqtt/command.ts'
+import * as diagnosis from '../../../protocol/mqtt/diagnosis.ts'
 import * as hubEntries from '../../../protocol/mqtt/hub-entries.ts'
 import * as session from '../../../protocol/mqtt/session.ts'
 import * as topics from '../../../protocol/mqtt/topics.ts'
@@ -18,6 +19,7 @@ function wire(): string {
     ...betweenClouds,
     ...cloudEntries,
     ...command,
+    ...diagnosis,
     ...hubCommands,
     ...hubEntries,
     ...hubHealth,

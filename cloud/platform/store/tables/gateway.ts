@@ -33,6 +33,39 @@ export const gatewayTables = {
     /** `HubHealth`, or null before the first heartbeat. */
     health: text.nullable,
   }).updatedOften(),
+  /** The latest figures of hubs' boards (`Vitals`). */
+  hub_vitals: defineTable({
+    hub_id: int.primaryKey.references('hubs'),
+    at: instant,
+    memory_bytes: int,
+    disk_free_bytes: int.nullable,
+    board_celsius: real.nullable,
+    journal_bytes: int,
+    link_errors: int,
+    queue: int,
+    restarts: int,
+    clock_offset_ms: int.nullable,
+    /** The latest start after a crash, a kill or a power failure, and the error that ended the former process. */
+    crashed_at: instant.nullable,
+    crash_error: text.nullable,
+  }).updatedOften(),
+  /** Requests for log records and diagnostic archives of hubs, with their answers until they are read. */
+  diagnoses: defineTable({
+    id: text.primaryKey.fixed,
+    hub_id: int.references('hubs').fixed,
+    /** JSON: `Diagnosis`. */
+    wanted: text.fixed,
+    state: oneOf(['pending', 'done', 'failed']),
+    /** Error code of a failed request. */
+    error: text.nullable,
+    /** The cursor after the newest record. */
+    cursor: text.nullable,
+    /** The answer in base64. */
+    content: text.nullable,
+    asked_at: instant.fixed,
+    /** When a part last arrived. */
+    heard_at: instant,
+  }).index('diagnoses_by_age', ['asked_at']),
   /** Receivers of hubs' streams. A new epoch adds a row and keeps the old one. */
   hub_streams: defineTable({
     hub_id: int.references('hubs').fixed,

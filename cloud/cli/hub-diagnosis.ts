@@ -1,0 +1,103 @@
+import { writeFileSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
+import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
+import { filesOfTar } from '../../protocol/model/tar.ts'
+import { MAX_RECORDS, type Diagnosis } from '../../protocol/mqtt/diagnosis.ts'
+import { linesOf, requestDiagnosis } from '../operations/hubs/diagnoses.ts'
+import { hubState } from '../gateway/hub-state.ts'
+import { using } from '../platform/settings/config.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
+import { contextOf, type CommandLine, type Invocation, type Options } from './command-line.ts'
+import { record } from './hub-management.ts'
+import { hubOf, numberOf, required } from './options.ts'
+
+/** The service itself gives a silent hub 30 s; a service that does not run is noticed a little later. */
+const SILENT_MS = 40_000
+/** Pause between two readings of a followed log. */
+const FOLLOW_MS = 1000
+const LOOK_MS = 250
+const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** Reads logs and diagnostic archives of hubs. The service fetches them over MQTT. */
+export const diagnosisCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+  logs: {
+    options: ['hub', 'since', 'limit'],
+    flags: ['follow'],
+    positionals: ['hub'],
+    run: (invocation) => printLogs(invocation, runtime),
+  },
+  bundle: {
+    options: ['hub', 'to'],
+    positionals: ['hub'],
+    run: (invocation) => storeBundle(invocation, runtime),
+  },
+})
+
+async function printLogs(invocation: Invocation, runtime: Runtime): Promise<undefined> {
+  const { options, terminal } = invocation
+  const since_ms = sinceOf(options)
+  const limit = numberOf(options, 'limit', 1, MAX_RECORDS) ?? MAX_RECORDS
+  const isFollowed = options['follow'] !== undefined
+  const hubId = await hubOf(invocation)
+  const detail = { since: options['since'], limit, follow: isFollowed }
+  const read = readerOf(invocation, runtime, hubId)
+  let after: string | undefined
+  for (let isFirst = true; isFirst || !terminal.signal.aborted; isFirst = false) {
+    const wanted = { kind: 'logs', since_ms, limit, ...(after !== undefined && { after }) } as const
+    const { content, cursor } = await read(wanted, isFirst ? detail : undefined)
+    for (const line of linesOf(content)) terminal.print(`${line}\n`)
+    after = cursor ?? after
+    if (!isFollowed) return undefined
+    await sleep(runtime.clock, FOLLOW_MS)
+  }
+  return undefined
+}
+
+async function storeBundle(invocation: Invocation, runtime: Runtime): Promise<object> {
+  const hubId = await hubOf(invocation)
+  const day = new Date(runtime.clock.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')
+  const file = invocation.options['to'] ?? `hub-${hubId}-${day}Z.tar.gz`
+  const { content } = await readerOf(invocation, runtime, hubId)({ kind: 'bundle' }, { file })
+  const archive = Buffer.from(content, 'base64')
+  using('--to', file, 'used', () => writeFileSync(file, archive, { mode: 0o600 }))
+  const contents = [...filesOfTar(gunzipSync(archive)).keys()]
+  return { hub_id: hubId, file, size_bytes: archive.length, contents }
+}
+
+/** `10m` in milliseconds. */
+function sinceOf(options: Options): number {
+  const text = required(options, 'since')
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  if (unit === undefined) throw new UsageError(`--since is a number with s, m, h or d, as in 10m: ${text}`)
+  return Number(count) * UNITS[unit as keyof typeof UNITS]
+}
+
+/** Requests a diagnosis of a hub and waits for it. `detail`: for the audit log, if the act is to be recorded. */
+function readerOf(invocation: Invocation, runtime: Runtime, hubId: number) {
+  const { db, q, settings } = invocation
+  const context = contextOf(invocation, runtime)
+  const { clock } = runtime
+  const { onlineWithinMs } = settings.limits.rules
+  return async (wanted: Diagnosis, detail: object | undefined) => {
+    const { connected } = await hubState(q, hubId, clock.now(), onlineWithinMs)
+    const id = await db.transact(async (tx) => {
+      if (detail) await record(tx.q, runtime, `hubs.${wanted.kind}`, hubId, { ...detail })
+      return connected ? requestDiagnosis(tx, context, hubId, wanted) : undefined
+    })
+    if (id === undefined) throw offline(hubId)
+    try {
+      for (;;) {
+        const row = await q.selectFrom('diagnoses').selectAll().where('id', '=', id).executeTakeFirst()
+        if (row?.state === 'done') return { content: row.content!, cursor: row.cursor }
+        if (row?.error === 'hub_offline') throw offline(hubId)
+        if (!row || row.state === 'failed' || clock.now() - row.heard_at > SILENT_MS)
+          throw new Error(`timeout: hub ${hubId} is connected and does not answer`)
+        await sleep(clock, LOOK_MS)
+      }
+    } finally {
+      await q.deleteFrom('diagnoses').where('id', '=', id).execute()
+    }
+  }
+}
+
+const offline = (hubId: number): Error => new Error(`hub_offline: hub ${hubId} is not connected`)
