@@ -34,6 +34,7 @@ import { paymentReportHandlers } from './commerce/payments/payment-report.ts'
 import { paymentHandlers } from './commerce/payments/handlers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
 import { profileHandlers } from './people/users/profile.ts'
+import { staffHandlers } from './people/staff/staff.ts'
 import { walletHandlers } from './commerce/ledger/wallet.ts'
 
 /** Options of the commerce routes; see `CloudOptions`. */
@@ -95,6 +96,7 @@ export const operationsHandlers = (services: ControlServices, media: Media, remo
 }
 
 export const peopleHandlers = (services: CommerceServices, media: Media, verifyIdentity: VerifyIdentity) => ({
+  ...staffHandlers(services.context),
   ...userHandlers(services.context, verifyIdentity, media),
   ...accountHandlers(services, media),
   ...profileHandlers(services.context, media),

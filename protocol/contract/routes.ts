@@ -14,6 +14,7 @@ import { ownerHubRoutes } from './owner-hubs.ts'
 import { ownerInventoryRoutes } from './owner-inventory.ts'
 import { ownerMaintenanceRoutes } from './owner-maintenance.ts'
 import { ownerOperationRoutes } from './owner-operations.ts'
+import { ownerPeopleRoutes } from './owner-people.ts'
 import { ownerReportRoutes } from './owner-reports.ts'
 import { ownerOrderRoutes } from './owner-orders.ts'
 import { ownerAlarmRoutes } from './owner-alarms.ts'
@@ -33,6 +34,7 @@ export const routes = {
   ...ownerOrderRoutes,
   ...ownerAnalyticsRoutes,
   ...ownerReportRoutes,
+  ...ownerPeopleRoutes,
   ...ownerControlRoutes,
   ...ownerOperationRoutes,
   ...ownerMaintenanceRoutes,
@@ -79,6 +81,7 @@ export const tagWords: Readonly<Record<string, string>> = {
   Orders: 'Carts and orders of a customer.',
   Analytics: 'Revenue, orders, customers and profits.',
   Reports: 'Sales, payments, refills, hubs and acts of people over any range of days, as JSON or CSV.',
+  People: 'People with a role at the hubs of an owner, and API keys.',
   Controls: 'Commands for bins, fridges and the intake of orders, over MQTT and over SSH.',
   Maintenance: 'Reports of service work at hubs.',
   Banners: 'Pictures that a hub shows.',

@@ -15,6 +15,8 @@ export const scopes = [
   'promotions:write',
   'events:read',
   'events:write',
+  'people:read',
+  'people:write',
   'diag:read',
   'diag:write',
 ] as const

@@ -2,6 +2,7 @@ import {
   BadgePercent,
   ChartColumn,
   House,
+  KeyRound,
   LayoutGrid,
   LogOut,
   Menu,
@@ -9,6 +10,7 @@ import {
   Receipt,
   ScrollText,
   Store,
+  Users,
   Webhook,
   Wrench,
 } from 'lucide'
@@ -27,6 +29,7 @@ import { MaintenancePage } from './maintenance.tsx'
 import { OrderPage } from './order.tsx'
 import { OrdersPage } from './orders.tsx'
 import { Heading, HubPick, Link } from './parts.tsx'
+import { KeysPage, PeoplePage } from './people.tsx'
 import { PlanogramPage } from './planogram.tsx'
 import { SalesPage } from './sales.tsx'
 import { awaySince, can, session } from './session.ts'
@@ -61,6 +64,8 @@ const pages: readonly PageEntry[] = [
   { to: '/deals', show: DealsPage, scope: 'promotions:read', name: 'Deals', icon: BadgePercent },
   { to: '/maintenance', show: MaintenancePage, scope: 'maintenance:read', name: 'Maintenance', icon: Wrench },
   { to: '/webhooks', show: WebhooksPage, scope: 'events:read', name: 'Webhooks', icon: Webhook },
+  { to: '/people', show: PeoplePage, scope: 'people:read', name: 'People', icon: Users },
+  { to: '/keys', show: KeysPage, scope: 'people:read', name: 'API keys', icon: KeyRound },
   { to: '/audit', show: AuditPage, scope: 'hubs:read', name: 'Audit', icon: ScrollText },
 ]
 

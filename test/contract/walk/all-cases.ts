@@ -18,6 +18,7 @@ import { ownerCases } from './owner-cases.ts'
 import { moreOrderCases, peopleCases } from './people-cases.ts'
 import { reportCases } from './report-cases.ts'
 import { serviceCases } from './service-cases.ts'
+import { staffCases } from './staff-cases.ts'
 
 /** The walks. Each has a test file of the same name, so that they can run in parallel. */
 export const walks = {
@@ -42,5 +43,6 @@ export const walks = {
   money: { ...walletCases, ...loyaltyCases, ...confirmationCases, ...webhookCases, ...itemRefundCases },
   diag: diagCases,
   service: serviceCases,
+  staff: staffCases,
 } satisfies Record<string, Record<string, RouteCases>>
 export type WalkName = keyof typeof walks

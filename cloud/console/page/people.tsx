@@ -1,0 +1,202 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import type { Key, Person } from '../../../protocol/contract/owner-people.ts'
+import { roleNames, roleScopes, type RoleName } from '../../../protocol/model/scopes.ts'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
+import { useData } from './data.ts'
+import { time } from './format.ts'
+import { act, Card, Field, Heading, Loaded, Nothing, useHubs } from './parts.tsx'
+import { Secret } from './secret.tsx'
+import { ask, can } from './session.ts'
+
+/** `hubs 1, 2`, or `every hub`. */
+const hubWords = (hubs: Person['hubs']): string => (hubs === '*' ? 'every hub' : `hubs ${hubs.join(', ')}`)
+
+/** The chosen hubs of a form. */
+const chosenHubs = (form: HTMLFormElement): number[] => new FormData(form).getAll('hub').map(Number)
+
+/** Hubs to choose, all of them at first. */
+function HubBoxes(): JSX.Element {
+  const { data: hubs = [] } = useHubs()
+  return (
+    <fieldset class="flex flex-wrap gap-x-4">
+      <legend class="text-sm">Hubs</legend>
+      {hubs.map(({ id, name }) => (
+        <label key={id} class="touch flex items-center gap-2">
+          <input type="checkbox" name="hub" value={id} defaultChecked class="checkbox checkbox-sm" /> {name}
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+const roleWords: Readonly<Record<RoleName, string>> = {
+  owner: 'Owner: everything',
+  technician: 'Technician: hubs, controls and maintenance; no sales, no refunds',
+  analyst: 'Analyst: reads everything, changes nothing',
+}
+
+/** People with a role at the hubs. */
+export function PeoplePage(): JSX.Element {
+  const found = useData(() => ask('GET /owners/people'), ['people'])
+  function grant(event: SubmitEvent): void {
+    const { identity = '', role } = textsOf(event)
+    const form = event.currentTarget as HTMLFormElement
+    void act(`Give the role to ${identity}`, async () => {
+      const body = { identity, role: role as RoleName, hub_ids: chosenHubs(form) }
+      await ask('POST /owners/people', { body })
+      form.reset()
+    })
+  }
+  return (
+    <>
+      <Heading text="People" />
+      <Loaded of={found}>
+        {({ data }) => (
+          <Card name="people">
+            {data.length === 0 && <Nothing>Nobody has a role yet.</Nothing>}
+            <ul>
+              {data.map(({ id, identity, role, hubs, created_at }) => (
+                <li
+                  key={id}
+                  class="border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center"
+                  data-role={id}
+                >
+                  <b class="break-all">{identity}</b>
+                  <span class="grow">
+                    {role}, {hubWords(hubs)} <span class="quiet text-sm">since {time(created_at)}</span>
+                  </span>
+                  {can('people:write') && (
+                    <HoldButton
+                      class="btn-sm min-h-9"
+                      label={`Take the role ${role} from ${identity}`}
+                      onHeld={() =>
+                        void act(`Take the role from ${identity}`, () =>
+                          ask('DELETE /owners/people/{role_id}', { params: { role_id: id } }),
+                        )
+                      }
+                    >
+                      Take the role
+                    </HoldButton>
+                  )}
+                </li>
+              ))}
+            </ul>
+          </Card>
+        )}
+      </Loaded>
+      {can('people:write') && (
+        <Card title="Give a person a role" class="mt-3" name="new">
+          <form class="grid gap-3 max-w-xl" onSubmit={grant}>
+            <Field label="Identity at the identity provider (sub)">
+              <input name="identity" class="input w-full" required maxLength={255} />
+            </Field>
+            <Field label="Role">
+              <select name="role" class="select w-full" defaultValue="technician">
+                {roleNames.map((name) => (
+                  <option key={name} value={name}>
+                    {roleWords[name]}
+                  </option>
+                ))}
+              </select>
+            </Field>
+            <HubBoxes />
+            <button class="btn btn-primary justify-self-start">Give the role</button>
+          </form>
+        </Card>
+      )}
+    </>
+  )
+}
+
+const stateOf = ({ revoked_at, expires_at, last_used_at }: Key): string => {
+  if (revoked_at !== null) return `revoked ${time(revoked_at)}`
+  const used = last_used_at === null ? 'never used' : `last used ${time(last_used_at)}`
+  return expires_at === null ? used : `${used}, ends ${time(expires_at)}`
+}
+
+/** API keys of the owner. */
+export function KeysPage(): JSX.Element {
+  const found = useData(() => ask('GET /owners/keys'), ['keys'])
+  const [secret, setSecret] = useState<string | null>(null)
+  function create(event: SubmitEvent): void {
+    const { name = '' } = textsOf(event)
+    const form = event.currentTarget as HTMLFormElement
+    void act(`Issue the key “${name}”`, async () => {
+      const scopes = new FormData(form).getAll('scope') as (typeof roleScopes)['owner'][number][]
+      const body = { name, scopes: scopes as never[], hub_ids: chosenHubs(form) }
+      setSecret((await ask('POST /owners/keys', { body })).api_key)
+      form.reset()
+    })
+  }
+  return (
+    <>
+      <Heading text="API keys" />
+      <Secret of="key" value={secret} />
+      <Loaded of={found}>
+        {({ data }) => (
+          <Card name="keys">
+            {data.length === 0 && <Nothing>No key yet.</Nothing>}
+            <ul>
+              {data.map((key) => (
+                <KeyLine key={key.prefix} apiKey={key} />
+              ))}
+            </ul>
+          </Card>
+        )}
+      </Loaded>
+      {can('people:write') && (
+        <Card title="Issue a key" class="mt-3" name="new">
+          <form class="grid gap-3" onSubmit={create}>
+            <Field label="Name">
+              <input name="name" class="input w-full max-w-xl" required maxLength={100} />
+            </Field>
+            <fieldset class="flex flex-wrap gap-x-4">
+              <legend class="text-sm">Rights</legend>
+              {roleScopes.owner.map((scope) => (
+                <label key={scope} class="touch flex items-center gap-2">
+                  <input
+                    type="checkbox"
+                    name="scope"
+                    value={scope}
+                    class="checkbox checkbox-sm"
+                    defaultChecked={scope.endsWith(':read')}
+                  />{' '}
+                  {scope}
+                </label>
+              ))}
+            </fieldset>
+            <HubBoxes />
+            <button class="btn btn-primary justify-self-start">Issue the key</button>
+          </form>
+        </Card>
+      )}
+    </>
+  )
+}
+
+function KeyLine({ apiKey }: { apiKey: Key }): JSX.Element {
+  const { prefix, name, scopes, hubs, revoked_at } = apiKey
+  return (
+    <li class="border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center" data-key={prefix}>
+      <span class="grow min-w-0">
+        <b class="break-words">{name}</b> <code>lk_{prefix}_…</code>
+        <span class="block text-sm quiet break-words">
+          {stateOf(apiKey)}. {hubWords(hubs)}: {scopes.join(', ')}
+        </span>
+      </span>
+      {can('people:write') && revoked_at === null && (
+        <HoldButton
+          class="btn-sm min-h-9"
+          label={`Revoke ${name}`}
+          onHeld={() =>
+            void act(`Revoke ${name}`, () => ask('DELETE /owners/keys/{prefix}', { params: { prefix } }))
+          }
+        >
+          Revoke
+        </HoldButton>
+      )}
+    </li>
+  )
+}

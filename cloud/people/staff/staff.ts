@@ -1,0 +1,132 @@
+import type { Key, Person } from '../../../protocol/contract/owner-people.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import {
+  issueApiKey,
+  listApiKeys,
+  revokeApiKey,
+  type ApiKey,
+  type HubSelection,
+} from '../../platform/credentials/api-keys.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import { reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
+import { grantRole, listRoles, revokeRole, type Role } from '../../platform/credentials/roles.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import type { Queries } from '../../platform/store/database.ts'
+
+/** The hubs of a credential, and their owners. */
+async function readReach(q: Queries, credential: OwnerCredential) {
+  const hubs = await reachableHubs(q, credential)
+  const ids = new Set(hubs.map(({ id }) => id))
+  const owners = new Set(hubs.map(({ owner_id }) => owner_id))
+  // A key with all hubs also sees what holds at all hubs; a role at all hubs belongs to operators.
+  const includes = (selection: HubSelection, isWhole: boolean): boolean =>
+    selection === '*' ? isWhole && credential.hubs === '*' : selection.every((id) => ids.has(id))
+  return {
+    role: ({ hubs: selection }: Role) => includes(selection, credential.ownerId === null),
+    key: ({ ownerId, hubs: selection }: ApiKey) => owners.has(ownerId) && includes(selection, true),
+  }
+}
+
+const person = ({ id, identity, role, hubs, createdAt }: Role): Person => ({
+  id,
+  identity,
+  role,
+  hubs: hubs === '*' ? hubs : [...hubs],
+  created_at: timestamp(createdAt),
+})
+
+const keyView = ({ prefix, name, scopes, hubs, ...times }: ApiKey): Key => ({
+  prefix,
+  name,
+  scopes: [...scopes],
+  hubs: hubs === '*' ? hubs : [...hubs],
+  created_at: timestamp(times.createdAt),
+  expires_at: timestampOrNull(times.expiresAt),
+  revoked_at: timestampOrNull(times.revokedAt),
+  last_used_at: timestampOrNull(times.lastUsedAt),
+})
+
+/** People with a role at an owner's hubs, and the owner's API keys. Changes are audited. */
+export function staffHandlers(
+  context: CloudContext,
+): Handlers<
+  | 'owner.staff.list'
+  | 'owner.staff.grant'
+  | 'owner.staff.revoke'
+  | 'owner.api_keys.list'
+  | 'owner.api_keys.create'
+  | 'owner.api_keys.revoke'
+> {
+  const { db, runtime } = context
+  const record = (q: Queries, { actor }: OwnerCredential, action: string, object: string) =>
+    appendAudit(q, runtime, { actor, action, hubId: null, object, result: 'executed' })
+  return {
+    async 'owner.staff.list'({ credential }) {
+      const reach = await readReach(db.kysely, credential)
+      return { data: (await listRoles(db.kysely)).filter(reach.role).map(person) }
+    },
+    async 'owner.staff.grant'({ body: { identity, role, hub_ids }, credential }) {
+      for (const id of hub_ids) await requireHub(db.kysely, credential, id)
+      const hubs = [...new Set(hub_ids)].toSorted((one, other) => one - other)
+      return db.transact(async (tx) => {
+        const isSame = (known: Role): boolean =>
+          known.role === role && JSON.stringify(known.hubs) === JSON.stringify(hubs)
+        const known = (await listRoles(tx.q, identity)).find(isSame)
+        if (known) return person(known)
+        const id = await grantRole(tx.q, runtime, { identity, role, hubs })
+        await record(tx.q, credential, 'roles.grant', `role-${id}`)
+        return person({ id, identity, role, hubs, createdAt: runtime.clock.now() })
+      })
+    },
+    async 'owner.staff.revoke'({ params, credential }) {
+      const reach = await readReach(db.kysely, credential)
+      await db.transact(async (tx) => {
+        const known = (await listRoles(tx.q)).find(({ id }) => id === params.role_id)
+        if (!known || !reach.role(known)) throw new ApiError('not_found')
+        await revokeRole(tx.q, known.id)
+        await record(tx.q, credential, 'roles.revoke', `role-${known.id}`)
+      })
+      return undefined
+    },
+    async 'owner.api_keys.list'({ credential }) {
+      const reach = await readReach(db.kysely, credential)
+      return { data: (await listApiKeys(db.kysely)).filter(reach.key).map(keyView) }
+    },
+    async 'owner.api_keys.create'({ body: { name, scopes, hub_ids, expires_at }, credential }) {
+      const { owner_id: ownerId } = await requireHub(db.kysely, credential, hub_ids[0]!)
+      for (const id of hub_ids)
+        if ((await requireHub(db.kysely, credential, id)).owner_id !== ownerId)
+          throw new ApiError('hub_not_found')
+      const request = {
+        name,
+        ownerId,
+        scopes: [...new Set(scopes)],
+        hubs: [...new Set(hub_ids)],
+        expiresAt: expires_at === undefined ? null : Date.parse(expires_at),
+      }
+      const { key, prefix } = await db.transact(async (tx) => {
+        const issued = await issueApiKey(tx.q, runtime, request)
+        await record(tx.q, credential, 'keys.create', `key-${issued.prefix}`)
+        return issued
+      })
+      const createdAt = runtime.clock.now()
+      return {
+        api_key: key,
+        ...keyView({ ...request, prefix, createdAt, revokedAt: null, lastUsedAt: null }),
+      }
+    },
+    async 'owner.api_keys.revoke'({ params, credential }) {
+      const reach = await readReach(db.kysely, credential)
+      await db.transact(async (tx) => {
+        const known = (await listApiKeys(tx.q)).find(({ prefix }) => prefix === params.prefix)
+        if (!known || !reach.key(known)) throw new ApiError('not_found')
+        await revokeApiKey(tx.q, runtime, known.prefix)
+        await record(tx.q, credential, 'keys.revoke', `key-${known.prefix}`)
+      })
+      return undefined
+    },
+  }
+}

@@ -1,0 +1,207 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
+import { insertLayout } from '../../cloud/demo/hub-data.ts'
+import { grantRole } from '../../cloud/platform/credentials/roles.ts'
+import { listen, type HttpServer } from '../../cloud/platform/http/listen.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
+import { openDatabase } from '../../cloud/platform/store/database.ts'
+import type { PageAssets } from '../../protocol/page-assets.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import {
+  type Browser,
+  builtPage,
+  openBrowser,
+  overflowOf,
+  picture,
+  seriousProblems,
+  type Visit,
+  weightOf,
+} from '../support/browser.ts'
+import { missing, service } from '../support/services.ts'
+import { emptySqlite } from '../world/database.ts'
+import { openService, type Service } from '../world/service.ts'
+
+const browserTest = service('chromium')
+/** Time that a busy machine may need, in milliseconds. */
+const PATIENCE_MS = 60_000
+const TEST_MS = 240_000
+const DAY_MS = 86_400_000
+
+describe('the owner’s console', () => {
+  let browser: Browser
+  let built: { folder: string; assets: PageAssets }
+  beforeAll(async () => {
+    if (missing('chromium')) return
+    built = await builtPage('cloud', 'console')
+    browser = await openBrowser()
+  }, TEST_MS)
+  afterAll(() => browser?.close())
+
+  let at: Service
+  let server: HttpServer
+  const serve = (port: number): Promise<HttpServer> =>
+    listen(at.cloud.app, { host: '127.0.0.1', port, runtime: systemRuntime(), bounds: defaultLimits.http })
+
+  beforeEach(async () => {
+    if (missing('chromium')) return
+    const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+    at = await openService(() => Promise.resolve(db), { console: built.assets, isDemo: true })
+    const { context, clock } = at.shop
+    for (const role of ['owner', 'technician', 'analyst'] as const)
+      await grantRole(db.kysely, context.runtime, { identity: `demo-${role}`, role, hubs: [1] })
+    await db.transact((tx) => insertLayout(tx, 1, undefined))
+    at.cloud.start()
+    // The service works by a clock of its own, which moves with the real one.
+    const moving = setInterval(() => clock.advance(200), 200)
+    server = await serve(0)
+    return async () => {
+      clearInterval(moving)
+      await at.cloud.endStreams()
+      await server.close(0)
+    }
+  })
+
+  /** A page of a person who signs in. The page has the time of the service. */
+  async function signIn(as: string, how: Partial<Visit> = {}, where = '/today'): Promise<Page> {
+    const { page, problems } = await browser.open('about:blank', { width: 390, ...how })
+    page.setDefaultTimeout(PATIENCE_MS)
+    await page.clock.setFixedTime(at.shop.clock.now())
+    await page.goto(`http://127.0.0.1:${server.port}/console${where}`)
+    await page.getByRole('link', { name: 'Sign in' }).click()
+    await page.getByRole('button', { name: as }).click()
+    await page.locator('main h1').waitFor()
+    // A test may stop the service.
+    onTestFinished(() => expect(problems.filter((text) => !text.includes('ERR_CONNECTION'))).toEqual([]))
+    return page
+  }
+  const hold = (page: Page, name: string): Promise<void> =>
+    page.getByRole('button', { name }).click({ delay: 1300 })
+  const figure = (page: Page, name: string): Promise<string | null> =>
+    page.locator(`[data-figure="${name}"]`).textContent()
+
+  /** An order of 2 units of product 1, ready in bin 1. */
+  async function readyOrder(): Promise<number> {
+    const { shop } = at
+    await shop.hear()
+    const { id: order_id } = await shop.paidOrder({ 1: 2 })
+    await shop.report({ kind: 'order.preparing', order_id, bins: [1] })
+    const lines = (await shop.items(order_id)).map(({ id, qty }) => ({
+      line_id: id,
+      dropped: qty,
+      doubtful: 0,
+      bins: [1],
+    }))
+    await shop.report({ kind: 'order.ready', order_id, bins: [1], lines })
+    return order_id
+  }
+
+  browserTest(
+    'an owner finds yesterday, refills by the list, refunds one unit and opens a bin for a customer on the telephone',
+    async () => {
+      await at.shop.paidOrder({ 1: 3 })
+      at.shop.clock.advance(DAY_MS)
+      const order = await readyOrder()
+      await at.connectHub()
+      const page = await signIn('Owner')
+      const { data } = (
+        await at.owner(
+          'GET',
+          `sales?from=${dayOf(at.shop.clock.now() - DAY_MS)}&to=${dayOf(at.shop.clock.now() - DAY_MS)}`,
+        )
+      ).json as { data: { gross_revenue: number }[] }
+      const yesterday = `$${(data[0]!.gross_revenue / 100).toFixed(2)}`
+      await expect.poll(() => figure(page, 'yesterday'), { timeout: PATIENCE_MS }).toContain(yesterday)
+
+      await page.getByRole('link', { name: /^Refill by the list/ }).click()
+      const row = page.locator('[data-place="1/1/1"]')
+      await row.getByLabel(/^Units of/).fill('6')
+      await row.getByRole('button', { name: /^Save count/ }).click()
+      await row.getByText(/^6 of \d+$/).waitFor()
+
+      await page.goto(`http://127.0.0.1:${server.port}/console/orders/${order}`)
+      await page
+        .locator('[data-summary]')
+        .getByText(/^paid [\d.]+, 2 dispensed, seen by the sensor, 0 owed$/)
+        .waitFor()
+      await hold(page, 'Refund 1 unit of')
+      await page
+        .locator('[data-summary]')
+        .getByText(/2 dispensed.*refunded [\d.]+, 0 owed$/)
+        .waitFor()
+      const [line] = await at.shop.items(order)
+      expect(line).toMatchObject({ qty: 2, refunded_quantity: 1 })
+
+      await hold(page, 'Open bin 1')
+      await page.getByText('Open bin 1: done.').waitFor()
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'a technician sees hubs and controls but neither sales nor refunds, and an analyst changes nothing',
+    async () => {
+      const order = await readyOrder()
+      const technician = await signIn('Technician')
+      await technician.locator('[data-card="hubs"]').waitFor()
+      expect(await technician.locator('[data-figure="yesterday"]').count()).toBe(0)
+      await technician.goto(`http://127.0.0.1:${server.port}/console/sales`)
+      await technician.getByText('Your role does not include this page.', { exact: false }).waitFor()
+      await technician.goto(`http://127.0.0.1:${server.port}/console/hubs/1`)
+      await technician.getByRole('button', { name: /^Stop new orders/ }).waitFor()
+
+      const analyst = await signIn('Analyst', {}, `/orders/${order}`)
+      await analyst.locator('[data-summary]').waitFor()
+      expect(await analyst.getByRole('button', { name: /Refund|Open bin/ }).count()).toBe(0)
+      await analyst.goto(`http://127.0.0.1:${server.port}/console/planogram/1`)
+      await analyst.locator('[data-place="1/1/1"]').waitFor()
+      expect(await analyst.getByRole('button', { name: 'Change row' }).count()).toBe(0)
+    },
+    TEST_MS,
+  )
+
+  for (const [width, colorScheme] of [
+    [390, 'dark'],
+    [768, 'light'],
+    [1400, 'light'],
+  ] as const)
+    browserTest(
+      `at ${width} pixels, ${colorScheme}, no page of the console scrolls sideways, and axe finds no serious problem`,
+      async () => {
+        const order = await readyOrder()
+        await at.connectHub()
+        const page = await signIn('Owner', { width, colorScheme })
+        const places = ['today', 'hubs/1', 'planogram/1', 'orders', `orders/${order}`, 'sales', 'deals']
+        const found: unknown[] = []
+        for (const place of [...places, 'maintenance', 'webhooks', 'people', 'keys', 'audit', 'nothing']) {
+          await page.goto(`http://127.0.0.1:${server.port}/console/${place}`)
+          await page.locator('main h1').waitFor()
+          await expect.poll(() => page.locator('p[aria-busy=true]').count(), { timeout: PATIENCE_MS }).toBe(0)
+          await picture(page, `owner-${place.replace('/', '-')}-${width}-${colorScheme}`)
+          found.push([place, await overflowOf(page), await seriousProblems(page)])
+        }
+        expect(found).toEqual(found.map((each) => [(each as string[])[0], 0, []]))
+        expect(weightOf(built.folder)).toBeLessThan(200_000)
+      },
+      TEST_MS,
+    )
+
+  browserTest(
+    'the page shows that the service is away, and recovers without a reload; a sign-out leads to the sign-in',
+    async () => {
+      const page = await signIn('Owner')
+      await page.locator('[data-card="hubs"]').waitFor()
+      const { port } = server
+      await server.close(0)
+      await page.locator('[data-connected="false"]').waitFor()
+      server = await serve(port)
+      await page.locator('[data-connected="true"]').waitFor()
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByRole('link', { name: 'Sign in' }).waitFor()
+    },
+    TEST_MS,
+  )
+})
+
+/** The day at the hub of the tests. */
+const dayOf = (ms: number): string =>
+  new Date(ms).toLocaleDateString('en-CA', { timeZone: 'America/Chicago' })

@@ -1,0 +1,43 @@
+import type { Call, RouteCases } from './call.ts'
+import type { World } from './world.ts'
+
+const technician = { identity: 'tom', role: 'technician', hub_ids: [1] }
+const till = { name: 'Till', scopes: ['orders:read'], hub_ids: [1] }
+
+const asOwner = (): Promise<Call> => Promise.resolve({ as: 'owner' })
+const wrongHubs = (body: object): NonNullable<RouteCases['errors']> => ({
+  hub_not_found: () => Promise.resolve({ as: 'owner', body: { ...body, hub_ids: [1, 2] } }),
+  hub_access_denied: () => Promise.resolve({ as: 'limited', body: { ...body, hub_ids: [2] } }),
+})
+
+async function role({ owner }: World): Promise<NonNullable<Call['params']>> {
+  const { json } = await owner('POST', 'people', technician)
+  return { role_id: (json as { id: number }).id }
+}
+
+async function key({ owner }: World): Promise<NonNullable<Call['params']>> {
+  const { json } = await owner('POST', 'keys', till)
+  return { prefix: (json as { prefix: string }).prefix }
+}
+
+/** People with a role at hubs, and API keys. */
+export const staffCases = {
+  'owner.staff.list': { success: asOwner },
+  'owner.staff.grant': {
+    success: () => Promise.resolve({ as: 'owner', body: technician }),
+    errors: wrongHubs(technician),
+  },
+  'owner.staff.revoke': {
+    success: async (world) => ({ as: 'owner', params: await role(world) }),
+    errors: { not_found: async (world) => ({ as: 'other-owner', params: await role(world) }) },
+  },
+  'owner.api_keys.list': { success: asOwner },
+  'owner.api_keys.create': {
+    success: () => Promise.resolve({ as: 'owner', body: till }),
+    errors: wrongHubs(till),
+  },
+  'owner.api_keys.revoke': {
+    success: async (world) => ({ as: 'owner', params: await key(world) }),
+    errors: { not_found: async (world) => ({ as: 'other-owner', params: await key(world) }) },
+  },
+} satisfies Record<string, RouteCases>
