@@ -3,6 +3,7 @@ import {
   chmodSync,
   copyFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -12,7 +13,7 @@ import {
   statSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Progress } from '../../protocol/model/progress.ts'
 import { checkedOut } from '../../protocol/build.ts'
 import { versionOf } from '../../protocol/model/build-time.ts'
@@ -20,71 +21,84 @@ import { writeBuildFile } from './build-file.ts'
 import { bundlePrograms, isNative, copyLicences, copyPackage, nameOf, productionFolders } from './bundle.ts'
 import { commandGroups, commandsOf, readManifest, type Manifest, type PackageName } from './manifest.ts'
 import { buildPages } from './pages.ts'
+import { sbomOf } from './sbom.ts'
+import {
+  compileEpoll,
+  fetchPackage,
+  NODE,
+  openTarget,
+  placeNode,
+  thisProcessor,
+  type Processor,
+  type Target,
+} from './target.ts'
 
 export interface BuiltPackage {
-  debian: string
-  tarball: string
-  /** Installed size without Node, in bytes. */
+  /** The Debian package, the tarball, and the list of their parts. */
+  files: string[]
+  /** Installed size, in bytes. */
   installedBytes: number
+  /** Whether the programs were started once, here or in an emulator. */
+  isTried: boolean
 }
 
 export interface BuildOptions {
   /** The repository's folder, where `npm ci` has run. */
   root: string
   name: PackageName
+  processor: Processor
   /** The folder that gets the files. */
   out: string
   progress: Progress
 }
 
 /**
- * Makes a Debian package and a tarball of one program: its compiled workspaces, their run-time dependencies,
- * and the command `larder`. The dependencies are those that `npm ci` installed and compiled on this machine.
+ * Makes a Debian package and a tarball of one program: its compiled workspaces, their run-time dependencies, Node, and
+ * the command `larder`. Dependencies are those of the lock file.
  */
-export async function buildPackage({ root, name, out, progress }: BuildOptions): Promise<BuiltPackage> {
+export async function buildPackage(options: BuildOptions): Promise<BuiltPackage> {
+  const { root, name, processor, out, progress } = options
   const manifest = readManifest(root, name)
   const version = versionOf(checkedOut(root))
-  const line = Number(process.versions.node.split('.')[0])
   const work = mkdtempSync(join(tmpdir(), 'larder-package-'))
   try {
     const tree = join(work, 'tree')
     const program = join(tree, 'usr/lib/larder', manifest.folder)
     mkdirSync(program, { recursive: true })
 
+    progress.show('fetching Node')
+    const target = openTarget(processor, work)
     progress.show('compiling')
-    const folders = await placeCode(root, program, work, manifest)
+    const { inside, native } = await placeCode(root, program, work, manifest)
     progress.show('making the pages')
     await buildPages(root, program, manifest.workspaces)
-    for (const [index, folder] of folders.entries()) {
-      progress.show(`copying dependencies: ${index + 1} of ${folders.length}`)
-      copyPackage(root, folder, program)
-    }
-    placeProgram(root, program, { manifest, version, line })
+    progress.show('copying dependencies')
+    for (const folder of native) copyPackage(sourceOf(root, folder, work), program, folder, target.arch)
+    if (native.includes('node_modules/epoll')) compileEpoll(root, target, program)
+    placeNode(target, program)
+    placeProgram(root, program, manifest, { version, processor })
+    const parts = `${JSON.stringify(sbomOf(root, { name: manifest.name, version }, [...inside, ...native]), null, 1)}\n`
+    writeFileSync(join(program, 'sbom.cdx.json'), parts)
     execFileSync('chmod', ['-R', 'u=rwX,go=rX', tree])
-    progress.show('trying every command and part')
-    tryOut(program, manifest)
+    progress.show('trying every program and part')
+    const isTried = tryOut(program, manifest, target, native)
 
     mkdirSync(out, { recursive: true })
-    const base = join(out, `${manifest.name}_${version}_${debianArchitecture}_node${line}`)
+    const base = join(out, `${manifest.name}_${version}_${processor}`)
+    const files = [`${base}.deb`, `${base}.tar.gz`, `${base}.cdx.json`]
     placeSystemFiles(root, tree, manifest)
     const installedBytes = sizeOf(tree)
     progress.show('packing the Debian package')
-    makeDebianPackage(root, tree, `${base}.deb`, { manifest, version, line })
+    makeDebianPackage(root, tree, files[0]!, { manifest, version, processor })
     progress.show('packing the tarball')
     // The tarball runs from any folder. Units and configuration are next to the program, for manual
     // installation.
     for (const unit of manifest.units) put(join(root, unit), join(program, 'systemd'))
     for (const file of Object.values(manifest.configuration)) put(join(root, file), join(program, 'etc'))
-    execFileSync('tar', [
-      '--owner=0',
-      '--group=0',
-      '-czf',
-      `${base}.tar.gz`,
-      '-C',
-      join(tree, 'usr/lib'),
-      'larder',
-    ])
-    return { debian: `${base}.deb`, tarball: `${base}.tar.gz`, installedBytes }
+    const packed = ['--owner=0', '--group=0', '-czf', files[1]!, '-C', join(tree, 'usr/lib'), 'larder']
+    execFileSync('tar', packed)
+    writeFileSync(files[2]!, parts)
+    return { files, installedBytes, isTried }
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
@@ -95,8 +109,13 @@ function put(file: string, folder: string): void {
   copyFileSync(file, join(folder, file.split('/').at(-1)!))
 }
 
-/** Places the bundled programs. Returns the folders of the packages that they need as separate files. */
-async function placeCode(root: string, program: string, work: string, manifest: Manifest): Promise<string[]> {
+/** Places the bundled programs. Returns the folders of the packages in them, and of those that stay separate. */
+async function placeCode(
+  root: string,
+  program: string,
+  work: string,
+  manifest: Manifest,
+): Promise<{ inside: string[]; native: string[] }> {
   const { threads, workspaces } = manifest
   const compiled = join(work, 'compiled')
   compile(root, compiled, work, manifest)
@@ -105,7 +124,20 @@ async function placeCode(root: string, program: string, work: string, manifest: 
   const inside = await bundlePrograms(root, compiled, program, programs)
   for (const folder of inside) copyLicences(root, folder, join(program, 'licences'))
   const native = productionFolders(root, workspaces).filter((folder) => isNative(nameOf(folder)))
-  return [...new Set([...native, ...productionFolders(root, native)])].sort()
+  // npm does not install SQLite's driver of newer Nodes on Node 20.
+  const separate = [SQLITE, ...native, ...productionFolders(root, native)]
+  return { inside, native: [...new Set(separate)].sort() }
+}
+
+const SQLITE = 'node_modules/better-sqlite3'
+
+/** The folder with a package's files. */
+function sourceOf(root: string, folder: string, work: string): string {
+  if (folder !== SQLITE || existsSync(join(root, folder))) return join(root, folder)
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { version: string; integrity: string }>
+  }
+  return fetchPackage({ name: nameOf(folder), ...lock.packages[folder]! }, work)
 }
 
 /** Compiles only the workspaces, into an empty folder, so that files of an earlier build are not packaged. */
@@ -136,25 +168,18 @@ function compile(root: string, program: string, work: string, { workspaces, with
   }
 }
 
-interface Made {
-  manifest: Manifest
-  version: string
-  line: number
-}
-
-/** The command, the check of Node, and their data files. */
-function placeProgram(root: string, program: string, { manifest, version, line }: Made): void {
+/** The command, and its data files. */
+function placeProgram(
+  root: string,
+  program: string,
+  manifest: Manifest,
+  { version, processor }: { version: string; processor: Processor },
+): void {
   const { name } = manifest
-  const about = {
-    name,
-    version,
-    private: true,
-    type: 'module',
-    madeFor: { line, abi: process.versions.modules },
-  }
+  const about = { name, version, processor, private: true, type: 'module' }
   writeBuildFile(root, program)
   writeFileSync(join(program, 'package.json'), `${JSON.stringify(about, null, 2)}\n`)
-  writeFileSync(join(program, 'larder.version'), `${name} ${version} for Node ${line}\n`)
+  writeFileSync(join(program, 'larder.version'), `${name} ${version} (Node ${NODE.version})\n`)
   writeFileSync(
     join(program, 'larder.commands'),
     commandGroups(manifest)
@@ -166,34 +191,43 @@ function placeProgram(root: string, program: string, { manifest, version, line }
       .map((line) => `${line}\n`)
       .join(''),
   )
-  for (const file of ['node-check.cjs', 'notify-socket.pl', 'larder'])
+  for (const file of ['notify-socket.pl', 'larder'])
     cpSync(join(root, 'edge/packaging', file), join(program, file))
   chmodSync(join(program, 'larder'), 0o755)
 }
 
-/** A missing file must fail here, not on an installed hub. */
-function tryOut(program: string, manifest: Manifest): void {
-  const env = { ...process.env, PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter) }
-  for (const [command] of commandsOf(manifest))
-    execFileSync(join(program, 'larder'), [command, '--help'], {
-      env,
-      stdio: ['ignore', 'ignore', 'inherit'],
-    })
+/**
+ * A missing file must fail here, not on an installed hub. Without an emulator nothing can be tried for another
+ * processor: returns false.
+ */
+function tryOut(
+  program: string,
+  manifest: Manifest,
+  { runner, processor }: Target,
+  native: readonly string[],
+): boolean {
+  if (!runner) return false
+  const node = [...runner, join(program, 'bin/node')]
+  const run = ([file, ...args]: string[]): unknown =>
+    execFileSync(file!, args, { cwd: program, stdio: ['ignore', 'ignore', 'inherit'] })
+  // One command for each program: the rest of a program is in its parts.
+  const commands = new Map(commandsOf(manifest).map(([name, file]) => [file.split(':')[0]!, name]))
+  if (processor === thisProcessor)
+    for (const command of commands.values()) run([join(program, 'larder'), command, '--help'])
   const parts = filesBelow(program).filter((path) => path.includes('/parts/'))
-  const imports = [...parts, ...manifest.threads].map((path) => `await import('./${path}')`)
+  const modules = [...parts, ...manifest.threads].map((path) => `./${path}`)
+  const imports = [...modules, ...native.map(nameOf).filter(isNative)].map(
+    (name) => `await import(${JSON.stringify(name)})`,
+  )
   const opened = `new (await import('./${driverIn(program)}')).Sqlite(':memory:').exec('select 1').close()`
-  const script = [...imports, opened, 'process.exit()'].join('\n')
-  execFileSync(process.execPath, ['--input-type=module', '--eval', script], { cwd: program })
+  run([...node, '--input-type=module', '--eval', [...imports, opened, 'process.exit()'].join('\n')])
+  return true
 }
 
 const driverIn = (program: string): string =>
   filesBelow(program).find(
     (path) => /^[a-z]+\/.*\/sqlite-driver\.js$/.test(path) && !/^node_modules|\/parts\//.test(path),
   )!
-
-/** Debian's names of the processors, if they differ from Node's. */
-const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm: 'armhf', ia32: 'i386' }
-const debianArchitecture = architectures[process.arch] ?? process.arch
 
 /** The files below a folder, by their paths from it. */
 function filesBelow(folder: string): string[] {
@@ -219,28 +253,27 @@ function placeSystemFiles(root: string, tree: string, { units, files, configurat
   for (const [to, from] of Object.entries(configuration)) place(from, to, 0o640)
 }
 
-/** Makes the Debian package of `tree` at `path`. `line` is the Node release line of the native modules. */
+/** Makes the Debian package of `tree` at `path`. */
 function makeDebianPackage(
   root: string,
   tree: string,
   path: string,
-  { manifest, version, line }: { manifest: Manifest; version: string; line: number },
+  { manifest, version, processor }: { manifest: Manifest; version: string; processor: Processor },
 ): void {
   const { name, summary, about, groups, folder, units, configuration, recommends } = manifest
   const debian = join(tree, 'DEBIAN')
   const installedKiB = Math.ceil(sizeOf(tree) / 1024)
-  const depends = [`libc6 (>= ${newestGlibc(tree)})`, 'libstdc++6', 'passwd', 'util-linux']
+  const depends = [`libc6 (>= ${newestGlibc(tree)})`, 'libstdc++6', 'libgcc-s1', 'passwd', 'util-linux']
   const control = [
     `Package: ${name}`,
     `Version: ${version}`,
-    `Architecture: ${debianArchitecture}`,
+    `Architecture: ${processor}`,
     'Maintainer: Larder <root@localhost>',
     'Section: misc',
     'Priority: optional',
     `Installed-Size: ${installedKiB}`,
     `Depends: ${depends.join(', ')}`,
-    // Not a dependency: a system that replaces its Node must not remove a hub's service.
-    `Recommends: ${[`nodejs (>= ${line})`, ...recommends].join(', ')}`,
+    `Recommends: ${recommends.join(', ')}`,
     `Description: ${summary}`,
     ` ${about}`,
     '',
@@ -250,7 +283,6 @@ function makeDebianPackage(
   writeFileSync(join(debian, 'conffiles'), `${Object.keys(configuration).join('\n')}\n`)
   const values: Record<string, string> = {
     FOLDER: folder,
-    LINE: String(line),
     GROUPS: groups.join(' '),
     UNITS: units.map((unit) => unit.split('/').at(-1)!).join(' '),
     CONFIGURATION: Object.keys(configuration).join(' '),
@@ -263,15 +295,16 @@ function makeDebianPackage(
       { mode: 0o755 },
     )
   }
-  execFileSync('dpkg-deb', ['--root-owner-group', '--build', tree, path], {
+  // Level 1 of xz needs 4 s, and 20 % more space than its last level, which needs 30 s.
+  execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '-z1', '--build', tree, path], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
 }
 
-/** The newest glibc version that a native module requires: the modules were compiled against this machine's glibc. */
+/** The newest glibc version that Node or a native module requires. */
 function newestGlibc(tree: string): string {
   const versions = filesBelow(tree)
-    .filter((path) => path.endsWith('.node'))
+    .filter((path) => /\.node$|\/bin\/node$/.test(path))
     .flatMap((path) => [...readFileSync(join(tree, path), 'latin1').matchAll(/GLIBC_2\.(\d+)/g)])
     .map((match) => Number(match[1]))
   return `2.${Math.max(17, ...versions)}`

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, cpSync, readdirSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
-import { join, relative, basename, extname } from 'node:path'
+import { join, relative, basename } from 'node:path'
 
 /**
  * Packages with a native part, which is located relative to their own files. They and their dependencies stay
@@ -92,8 +92,8 @@ interface Locked {
   optionalDependencies?: Record<string, string>
 }
 
-/** Packages that only build or download native modules, which are already present when a package is made. */
-const buildTools = new Set(['prebuild-install', 'node-addon-api', 'nan', 'cpu-features'])
+/** Packages that only build or download native modules, and the driver for a Node that packages do not bring. */
+const unused = new Set(['prebuild-install', 'node-addon-api', 'nan', 'cpu-features', 'better-sqlite3-node20'])
 
 /**
  * The folders below `node_modules` that the workspaces or top-level packages need at run time, from the lock
@@ -108,7 +108,7 @@ export function productionFolders(root: string, needing: readonly string[]): str
   function visit(from: string): void {
     const { dependencies, optionalDependencies } = lock.packages[from]!
     for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
-      if (buildTools.has(name)) continue
+      if (unused.has(name)) continue
       const folder = resolve(from, name)
       if (folder === undefined || !existsSync(join(root, folder))) {
         if (optionalDependencies?.[name] !== undefined) continue
@@ -134,13 +134,15 @@ export function productionFolders(root: string, needing: readonly string[]): str
 /** The name of the package in a folder. */
 export const nameOf = (folder: string): string => folder.replace(/^.*node_modules\//, '')
 
-/** Copies a package's folder, without files that are not needed at run time and without nested packages. */
-export function copyPackage(root: string, folder: string, to: string): void {
-  const source = join(root, folder)
+/**
+ * Copies a package from `source` to its folder below `to`, without nested packages, and without files that are not
+ * needed at run time on the processor `arch`.
+ */
+export function copyPackage(source: string, to: string, folder: string, arch: string): void {
   cpSync(source, join(to, folder), {
     recursive: true,
     dereference: true,
-    filter: (path) => isNeeded(nameOf(folder), relative(source, path)),
+    filter: (path) => isNeeded(nameOf(folder), relative(source, path), arch),
   })
 }
 
@@ -154,25 +156,23 @@ const licence = /^(licen[cs]e|copying|notice|authors)/i
 const idleFolders =
   /^(node_modules|tests?|__tests__|docs?|examples?|benchmarks?|bench|coverage|\.github|typings|types)$/
 const idleFiles =
-  /^(\..*|.*\.(md|markdown|map|ts|mts|cts|flow|gyp|gypi|c|cc|cpp|h|hpp|o|a|yml|yaml|tsbuildinfo)|makefile|binding\.gyp|test_extension\.node)$/i
+  /^(\..*|.*\.(md|markdown|map|ts|mts|cts|flow|gyp|gypi|c|cc|cpp|h|hpp|o|a|yml|yaml|tsbuildinfo)|makefile|binding\.gyp)$/i
 /** Folders of single packages that Larder does not load: sources of native parts. */
 const idleIn: Readonly<Record<string, RegExp>> = {
   'better-sqlite3': /^(src|deps)$/,
-  'better-sqlite3-node20': /^(src|deps)$/,
-  epoll: /^src$/,
+  epoll: /^(src|build)$/,
   '@serialport/bindings-cpp': /^src$/,
+  ssh2: /^lib\/protocol\/crypto\/(src|build)$/,
 }
 
 /** Whether a file or folder of a package is needed at run time; `path` is relative to the package. */
-function isNeeded(name: string, path: string): boolean {
+function isNeeded(name: string, path: string, arch: string): boolean {
   if (path === '') return true
   const file = basename(path)
   if (idleIn[name]?.test(path)) return false
   if (licence.test(file)) return true
   if (!path.includes('/') && idleFolders.test(file)) return false
   const [, platform] = /^prebuilds\/([^/]+)/.exec(path) ?? []
-  if (platform !== undefined) return basename(platform, '.node') === `${process.platform}-${process.arch}`
-  if (path.startsWith('build/Release/')) return extname(file) === '.node' && file !== 'test_extension.node'
-  if (/^build\/(node_gyp_bins$|.*\.mk$)/.test(path)) return false
+  if (platform !== undefined) return basename(platform, '.node') === `linux-${arch}`
   return !idleFiles.test(file)
 }

@@ -5,17 +5,24 @@ import { progressOn } from '../../protocol/model/progress.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { buildPackage } from './build-package.ts'
 import { packageNames } from './manifest.ts'
+import { sign, writeSums } from './sums.ts'
+import { NODE, processors, thisProcessor } from './target.ts'
 
-const usage = `Usage: npm run package -- ${packageNames.join('|')} [--out DIR]
+const usage = `Usage: npm run package -- ${packageNames.join('|')} [--arch ${processors.join('|')}] [--sign KEY] [--out DIR]
 
-Makes a Debian package and a tarball of a hub's services or of the cloud, for this machine's processor and for the line of
-Node that runs this. They go to DIR, or to .build/packages.
+Makes a Debian package and a tarball of a hub's services or of the cloud, with Node ${NODE.version}, and a list of their parts
+(CycloneDX). They go to DIR, or to .build/packages, beside SHA256SUMS with the checksums of all packages there.
+
+  --arch   processor of the packages (default: this machine's); another one needs its compiler (g++-aarch64-linux-gnu)
+  --sign   private key of OpenSSH that signs each file: FILE.sig
 `
 
-function readArguments(): { name: string | undefined; out: string; help: boolean } {
+function readArguments() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
+      arch: { type: 'string', default: thisProcessor ?? process.arch },
+      sign: { type: 'string' },
       out: { type: 'string', default: '.build/packages' },
       help: { type: 'boolean', default: false },
     },
@@ -26,17 +33,21 @@ function readArguments(): { name: string | undefined; out: string; help: boolean
 
 const progress = progressOn(process.stderr, systemRuntime().clock)
 try {
-  const { name: given, out, help } = readArguments()
+  const { name: given, arch, sign: key, out, help } = readArguments()
   const name = packageNames.find((known) => known === given)
+  const processor = processors.find((known) => known === arch)
   if (help) process.stdout.write(usage)
   else if (name === undefined) throw new Error(`a package is needed: ${packageNames.join(' or ')}`)
+  else if (processor === undefined) throw new Error(`--arch: ${processors.join(' or ')}, not ${arch}`)
   else {
-    const options = { root: process.cwd(), name, out: resolve(out), progress }
-    const { debian, tarball, installedBytes } = await buildPackage(options)
+    const options = { root: process.cwd(), name, processor, out: resolve(out), progress }
+    const { files, installedBytes, isTried } = await buildPackage(options)
+    const all = [...files, writeSums(options.out)]
+    if (key !== undefined) for (const file of all) sign(file, resolve(key))
     progress.clear()
-    process.stdout.write(
-      `${debian}\n${tarball}\ninstalled, without Node: ${(installedBytes / 1e6).toFixed(1)} MB\n`,
-    )
+    const megabytes = (installedBytes / 1e6).toFixed(1)
+    process.stdout.write(`${all.join('\n')}\ninstalled: ${megabytes} MB\n`)
+    if (!isTried) process.stdout.write(`not started: nothing here runs programs for ${processor}\n`)
   }
 } catch (error) {
   progress.clear()

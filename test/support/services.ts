@@ -3,6 +3,7 @@ import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestFunction } from 'vitest'
+import { NODE } from '../../edge/packaging/target.ts'
 import { onPath } from './on-path.ts'
 
 const withoutPostgres = (): string | undefined =>
@@ -46,10 +47,14 @@ const services = {
   },
   systemd: () =>
     onPath('systemd-socket-activate') && onPath('perl') ? undefined : 'systemd or perl is not installed',
-  packages: () =>
-    onPath('dpkg-deb') && onPath('systemd-analyze')
-      ? undefined
-      : 'dpkg-deb or systemd-analyze is not installed',
+  packages: () => {
+    const tools = ['dpkg-deb', 'systemd-analyze', 'g++', 'ssh-keygen', 'perl']
+    const absent = tools.filter((program) => !onPath(program))
+    if (absent.length > 0) return `${absent.join(', ')} not installed`
+    const node = `node-linux-${process.arch}@${NODE.version}`
+    const { status } = spawnSync('npm', ['pack', node, '--dry-run', '--prefer-offline'], { stdio: 'ignore' })
+    return status === 0 ? undefined : `npm cannot get ${node}`
+  },
   chromium: () => (onPath('chromium') ? undefined : 'chromium is not installed'),
 } satisfies Record<string, () => string | undefined>
 export type Service = keyof typeof services
