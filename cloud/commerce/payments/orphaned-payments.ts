@@ -17,6 +17,7 @@ import {
   workOf,
   type Answer,
   type Operation,
+  type OperationKind,
 } from '../money/operations.ts'
 import { noteRestored } from '../orders/restored.ts'
 import type { MadePayment } from '../processors/processor.ts'
@@ -190,14 +191,23 @@ export async function checkOrphan(tx: Tx, { runtime }: CloudContext, orphan: Ope
   if (isOpen(orphan)) await schedule(tx, workOf('orphan'), orphan.subject, runtime.clock.now())
 }
 
-/** Applies the processor's report on a payment intent: an order's payment, a deposit, or an orphan. */
-export function applyIntent(
+type ApplyIntent = (
   tx: Tx,
   context: CloudContext,
   operation: Operation,
   answer: Answer<IntentExtra>,
-): Promise<void> {
-  if (operation.kind === 'orphan') return checkOrphan(tx, context, operation)
-  const operations = operation.kind === 'deposit' ? deposits : payments
-  return operations.applyEvent(tx, context, operation, answer)
+) => Promise<void>
+
+/** Null: operations of this kind have no payment intent. */
+const intentsOf: Readonly<Record<OperationKind, ApplyIntent | null>> = {
+  payment: (...report) => payments.applyEvent(...report),
+  deposit: (...report) => deposits.applyEvent(...report),
+  orphan: checkOrphan,
+  refund: null,
+  method: null,
+  customer: null,
 }
+
+/** Applies the processor's report on a payment intent: an order's payment, a deposit, or an orphan. */
+export const applyIntent: ApplyIntent = async (tx, context, operation, answer) =>
+  intentsOf[operation.kind]?.(tx, context, operation, answer)

@@ -13,7 +13,13 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { publishOrder, publishRefund } from '../orders/order-events.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
-import { begin, findOperation, readOperation, type Operation } from '../money/operations.ts'
+import {
+  begin,
+  findOperation,
+  readOperation,
+  type Operation,
+  type OperationKind,
+} from '../money/operations.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import {
   processorBackoff,
@@ -52,6 +58,21 @@ export interface ProcessorMove {
 type KnownMove = ProcessorMove & { status: ProcessorRefund['status'] }
 const isKnownMove = (move: ProcessorMove): move is KnownMove => move.status !== 'unknown'
 
+/** Null: operations of this kind have no payment intent. */
+const movesOf: Readonly<
+  Record<
+    OperationKind,
+    ((tx: Tx, context: CloudContext, operation: Operation, move: ProcessorMove) => Promise<void>) | null
+  >
+> = {
+  payment: (tx, context, operation, move) => followPayment(tx, context, operation, [move]),
+  deposit: followDeposit,
+  orphan: checkOrphan,
+  refund: null,
+  method: null,
+  customer: null,
+}
+
 /**
  * Books money that moved at the processor: an external refund for an order, a wallet adjustment for a
  * deposit. Events may come late, repeated and in any order; the result is the same. Returns false if the
@@ -59,9 +80,7 @@ const isKnownMove = (move: ProcessorMove): move is KnownMove => move.status !== 
  */
 export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMove): Promise<boolean> {
   const operation = await findOperation(tx.q, move.intent)
-  if (operation?.kind === 'orphan') await checkOrphan(tx, context, operation)
-  else if (operation?.kind === 'deposit') await followDeposit(tx, context, operation, move)
-  else if (operation) await followPayment(tx, context, operation, [move])
+  if (operation) await movesOf[operation.kind]?.(tx, context, operation, move)
   return operation !== undefined
 }
 
