@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DeviceStatus, DoorLock } from '../model/hub-health.ts'
+import { DeviceStatus, DoorLock, DoorPosition, LiftPosition } from '../model/hub-health.ts'
 import { namedEnum } from '../model/named-enum.ts'
 import { Id, Timestamp, HubId, Message } from './fields.ts'
 import { defineRoutes } from './route.ts'
@@ -111,6 +111,18 @@ export const TemperatureSpan = z
   })
   .meta({ id: 'TemperatureSpan', description: 'Temperatures of a fridge over five minutes.' })
 export type TemperatureSpan = z.infer<typeof TemperatureSpan>
+
+const BinMotion = z
+  .object({
+    bin_number: z.int().describe('Number of the bin.'),
+    door: DoorPosition,
+    lift: LiftPosition,
+    fault_code: z.string().nullable().describe('Code of the fault; null if there is none.'),
+    reported_at: Timestamp.nullable().describe(
+      'Time of the hub’s last report (UTC); null if it never reported one.',
+    ),
+  })
+  .meta({ id: 'BinMotion', description: 'Door and lift of a bin.' })
 
 /** O §2, hub info. */
 export const HubInfo = HubSummary.extend({
@@ -298,6 +310,25 @@ export const ownerHubRoutes = defineRoutes(
         'The default is the last day; at most 31 days, oldest first, the running five minutes included. `Accept: text/csv` returns a table. Temperatures are kept for a year.',
       examples: {
         response: [{ fridge: 1, at: '2026-11-20T14:30:00.000Z', min: 3.8, mean: 3.94, max: 4.1, samples: 5 }],
+      },
+    },
+    'owner.hubs.bins': {
+      at: 'GET /owners/hubs/bins',
+      ...ofHub,
+      response: z.array(BinMotion),
+      summary: 'Read the doors and lifts of a hub’s bins, as the hub reported them last',
+      description:
+        'The service does not ask the hub: `get_bin_status` does. `reported_at` is the time of the report. The doors of an offline hub are `unknown`.',
+      examples: {
+        response: [
+          {
+            bin_number: 1,
+            door: 'closed',
+            lift: 'down',
+            fault_code: null,
+            reported_at: '2026-11-20T14:30:00.000Z',
+          },
+        ],
       },
     },
     'owner.hubs.health': {

@@ -10,7 +10,7 @@ import { parseBins, type ItemRow, type OrderRow } from './order-rows.ts'
 type Entry = OrderEvidence['evidence'][number]
 type Kind = Entry['kind']
 
-/** What is known about an order: its lines, its money and its motions with an unknown outcome. */
+/** An order with its lines, its money and its motions with an unknown outcome. */
 interface Facts {
   order: OrderRow
   items: readonly ItemRow[]

@@ -20,7 +20,7 @@ const fields = [
   ['to', 'To', 'date'],
 ] as const
 
-/** What people and programs did, newest first. */
+/** Acts of people and programs, newest first. */
 export function AuditPage(): JSX.Element {
   const { query: given } = address.value
   const [most, setMost] = useState(PAGE)

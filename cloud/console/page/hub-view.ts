@@ -3,7 +3,6 @@ import type { HubPicture, PictureDoor, PictureRow } from '../../../protocol/ui/p
 import { all, ask, can } from './session.ts'
 
 type Answer<E extends keyof Api> = Api[E]['answer']
-type BinStatus = Answer<'GET /owners/controls/get_bin_status'>['result']['response_data']
 type Fleet = Answer<'GET /owners/fleet'>['data'][number]
 
 /** Everything that the page of a hub shows. Lists that the role does not include are empty. */
@@ -16,7 +15,7 @@ export interface HubView {
   layout: Answer<'GET /owners/hubs/hub_layout/'>['layout']
   facings: Answer<'GET /owners/hubs/facings'>
   products: Answer<'GET /owners/hub_inventory/'>
-  bins: readonly BinStatus[]
+  bins: Answer<'GET /owners/hubs/bins'>
   operations: Answer<'GET /owners/operations'>['data']
   alarms: Answer<'GET /owners/alarms'>['data']
 }
@@ -24,28 +23,21 @@ export interface HubView {
 export async function readHub(id: number): Promise<HubView> {
   const query = { hub_id: id }
   const sells = can('inventory:read', id)
-  const [info, fleet, health, doors, layout, facings, products, operations, alarms] = await Promise.all([
-    ask('GET /owners/hubs/get_hub_info/', { query }),
-    ask('GET /owners/fleet', { query }),
-    ask('GET /owners/hubs/get_hub_health/', { query }),
-    ask('GET /owners/get_door_status/', { query }),
-    ask('GET /owners/hubs/hub_layout/', { query }),
-    sells ? ask('GET /owners/hubs/facings', { query }) : [],
-    sells ? ask('GET /owners/hub_inventory/', { query }) : [],
-    can('controls:read', id)
-      ? all('GET /owners/operations', { query: { hub_id: id, state: 'unknown', limit: 100 } })
-      : [],
-    all('GET /owners/alarms', { query: { hub_id: id, limit: 100 } }),
-  ])
-  // The answers of several bins come from the hub itself, so an offline hub is not asked.
-  const bins = await Promise.all(
-    health.bins.map(async ({ bin_number: bin }) => {
-      if (!health.online || !can('controls:read', id)) return []
-      const answer = await ask('GET /owners/controls/get_bin_status', { query: { hub: id, bin } }).catch(
-        () => null,
-      )
-      return answer === null ? [] : [answer.result.response_data]
-    }),
+  const [info, fleet, health, bins, doors, layout, facings, products, operations, alarms] = await Promise.all(
+    [
+      ask('GET /owners/hubs/get_hub_info/', { query }),
+      ask('GET /owners/fleet', { query }),
+      ask('GET /owners/hubs/get_hub_health/', { query }),
+      ask('GET /owners/hubs/bins', { query }),
+      ask('GET /owners/get_door_status/', { query }),
+      ask('GET /owners/hubs/hub_layout/', { query }),
+      sells ? ask('GET /owners/hubs/facings', { query }) : [],
+      sells ? ask('GET /owners/hub_inventory/', { query }) : [],
+      can('controls:read', id)
+        ? all('GET /owners/operations', { query: { hub_id: id, state: 'unknown', limit: 100 } })
+        : [],
+      all('GET /owners/alarms', { query: { hub_id: id, limit: 100 } }),
+    ],
   )
   return {
     id,
@@ -56,7 +48,7 @@ export async function readHub(id: number): Promise<HubView> {
     layout: layout.layout,
     facings,
     products,
-    bins: bins.flat(),
+    bins,
     operations,
     alarms,
   }

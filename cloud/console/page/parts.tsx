@@ -92,7 +92,7 @@ export function Loaded<T>({
   )
 }
 
-/** What a list shows without rows. */
+/** A list without rows. */
 export const Nothing = ({ children }: { children: string }): JSX.Element => (
   <p class="quiet flex items-center gap-2">
     <Icon icon={CircleCheck} /> {children}

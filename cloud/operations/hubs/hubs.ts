@@ -3,6 +3,7 @@ import { type HubInfo, HubSummary } from '../../../protocol/contract/owner-hubs.
 import { shownHubStatus } from '../../gateway/hub-state.ts'
 import { readBinOrders } from '../../commerce/orders/bin-orders.ts'
 import { readLayout } from '../../commerce/catalogue/layout.ts'
+import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { type HeardHub, reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
@@ -11,8 +12,23 @@ import { readBuilt, readHubState, reportHealth } from './hub-health.ts'
 export const hubHandlers = (
   context: CloudContext,
 ): Handlers<
-  'owner.hubs.list' | 'owner.hubs.ids' | 'owner.hubs.info' | 'owner.hubs.layout' | 'owner.hubs.health'
+  | 'owner.hubs.list'
+  | 'owner.hubs.ids'
+  | 'owner.hubs.info'
+  | 'owner.hubs.layout'
+  | 'owner.hubs.health'
+  | 'owner.hubs.bins'
 > => ({
+  'owner.hubs.bins': async ({ query }) => {
+    const { online, health, healthAt } = await readHubState(context.db.kysely, context, query.hub_id)
+    return (health?.bins ?? []).map(({ bin_number, door, lift, fault_code }) => ({
+      bin_number,
+      door: online ? door : ('unknown' as const),
+      lift: online ? lift : ('unknown' as const),
+      fault_code,
+      reported_at: timestampOrNull(healthAt),
+    }))
+  },
   'owner.hubs.list': async ({ credential }) => {
     const hubs = await reachableHubs(context.db.kysely, credential)
     return hubs.map(summarizeHub)

@@ -111,6 +111,7 @@ export const hubCases = {
   'owner.hubs.ids': { success: () => Promise.resolve({ as: 'owner' }) },
   'owner.hubs.info': { success: atHub1() },
   'owner.hubs.layout': { success: atHub1() },
+  'owner.hubs.bins': { success: atHub1() },
   'owner.hubs.door_status': { success: atHub1() },
   'owner.hubs.fridge_map': { success: atHub1() },
   'owner.hubs.temperatures': {
