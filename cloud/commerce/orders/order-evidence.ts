@@ -73,9 +73,12 @@ function evidenceOf(facts: Facts): OrderEvidence {
   const { order, items, payments, refunds } = facts
   const paid = sum(payments.map(({ amount }) => amount))
   const refunded = sum(refunds.flatMap(({ status, amount }) => (status === 'succeeded' ? amount : [])))
-  // A unit's share of its line, tax included; a line's share is rounded once.
+  const missing = sum(
+    items.map(({ qty, qty_dropped: fell, refunded_quantity: back }) => Math.max(0, qty - fell - back)),
+  )
+  // A unit's share of its line, tax included. Refunds split odd cents, so without a missing unit nothing is owed.
   const dispensed = sum(items.map(({ net, tax, qty, qty_dropped }) => ((net! + tax!) * qty_dropped) / qty))
-  const owed = Math.max(0, Math.round(paid - refunded - dispensed))
+  const owed = missing === 0 ? 0 : Math.max(0, Math.round(paid - refunded - dispensed))
   return {
     id: order.id,
     user_id: order.user_id,
