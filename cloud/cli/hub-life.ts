@@ -3,7 +3,7 @@ import { renewClaimCode } from '../enrolment/claim-codes.ts'
 import { revokeHub } from '../enrolment/enrol.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
-import { COMMAND_LINE, contextOf, type CommandLine } from './command-line.ts'
+import { COMMAND_LINE, contextOf, recordAct, type CommandLine } from './command-line.ts'
 import { findOwner, idOf, required, nameOf } from './options.ts'
 import { exportHub, writeExport } from './hub-export.ts'
 import { record, say } from './hub-management.ts'
@@ -34,11 +34,18 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
       const given = required(options, 'owner')
       const context = contextOf({ db, settings }, runtime)
       const { roles, ...moved } = await db.transact(async (tx) => {
-        const { owner: from } = await showHub(tx.q, context, hubId)
+        const { owner: from, name } = await showHub(tx.q, context, hubId)
         const to = await findOwner(tx.q, given)
-        const { movedAt, roles: taken } = await moveHub(tx, context, { hubId, newOwner: to.id })
+        const { fromOwner, movedAt, roles: taken } = await moveHub(tx, context, { hubId, newOwner: to.id })
         const detail = { from_owner: from, to_owner: to.name, roles: taken }
         await record(tx.q, runtime, 'hubs.move', hubId, detail)
+        // The new owner has the record above. The former owner must see that the hub has left.
+        const left = {
+          action: 'hubs.move',
+          object: `owner-${fromOwner}`,
+          detail: { hub_id: hubId, name, to_owner: to.name },
+        }
+        await recordAct(tx.q, runtime, left)
         const moved_at = timestamp(movedAt)
         return { hub_id: hubId, from_owner: from, to_owner: to.name, moved_at, roles: taken }
       })

@@ -21,6 +21,7 @@ const administration: Readonly<Record<string, (runtime: Runtime) => Promise<Comm
   payments: async (runtime) => (await import('./payments.ts')).paymentCommands(runtime),
   products: async (runtime) => (await import('./products.ts')).productCommands(runtime),
   webhooks: async (runtime) => (await import('./webhooks.ts')).webhookCommands(runtime),
+  users: async (runtime) => (await import('./users.ts')).userCommands(runtime),
   roles: async (runtime) => (await import('./roles.ts')).roleCommands(runtime),
   sessions: async (runtime) => (await import('./sessions.ts')).sessionCommands(runtime),
 }

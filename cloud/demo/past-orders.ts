@@ -115,6 +115,7 @@ function addOrder(books: Books, options: PastOptions, at: number): void {
     total_price_discounted: priced.totalDiscounted,
     tax_total: priced.taxTotal,
     total: priced.total,
+    tax_millipercent: seeded.hub.taxMillipercent,
     deals: JSON.stringify(
       applications.map(({ deal, saving }) => ({ deal_id: deal.id, name: deal.name, savings: saving })),
     ),

@@ -13,6 +13,8 @@ onEachDatabase('a receipt', (open) => {
     const { id: order_id, queued_at } = await world.shop.paidOrder({ 1: 1, 2: 1 })
     await q.updateTable('orders').set({ user_id }).where('id', '=', order_id).execute()
     await world.owner('POST', `orders/${order_id}/items/2/refund`)
+    // The receipt shows the rate of the sale.
+    await q.updateTable('hubs').set({ tax_millipercent: 9000 }).execute()
     const call = { as: { customer: 'ada' }, params: { user_id, order_id } }
     const receipt = (await world.ask(routes['consumer.orders.receipt'], call)).json as Receipt
     const paid_at = new Date(queued_at!).toISOString()

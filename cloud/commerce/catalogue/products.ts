@@ -210,6 +210,9 @@ async function requireHub(q: Queries, hubId: number): Promise<void> {
   if (!hub) throw new ApiError('hub_not_found')
 }
 
+/** A retired hub never sells again. */
+const isSelling = sql<boolean>`exists (select 1 from hubs where hubs.id = products.hub_id and hubs.retired_at is null)`
+
 /** The index of names is used only with exactly this condition. */
 const isActive = sql<boolean>`products.is_active = 1`
 
@@ -237,7 +240,7 @@ const withDetails = <O>(query: SelectQueryBuilder<Tables, 'products', O>) =>
       'category.name as category',
       'subcategory.name as subcategory',
     ])
-    .select(availableUnits.as('available'))
+    .select(sql<number>`case when ${isSelling} then ${availableUnits} else 0 end`.as('available'))
 
 type ProductRow = Awaited<ReturnType<ReturnType<typeof withDetails<object>>['executeTakeFirstOrThrow']>>
 

@@ -117,6 +117,7 @@ export async function priceForPayment(
     total_price_discounted: priced.totalDiscounted,
     tax_total: priced.taxTotal,
     total: priced.total,
+    tax_millipercent: hub.tax_millipercent,
     deals: JSON.stringify(priced.deals),
     reserved_bin: bin,
     open_when_ready: claim ? 1 : 0,

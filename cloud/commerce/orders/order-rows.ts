@@ -15,6 +15,7 @@ export const unfrozenOrder = {
   total_price_discounted: null,
   tax_total: null,
   total: null,
+  tax_millipercent: null,
   deals: null,
   reserved_bin: null,
   open_when_ready: 0,

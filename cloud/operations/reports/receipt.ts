@@ -2,13 +2,12 @@ import type { Receipt } from '../../../protocol/contract/receipt.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { heardHubs, type HeardHub } from '../../platform/credentials/hub-access.ts'
+import { heardHubs } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { summarizeHub } from '../hubs/hubs.ts'
-import { taxOn } from '../../commerce/catalogue/pricing.ts'
 import { publicId } from '../../commerce/payments/pay.ts'
-import { readOwnOrder, type ItemRow, type OrderRow } from '../../commerce/orders/order-rows.ts'
+import { readOwnOrder, type OrderRow } from '../../commerce/orders/order-rows.ts'
 import { receiptPage } from './receipt-page.ts'
 
 /** The receipt of a paid order, as JSON or as a page. */
@@ -55,7 +54,7 @@ async function readReceipt(q: Queries, order: OrderRow, paidAt: string): Promise
     })),
     total_price_original: order.total_price_original!,
     discount_total: order.total_price_original! - order.total_price_discounted!,
-    tax_rate: rateOf(order, lines, hub),
+    tax_rate: (order.tax_millipercent ?? 0) / 1000,
     tax_total: order.tax_total!,
     total: order.total!,
     payments: await readPayments(q, order.id, paidAt),
@@ -65,14 +64,6 @@ async function readReceipt(q: Queries, order: OrderRow, paidAt: string): Promise
       0,
     ),
   }
-}
-
-/** The hub's rate if it gives the order's tax. The rate may have changed since: then the rate that the order shows. */
-function rateOf(order: OrderRow, lines: readonly ItemRow[], { tax_millipercent: rate }: HeardHub): number {
-  const tax = lines.reduce((sum, { net }) => sum + taxOn(net!, rate), 0)
-  const net = order.total_price_discounted!
-  if (tax === order.tax_total) return rate / 1000
-  return net === 0 ? 0 : Math.round((order.tax_total! * 100_000) / net) / 1000
 }
 
 async function readPayments(q: Queries, orderId: number, paid_at: string): Promise<Receipt['payments']> {

@@ -92,6 +92,12 @@ function giveUp({ db, runtime }: CloudContext, key: string): Promise<boolean> {
   })
 }
 
+/** Removes a file by due work, in the transaction that drops the last reference to the file. */
+export async function removeLater(tx: Tx, key: string, dueAt: number): Promise<void> {
+  await tx.q.updateTable('media').set({ state: 'removed' }).where('key', '=', key).execute()
+  await schedule(tx, 'media.file', key, dueAt)
+}
+
 async function keep(tx: Tx, keys: readonly string[]): Promise<void> {
   for (const key of keys) {
     const { numUpdatedRows } = await tx.q
@@ -187,8 +193,7 @@ export function createMedia({ context, cleaning = ownCleaning, signer, ...option
     keep,
 
     async remove(tx, key) {
-      await tx.q.updateTable('media').set({ state: 'removed' }).where('key', '=', key).execute()
-      await schedule(tx, 'media.file', key, clock.now() + REMOVE_AGAIN_MS)
+      await removeLater(tx, key, clock.now() + REMOVE_AGAIN_MS)
       tx.afterCommit(() => background(context, 'removal of a file', () => purge(key)))
     },
 

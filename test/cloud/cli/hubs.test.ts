@@ -270,6 +270,7 @@ test('a hub can be renamed, moved and retired once, with an audit record each', 
   expect(await hubs('retire', '99')).toMatchObject({ exitCode: 1 })
   expect(await audited('hubs.move')).toEqual([
     { hub_id: 2, object: 'hub-2', detail: { from_owner: 'Two', to_owner: 'One', roles: [] } },
+    { hub_id: null, object: 'owner-2', detail: { hub_id: 2, name: 'Lobby', to_owner: 'One' } },
   ])
   expect(await audited('hubs.retire')).toHaveLength(1)
 })

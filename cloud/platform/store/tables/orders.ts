@@ -27,6 +27,8 @@ export const orderTables = {
     total_price_discounted: int.check('>= 0').nullable,
     tax_total: int.check('>= 0').nullable,
     total: int.check('>= 0').nullable,
+    /** The hub's tax rate at checkout. */
+    tax_millipercent: int.check('>= 0').nullable,
     /** `Order.deals` as JSON: discounts that the totals already include. */
     deals: text.nullable,
     version: int,

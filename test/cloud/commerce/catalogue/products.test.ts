@@ -141,6 +141,8 @@ onEachDatabase('product search', (open) => {
     await expect(readProduct(q, 1, 2)).rejects.toMatchObject({ code: 'product_not_found' })
     await expect(readProduct(q, 9, 1)).rejects.toMatchObject({ code: 'hub_not_found' })
     await expect(search({ hubId: 9 })).rejects.toMatchObject({ code: 'hub_not_found' })
+    await q.updateTable('hubs').set({ retired_at: 1 }).where('id', '=', 1).execute()
+    expect((await search()).products.filter((product) => product.in_stock)).toEqual([])
   })
 
   test('a search accepts any number as a category and any page, and returns an empty list', async () => {
