@@ -21,12 +21,21 @@ async function readReach(q: Queries, credential: OwnerCredential) {
   const hubs = await reachableHubs(q, credential)
   const ids = new Set(hubs.map(({ id }) => id))
   const owners = new Set(hubs.map(({ owner_id }) => owner_id))
-  // A key with all hubs also sees what holds at all hubs; a role at all hubs belongs to operators.
+  const owned = await q
+    .selectFrom('hubs')
+    .select(['id', 'owner_id'])
+    .where('owner_id', 'in', [0, ...owners])
+    .execute()
+  const reachesAllOf = (owner: number): boolean =>
+    owned.every(({ id, owner_id }) => owner_id !== owner || ids.has(id))
   const includes = (selection: HubSelection, isWhole: boolean): boolean =>
-    selection === '*' ? isWhole && credential.hubs === '*' : selection.every((id) => ids.has(id))
+    selection === '*' ? isWhole : selection.every((id) => ids.has(id))
   return {
-    role: ({ hubs: selection }: Role) => includes(selection, credential.ownerId === null),
-    key: ({ ownerId, hubs: selection }: ApiKey) => owners.has(ownerId) && includes(selection, true),
+    // A role at all hubs holds for hubs of every owner.
+    role: ({ hubs: selection }: Role) =>
+      includes(selection, credential.ownerId === null && credential.hubs === '*'),
+    key: ({ ownerId, hubs: selection }: ApiKey) =>
+      owners.has(ownerId) && includes(selection, reachesAllOf(ownerId)),
   }
 }
 
