@@ -3,7 +3,7 @@ import { applyStockEntries } from './commerce/catalogue/apply-stock.ts'
 import { applyOrderEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { applySnapshot, applyStateEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { hubSnapshot } from './commerce/fulfilment/hub-snapshot.ts'
-import { renewCertificate } from './enrolment/enrol.ts'
+import { noteErased, renewCertificate } from './enrolment/enrol.ts'
 import type { HubDomain, StalledPart } from './gateway/domain.ts'
 import {
   applyAlarmEntries,
@@ -21,8 +21,8 @@ import type { CloudContext } from './platform/context.ts'
 import type { Tx } from './platform/store/database.ts'
 import { background } from './platform/work/background.ts'
 
-/** Hubs whose requests of a certificate are in progress in this process. */
-const certified = new Set<number>()
+/** By database: hubs whose requests of a certificate are in progress in this process. */
+const inProgress = new WeakMap<CloudContext['db'], Set<number>>()
 
 /**
  * Connects hubs' entries to the domains above. The gateway receives these functions, and depends on no
@@ -50,6 +50,8 @@ export const hubDomain: HubDomain = {
   hubsHeard: tellOfHubs,
   booksAreBehind,
   certificateRequested(context, hubId, request, answer) {
+    const certified = inProgress.get(context.db) ?? new Set()
+    inProgress.set(context.db, certified)
     // Further requests wait for the hub's next attempt.
     if (certified.has(hubId)) return
     certified.add(hubId)
@@ -62,6 +64,8 @@ export const hubDomain: HubDomain = {
       }
     })
   },
+  secretsErased: (context, hubId) =>
+    background(context, 'secrets of a board', () => noteErased(context, hubId)),
   hubSnapshot,
 }
 

@@ -24,6 +24,7 @@ import { DesiredStates } from './desired/desired-states.ts'
 import { makeBundle, redactorOf } from './diagnosis/bundle.ts'
 import { Diagnoser } from './diagnosis/diagnosis.ts'
 import { LogLines } from './diagnosis/log-lines.ts'
+import { erasing } from './enrolment/erase.ts'
 import { beginOf, Renewal, type NewKey } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
@@ -103,7 +104,9 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const watchdogMs = watchdogMsOf(process.env, process.pid)
   const { clock } = runtime
   const diagnoser = diagnoserOf(config, { log, clock, lines, recent, certificates }, () => resident)
-  const open = hubTransport(config, { runtime, log, certificates }, () => resident.cloudTime())
+  // The supervisor starts the service again. The delay lets the answer be sent first.
+  const restart = (): void => void clock.after(RESTART_MS, () => stop('restart'))
+  const open = hubTransport(config, { runtime, log, certificates, restart }, () => resident.cloudTime())
   const resident: Resident = new Resident({
     config,
     runtime,
@@ -117,8 +120,7 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
     lock,
     notify,
     watchdogMs,
-    // The supervisor starts the service again. The delay lets the answer be sent first.
-    restart: () => void runtime.clock.after(RESTART_MS, () => stop('restart')),
+    restart,
     onRefused(error) {
       process.stderr.write(`larder edge: ${startProblem(config.store, error)}\n`)
       process.exit(1)
@@ -131,15 +133,8 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   })
   start(resident, config.store)
   const metrics = await listenForMetrics(config, runtime, answer, resident)
-  log.info(
-    {
-      url: listener.url,
-      metrics: metrics?.url,
-      store: config.store,
-      brokers: mqtt.url.map((url) => new URL(url).host),
-    },
-    'the hub runs',
-  )
+  const brokers = mqtt.url.map((url) => new URL(url).host)
+  log.info({ url: listener.url, metrics: metrics?.url, store: config.store, brokers }, 'the hub runs')
 
   const leave = superviseBy({
     clock: runtime.clock,
@@ -218,10 +213,15 @@ function followCertificates(
 
 function hubTransport(
   { mqtt, hardware, store, certificateAgainMs }: EdgeConfig,
-  parts: { runtime: Runtime; log: Log; certificates: ReturnType<typeof followCertificates> },
+  parts: {
+    runtime: Runtime
+    log: Log
+    certificates: ReturnType<typeof followCertificates>
+    restart: () => void
+  },
   cloudTime: Resident['cloudTime'],
 ): OpenTransport {
-  const { runtime, log, certificates } = parts
+  const { runtime, log, certificates, restart } = parts
   const { known, pems } = certificates
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   // A board without a battery boots with a wrong date. The journal, this build or the hub's own certificate may prove a
@@ -252,7 +252,7 @@ function hubTransport(
     ca: () => (renewal ? [pems.MQTT_CA, ...rootCertificates].join('\n') : pems.MQTT_CA),
     onCertificate: known.sawBroker,
   })
-  return renewal ? renewal.over(open) : open
+  return erasing({ hubId: hardware.hubId, store, log, restart }, renewal ? renewal.over(open) : open)
 }
 
 /** Makes a key in a program of its own: the library for requests would keep 18 MB of this one. */

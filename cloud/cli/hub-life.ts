@@ -1,4 +1,5 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { mustErase } from '../gateway/draining.ts'
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
 import { revokeHub } from '../enrolment/enrol.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
@@ -71,7 +72,8 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
         const { retiredAt, orders } = await retireHub(tx, context, { hubId, force, actor: COMMAND_LINE })
         if (before?.retired_at === null)
           await record(tx.q, runtime, 'hubs.retire', hubId, orders.length > 0 ? { orders } : undefined)
-        return { hub_id: hubId, retired_at: timestamp(retiredAt), secrets_erased: false }
+        const secrets_erased = !(await mustErase(tx.q, hubId))
+        return { hub_id: hubId, retired_at: timestamp(retiredAt), secrets_erased }
       })
     },
   },

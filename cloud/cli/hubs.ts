@@ -95,14 +95,15 @@ retire takes a hub out of service for good. A retired hub has no sales, no login
 change; its books stay readable. retire fails while an order is unfinished; --force ends such orders and refunds their money.
 The hub then keeps its login until it has received the cancellations and reported its last drops, at most HUB_DRAIN_MS (7 days).
 show prints that time as draining_until, or null if the login has ended. If another person may have the hub, call
-renew-password before retire. The login then ends at once; an offline hub may still dispense the orders that it has. The hub
-keeps its files: erase its card. secrets_erased is true after the hub has confirmed that it erased its secrets; no hub of this
-version does.
+renew-password before retire. The login then ends at once; an offline hub may still dispense the orders that it has. The
+board erases its secrets (certificate and key, tokens, settings of the cloud) when the cloud receives its next message: at the
+embedded broker a connected board, at other brokers any board that is still accepted there. secrets_erased is true after the board
+has confirmed it. A password in the board's configuration stays: it is worth nothing. Erase the card of a board that is off.
 
 create and claim-code print a claim code: 8 characters that a technician types at the board (larder enroll, or the hub's
 page). It can be used once, for 24 hours, and replaces the former code. The board then has a certificate for 90 days, and a
 former certificate of the hub is revoked. revoke shuts out a board that was stolen: its certificate is revoked, its session
-ends within 5 seconds, and the cloud ignores the hub until it is enrolled again or has a new password.
+ends within 5 seconds after it was ordered to erase its secrets, and the cloud ignores the hub until it is enrolled again or has a new password.
 
 logs prints the newest records of a hub's log, oldest first, one JSON object a line: those of the last seconds, minutes, hours
 or days (30s, 10m, 2h, 1d), at most 10,000 and 1 MiB. The log is in the hub's memory; a hub that is killed begins a new one.

@@ -4,6 +4,7 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
+import { isToErase } from '../gateway/draining.ts'
 import { readDesired } from '../gateway/desired-state.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
@@ -136,7 +137,7 @@ async function useCode(tx: Tx, digest: string, now: number): Promise<void> {
   await lockRow(tx, id)
   const { numUpdatedRows } = await tx.q
     .updateTable('hubs')
-    .set({ claim_code_digest: null, claim_expires_at: null, revoked_at: null })
+    .set({ claim_code_digest: null, claim_expires_at: null, revoked_at: null, secrets_erased_at: null })
     .where('id', '=', id)
     .where('claim_code_digest', '=', digest)
     .executeTakeFirst()
@@ -243,6 +244,25 @@ export async function revokeHub(tx: Tx, { clock, random }: Runtime, hubId: numbe
   await tx.q.updateTable('hubs').set(shutOut).where('id', '=', hubId).execute()
   return revoked
 }
+
+/** A board has erased its secrets. A message of a hub in service changes nothing. */
+export const noteErased = ({ db, runtime }: CloudContext, hubId: number): Promise<void> =>
+  db.transact(async (tx) => {
+    const { numUpdatedRows } = await tx.q
+      .updateTable('hubs')
+      .set({ secrets_erased_at: runtime.clock.now() })
+      .where('id', '=', hubId)
+      .where(isToErase)
+      .executeTakeFirst()
+    if (numUpdatedRows === 0n) return
+    await appendAudit(tx.q, runtime, {
+      actor: hubUser(hubId),
+      action: 'hubs.secrets_erased',
+      hubId,
+      object: hubUser(hubId),
+      result: 'executed',
+    })
+  })
 
 /** The latest valid certificate of a hub. */
 export const certificateOf = (q: Queries, hubId: number, now: number) =>

@@ -6,14 +6,15 @@ import { Budget, type Hold } from '../../protocol/model/budget.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import { limitPackets, MAX_PACKET_BYTES, type PacketSizes } from '../../protocol/mqtt/packet-limit.ts'
-import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
+import { downFilter, downTopic, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { limitsOf, networkOf } from '../platform/limits/budgets.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import { defaultLimits } from '../platform/settings/limits.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
-import type { CloudDatabase } from '../platform/store/database.ts'
+import type { CloudDatabase, Queries } from '../platform/store/database.ts'
 import { warnWithoutHubs } from '../platform/store/no-hubs.ts'
+import { mustErase } from './draining.ts'
 import {
   endedLogins,
   NO_SUCH_HUB,
@@ -176,7 +177,6 @@ async function createBroker(
 ): Promise<{ broker: Aedes; endChecks: Cancel }> {
   const { db, databaseUrl, log, refusals, clock } = options
   const q = db.kysely
-  const logins = new Map<Client, HubLogin>()
   let isToldOfNone = false
 
   function refuse(client: Client, why: LoginRefusal, user: string | undefined): void {
@@ -184,20 +184,12 @@ async function createBroker(
     refusals.note('mqtt_login', remoteAddress, { why, user, client: client.id })
   }
 
-  /** Ends a session after its password was renewed, or its certificate revoked. */
-  function end(client: Client): void {
-    if (!logins.delete(client)) return
-    refuse(client, 'the password was renewed, or the certificate revoked', client.id)
-    client.close()
-  }
-
-  /** Whether a hub's session may publish now. A renewed password ends the session before the message is passed on. */
-  async function mayAct(client: Client, login: HubLogin): Promise<boolean> {
-    // While the database is unavailable, no message of the hub is applied anyway.
-    const holds = await stillHolds(q, clock.now(), login).catch(() => true)
-    if (!holds) end(client)
-    return holds
-  }
+  const sessions = new Sessions({
+    q,
+    clock,
+    publish: (topic, payload) => broker.publish({ ...MESSAGE, topic, payload }, () => {}),
+    refuse,
+  })
 
   const broker = await Aedes.createBroker({
     // Without a limit. With one, messages queue behind a client that reads nothing, and aedes empties that queue
@@ -213,7 +205,7 @@ async function createBroker(
       checked.then(
         (signedIn) => {
           if (typeof signedIn === 'object') {
-            logins.set(client, signedIn)
+            sessions.logins.set(client, signedIn)
             onSignedIn(client)
           } else refuse(client, signedIn, user)
           done(null, typeof signedIn === 'object')
@@ -228,36 +220,101 @@ async function createBroker(
         },
       )
     },
-    authorizePublish(client, { topic }, done) {
+    authorizePublish(client, packet, done) {
+      const { topic } = packet
       if (client === null) return done(null)
-      const login = logins.get(client)
+      const login = sessions.logins.get(client)
       if (login === undefined || !mayPublish(login, topic)) {
         refusals.note('mqtt_topic', `hub-${login?.hubId}`, { why: 'may not publish there', topic })
         return done(new Error('not authorized'))
       }
-      void mayAct(client, login).then((may) => done(may ? null : new Error('not authorized')))
+      void sessions.mayAct(client, login).then((may) => {
+        if (sessions.isErasing(client) && parseUpTopic(topic)?.channel !== 'erased') packet.topic = IGNORED
+        done(may ? null : new Error('not authorized'))
+      })
     },
     authorizeSubscribe(client, subscription, done) {
-      const hubId = logins.get(client)?.hubId
+      const hubId = sessions.logins.get(client)?.hubId
       const { topic } = subscription
       const isOurs = hubId !== undefined && maySubscribe(hubId, topic)
       if (!isOurs) refusals.note('mqtt_topic', `hub-${hubId}`, { why: 'may not subscribe to that', topic })
       done(null, isOurs ? subscription : null)
     },
   })
-  broker.on('clientDisconnect', (client) => void logins.delete(client))
+  broker.on('clientDisconnect', (client) => sessions.forget(client))
   const { passwordCheckMs = defaultLimits.gateway.passwordCheckMs } = options
-  const endChecks = everyInBackground(
-    { log, runtime: { clock } },
-    passwordCheckMs,
-    'passwords of hubs',
-    async () => {
-      const all = [...logins].map(([client, login]) => ({ ...login, client }))
-      for (const { client } of await endedLogins(q, clock.now(), all)) end(client)
-    },
+  const endChecks = everyInBackground({ log, runtime: { clock } }, passwordCheckMs, 'passwords of hubs', () =>
+    sessions.endAll(),
   )
   return { broker, endChecks }
 }
+
+interface SessionPorts {
+  q: Queries
+  clock: Clock
+  publish: (topic: string, payload: string) => void
+  refuse: (client: Client, why: LoginRefusal, user: string | undefined) => void
+}
+
+/** The logins of connected hubs, and their ends. */
+class Sessions {
+  readonly logins = new Map<Client, HubLogin>()
+  /** Sessions that end, possibly after their boards have erased their secrets. */
+  readonly #ending = new Set<Client>()
+  readonly #ports: SessionPorts
+
+  constructor(ports: SessionPorts) {
+    this.#ports = ports
+  }
+
+  /** Whether a hub's session may publish now. A renewed password ends the session before the message is passed on. */
+  async mayAct(client: Client, login: HubLogin): Promise<boolean> {
+    const { q, clock } = this.#ports
+    // While the database is unavailable, no message of the hub is applied anyway.
+    const holds = await stillHolds(q, clock.now(), login).catch(() => true)
+    if (holds) return true
+    await this.#end(client, login)
+    return this.logins.has(client)
+  }
+
+  /** The session remains only for the confirmation that the board's secrets are erased. */
+  isErasing(client: Client): boolean {
+    return this.#ending.has(client)
+  }
+
+  forget(client: Client): void {
+    this.logins.delete(client)
+    this.#ending.delete(client)
+  }
+
+  /** Ends the sessions whose passwords were renewed, certificates revoked, or hubs retired. */
+  async endAll(): Promise<void> {
+    const { q, clock } = this.#ports
+    const all = [...this.logins].map(([client, login]) => ({ ...login, client }))
+    for (const { client, ...login } of await endedLogins(q, clock.now(), all)) await this.#end(client, login)
+  }
+
+  async #end(client: Client, { hubId }: { hubId: number }): Promise<void> {
+    const { q, clock, publish } = this.#ports
+    if (this.#ending.has(client)) return
+    this.#ending.add(client)
+    if (!(await mustErase(q, hubId).catch(() => false))) return this.#close(client)
+    publish(downTopic(hubId, 'erase'), '{}')
+    clock.after(ERASE_MS, () => this.#close(client))
+  }
+
+  #close(client: Client): void {
+    if (!this.logins.delete(client)) return
+    this.#ports.refuse(client, 'the password was renewed, or the certificate revoked', client.id)
+    client.close()
+  }
+}
+
+const MESSAGE = { cmd: 'publish', qos: 1, dup: false, retain: false } as const
+/** Time for a retired or revoked board to erase its secrets. Then its session ends. */
+const ERASE_MS = 2000
+/** No topic of a hub: what a shut-out board publishes beside its confirmation is delivered to nobody. */
+const IGNORED = 'larder/v1/ignored'
 
 /** The certificate of a client, if the hubs' authority has signed it. */
 function certificateOf(connection: unknown): ClientCertificate | undefined {

@@ -65,6 +65,8 @@ export interface HubDomain {
   applyMaintenanceEntry(tx: Tx, context: CloudContext, hubId: number, entry: MaintenanceEntry): Promise<void>
   /** The hub has no hardware description of the cloud, and reports its own. */
   applyHardwareEntry(tx: Tx, hubId: number, entry: HardwareEntry): Promise<void>
+  /** A retired or revoked board has erased its secrets. */
+  secretsErased(context: CloudContext, hubId: number): void
   /** The number of a hub's dead letters may have changed. */
   deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void
   /** A part of the connection has stalled while the hub is online, with this error; undefined: it advances again. */

@@ -16,6 +16,23 @@ export const maySpeak = (eb: ExpressionBuilder<Tables, 'hubs'>, now: number) =>
     eb.or([eb('hubs.retired_at', 'is', null), eb('hubs.draining_until', '>', now)]),
   ])
 
+/** Whether a board may still have secrets that it must erase: its hub is retired, or the board is revoked. */
+export const isToErase = (eb: ExpressionBuilder<Tables, 'hubs'>) =>
+  eb.and([
+    eb('hubs.secrets_erased_at', 'is', null),
+    eb.or([eb('hubs.revoked_at', 'is not', null), eb('hubs.retired_at', 'is not', null)]),
+  ])
+
+export async function mustErase(q: Queries, hubId: number): Promise<boolean> {
+  const hub = await q
+    .selectFrom('hubs')
+    .select('id')
+    .where('id', '=', hubId)
+    .where(isToErase)
+    .executeTakeFirst()
+  return hub !== undefined
+}
+
 /** Draining hubs that have committed everything. Their next hellos show whether their ledgers are applied. */
 export async function hubsToAsk(q: Queries, now: number): Promise<number[]> {
   const rows = await q

@@ -138,7 +138,7 @@ export class Gateway {
     })
     this.#hellos = new HelloQueue(context.runtime, this.#settings)
     this.#welcomes = new Welcomes(
-      { context, domain, leases: this.#leases, refusals: this.#refusals },
+      { context, domain, leases: this.#leases, refusals: this.#refusals, erase: this.#erase },
       { atOnce: this.#settings.greetTransactions },
     )
     this.#heartbeats = new Heartbeats({ context, domain, leases: this.#leases, gatherMs: settings.gatherMs })
@@ -280,6 +280,7 @@ export class Gateway {
         this.#publish(downTopic(hubId, 'certificate'), answer),
       )
     if (message.channel === 'diagnosis') return this.diagnoses.onPart(hubId, message.body)
+    if (message.channel === 'erased') return this.#options.domain.secretsErased(this.#context, hubId)
     this.#linkOf(hubId).receive(message)
     if (this.#asked.has(hubId)) this.#tellClock(hubId)
   }
@@ -372,6 +373,7 @@ export class Gateway {
     return true
   }
 
+  readonly #erase = (hubId: number): void => void this.#publish(downTopic(hubId, 'erase'), {})
   #linkOf(hubId: number): HubLink {
     const known = this.#links.get(hubId)
     if (known) return known

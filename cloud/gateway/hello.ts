@@ -3,7 +3,7 @@ import type { CloudContext } from '../platform/context.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import type { HubDomain } from './domain.ts'
-import { endDrained, maySpeak } from './draining.ts'
+import { endDrained, maySpeak, mustErase } from './draining.ts'
 import type { LeaseKeeper, Said } from './leases.ts'
 import { reconcileOutboxes } from './outbox.ts'
 import type { UpStream } from './receiver.ts'
@@ -13,6 +13,8 @@ export interface HelloContext {
   domain: HubDomain
   leases: LeaseKeeper
   refusals: CloudRefusals
+  /** Orders a retired or revoked board to erase its secrets. */
+  erase: (hubId: number) => void
 }
 
 /**
@@ -20,7 +22,7 @@ export interface HelloContext {
  * statements for all hubs. Does not answer a hub that another process serves, or that does not exist.
  */
 export async function answerHellos(
-  { context, domain, leases, refusals }: HelloContext,
+  { context, domain, leases, refusals, erase }: HelloContext,
   said: readonly Said[],
 ): Promise<Map<number, Welcome>> {
   const { clock, random } = context.runtime
@@ -30,10 +32,12 @@ export async function answerHellos(
     const now = clock.now()
     const sessions = await readSessions(tx.q, idsOf(sorted), now)
     for (const { hubId } of sorted)
-      if (!sessions.has(hubId))
+      if (!sessions.has(hubId)) {
+        if (await mustErase(tx.q, hubId)) erase(hubId)
         refusals.note('hub_message', `hub-${hubId}`, {
-          why: 'no such hub in this database, or it is retired',
+          why: 'no such hub in this database, or it is retired or revoked',
         })
+      }
     const known = sorted.filter(({ hubId }) => sessions.has(hubId))
     if (known.length === 0) return new Map()
     const held = await leases.takeByHellos(tx, known)

@@ -5,6 +5,7 @@ import {
   Ack,
   Batch,
   CertificateRequest,
+  Erase,
   Heartbeat,
   Hello,
   Presence,
@@ -24,6 +25,7 @@ export const upSchemas = {
   storage: StorageReport,
   certificate: CertificateRequest,
   diagnosis: DiagnosisPart,
+  erased: Erase,
 } satisfies Record<UpChannel, z.ZodType>
 
 export type HubMessage = {
@@ -31,4 +33,4 @@ export type HubMessage = {
 }[UpChannel]
 
 /** The messages for `HubLink`; `CommandSender`, `Diagnoses` and the domain receive the others. */
-export type LinkMessage = Exclude<HubMessage, { channel: 'result' | 'certificate' | 'diagnosis' }>
+export type LinkMessage = Exclude<HubMessage, { channel: 'result' | 'certificate' | 'diagnosis' | 'erased' }>

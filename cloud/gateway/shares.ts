@@ -14,7 +14,7 @@ import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { background } from '../platform/work/background.ts'
-import { maySpeak } from './draining.ts'
+import { isToErase, maySpeak } from './draining.ts'
 import type { HeldHub, LeaseKeeper } from './leases.ts'
 import type { Peers } from './peers.ts'
 
@@ -52,7 +52,7 @@ const allHubs = statement((q: Queries, { now }: { now: number }) =>
   q
     .selectFrom('hubs')
     .select('id')
-    .where((eb) => maySpeak(eb, now)),
+    .where((eb) => eb.or([maySpeak(eb, now), isToErase(eb)])),
 )
 
 /**

@@ -8,8 +8,8 @@ import { parseDownTopic, type DownChannel } from '../../protocol/mqtt/topics.ts'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Inbox, LeaveOut } from '../journal/inbox.ts'
 
-/** The channels of a session. `enrolment/renewal.ts` and `diagnosis/diagnosis.ts` have the others and need no session. */
-type SessionChannel = Exclude<DownChannel, 'certificate' | 'diagnosis'>
+/** The channels of a session. `enrolment/` and `diagnosis/diagnosis.ts` have the others and need no session. */
+type SessionChannel = Exclude<DownChannel, 'certificate' | 'diagnosis' | 'erase'>
 
 const schemas = {
   welcome: Welcome,
@@ -19,6 +19,8 @@ const schemas = {
   ack: Ack,
   command: Command,
 } satisfies Record<SessionChannel, z.ZodType>
+
+const isOfSession = (channel: DownChannel): channel is SessionChannel => channel in schemas
 
 /** The handler of each of the cloud's channels. */
 export type InboundHandlers = {
@@ -47,8 +49,7 @@ export function createInbound(
     const channel = parseDownTopic(hubId, topic)
     const drop = (why: string): void =>
       log.warn({ topic: cutShort(topic), length: payload.length, why }, 'a message from the cloud is dropped')
-    if (channel === undefined || channel === 'certificate' || channel === 'diagnosis')
-      return drop('unknown topic')
+    if (channel === undefined || !isOfSession(channel)) return drop('unknown topic')
     if (payload.length > maxMessage) return drop('too long')
     const message = parseMessage(payload)
     if (message === undefined) return drop('not JSON, or nested too deeply')

@@ -141,6 +141,9 @@ export type CertificateRequest = z.infer<typeof CertificateRequest>
 export const CertificateAnswer = z.object({ certificate: z.string().max(8192) })
 export type CertificateAnswer = z.infer<typeof CertificateAnswer>
 
+/** Cloud → hub: a retired or revoked board must erase its secrets. Hub → cloud: it has (SPEC §2). */
+export const Erase = z.object({})
+
 /** A batch of contiguous entries of one stream, in either direction. `Body` is validated for each entry (I8). */
 export const Batch = z.object({
   epoch: Hex128,

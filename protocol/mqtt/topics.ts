@@ -17,6 +17,7 @@ export const upChannels = [
   'storage',
   'certificate',
   'diagnosis',
+  'erased',
 ] as const
 export type UpChannel = (typeof upChannels)[number]
 export const downChannels = [
@@ -28,6 +29,7 @@ export const downChannels = [
   'command',
   'certificate',
   'diagnosis',
+  'erase',
 ] as const
 export type DownChannel = (typeof downChannels)[number]
 

@@ -31,6 +31,7 @@
  *    the person in local entries and, for a count or a restock, the units before and after.
  *    Commands test rows (test_dispense). An older hub ignores it: the caller gets 504, and nothing moves.
  *    A hub requests its next certificate (certificate). An older cloud ignores the request.
+ *    A retired or revoked board erases its secrets (erase, erased). An older hub ignores the order.
  *    Settings and hardware descriptions of hubs (desired, in entries, snapshots and hellos; hardware). An older hub stores
  *    the entry as a dead letter.
  *    Figures of the board in heartbeats (vitals); log records and archives in parts (diagnosis). An older hub ignores it.

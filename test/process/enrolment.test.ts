@@ -29,7 +29,8 @@ function startHub(STORE: string, PORT: number) {
     env: { PATH: process.env['PATH'], STORE, PORT: String(PORT), GPIO: 'none' },
     stdio: 'ignore',
   })
-  const ended = new Promise((resolve) => child.once('close', resolve))
+  let hasEnded = false
+  const ended = new Promise((resolve) => child.once('close', resolve)).then(() => (hasEnded = true))
   const stop = async () => {
     child.kill('SIGTERM')
     await ended
@@ -40,7 +41,7 @@ function startHub(STORE: string, PORT: number) {
       (answer) => (path === '/' ? answer.text() : answer.json()),
       () => undefined,
     )
-  return { stop, read }
+  return { stop, read, ended: () => hasEnded }
 }
 
 const hardware = {
@@ -112,8 +113,13 @@ test('a board with an empty card enrols with a code, is welcomed with its certif
   expect((await enrol(store, '')).status).toBe(2)
   expect(readFileSync(join(folder, 'hub.crt'), 'utf8')).toBe(before)
   await hubs('revoke', '1')
-  await expect.poll(() => hub.read('/health'), WAIT).toMatchObject({ sync: { phase: 'waiting' } })
+  await expect.poll(() => hub.ended(), WAIT).toBe(true)
   expect(await (await fetch(`${cloud}/pki/crl.pem`)).text()).toContain('X509 CRL')
+  // The board erases its secrets before its session ends.
+  await expect.poll(() => existsSync(join(folder, 'enrolment.json')), WAIT).toBe(false)
+  for (const name of ['hub.key', 'hub.crt', 'hub.sqlite.token'])
+    expect(existsSync(join(folder, name))).toBe(false)
+  await expect.poll(() => hubs('retire', '1'), WAIT).toMatchObject({ hub_id: 1, secrets_erased: true })
 }, 180_000)
 
 test('a hub without an enrolment drives nothing, serves a form, and runs when a technician has entered the code', async () => {

@@ -187,6 +187,7 @@ export const inertDomain: HubDomain = {
   certificateRequested() {},
   applyMaintenanceEntry: () => Promise.resolve(),
   applyHardwareEntry: () => Promise.resolve(),
+  secretsErased() {},
   applyOrderEntry: () => Promise.resolve(),
   applyStockEntries: () => Promise.resolve(),
   applyOperationEntry: () => Promise.resolve(),

@@ -103,6 +103,7 @@ export async function renewPassword(
     .set({
       mqtt_password_digest: digestOf(password),
       revoked_at: null,
+      secrets_erased_at: null,
       former_passwords: former.length > 0 ? JSON.stringify(former) : null,
     })
     .where('id', '=', hubId)

@@ -28,7 +28,7 @@ export const gatewayLimits = limits('Gateway', {
     passwordCheckMs: ms(
       2 * SECOND,
       'Time between two checks of the passwords of connected hubs at the embedded broker. A renewed password ends the session of the former one.',
-      4 * SECOND,
+      3 * SECOND,
     ),
     beatMs: ms(SECOND, 'Time between two heartbeats of a process to the other processes.'),
     silentBeats: within(2, 1000)(

@@ -65,12 +65,12 @@ onEachDatabase('the gateway’s store', (open) => {
     await seedHub(db, 1)
     await seedHub(db, 2)
   })
-
   const as = (processId: string) => ({
     context,
     domain: inertDomain,
     refusals: cloudRefusals(context),
     leases: new LeaseKeeper({ context, settings: defaultLimits.gateway, processId }),
+    erase() {},
   })
   const answerHello = async (greeter: Parameters<typeof answerHellos>[0], hubId: number, said: Hello) =>
     (await answerHellos(greeter, [{ hubId, hello: said }])).get(hubId)

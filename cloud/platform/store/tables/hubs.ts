@@ -42,6 +42,8 @@ export const hubTables = {
      * When its certificate was revoked. The cloud then ignores the hub until it is enrolled again or has a new password.
      */
     revoked_at: instant.nullable,
+    /** When the retired or revoked board reported that it has erased its secrets. */
+    secrets_erased_at: instant.nullable,
     /** Former passwords that are still valid during an overlap (`FormerPassword`), as JSON; null without one. */
     former_passwords: text.nullable,
     /** Desired state, sent to the hub as `config`. */
