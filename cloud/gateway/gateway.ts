@@ -85,6 +85,7 @@ export class Gateway {
   readonly #hails = new Set<Cancel>()
   /** Hubs whose clock another process has requested and that have not reported it yet. */
   readonly #asked = new Set<number>()
+  readonly #erase = (hubId: number): void => void this.#publish(downTopic(hubId, 'erase'), {})
 
   constructor(options: GatewayOptions) {
     const { context, domain, processId } = options
@@ -137,10 +138,8 @@ export class Gateway {
       onUnheard: (hubIds) => this.#hailEach(hubIds),
     })
     this.#hellos = new HelloQueue(context.runtime, this.#settings)
-    this.#welcomes = new Welcomes(
-      { context, domain, leases: this.#leases, refusals: this.#refusals, erase: this.#erase },
-      { atOnce: this.#settings.greetTransactions },
-    )
+    const parts = { context, domain, leases: this.#leases, refusals: this.#refusals, erase: this.#erase }
+    this.#welcomes = new Welcomes(parts, { atOnce: settings.greetTransactions })
     this.#heartbeats = new Heartbeats({ context, domain, leases: this.#leases, gatherMs: settings.gatherMs })
   }
 
@@ -373,7 +372,6 @@ export class Gateway {
     return true
   }
 
-  readonly #erase = (hubId: number): void => void this.#publish(downTopic(hubId, 'erase'), {})
   #linkOf(hubId: number): HubLink {
     const known = this.#links.get(hubId)
     if (known) return known
