@@ -97,18 +97,14 @@ const fileChecks = (config: CloudConfig, configPath: string | undefined): Checks
     permissions: () => unreadable(files, [...paths, ...own.filter((path) => path !== undefined)]),
     ...diskChecks(files, 'DATA_DIR', existsSync(DATA_DIR) ? DATA_DIR : '.'),
     'push notices': () => {
-      const { FCM_SERVICE_ACCOUNT: path, VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY, VAPID_SUBJECT } = config
-      const vapid = [VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY, VAPID_SUBJECT].filter((one) => one !== undefined)
-      if (vapid.length % 3 !== 0)
-        return fail(
-          'Web Push is set in part',
-          'Set VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY and VAPID_SUBJECT, or none of them.',
-        )
+      const { FCM_SERVICE_ACCOUNT: path, VAPID_PRIVATE_KEY: vapid, VAPID_SUBJECT, PUBLIC_URL } = config
+      if (vapid !== undefined && !/^(mailto|https):/.test(VAPID_SUBJECT ?? PUBLIC_URL ?? ''))
+        return fail('Web Push has no contact', 'Set VAPID_SUBJECT to mailto: and your address.')
       if (path !== undefined) JSON.parse(readFileSync(path, 'utf8'))
-      if (path !== undefined || vapid.length > 0) return ok('notices to devices are configured')
+      if (path !== undefined || vapid !== undefined) return ok('notices to devices are configured')
       return warn(
         'notices to devices are only logged',
-        'Set FCM_SERVICE_ACCOUNT or the VAPID settings, if customers use an app.',
+        'Set FCM_SERVICE_ACCOUNT or VAPID_PRIVATE_KEY, if customers use an app.',
       )
     },
   }

@@ -1,3 +1,4 @@
+import { createECDH } from 'node:crypto'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { Senders } from './notices.ts'
@@ -8,9 +9,9 @@ import { webPushSender } from './web-push-sender.ts'
 export interface SenderConfig {
   FCM_SERVICE_ACCOUNT?: string | undefined
   FCM_URL: string
-  VAPID_PUBLIC_KEY?: string | undefined
   VAPID_PRIVATE_KEY?: string | undefined
   VAPID_SUBJECT?: string | undefined
+  PUBLIC_URL?: string | undefined
   WEB_PUSH_ORIGINS: readonly string[]
 }
 
@@ -35,17 +36,28 @@ export function createSenders(config: SenderConfig, { log, clock }: { log: Log; 
 }
 
 function webSender(config: SenderConfig): ReturnType<typeof webPushSender> | undefined {
-  const { VAPID_PUBLIC_KEY: publicKey, VAPID_PRIVATE_KEY: privateKey, VAPID_SUBJECT: subject } = config
-  if (publicKey === undefined && privateKey === undefined) return undefined
-  if (publicKey === undefined || privateKey === undefined || subject === undefined)
-    throw new Error('Web Push needs VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY and VAPID_SUBJECT')
+  const { VAPID_PRIVATE_KEY: privateKey, VAPID_SUBJECT: subject = config.PUBLIC_URL } = config
+  if (privateKey === undefined) return undefined
+  if (!/^(mailto|https):/.test(subject ?? ''))
+    throw new Error('Web Push needs VAPID_SUBJECT, or a PUBLIC_URL with https')
   return webPushSender({
-    publicKey,
+    publicKey: publicKeyOf(privateKey),
     privateKey,
-    subject,
+    subject: subject!,
     origins: config.WEB_PUSH_ORIGINS,
     ttlSeconds: TTL_SECONDS,
   })
+}
+
+/** The public key of a private key of Web Push (P-256), both in base64url. */
+export function publicKeyOf(privateKey: string): string {
+  const pair = createECDH('prime256v1')
+  try {
+    pair.setPrivateKey(privateKey, 'base64url')
+  } catch {
+    throw new Error('VAPID_PRIVATE_KEY is no private key of Web Push')
+  }
+  return pair.getPublicKey('base64url', 'uncompressed')
 }
 
 /** Writes notices to the log: for a service without push services, and for customers without devices. */

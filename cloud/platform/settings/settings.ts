@@ -243,13 +243,11 @@ export const serviceSettings = {
     FCM_SERVICE_ACCOUNT: optionalText(
       'File with the key of a Google service account: notices to iOS and Android go through FCM. Default: they are logged.',
     ),
-    VAPID_PUBLIC_KEY: optionalText(
-      'Public key of Web Push. With VAPID_PRIVATE_KEY, notices to browsers are sent by Web Push. Default: they are logged.',
-    ),
-    VAPID_PRIVATE_KEY: { ...optionalText('Private key of Web Push.'), secret: true },
-    VAPID_SUBJECT: {
-      schema: url(/^(mailto:.+@.+|https:\/\/.+)$/, 'mailto:… or https://…').optional(),
-      describe: 'Contact for push services: mailto:… or https://…. Required for Web Push.',
+    VAPID_PRIVATE_KEY: {
+      ...optionalText(
+        'Private key of Web Push: notices to browsers are sent by Web Push. Default: they are logged.',
+      ),
+      secret: true,
     },
   }),
   ...inGroup('Observation', {
@@ -327,6 +325,10 @@ export const serviceSettings = {
       schema: url(/^https?:\/\/./, 'an http(s) address').optional(),
       describe:
         'Address of the keys of IDENTITY_ISSUER. Default: the jwks_uri of <IDENTITY_ISSUER>/.well-known/openid-configuration.',
+    },
+    VAPID_SUBJECT: {
+      schema: url(/^(mailto:.+@.+|https:\/\/.+)$/, 'mailto:… or https://…').optional(),
+      describe: 'Contact for push services: mailto:… or https://…. Default: PUBLIC_URL.',
     },
     SMTP_TIMEOUT_MS: wholeNumber(
       [100, 120_000],

@@ -102,7 +102,7 @@ const faults: readonly [fault: string, check: string, result: CheckResult, plant
       return {}
     },
   ],
-  ['half of the Web Push settings', 'push notices', 'FAIL', () => ({ VAPID_PUBLIC_KEY: 'x' })],
+  ['Web Push without a contact', 'push notices', 'FAIL', () => ({ VAPID_PRIVATE_KEY: 'x' })],
   [
     'a database file with other bytes',
     'database',

@@ -10,6 +10,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { fcmSender } from '../../../../cloud/people/notifications/fcm-sender.ts'
+import { publicKeyOf } from '../../../../cloud/people/notifications/senders.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 import { originMatcher, webPushSender } from '../../../../cloud/people/notifications/web-push-sender.ts'
 
@@ -88,6 +89,12 @@ function vapidKeys() {
   return { publicKey, privateKey: ecdh.getPrivateKey().toString('base64url') }
 }
 const vapid = vapidKeys()
+
+test('Web Push: the public key follows from the private one, and a text that is no key is refused', () => {
+  expect(publicKeyOf(vapid.privateKey)).toBe(vapid.publicKey)
+  expect(() => publicKeyOf('x')).toThrow('VAPID_PRIVATE_KEY is no private key of Web Push')
+})
+
 const webSender = (origins: readonly string[]) =>
   webPushSender({ ...vapid, subject: 'mailto:hub@example.org', origins, ttlSeconds: 600 })
 
