@@ -50,6 +50,7 @@ import type { Cleaning } from './platform/media/clean/cleaning.ts'
 import type { MediaStore } from './platform/media/store.ts'
 import type { CodeIssuer } from './platform/identity/code-flow.ts'
 import type { SiteRoute } from './platform/http/site-route.ts'
+import { shopPage } from './shop-page.ts'
 import { sessionRoutes } from './people/sessions/session-routes.ts'
 import { noticeWork, type Senders } from './people/notifications/notices.ts'
 import { OrderFeed } from './commerce/orders/order-feed.ts'
@@ -97,6 +98,8 @@ export interface CloudOptions {
   /** The documentation's page, and the owner's console. */
   docs: PageAssets
   console?: PageAssets
+  /** The customer's page. Absent: no shop. */
+  shop?: PageAssets
   /** Whether `/docs` and `/openapi.json` are served; by default they are. */
   hasDocs?: boolean
   /** The file store, and the secret that signs its addresses. */
@@ -278,13 +281,7 @@ export class Cloud {
       ...(options.budgets && { budgets: options.budgets }),
       checkResponses: options.checkResponses ?? false,
       addressOf: options.addressOf,
-      site: [
-        ...sessionRoutes(sessionParts(context, options)),
-        ...(options.site ?? []),
-        ...(options.console
-          ? pageRoutes('/console', pathUnder(options.baseUrl, '/console'), options.console)
-          : []),
-      ],
+      site: siteRoutes(context, services.processor, options),
       handlers: {
         ...platformHandlers(context, media, signer, options),
         ...integratorHandlers(context, media, this.#feed, options.poster),
@@ -298,6 +295,16 @@ export class Cloud {
     })
   }
 }
+
+/** The routes of the service's own pages, beside the documentation. */
+const siteRoutes = (context: CloudContext, processor: CardProcessor, options: CloudOptions): SiteRoute[] => [
+  ...sessionRoutes(sessionParts(context, options)),
+  ...(options.site ?? []),
+  ...(options.console ? pageRoutes('/console', pathUnder(options.baseUrl, '/console'), options.console) : []),
+  ...(options.shop
+    ? pageRoutes('/shop', pathUnder(options.baseUrl, '/shop'), options.shop, shopPage(context, processor))
+    : []),
+]
 
 /** With the embedded issuer people return to the address that they called, which may be another name of the machine. */
 const sessionParts = (context: CloudContext, { signIn, demoHandlers, baseUrl }: CloudOptions) => ({

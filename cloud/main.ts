@@ -188,6 +188,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     baseUrl,
     docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
     console: pageAssets(files, join(import.meta.dirname, 'console/assets')),
+    shop: pageAssets(files, join(import.meta.dirname, 'shop/assets')),
     hasDocs: config.DOCS === 'public',
     corsOrigins: config.CORS_ORIGINS,
     hstsSubdomains: config.HSTS_SUBDOMAINS,

@@ -14,6 +14,7 @@ import {
 } from './options.ts'
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
 import { diagnosisCommands } from './hub-diagnosis.ts'
+import { codeCommands } from './hub-code.ts'
 import { boardCommands, lifeCommands } from './hub-life.ts'
 import {
   changeHub,
@@ -57,6 +58,9 @@ Boards:
   larder hubs revoke ID
   larder hubs logs ID --since 10m [--limit N] [--follow]
   larder hubs bundle ID [--to FILE]
+
+The customers' page:
+  larder hubs qr ID [--to FILE.svg]
 
 Passwords:
   larder hubs renew-password ID [--overlap HOURS] [--old-password-file FILE [--broker URL]]
@@ -115,6 +119,9 @@ orders. If the hub is not connected, the command fails with hub_offline; if it d
 export prints the stored hardware description and settings and the broker's address, without secrets. --to writes hub.json and
 hardware.json into a folder, for a new card. Add the password with renew-password.
 
+qr prints the address of the hub's shop and its QR code as SVG, for the hub's door. --to also writes the SVG into a file.
+PUBLIC_URL is the beginning of the address.
+
 renew-password prints a new MQTT password. The embedded broker ends the session of the former password within 5 seconds.
 --overlap keeps the former password valid for up to 168 hours: the hub stays online until its configuration has the new one.
 An external broker (MQTT_URL) accepts the former password until its own password file changes: the command
@@ -167,6 +174,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       positionals: ['hub'],
       run: (invocation) => renew(invocation, runtime),
     },
+    ...codeCommands(runtime),
     ...managementCommands(runtime),
   },
 })

@@ -33,6 +33,7 @@ export const pages: readonly Page[] = [
     assets: 'cloud/console/assets',
     also: ['protocol/client'],
   },
+  { workspace: 'cloud', source: 'cloud/shop/page', assets: 'cloud/shop/assets', also: ['protocol/client'] },
 ]
 
 /** Sources of all pages, in addition to their own folder. */

@@ -311,6 +311,7 @@ function greeting(options: {
     'Larder is up.',
     '',
     `  console    ${addresses.baseUrl}/console`,
+    `  shop       ${addresses.baseUrl}/shop/${hubId}`,
     `  API        ${addresses.docsUrl}`,
     `  hub ${hubId}      ${addresses.edgeUrl}   token in ${places.journal}.token; GPIO by ${gpio}`,
     `  management ssh -p ${settings.MANAGEMENT_PORT} -i ${places.managementKey} ${MANAGEMENT_USER}@127.0.0.1 status`,

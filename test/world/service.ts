@@ -88,6 +88,7 @@ export async function openService(
     corsOrigins = [],
     docs = noDocs,
     console,
+    shopPage,
     isDemo = false,
     rates,
   }: {
@@ -95,6 +96,7 @@ export async function openService(
     corsOrigins?: readonly string[]
     docs?: PageAssets
     console?: PageAssets
+    shopPage?: PageAssets
     /** Enables the embedded issuer, and the owner's key for the demo. */
     isDemo?: boolean
     rates?: RateClasses | undefined
@@ -145,6 +147,7 @@ export async function openService(
     baseUrl,
     docs,
     ...(console && { console }),
+    ...(shopPage && { shop: shopPage }),
     ...(demo && {
       demoHandlers: demo.handlers,
       signIn: { ...demo.signIn, verify: verifyIdentity },

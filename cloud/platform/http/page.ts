@@ -3,6 +3,13 @@ import { ApiError } from '../api-error.ts'
 import type { Answer, Call } from './answer.ts'
 import type { SiteRoute } from './site-route.ts'
 
+export interface PageOptions {
+  /** Content security policy. */
+  policy?: string
+  /** Whether a path below the place names something that exists. The page is shown in any case, with 404. */
+  exists?: (path: string) => Promise<boolean>
+}
+
 const FILE = /^[\w-]+\.(js|css|svg)$/
 
 /**
@@ -12,8 +19,13 @@ const FILE = /^[\w-]+\.(js|css|svg)$/
  * @param place path in the service: `/console`
  * @param root path for browsers, including the path at which a proxy mounts the service
  */
-export function pageRoutes(place: string, root: string, assets: PageAssets): SiteRoute[] {
-  function answer(call: Call): Answer<string | Uint8Array<ArrayBuffer>> {
+export function pageRoutes(
+  place: string,
+  root: string,
+  assets: PageAssets,
+  { policy = pagePolicy, exists }: PageOptions = {},
+): SiteRoute[] {
+  async function answer(call: Call): Promise<Answer<string | Uint8Array<ArrayBuffer>>> {
     const name = call.c.req.path.slice(place.length + 1)
     const accepted = call.header('Accept-Encoding')
     if (FILE.test(name)) {
@@ -27,21 +39,27 @@ export function pageRoutes(place: string, root: string, assets: PageAssets): Sit
       return { ...missing, headers: byName(missing.headers) }
     }
     return {
-      status: 200,
+      status: exists === undefined || (await exists(name)) ? 200 : 404,
       headers: {
         'Content-Type': 'text/html; charset=utf-8',
         'Cache-Control': 'no-store',
-        'Content-Security-Policy': pagePolicy,
+        'Content-Security-Policy': policy,
       },
-      body: text.replaceAll('"./', `"${root}/`),
+      body: text
+        .replaceAll('"./', `"${root}/`)
+        .replace('<html lang="en"', `<html lang="en" data-languages="${languagesOf(call)}"`),
     }
   }
-  const route = { method: 'GET', serve: (call: Call) => Promise.resolve(answer(call)) } as const
+  const route = { method: 'GET', serve: answer } as const
   return [
     { ...route, path: place },
     { ...route, path: `${place}/:path{.+}` },
   ]
 }
+
+/** The languages that the browser prefers, as the text of an attribute. */
+const languagesOf = (call: Call): string =>
+  (call.header('Accept-Language') ?? '').replaceAll(/;[^,]*|[^\w,-]/g, '').slice(0, 200)
 
 /** Headers as this service spells them: a second spelling would add a second header. */
 export const byName = (headers: Readonly<Record<string, string>>): Record<string, string> =>

@@ -1,0 +1,30 @@
+import * as files from 'node:fs'
+import { encodeQR } from 'qr'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { fileProblem } from '../../protocol/model/system-error.ts'
+import { addressUnder } from '../platform/public-url.ts'
+import { contextOf, type CommandLine } from './command-line.ts'
+import { showHub } from './hub-record.ts'
+import { idOf } from './options.ts'
+
+/** Prints the QR code of a hub's shop, for its door. */
+export const codeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+  qr: {
+    options: ['hub', 'to'],
+    positionals: ['hub'],
+    async run({ db, settings, options }) {
+      const hubId = idOf(options, 'hub', "a hub's")
+      await showHub(db.kysely, contextOf({ db, settings }, runtime), hubId)
+      const { PUBLIC_URL = `http://127.0.0.1:${settings.PORT}` } = settings
+      const url = addressUnder(PUBLIC_URL, `/shop/${hubId}`)
+      const svg = encodeQR(url, 'svg', { ecc: 'medium', border: 4 })
+      const { to } = options
+      try {
+        if (to !== undefined) files.writeFileSync(to, svg)
+      } catch (error) {
+        throw new Error(`--to: ${to} cannot be written: ${fileProblem(error)}`, { cause: error })
+      }
+      return { url, svg }
+    },
+  },
+})

@@ -1,0 +1,169 @@
+import { ArrowLeft } from 'lucide'
+import type { JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Order } from '../../../protocol/contract/consumer-orders.ts'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { say } from '../../../protocol/ui/notices.tsx'
+import { filled, money, words } from './language.ts'
+import { cancel, confirm, isPaying, method, openCardForm, pay, testCards, waiting } from './payment.ts'
+import { shopAddress } from './place.ts'
+import { Picture, Quantity } from './products.tsx'
+import { cart, hub, isBusy, products, session, wallet } from './store.ts'
+
+/** The lines of an order with their prices. */
+export function Lines({ order, isOpen }: { order: Order; isOpen: boolean }): JSX.Element {
+  const price = (cents: number): string => money(cents, order.currency)
+  return (
+    <>
+      <ul class="grid gap-2">
+        {order.items.map((item) => (
+          <li key={item.order_item_id} class="flex flex-wrap items-center gap-2">
+            <Picture url={item.image_url} />
+            <span class="grow min-w-32">
+              {isOpen ? item.name : `${item.qty} × ${item.name}`}
+              <span class="quiet block text-sm">{price(item.line_total)}</span>
+            </span>
+            {isOpen && (
+              <Quantity
+                id={item.product_id}
+                name={item.name}
+                most={products.value?.find(({ id }) => id === item.product_id)?.quantity ?? item.qty}
+              />
+            )}
+          </li>
+        ))}
+      </ul>
+      <dl class="grid grid-cols-[1fr_auto] gap-1">
+        {order.discount_total > 0 && (
+          <>
+            <dt>
+              {words().saving}
+              {order.deals.length > 0 && `: ${order.deals.map(({ name }) => name).join(', ')}`}
+            </dt>
+            <dd>{price(order.discount_total)}</dd>
+          </>
+        )}
+        {order.tax_total > 0 && (
+          <>
+            <dt>{words().tax}</dt>
+            <dd>{price(order.tax_total)}</dd>
+          </>
+        )}
+        <dt class="font-semibold">{words().total}</dt>
+        <dd class="font-semibold" data-total>
+          {price(order.total)}
+        </dd>
+      </dl>
+    </>
+  )
+}
+
+function CardForm({ order }: { order: Order }): JSX.Element {
+  const at = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    openCardForm(at.current!, order.total, order.currency).catch((error: Error) => say(error.message, true))
+  }, [order.total])
+  return (
+    <div ref={at} data-card-form>
+      {words().card_form}
+    </div>
+  )
+}
+
+/** The ways to pay that this customer has here: value and label. */
+function waysToPay(order: Order): [string, string][] {
+  const cards = hub.value?.cards
+  const byWallet = session.value?.kind === 'person' && wallet.value >= order.total
+  return [
+    ...(byWallet
+      ? [
+          ['wallet', filled(words().wallet, { price: money(wallet.value, order.currency) })] as [
+            string,
+            string,
+          ],
+        ]
+      : []),
+    ...(cards?.processor === 'sandbox'
+      ? testCards.map(([card, text]): [string, string] => [card, words()[text]])
+      : cards?.publishable_key
+        ? [['stripe', words().card] as [string, string]]
+        : []),
+  ]
+}
+
+function Payment({ order }: { order: Order }): JSX.Element {
+  const ways = waysToPay(order)
+  const chosen = ways.find(([way]) => way === method.value)?.[0] ?? ways[0]?.[0]
+  if (chosen === undefined) return <p>{words().cards_missing}</p>
+  const isClosed = hub.value?.closed_reason !== null
+  return (
+    <form
+      class="grid gap-3"
+      onSubmit={(event) => {
+        event.preventDefault()
+        method.value = chosen
+        void pay()
+      }}
+    >
+      <fieldset class="grid">
+        <legend class="font-medium">{words().pay_with}</legend>
+        {ways.map(([way, label]) => (
+          <label key={way} class="flex items-center gap-3 min-h-11">
+            <input
+              type="radio"
+              name="method"
+              class="radio"
+              checked={way === chosen}
+              onChange={() => (method.value = way)}
+            />
+            {label}
+          </label>
+        ))}
+      </fieldset>
+      {chosen === 'stripe' && <CardForm order={order} />}
+      <button class="btn btn-primary" disabled={isPaying.value || isBusy.value || isClosed} data-pay>
+        {isPaying.value ? words().paying : filled(words().pay, { price: money(order.total, order.currency) })}
+      </button>
+    </form>
+  )
+}
+
+export function CartView(): JSX.Element {
+  const order = cart.value
+  const isOpen = order?.processing_status === 0
+  return (
+    <div class="grid gap-4">
+      <a class="touch gap-2 lg:hidden" href={shopAddress()} onClick={back}>
+        <Icon icon={ArrowLeft} /> {words().back}
+      </a>
+      <h2 class="text-lg font-semibold">{words().cart}</h2>
+      {!order || order.items.length === 0 ? (
+        <p class="quiet">{words().cart_empty}</p>
+      ) : (
+        <>
+          <Lines order={order} isOpen={isOpen} />
+          {waiting.value && (
+            <div class="alert alert-info grid justify-items-start">
+              <p>{words().bank_asks}</p>
+              <button class="btn" disabled={isPaying.value} onClick={() => void confirm()}>
+                {words().confirm}
+              </button>
+            </div>
+          )}
+          {!isOpen && !waiting.value && <p>{words().payment_open}</p>}
+          <Payment order={order} />
+          {!isOpen && (
+            <button class="btn" onClick={() => void cancel(order.user_id, order.order_id)}>
+              {words().cancel_payment}
+            </button>
+          )}
+        </>
+      )}
+    </div>
+  )
+}
+
+function back(event: Event): void {
+  event.preventDefault()
+  history.back()
+}

@@ -1,0 +1,213 @@
+import { signal } from '@preact/signals'
+import type { JSX } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { LarderError } from '../../../protocol/client/client.ts'
+import type { Order } from '../../../protocol/contract/consumer-orders.ts'
+import type { Receipt } from '../../../protocol/contract/receipt.ts'
+import { Lines } from './cart.tsx'
+import { filled, language, money, words } from './language.ts'
+import { cancel } from './payment.ts'
+import { show } from './place.ts'
+import { address, checked, client, hubId, isAway, readCustomer, session } from './store.ts'
+
+const order = signal<Order | null | undefined>(undefined)
+const receipt = signal<Receipt | undefined>(undefined)
+const waitMinutes = signal<number | null>(null)
+const isOpening = signal(false)
+
+/** Paid orders have a receipt, which contains the refunds. */
+const FIRST_PAID = 20
+const QUEUED = 20
+const READY = 40
+const COLLECTING = 50
+
+/** Follows the order until its last state, over any number of connections. */
+async function follow(userId: number, orderId: number, signal: AbortSignal): Promise<void> {
+  try {
+    for await (const now of client.followOrder({ userId, orderId, signal })) {
+      order.value = now
+      isAway.value = false
+      void readMore(userId, now)
+    }
+  } catch (error) {
+    if (error instanceof LarderError && error.failure.status === 404) order.value = null
+    else if (error instanceof LarderError && error.failure.status === 401) await readCustomer()
+  }
+}
+
+/** The refunds and the estimated time. */
+async function readMore(userId: number, { order_id, processing_status: status }: Order): Promise<void> {
+  const params = { user_id: userId, order_id }
+  if (status === QUEUED) {
+    const queue = await client.call('GET /users/{user_id}/orders/{order_id}/queue-position', {
+      params,
+      query: { hub_id: hubId },
+    })
+    const seconds = queue.ok ? queue.data.estimated_wait_seconds : null
+    waitMinutes.value = seconds === null ? null : Math.max(1, Math.round(seconds / 60))
+  }
+  if (status < FIRST_PAID) return
+  const found = await client.call('GET /users/{user_id}/orders/{order_id}/receipt', { params })
+  if (found.ok) receipt.value = found.data
+}
+
+async function openBins({ user_id, order_id }: Order): Promise<void> {
+  isOpening.value = true
+  checked(
+    await client.call('POST /users/{user_id}/orders/{order_id}/open-delivery', {
+      params: { user_id, order_id },
+      query: { hub_id: hubId },
+    }),
+  )
+  isOpening.value = false
+}
+
+function Queue({ queue_position: position }: Order): JSX.Element | null {
+  if (position === null) return null
+  const text = position <= 1 ? words().next : filled(words().ahead, { count: position - 1 })
+  const minutes = waitMinutes.value
+  return (
+    <p>
+      {text} {minutes !== null && `${filled(words().wait, { minutes })}.`}
+    </p>
+  )
+}
+
+/** The units that the customer gets no goods for, why, and the money. */
+function Refunds({ items, currency }: Order): JSX.Element | null {
+  const lines = items.flatMap((item) => {
+    const fell = Math.min(item.refunded_quantity, item.qty - item.qty_dropped)
+    const rest = item.refunded_quantity - fell
+    return [
+      ...(fell > 0 ? [filled(words().refund_fell, { count: fell, name: item.name })] : []),
+      ...(rest > 0 ? [filled(words().refund_other, { count: rest, name: item.name })] : []),
+    ]
+  })
+  const refunds = receipt.value?.refunds ?? []
+  if (lines.length === 0 && refunds.length === 0) return null
+  return (
+    <div class="alert alert-info grid" data-refunds>
+      {lines.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+      {refunds.map(({ amount, status, created_at }) => {
+        const texts = { succeeded: words().refunded, failed: words().refund_failed }
+        const text = texts[status as keyof typeof texts] ?? words().refund_pending
+        return <p key={created_at}>{filled(text, { price: money(amount, currency) })}</p>
+      })}
+    </div>
+  )
+}
+
+export function OrderView({ orderId }: { orderId: number }): JSX.Element {
+  const userId = session.value?.user_id
+  useEffect(() => {
+    order.value = receipt.value = undefined
+    if (userId == null) return undefined
+    const stop = new AbortController()
+    void follow(userId, orderId, stop.signal)
+    return () => stop.abort()
+  }, [userId, orderId])
+  const now = order.value
+  const isMissing = now === null || (session.value && userId == null)
+  if (isMissing) return <Missing />
+  if (!now) return <p class="quiet p-4">{words().loading}</p>
+  const { processing_status: status } = now
+  const bins = now.bins.join(', ')
+  return (
+    <article class="card bg-base-100 p-4 grid gap-4 max-w-2xl mx-auto w-full" data-order={orderId}>
+      <h1 class="text-xl font-semibold">{filled(words().order, { id: orderId })}</h1>
+      <div role="status" class="grid gap-2 text-lg" data-status={now.processing_status_name}>
+        <p>{filled(words().status[now.processing_status_name], { bins })}</p>
+        <Queue {...now} />
+      </div>
+      {status === READY && (
+        <button class="btn btn-primary btn-lg" disabled={isOpening.value} onClick={() => void openBins(now)}>
+          {isOpening.value ? words().opening : filled(words().open_bin, { bins })}
+        </button>
+      )}
+      {status === COLLECTING && now.bins.length > 1 && (
+        <button class="btn" disabled={isOpening.value} onClick={() => void openBins(now)}>
+          {filled(words().open_bin, { bins })}
+        </button>
+      )}
+      <Refunds {...now} />
+      <Lines order={now} isOpen={false} />
+      {status === QUEUED && (
+        <button class="btn w-fit" onClick={() => void cancel(now.user_id, orderId)}>
+          {words().cancel_order}
+        </button>
+      )}
+      <div class="flex flex-wrap gap-2">
+        {receipt.value && (
+          <a
+            class="btn"
+            target="_blank"
+            href={address(`/api/v1/users/${now.user_id}/orders/${orderId}/receipt`)}
+          >
+            {words().receipt}
+          </a>
+        )}
+        <button class="btn" onClick={() => show()}>
+          {words().order_again}
+        </button>
+      </div>
+    </article>
+  )
+}
+
+function Missing(): JSX.Element {
+  return (
+    <div class="card bg-base-100 p-6 max-w-lg mx-auto w-full grid gap-3">
+      <h1 class="text-xl font-semibold">{words().no_order}</h1>
+      <button class="btn w-fit" onClick={() => show()}>
+        {words().buy_here}
+      </button>
+    </div>
+  )
+}
+
+const past = signal<readonly Order[] | undefined>(undefined)
+
+async function readPast(userId: number): Promise<void> {
+  const found = checked(
+    await client.call('GET /users/{user_id}/orders', {
+      params: { user_id: userId },
+      query: { is_desc: true },
+    }),
+  )
+  past.value = found?.items.filter((one) => one.hub_id === hubId && one.processing_status >= FIRST_PAID)
+}
+
+/** The customer's paid orders at this hub. */
+export function OrdersView(): JSX.Element {
+  const userId = session.value?.user_id
+  useEffect(() => {
+    if (userId != null) void readPast(userId)
+  }, [userId])
+  const date = new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle: 'short' })
+  return (
+    <div class="card bg-base-100 p-4 grid gap-3 max-w-2xl mx-auto w-full">
+      <h1 class="text-xl font-semibold">{words().orders}</h1>
+      {(past.value?.length ?? 0) === 0 && (
+        <p class="quiet">{past.value || userId == null ? words().orders_none : words().loading}</p>
+      )}
+      <ul class="grid gap-2">
+        {past.value?.map((one) => (
+          <li key={one.order_id} class="grid gap-1 border-t border-base-300 pt-2">
+            <p>
+              {date.format(new Date(one.created_at))} · {money(one.total, one.currency)}
+            </p>
+            <p class="quiet">{one.items.map(({ qty, name }) => `${qty} × ${name}`).join(', ')}</p>
+            <button class="btn btn-sm w-fit" onClick={() => show(one.order_id)}>
+              {filled(words().order, { id: one.order_id })}
+            </button>
+          </li>
+        ))}
+      </ul>
+      <button class="btn w-fit" onClick={() => show()}>
+        {words().buy_here}
+      </button>
+    </div>
+  )
+}

@@ -1,0 +1,174 @@
+import { batch, computed, signal } from '@preact/signals'
+import { createClient, type Failure, type Result } from '../../../protocol/client/client.ts'
+import type { Order } from '../../../protocol/contract/consumer-orders.ts'
+import type { Product, Storefront } from '../../../protocol/contract/consumer-products.ts'
+import { say } from '../../../protocol/ui/notices.tsx'
+import { filled, words } from './language.ts'
+
+/** The session of this browser, as the service reports it. */
+interface Session {
+  kind: 'none' | 'guest' | 'person'
+  csrf: string | null
+  user_id: number | null
+  email: string | null
+  can_sign_in: boolean
+}
+
+/** The path below which the service is served: `/shop/1` or `/prefix/shop/1`. */
+const [, base = '', hubText = ''] = /^(.*)\/shop\/([^/]+)/.exec(location.pathname) ?? []
+export const hubId = Number(hubText)
+export const address = (path: string): string => `${base}${path}`
+
+export const session = signal<Session | undefined>(undefined)
+export const hub = signal<Storefront | undefined>(undefined)
+export const products = signal<readonly Product[] | undefined>(undefined)
+/** The unpaid order at this hub. */
+export const cart = signal<Order | undefined>(undefined)
+/** The paid order under way at this hub. */
+export const running = signal<Order | undefined>(undefined)
+/** The hub does not exist. */
+export const isUnknown = signal(false)
+/** A call has failed for lack of a connection; the page tries again. */
+export const isAway = signal(false)
+/** A change of the cart is under way. */
+export const isBusy = signal(false)
+export const wallet = signal(0)
+export const count = computed(() => (cart.value?.items ?? []).reduce((sum, { qty }) => sum + qty, 0))
+export const quantityOf = (productId: number): number =>
+  cart.value?.items.find((item) => item.product_id === productId)?.qty ?? 0
+
+export const client = createClient({
+  baseUrl: location.origin + base,
+  csrf: () => session.value?.csrf ?? '',
+  retry: { tries: 3 },
+})
+
+/** PREPARING and the states around it: the order needs its customer's attention. */
+const isUnderWay = ({ processing_status: status }: Order): boolean => status >= 20 && status < 60
+const isUnpaid = ({ processing_status: status }: Order): boolean => status < 20
+
+/** The sentence for a failed call. */
+export function sentenceOf({ code, details, message }: Failure): string {
+  const texts = words().errors
+  const { decline_code: declined } = details ?? {}
+  if (code === 'card_declined')
+    return filled(words().declined, {
+      reason: (typeof declined === 'string' ? declined : message).replaceAll('_', ' '),
+    })
+  return code in texts ? texts[code as keyof typeof texts] : texts.other
+}
+
+/** The answer of a call; reports a failure. */
+export function checked<T>(result: Result<T>): T | undefined {
+  isAway.value = !result.ok && result.error.status === 0
+  if (result.ok) return result.data
+  say(sentenceOf(result.error), true)
+  return undefined
+}
+
+async function callSession(method: string, path = ''): Promise<Session | undefined> {
+  const headers = { 'X-CSRF-Token': session.value?.csrf ?? '' }
+  const answer = await fetch(address(`/session${path}`), { method, headers }).catch(() => undefined)
+  if (!answer?.ok || answer.status === 204) return undefined
+  return (await answer.json()) as Session
+}
+
+export async function signOut(): Promise<void> {
+  await callSession('DELETE')
+  location.reload()
+}
+
+export const signInAddress = (): string =>
+  address(`/session/sign-in?return_to=${encodeURIComponent(location.pathname.slice(base.length))}`)
+
+/** The number of the customer. The first product in a cart makes a guest. Undefined if the service does not answer. */
+async function customer(): Promise<number | undefined> {
+  const known = session.value?.user_id
+  if (known) return known
+  if (session.value?.kind === 'person') {
+    const made = checked(await client.call('POST /users/user/bootstrap'))
+    if (made) session.value = { ...session.value, user_id: made.user_id }
+  } else {
+    const guest = await callSession('POST', '/guest')
+    if (guest) session.value = guest
+    else say(words().errors.network_error, true)
+  }
+  return session.value?.user_id ?? undefined
+}
+
+/** Reads the hub and its products. The first view calls it, and then a timer. */
+export async function readShop(): Promise<void> {
+  const params = { hub_id: hubId }
+  const [front, list] = await Promise.all([
+    client.call('GET /hubs/{hub_id}', { params }),
+    client.call('GET /hubs/{hub_id}/products', { params, query: { size: 100 } }),
+  ])
+  batch(() => {
+    isAway.value = [front, list].some(
+      (one) => !one.ok && one.error.status !== 404 && one.error.status !== 422,
+    )
+    if (!front.ok) isUnknown.value = front.error.status === 404 || front.error.status === 422
+    else hub.value = front.data
+    if (list.ok) products.value = list.data
+  })
+}
+
+/** Reads the session, then the customer's open order at this hub. */
+export async function readCustomer(): Promise<void> {
+  const found = await callSession('GET')
+  if (!found) return void (isAway.value = true)
+  session.value = found
+  if (found.user_id === null) return
+  const query = { order_processing_statuses: [0, 10, 20, 30, 40, 50] as const, is_desc: true }
+  const params = { user_id: found.user_id }
+  const orders = await client.call('GET /users/{user_id}/orders', { params, query: { ...query } as never })
+  if (!orders.ok) return
+  const here = orders.data.items.filter((order) => order.hub_id === hubId)
+  batch(() => {
+    cart.value = here.find(isUnpaid)
+    running.value = here.find(isUnderWay)
+  })
+  if (found.kind === 'person') {
+    const balance = await client.call('GET /users/wallet/balance')
+    if (balance.ok) wallet.value = balance.data.balance_cents
+  }
+}
+
+/** The calls of a change follow each other, so that quick touches count each. */
+let turn: Promise<unknown> = Promise.resolve()
+
+/** Changes the quantity of a product in the cart. */
+export function change(productId: number, by: number): Promise<void> {
+  const next = turn.then(() => changeNow(productId, by))
+  turn = next.catch(() => {})
+  return next
+}
+
+async function changeNow(productId: number, by: number): Promise<void> {
+  isBusy.value = true
+  try {
+    const userId = await customer()
+    if (userId === undefined) return
+    if (!cart.value) {
+      const made = checked(
+        await client.call('POST /users/{user_id}/orders', {
+          params: { user_id: userId },
+          query: { hub_id: hubId },
+        }),
+      )
+      if (!made) return void readShop()
+      if (isUnderWay(made)) return void (running.value = made)
+      cart.value = made
+    }
+    const result = await client.call('PUT /users/{user_id}/orders/{order_id}/order_item', {
+      params: { user_id: userId, order_id: cart.value.order_id },
+      query: { hub_id: hubId },
+      body: { product_id: productId, quantity: Math.max(0, quantityOf(productId) + by) },
+    })
+    const changed = checked(result)
+    if (changed) cart.value = changed
+    else await Promise.all([readShop(), readCustomer()])
+  } finally {
+    isBusy.value = false
+  }
+}

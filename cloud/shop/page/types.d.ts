@@ -1,0 +1,3 @@
+interface ImportMeta {
+  glob(pattern: string, options: { eager: true }): Record<string, unknown>
+}
