@@ -1,6 +1,7 @@
 import { PackageOpen, ReceiptText, ShoppingBasket } from 'lucide'
 import { type JSX, render } from 'preact'
 import { Icon } from '../../../protocol/ui/icon.tsx'
+import { pause } from '../../../protocol/ui/live.ts'
 import { Notices } from '../../../protocol/ui/notices.tsx'
 import { ThemeButton } from '../../../protocol/ui/theme.tsx'
 import { CartView } from './cart.tsx'
@@ -174,9 +175,11 @@ const READ_MS = 20_000
 /** The interval while there is no connection, in milliseconds. */
 const RETRY_MS = 3000
 
-const refresh = async (): Promise<void> => {
-  if (!document.hidden) await Promise.all([readShop(), session.value ? undefined : readCustomer()])
-  setTimeout(() => void refresh(), isAway.value ? RETRY_MS : READ_MS)
+async function refresh(): Promise<void> {
+  for (;;) {
+    if (!document.hidden) await Promise.all([readShop(), session.value ? undefined : readCustomer()])
+    await pause(isAway.value ? RETRY_MS : READ_MS)
+  }
 }
 void Promise.all([readCustomer(), refresh()])
 document.addEventListener('visibilitychange', () => {

@@ -6,8 +6,9 @@ import { hubCommands } from '../../../cloud/cli/hubs.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
+const { folder, environment } = await cloudFolder()
+
 test('the command qr prints the address of the hub’s shop and its code, and writes the code into a file', async () => {
-  const { folder, environment } = await cloudFolder()
   const qr = (...args: string[]) =>
     runCommandLine(hubCommands(virtualRuntime()), ['qr', ...args], {
       ...environment,
