@@ -186,9 +186,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     publishableKey: config.PAYMENTS_PUBLISHABLE_KEY,
     ...identityOptions(issuer),
     baseUrl,
-    docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
-    console: pageAssets(files, join(import.meta.dirname, 'console/assets')),
-    shop: pageAssets(files, join(import.meta.dirname, 'shop/assets')),
+    ...bundledPages(),
     hasDocs: config.DOCS === 'public',
     corsOrigins: config.CORS_ORIGINS,
     hstsSubdomains: config.HSTS_SUBDOMAINS,
@@ -240,6 +238,12 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
     certificates: known.all,
     folders: { DATA_DIR: config.DATA_DIR, LOG_DIR: logFolder },
   }
+}
+
+/** The pages, as the build has bundled them. */
+function bundledPages() {
+  const of = (room: string) => pageAssets(files, join(import.meta.dirname, `${room}/assets`))
+  return { docs: of('docs'), console: of('console'), shop: of('shop') }
 }
 
 const identityOptions = ({ verify, handlers, check, signIn, site }: Resources['issuer']) => ({
