@@ -108,7 +108,9 @@ test('imports run one way between the domains of the cloud', () => {
 
 /** Files bundled for browsers. */
 const isPage = (path: string): boolean =>
-  /^(protocol\/ui|simulator\/console\/page|edge\/local-api\/page|cloud\/(docs|shop|console)\/page)\//.test(path)
+  /^(protocol\/ui|simulator\/console\/page|edge\/local-api\/page|cloud\/(docs|shop|console)\/page)\//.test(
+    path,
+  )
 
 test('no program imports browser code, and JSX exists only there', () => {
   const wrong = [...graph].flatMap(([path, targets]) =>
