@@ -17,6 +17,7 @@ export const long: readonly string[] = [
   'test/process/strangers.test.ts',
   'test/browser/journeys.test.ts',
   'test/browser/owner-console.test.ts',
+  'test/browser/shop.test.ts',
   'test/process/crowds.test.ts',
   'test/process/proxies.test.ts',
   'test/browser/hub-page.test.ts',
