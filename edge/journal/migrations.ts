@@ -1,8 +1,7 @@
 import type { Database } from 'better-sqlite3'
 import { PRODUCT_VERSION } from '../../protocol/build.ts'
+import { firstStep } from './first-step.ts'
 import { judgeJournal, storeSchema, type Migration } from './journal-schema.ts'
-import { schemaOf } from './table.ts'
-import { businessTables } from './tables.ts'
 
 /**
  * Applies the missing migrations, each in its own transaction. The transaction also stores the journal's
@@ -23,7 +22,7 @@ export function migrate(db: Database, migrations: readonly Migration[], hubId?: 
 }
 
 /** The hub's state (`tables.ts`). `number` is the order of events. */
-const business: Migration = { name: 'business', sql: businessTables.map(schemaOf).join('\n') }
+const business: Migration = { name: 'business', sql: firstStep }
 
 /** The reliable streams: the hub's reports, and the cloud's entries. */
 const streams: Migration = {
@@ -52,5 +51,8 @@ const streams: Migration = {
   `,
 }
 
-/** Every migration of the journal's tables, in order. Append new ones; never change or remove a released one. */
+/**
+ * Every migration of the journal's tables, in order. Append new ones; never change or remove a released one. A new
+ * journal runs all of them, and then has the tables that `tables.ts` declares.
+ */
 export const migrations: readonly Migration[] = [business, streams]

@@ -36,7 +36,7 @@ interface Versions {
 }
 
 /**
- * The migrations after the first. The first one creates the tables as declared, so a new database needs only that one.
+ * The migrations after the first, which is released. A new database gets the tables as declared and needs no other one.
  * To change a released table, change its declaration and add a migration here for older databases. The test of this
  * file compares both results. Never change a released migration.
  *

@@ -1,5 +1,5 @@
 import { alarmKindNames, severities } from '../../../../protocol/model/alarms.ts'
-import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
+import { defineTable, flag, growing, id, instant, int, oneOf, text } from '../table.ts'
 
 /** Alarms, and the contacts that are notified of them (`events/alarms`). */
 export const alarmTables = {
@@ -10,7 +10,7 @@ export const alarmTables = {
     id: text.unique.fixed,
     owner_id: int.references('owners').fixed,
     hub_id: int.references('hubs').nullable.fixed,
-    kind: oneOf(alarmKindNames).fixed,
+    kind: growing(alarmKindNames).fixed,
     /** The incident within its kind and hub: one row, one operation. Only one of each is open at a time. */
     incident: text.fixed,
     /** Hub or owner, kind, incident: unique among open alarms. */

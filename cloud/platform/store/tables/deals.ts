@@ -1,6 +1,6 @@
 import { RedemptionStatus } from '../../../../protocol/contract/deals.ts'
 import { constraintTypes, rewardTypes, triggerTypes } from '../../../../protocol/model/deal-terms.ts'
-import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
+import { defineTable, flag, growing, id, instant, int, oneOf, text } from '../table.ts'
 
 /**
  * Deals (O §2) and their redemptions. A redemption belongs to the books. It contains the numbers of its order and user,
@@ -33,7 +33,7 @@ export const dealTables = {
   deal_triggers: defineTable({
     id,
     deal_id: int.references('deals').fixed,
-    type: oneOf(triggerTypes).fixed,
+    type: growing(triggerTypes).fixed,
     quantity: int.check('> 0').nullable.fixed,
     category_id: int.references('categories').nullable.fixed,
     product_id: int.references('products').nullable.fixed,
@@ -41,7 +41,7 @@ export const dealTables = {
   deal_rewards: defineTable({
     id,
     deal_id: int.references('deals').fixed,
-    type: oneOf(rewardTypes).fixed,
+    type: growing(rewardTypes).fixed,
     quantity: int.check('> 0').nullable.fixed,
     product_id: int.references('products').nullable.fixed,
     discount_pct_or_price: int.check('>= 0').nullable.fixed,
@@ -49,7 +49,7 @@ export const dealTables = {
   deal_constraints: defineTable({
     id,
     deal_id: int.references('deals').fixed,
-    type: oneOf(constraintTypes).fixed,
+    type: growing(constraintTypes).fixed,
     value: text.fixed,
   }).unique('deal_id', 'type'),
   deal_redemptions: defineTable({

@@ -1,5 +1,5 @@
 import { eventTypes, TEST_EVENT } from '../../../../protocol/model/event-types.ts'
-import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
+import { defineTable, flag, growing, id, instant, int, oneOf, text } from '../table.ts'
 
 /** Events for integrators (`cloud/events`). */
 export const eventTables = {
@@ -9,7 +9,7 @@ export const eventTables = {
     seq: id,
     /** `evt_<UUIDv7>` */
     id: text.unique.fixed,
-    type: oneOf([...eventTypes, TEST_EVENT]).fixed,
+    type: growing([...eventTypes, TEST_EVENT]).fixed,
     owner_id: int.references('owners').fixed,
     /** Null if the event concerns no hub. */
     hub_id: int.references('hubs').nullable.fixed,

@@ -2,7 +2,7 @@ import {
   WalletTransactionStatus,
   WalletTransactionType,
 } from '../../../../protocol/contract/consumer-wallet.ts'
-import { defineTable, id, instant, int, oneOf, text } from '../table.ts'
+import { defineTable, growing, id, instant, int, oneOf, text } from '../table.ts'
 
 const account = oneOf(['wallet', 'points']).fixed
 
@@ -29,7 +29,7 @@ export const ledgerTables = {
     id,
     user_id: int.references('users').fixed,
     account,
-    type: oneOf([...WalletTransactionType.options, 'earned']).fixed,
+    type: growing([...WalletTransactionType.options, 'earned']).fixed,
     /** Signed cents or points. */
     amount: int.fixed,
     /** Change of the debt in cents. Above 0: owed after a deposit was taken back. Below 0: paid by a credit. */

@@ -1,9 +1,9 @@
-import { defineTable, flag, instant, int, oneOf, text } from '../table.ts'
+import { defineTable, flag, growing, instant, int, oneOf, text } from '../table.ts'
 
 /** Conversations with the card processor (`commerce/money`), one row per request. */
 export const moneyTables = {
   money_operations: defineTable({
-    kind: oneOf(['payment', 'deposit', 'refund', 'method', 'customer', 'orphan']).fixed,
+    kind: growing(['payment', 'deposit', 'refund', 'method', 'customer', 'orphan']).fixed,
     /** Id of the row that the operation belongs to: a payment, a wallet transaction, a refund, a method, a customer, an orphaned payment. */
     subject: int.fixed,
     processor: text.fixed,

@@ -1,5 +1,5 @@
 import { PaymentMethodType } from '../../../../protocol/contract/consumer-payments.ts'
-import { defineTable, flag, id, instant, int, oneOf, text, listOf } from '../table.ts'
+import { defineTable, flag, growing, id, instant, int, listOf, oneOf, text } from '../table.ts'
 
 /** Statuses of an unfinished payment. */
 export const PAYMENT_UNDER_WAY = ['pending', 'requires_action', 'authorized'] as const
@@ -20,10 +20,10 @@ export const paymentTables = {
     owner_id: int.references('owners').fixed,
     user_id: int.references('users').fixed,
     /** none: a total of zero. */
-    processor: oneOf(['sandbox', 'stripe', 'external', 'wallet', 'none']).fixed,
+    processor: growing(['sandbox', 'stripe', 'external', 'wallet', 'none']).fixed,
     /** The processor's id or token; `external`, `wallet`. */
     method: text.fixed,
-    type: oneOf(PaymentMethodType.options).default('card'),
+    type: growing(PaymentMethodType.options).default('card'),
     /** The processor's customer that owns the saved method, or will own it. */
     customer_ref: text.nullable,
     /** The method is saved after it has paid. */
@@ -60,7 +60,7 @@ export const paymentTables = {
      * `processor`: made at the processor. `dispute`: the cardholder's bank took the money back; `failed` after its
      * return.
      */
-    reason: oneOf([
+    reason: growing([
       'customer',
       'short',
       'timed_out',

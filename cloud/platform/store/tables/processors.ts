@@ -1,5 +1,5 @@
 import { PaymentMethodType } from '../../../../protocol/contract/consumer-payments.ts'
-import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
+import { defineTable, flag, growing, id, instant, int, oneOf, text } from '../table.ts'
 
 const isKnown = `(${['type', 'brand', 'last4', 'exp_month', 'exp_year'].map((name) => `${name} is not null`).join(' and ')})`
 
@@ -24,7 +24,7 @@ export const processorTables = {
     /** `removing`: the customer has removed it, and it is being detached at the processor. */
     state: oneOf(['saving', 'saved', 'removing']),
     /** Null until the processor has reported it. */
-    type: oneOf(PaymentMethodType.options).nullable,
+    type: growing(PaymentMethodType.options).nullable,
     brand: text.nullable,
     last4: text.nullable,
     exp_month: int.nullable,
@@ -94,7 +94,7 @@ export const sandboxTables = {
     customer_id: text.references('sandbox_customers').nullable,
     /** The name of its card. */
     card: text.fixed,
-    type: oneOf(PaymentMethodType.options).fixed,
+    type: growing(PaymentMethodType.options).fixed,
     created_at: instant.fixed,
   }),
   sandbox_setup_intents: defineTable({

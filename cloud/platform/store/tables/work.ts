@@ -1,4 +1,4 @@
-import { defineTable, id, instant, int, oneOf, text } from '../table.ts'
+import { defineTable, growing, id, instant, int, oneOf, text } from '../table.ts'
 
 /** Background work with its processes, and notifications to customers. */
 export const workTables = {
@@ -51,7 +51,7 @@ export const workTables = {
     id,
     user_id: int.references('users').fixed,
     order_id: int.references('orders', { onDelete: 'cascade' }).fixed,
-    kind: oneOf([
+    kind: growing([
       'order_expiring',
       'order_ready',
       'order_unclaimed',

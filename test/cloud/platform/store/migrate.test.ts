@@ -6,16 +6,40 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openDatabase, type CloudDatabase, type Queries } from '../../../../cloud/platform/store/database.ts'
 import { migrate, type NumberedMigration } from '../../../../cloud/platform/store/migrate.ts'
 import { schemaStatements, tables } from '../../../../cloud/platform/store/schema.ts'
-import { defineTable, text, type DatabaseKind } from '../../../../cloud/platform/store/table.ts'
+import { defineTable, text } from '../../../../cloud/platform/store/table.ts'
+import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { schemaOf } from '../../support/schema-of.ts'
+import { releasedRows, releasedStatements } from './released.ts'
 import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
 
-/**
- * The statements of the first migration of the first release. No version has been released. From the first
- * release on, this is the output of `schemaStatements` at that time, stored beside this test.
- */
-const releasedStatements = (kind: DatabaseKind): string[] => schemaStatements(kind)
+/** Adds the rows of a released version. A table comes after the tables that it refers to. */
+async function addReleasedRows({ kysely }: CloudDatabase): Promise<void> {
+  const released = releasedRows()
+  for (const name of Object.keys(tables))
+    for (const row of released[name] ?? [])
+      await kysely
+        .insertInto(name as 'orders')
+        .values(row as never)
+        .execute()
+}
+
+/** The rows of the released tables and columns, without their order. */
+async function releasedRowsIn({ kysely }: CloudDatabase): Promise<Record<string, string[]>> {
+  const found: Record<string, string[]> = {}
+  for (const [name, rows] of Object.entries(releasedRows())) {
+    const columns = Object.keys(rows[0]!)
+    const stored = await kysely
+      .selectFrom(name as 'orders')
+      .select(columns as never[])
+      .execute()
+    found[name] = textsOf(stored, columns)
+  }
+  return found
+}
+
+const textsOf = (rows: readonly object[], columns: readonly string[]): string[] =>
+  rows.map((row) => JSON.stringify(columns.map((column) => (row as Record<string, unknown>)[column]))).sort()
 
 onEachDatabase('migrations', (open) => {
   async function openWithoutTables(): Promise<CloudDatabase> {
@@ -32,14 +56,41 @@ onEachDatabase('migrations', (open) => {
   const applied = async ({ kysely }: CloudDatabase) =>
     (await sql<{ name: string }>`select name from kysely_migration order by name`.execute(kysely)).rows
 
-  test('an upgraded database of the first release has the declared schema', async () => {
+  const digest = async ({ kysely }: CloudDatabase) =>
+    (await sql<{ declared: string }>`select declared from larder_schema`.execute(kysely)).rows
+
+  test('an upgraded database of the first release has the declared schema, its digest, and every row', async () => {
+    const described = async (db: CloudDatabase) => ({
+      schema: await schemaOf(db),
+      migrations: await applied(db),
+      digest: await digest(db),
+    })
     const db = await openWithoutTables()
     await migrate(db.kysely, db.kind, { first: releasedStatements(db.kind), numbered: [] })
+    await addReleasedRows(db)
     await db.migrate()
-    const upgraded = { schema: await schemaOf(db), migrations: await applied(db) }
+    const upgraded = await described(db)
+    const rows = await releasedRowsIn(db)
     const fresh = await openWithoutTables()
     await fresh.migrate()
-    expect(upgraded).toEqual({ schema: await schemaOf(fresh), migrations: await applied(fresh) })
+    expect(upgraded).toEqual(await described(fresh))
+    for (const [name, released] of Object.entries(releasedRows()))
+      expect([name, rows[name]]).toEqual([name, textsOf(released, Object.keys(released[0]!))])
+    const states = releasedRows()['orders']!.map((order) => order['processing_status'])
+    expect(new Set(states)).toEqual(new Set(Object.values(OrderStatus)))
+  })
+
+  test('a numbered migration of tables with orders in each state loses no row', async () => {
+    const nicknames = {
+      name: '9999-nicknames',
+      statements: () => ['alter table orders add column nickname text'],
+    }
+    const db = await openWithoutTables()
+    await db.migrate()
+    await addReleasedRows(db)
+    const before = await releasedRowsIn(db)
+    await migrate(db.kysely, db.kind, { numbered: [nicknames] })
+    expect(await releasedRowsIn(db)).toEqual(before)
   })
 
   test('a later migration changes the tables of an older version, and new tables are created as declared', async () => {
