@@ -68,7 +68,7 @@ function packagesIn(text: string): string[] {
 
 /** Files bundled for browsers, and the bundler: no program needs them at run time. */
 const isBuilt = (path: string): boolean =>
-  /^(ui|console\/page|local-api\/page|docs\/page|packaging)\//.test(path)
+  /^(ui|console\/page|shop\/page|local-api\/page|docs\/page|packaging)\//.test(path)
 
 function importedBy(workspace: string, which: (path: string) => boolean = () => true): Set<string> {
   const sources = readdirSync(join(root, workspace), { recursive: true, encoding: 'utf8' })
