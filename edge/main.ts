@@ -73,8 +73,6 @@ function program(): Promise<void> {
   })
 }
 
-await program()
-
 /** Serves the page of a board that is not enrolled, until it is. */
 async function untilEnrolled(settings: Unenrolled['settings']): Promise<void> {
   const { serveEnrolment } = await import('./enrolment/enrolment-page.ts')
@@ -385,3 +383,5 @@ async function openGpio({ gpio, hardware }: EdgeConfig, runtime: Runtime, log: L
     }
   }
 }
+
+await program()
