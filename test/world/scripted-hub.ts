@@ -169,6 +169,10 @@ export class ScriptedHub {
         return this.#onBatch(message as Batch)
       case 'command':
         return this.#onCommand(message as Command)
+      case 'diagnosis':
+      case 'erase':
+        // As a hub of the version before, which does not know them.
+        return
       case 'certificate':
       case undefined:
         throw new Error(`unexpected topic ${topic}`)

@@ -157,7 +157,9 @@ export class ScriptedCloud {
         return this.#onAck(Ack.parse(parsed))
       case 'storage':
       case 'certificate':
-        throw new Error('no hub of these tests waits for its storage, or has a certificate')
+      case 'diagnosis':
+      case 'erased':
+        throw new Error(`no hub of these tests sends ${topic}`)
     }
   }
 
