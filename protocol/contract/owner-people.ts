@@ -101,7 +101,7 @@ export const ownerPeopleRoutes = defineRoutes(
       errors: hubErrors,
       summary: 'Give a person a role at hubs',
       description:
-        'The person signs in at the identity provider and then reaches these hubs with the rights of the role. The same role at the same hubs again changes nothing.',
+        'The person signs in at the identity provider and then reaches these hubs with the rights of the role. The same role at the same hubs again changes nothing. A role with a scope that the credential lacks is 403 `scope_missing`.',
       examples: { body: { identity: 'auth0|64f1', role: 'technician', hub_ids: [1, 2] }, response: person },
     },
     'owner.staff.revoke': {
@@ -145,7 +145,8 @@ export const ownerPeopleRoutes = defineRoutes(
       status: 201,
       errors: hubErrors,
       summary: 'Issue an API key',
-      description: 'The service stores only a digest: `api_key` is shown only here.',
+      description:
+        'The service stores only a digest: `api_key` is shown only here. A scope that the credential lacks is 403 `scope_missing`.',
       examples: { body: { name: 'Till', scopes: ['orders:read'], hub_ids: [1] } },
     },
     'owner.api_keys.revoke': {

@@ -1,4 +1,5 @@
 import type { Key, Person } from '../../../protocol/contract/owner-people.ts'
+import { roleScopes, type Scope } from '../../../protocol/model/scopes.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
@@ -58,6 +59,19 @@ const keyView = ({ prefix, name, scopes, hubs, ...times }: ApiKey): Key => ({
   last_used_at: timestampOrNull(times.lastUsedAt),
 })
 
+/** Nobody gives rights without having them. Throws `scope_missing`. */
+function requireScopes({ scopes }: OwnerCredential, given: readonly Scope[]): void {
+  const required_scope = given.find((scope) => !scopes.includes(scope))
+  if (required_scope !== undefined)
+    throw new ApiError(
+      'scope_missing',
+      `You cannot give ${required_scope}, because your credential lacks it.`,
+      {
+        required_scope,
+      },
+    )
+}
+
 /** People with a role at an owner's hubs, and the owner's API keys. Changes are audited. */
 export function staffHandlers(
   context: CloudContext,
@@ -78,6 +92,7 @@ export function staffHandlers(
       return { data: (await listRoles(db.kysely)).filter(reach.role).map(person) }
     },
     async 'owner.staff.grant'({ body: { identity, role, hub_ids }, credential }) {
+      requireScopes(credential, roleScopes[role])
       for (const id of hub_ids) await requireHub(db.kysely, credential, id)
       const hubs = [...new Set(hub_ids)].toSorted((one, other) => one - other)
       return db.transact(async (tx) => {
@@ -105,6 +120,7 @@ export function staffHandlers(
       return { data: (await listApiKeys(db.kysely)).filter(reach.key).map(keyView) }
     },
     async 'owner.api_keys.create'({ body: { name, scopes, hub_ids, expires_at }, credential }) {
+      requireScopes(credential, scopes)
       const { owner_id: ownerId } = await requireHub(db.kysely, credential, hub_ids[0]!)
       for (const id of hub_ids)
         if ((await requireHub(db.kysely, credential, id)).owner_id !== ownerId)

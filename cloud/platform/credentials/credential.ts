@@ -1,3 +1,5 @@
+import type { Scope } from '../../../protocol/model/scopes.ts'
+
 /** The caller of a route's handler. */
 interface Caller {
   /**
@@ -16,6 +18,8 @@ export interface OwnerCredential extends Caller {
   hubs: '*' | readonly number[]
   /** The same for the route's further scope; empty without that scope. */
   furtherHubs?: '*' | readonly number[]
+  /** The caller's scopes at the hubs. */
+  scopes: readonly Scope[]
   /** The API key's public prefix, recorded as `confirmed_by_key`; null for identity tokens. */
   keyPrefix: string | null
 }

@@ -1,5 +1,5 @@
 import type { Auth } from '../../../protocol/contract/route.ts'
-import type { Scope } from '../../../protocol/model/scopes.ts'
+import { roleScopes, type Scope } from '../../../protocol/model/scopes.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import { appendAudit } from '../audit/audit.ts'
@@ -157,7 +157,15 @@ function credentialOfKey({ prefix, ownerId, hubs, scopes }: ApiKey, auth: Scoped
   const furtherHubs = further && { furtherHubs: hasFurther ? hubs : [] }
   const isMissing = !scopes.includes(scope) && !(isEnough && hasFurther)
   return {
-    credential: { kind: 'api', actor: `key:${prefix}`, ownerId, hubs, keyPrefix: prefix, ...furtherHubs },
+    credential: {
+      kind: 'api',
+      actor: `key:${prefix}`,
+      ownerId,
+      hubs,
+      scopes,
+      keyPrefix: prefix,
+      ...furtherHubs,
+    },
     missing: isMissing ? { scope, message: keyLacks(scope) } : null,
   }
 }
@@ -169,9 +177,21 @@ function credentialOfRoles(
 ): Authenticated {
   const { scope, further } = scopesOf(auth)
   const hubs = hubsWithScope(roles, scope)
+  const scopes = roles
+    .map(({ role }) => roleScopes[role])
+    .filter((granted) => granted.includes(scope))
+    .flat()
   const furtherHubs = further && { furtherHubs: hubsWithScope(roles, further) ?? [] }
   return {
-    credential: { kind: 'api', actor, ownerId: null, hubs: hubs ?? [], keyPrefix: null, ...furtherHubs },
+    credential: {
+      kind: 'api',
+      actor,
+      ownerId: null,
+      hubs: hubs ?? [],
+      scopes,
+      keyPrefix: null,
+      ...furtherHubs,
+    },
     missing: hubs === null ? { scope, message: identityLacks(scope, claims, roles.length > 0) } : null,
   }
 }

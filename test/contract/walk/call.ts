@@ -1,5 +1,6 @@
 import { mountsOf, type Route } from '../../../protocol/contract/route.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
+import type { Scope } from '../../../protocol/model/scopes.ts'
 import type { World } from './world.ts'
 
 /**
@@ -36,6 +37,8 @@ export interface RouteCases {
   success: (world: World) => Promise<Call>
   /** Prepares the world for each documented error that does not follow from the route's properties. */
   errors?: Partial<Record<ErrorCode, (world: World) => Promise<Call>>>
+  /** Scopes that the call gives to somebody, which its key needs, too. */
+  gives?: readonly Scope[]
   /** Errors that need a failing part outside the walk, each with the file of its test. */
   elsewhere?: Partial<Record<ErrorCode, string>>
 }

@@ -1,3 +1,4 @@
+import { roleScopes } from '../../../protocol/model/scopes.ts'
 import type { Call, RouteCases } from './call.ts'
 import type { World } from './world.ts'
 
@@ -24,6 +25,7 @@ async function key({ owner }: World): Promise<NonNullable<Call['params']>> {
 export const staffCases = {
   'owner.staff.list': { success: asOwner },
   'owner.staff.grant': {
+    gives: roleScopes.technician,
     success: () => Promise.resolve({ as: 'owner', body: technician }),
     errors: wrongHubs(technician),
   },
@@ -33,6 +35,7 @@ export const staffCases = {
   },
   'owner.api_keys.list': { success: asOwner },
   'owner.api_keys.create': {
+    gives: ['orders:read'],
     success: () => Promise.resolve({ as: 'owner', body: till }),
     errors: wrongHubs(till),
   },

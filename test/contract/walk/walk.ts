@@ -179,9 +179,9 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
 
   if ('scope' in route.auth) {
     const { scope } = route.auth
-    test('a key with only the route’s scope is accepted', async () => {
+    test('a key with only the route’s scope, and the scopes that it gives, is accepted', async () => {
       const { world, call } = await prepared()
-      const as = { headers: { 'X-API-Key': await world.key({ scopes: [scope] }) } }
+      const as = { headers: { 'X-API-Key': await world.key({ scopes: [scope, ...(own.gives ?? [])] }) } }
       const answer = await world.ask(route, { ...call, as })
       expect([answer.status, answer.status < 400 || answer.json]).toEqual([route.status ?? 200, true])
     })

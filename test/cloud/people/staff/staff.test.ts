@@ -38,4 +38,34 @@ onEachDatabase('people and keys', (open) => {
     service.shop.clock.advance(6_000)
     expect((await service.send('GET', payments, headers)).status).toBe(401)
   })
+
+  test('a key gives people and keys only scopes that it has', async () => {
+    const service = await openService(open, { isDemo: true })
+    const owner = new TestBrowser(service.cloud.app)
+    await grantRole(service.shop.context.db.kysely, service.shop.context.runtime, {
+      identity: 'demo-owner',
+      role: 'owner',
+      hubs: [1],
+    })
+    await owner.signIn('Owner')
+    const keys = '/api/v1/owners/keys'
+    const wanted = { name: 'Staff', scopes: ['people:write', 'orders:read'], hub_ids: [1] }
+    const { json } = await owner.call('POST', keys, { body: wanted })
+    const headers = {
+      'X-API-Key': (json as { api_key: string }).api_key,
+      'Content-Type': 'application/json',
+    }
+    const post = async (path: string, body: object) => {
+      const answer = await service.send('POST', path, headers, JSON.stringify(body))
+      const { error } = answer.json as { error?: { details: { required_scope: string } } }
+      return [answer.status, error?.details.required_scope]
+    }
+    expect(await post(keys, { ...wanted, scopes: ['orders:read'] })).toEqual([201, undefined])
+    expect(await post(keys, { ...wanted, scopes: ['orders:read', 'orders:write'] })).toEqual([
+      403,
+      'orders:write',
+    ])
+    const person = { identity: 'eve', role: 'owner', hub_ids: [1] }
+    expect(await post('/api/v1/owners/people', person)).toEqual([403, 'inventory:read'])
+  })
 })
