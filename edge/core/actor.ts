@@ -95,6 +95,8 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
 
 /** Carries out steps until the hub can only wait. Returns the milliseconds until time alone requires a step, if any. */
 function takeSteps(context: Context): number | undefined {
+  // Judged before any step: earlier judgements are lost if the storage failed meanwhile.
+  const fridges = watchFridges(context)
   const taken: string[] = []
   for (;;) {
     const bins = viewBins(context)
@@ -102,7 +104,6 @@ function takeSteps(context: Context): number | undefined {
     const step = nextStep(context, bins, blocks)
     if (step.kind === 'wait') {
       reportOwedSnapshot(context)
-      const fridges = watchFridges(context)
       const ajar = noteFridgeDoors(context)
       const hardware = watchHardware(context)
       const reported = reportStates(context, bins, blocks)
