@@ -94,7 +94,7 @@ function watchFridge(context: Context, number: number): number | undefined {
     {
       proof,
       isUnread: memory.unreadable !== undefined,
-      doubtForMs: memory.provenAt === undefined ? now - lastCold : nowMs - memory.provenAt,
+      doubtForMs: now - lastCold,
       wasInDoubt: row !== undefined && row.warm_since !== null,
       isInherited: memory.isInherited,
       isLengthUnknown: !cloud.isKnown(),
@@ -126,14 +126,18 @@ function watchFridge(context: Context, number: number): number | undefined {
   return verdict.kind === 'shutoff' ? unread.ms : Math.min(verdict.ms, unread.ms ?? verdict.ms)
 }
 
-/** The last proof of cold in cloud time; now, if the journal does not contain the fridge yet. */
+/**
+ * The last proof of cold in cloud time. Without a proof or a record of an earlier process, the time counts since this
+ * process watches the fridge. Times of this process are monotonic, so that a step of the cloud's clock changes none.
+ */
 function lastColdAt(
-  { provenAt }: FridgeState,
+  { provenAt, isInherited, watchedSince }: FridgeState,
   row: FridgeRow | undefined,
   now: number,
   nowMs: number,
 ): number {
-  if (provenAt !== undefined) return now - (nowMs - provenAt)
+  const since = provenAt ?? (isInherited ? undefined : watchedSince)
+  if (since !== undefined) return now - (nowMs - since)
   return row?.warm_since ?? row?.read_at ?? now
 }
 
