@@ -38,7 +38,7 @@ export function pauseAfter(
 
 /** POSTs that accept an `Idempotency-Key`: routes with `idempotent` in the table. */
 const keyed =
-  /order|\/deals\/|\/(controls|operations)\/|\/request_door_open|\/users\/(payments|wallet)\/|\/owners\/(webhooks|maintenance|owner\/banners)/
+  /order|\/deals\/|\/(controls|operations)\/|\/request_door_open|\/users\/(payments|wallet)\/|^\/enroll$|\/owners\/(webhooks|maintenance|owner\/banners)/
 
 export const takesKey = (method: string, path: string): boolean => method === 'POST' && keyed.test(path)
 

@@ -38,7 +38,8 @@ export const otherLimits: readonly OtherLimit[] = [
   {
     what: 'units that unpaid orders of guests and of accounts without a verified contact reserve',
     settings: ['UNPAID_UNITS_PER_NETWORK'],
-    share: 'per network and hub, counted in the database; a first unpaid order is not bounded by it',
+    share:
+      'per network and hub, counted in the database; a first unpaid order is not bounded by it. The bound also refuses a card that would pay at once: an order reserves goods while the processor is asked, so a caller with many refused cards would hold them in turn. Customers with a verified contact are not bounded',
   },
   {
     what: 'devices that get notices',
