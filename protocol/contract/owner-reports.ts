@@ -183,8 +183,8 @@ const Fleet = z
           .describe('Latest start after a run that did not end normally; null if there was none.'),
       })
       .meta({ id: 'HubVitals', description: 'Figures of a hub’s board and service.' })
-      .nullable()
-      .describe('Latest figures of the board and the service; null if the hub has reported none.'),
+      .optional()
+      .describe('Latest figures of the board and the service; absent if the hub has reported none.'),
   })
   .meta({ id: 'FleetHub', description: 'A hub in the list of the fleet.' })
 export type FleetHub = z.infer<typeof Fleet>

@@ -46,6 +46,7 @@ async function readFleet(
   const vitals = await readVitals(q, ids)
   const rows: FleetHub[] = []
   for (const hub of hubs) {
+    const reported = vitals.get(hub.id)
     const state = states.get(hub.id)!
     const open = (severity: string): number =>
       alarms.find((row) => row.hub_id === hub.id && row.severity === severity)?.count ?? 0
@@ -60,7 +61,7 @@ async function readFleet(
       sales_today: showsSales(hub.id) ? await salesToday(q, hub, now) : null,
       free_bins: state.online ? await freeBins(q, hub) : 0,
       warmest_fridge: warmestOf(state),
-      vitals: vitals.get(hub.id) ?? null,
+      ...(reported && { vitals: reported }),
     })
   }
   return rows
