@@ -131,7 +131,7 @@ function endpointsIn(text: string): string[] {
 
 /** Endpoints that the description omits: of supervisors, of hubs and of the simulator. */
 const elsewhere =
-  /^[A-Z]+ \/(healthz|readyz|metrics|health|live|api\/(hubs|runs|steps|recordings|scenarios))\b/
+  /^[A-Z]+ \/(healthz|readyz|metrics|health|live|session|api\/(hubs|runs|steps|recordings|scenarios))\b/
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 const pagesIn = (folder: string): string[] =>
