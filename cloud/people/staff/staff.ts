@@ -125,13 +125,8 @@ export function staffHandlers(
       for (const id of hub_ids)
         if ((await requireHub(db.kysely, credential, id)).owner_id !== ownerId)
           throw new ApiError('hub_not_found')
-      const request = {
-        name,
-        ownerId,
-        scopes: [...new Set(scopes)],
-        hubs: [...new Set(hub_ids)],
-        expiresAt: expires_at === undefined ? null : Date.parse(expires_at),
-      }
+      const expiresAt = expires_at === undefined ? null : Date.parse(expires_at)
+      const request = { name, ownerId, scopes: [...new Set(scopes)], hubs: [...new Set(hub_ids)], expiresAt }
       const { key, prefix } = await db.transact(async (tx) => {
         const issued = await issueApiKey(tx.q, runtime, request)
         await record(tx.q, credential, 'keys.create', `key-${issued.prefix}`)
