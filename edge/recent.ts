@@ -1,5 +1,5 @@
 import type { HardwareDescription } from '../protocol/model/hardware.ts'
-import type { Log } from '../protocol/model/log.ts'
+import { copiedLog, type Log } from '../protocol/model/log.ts'
 import type { Clock } from '../protocol/model/runtime.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
 
@@ -47,20 +47,10 @@ export function createRecent({ clock, hardware, kept }: RecentOptions) {
   return {
     read: (): Recent => ({ log: log.slice(-kept), wire: wire.slice(-kept) }),
     /** A log that also stores its records here, except debug records. */
-    log(to: Log): Log {
-      const at =
-        (level: keyof Log) =>
-        (fields: object, message: string): void => {
-          keep(log, { at: clock.now(), level, message, fields: plain(fields) })
-          to[level](fields, message)
-        }
-      return {
-        debug: (fields, message) => to.debug(fields, message),
-        info: at('info'),
-        warn: at('warn'),
-        error: at('error'),
-      }
-    },
+    log: (to: Log): Log =>
+      copiedLog(to, (level, fields, message) =>
+        keep(log, { at: clock.now(), level, message, fields: plain(fields) }),
+      ),
     /** A port opener that also stores its lines here. */
     port:
       (open: OpenLinePort): OpenLinePort =>

@@ -313,7 +313,7 @@ class Sessions {
 const MESSAGE = { cmd: 'publish', qos: 1, dup: false, retain: false } as const
 /** Time for a retired or revoked board to erase its secrets. Then its session ends. */
 const ERASE_MS = 2000
-/** No topic of a hub: what a shut-out board publishes beside its confirmation is delivered to nobody. */
+/** No hub and no cloud uses this topic. The broker moves messages of a revoked board here, except its confirmation. */
 const IGNORED = 'larder/v1/ignored'
 
 /** The certificate of a client, if the hubs' authority has signed it. */

@@ -2,7 +2,7 @@ import { DesiredState } from '../../protocol/mqtt/cloud-entries.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { enqueue } from './outbox.ts'
 
-/** What the cloud stores for a hub under one version: its settings and its hardware description (MQTT SPEC §12). */
+/** The settings and the hardware description of a hub, which the cloud stores under one version (MQTT SPEC §12). */
 export async function readDesired(q: Queries, hubId: number): Promise<DesiredState> {
   const { hardware, ...hub } = await q
     .selectFrom('hubs')

@@ -30,7 +30,7 @@ const Versions = z.object({
 })
 type Versions = z.infer<typeof Versions>
 
-/** What a hub uses instead of its own configuration. */
+/** The values that replace a hub's own configuration. */
 export interface Overrides {
   version: number | null
   settings: Readonly<Record<string, string>>
@@ -66,7 +66,7 @@ export class DesiredStates {
     return this.#versions === undefined
   }
 
-  /** What the hub uses now. */
+  /** The values in use now. */
   overrides(): Overrides {
     if (this.#versions?.trial) return this.#versions.trial.desired
     return usable(this.#versions?.applied ?? NOTHING)

@@ -1,5 +1,5 @@
 import { randomHex } from '../../protocol/model/ids.ts'
-import type { Log } from '../../protocol/model/log.ts'
+import { copiedLog, type Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { MAX_LOG_BYTES, MAX_RECORDS } from '../../protocol/mqtt/diagnosis.ts'
 import { plain } from '../recent.ts'
@@ -51,19 +51,10 @@ export class LogLines {
   /** A log that also stores its records here, except debug records. */
   log(to: Log): Log {
     const { clock } = this.#runtime
-    const at =
-      (level: keyof Log) =>
-      (fields: object, message: string): void => {
-        const record = { at: new Date(clock.now()).toISOString(), level, message }
-        this.#add({ text: textOf(record, fields), loggedMs: clock.monotonic() })
-        to[level](fields, message)
-      }
-    return {
-      debug: (fields, message) => to.debug(fields, message),
-      info: at('info'),
-      warn: at('warn'),
-      error: at('error'),
-    }
+    return copiedLog(to, (level, fields, message) => {
+      const record = { at: new Date(clock.now()).toISOString(), level, message }
+      this.#add({ text: textOf(record, fields), loggedMs: clock.monotonic() })
+    })
   }
 
   /** The newest lines that are wanted, oldest first, and the cursor after them. */

@@ -1,20 +1,6 @@
-/** Tables as CSV (RFC 4180), as the reports of the service write them. */
+/** Tables as CSV. `cloud/platform/csv.ts` writes them. */
 
 export type Row = Readonly<Record<string, string>>
-
-/** Text that a spreadsheet would take for a formula gets an apostrophe. */
-function cellOf(value: string | number | boolean): string {
-  const text = typeof value === 'string' ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value)
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
-export const csvOf = <Name extends string>(
-  columns: readonly Name[],
-  rows: readonly Readonly<Record<Name, string | number | boolean>>[],
-): string =>
-  [columns.join(','), ...rows.map((row) => columns.map((name) => cellOf(row[name])).join(','))]
-    .map((line) => `${line}\r\n`)
-    .join('')
 
 /** The rows of a table by the names in its first line. Commas and semicolons separate cells. */
 export function rowsOf(text: string): Row[] {

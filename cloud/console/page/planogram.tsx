@@ -6,7 +6,8 @@ import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { address, setQuery } from './address.ts'
-import { csvOf, rowsOf } from './csv.ts'
+import { csvLine, csvLines } from '../../platform/csv.ts'
+import { rowsOf } from './csv.ts'
 import { refresh, useData } from './data.ts'
 import { amount, count, words } from './format.ts'
 import { columns, type Change, changesOf, type Place, readPlaces } from './places.ts'
@@ -259,7 +260,12 @@ function Transfer({ hub, name, places }: TransferProps): JSX.Element {
       <div class="flex flex-wrap gap-2 items-center">
         <button
           class="btn btn-sm"
-          onClick={() => saveText(csvOf(columns, places), `${name.toLowerCase().replaceAll(' ', '-')}.csv`)}
+          onClick={() =>
+            saveText(
+              csvLine(columns) + csvLines(columns, places),
+              `${name.toLowerCase().replaceAll(' ', '-')}.csv`,
+            )
+          }
         >
           <Icon icon={Download} /> Export as CSV
         </button>

@@ -61,7 +61,7 @@ function toProducts(event: Event): void {
   show()
 }
 
-/** What the customer must know before paying. */
+/** The reasons for which the hub sells nothing, or not everything: shown before payment. */
 function Closed(): JSX.Element | null {
   const { closed_reason: reason, closed_cabinets: cabinets } = hub.value ?? {}
   const texts = [...new Set((cabinets ?? []).map((one) => words().cabinet[one.reason]))]
