@@ -29,14 +29,12 @@ export const can = (scope: Scope, hub?: number): boolean =>
   )
 export const isOwner = computed(() => (session.value?.roles ?? []).some(({ role }) => role === 'owner'))
 
-const writes = (method: string | undefined): boolean => method !== undefined && method !== 'GET'
+export const csrf = (): string => session.peek()?.csrf ?? ''
 
-/** Sends a call with the session's cookie. A write also has the session's CSRF token. */
+/** Sends a call with the session's cookie. */
 export async function send(input: string, init: RequestInit): Promise<Response> {
-  const headers = new Headers(init.headers)
-  if (writes(init.method)) headers.set('X-CSRF-Token', session.peek()?.csrf ?? '')
   try {
-    const answer = await fetch(input, { ...init, headers })
+    const answer = await fetch(input, init)
     if (answer.status === 401) session.value = null
     awaySince.value = answer.status === 503 ? (awaySince.peek() ?? clockTime()) : null
     return answer
@@ -50,6 +48,7 @@ const clockTime = (): string => new Date(epochMs()).toLocaleTimeString('en', { t
 
 export const client = createClient({
   baseUrl: base,
+  csrf,
   // The page asks again by itself, and shows at once that the service is away.
   retry: { tries: 2 },
   timeoutMs: 20_000,

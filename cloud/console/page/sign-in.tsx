@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { pause } from '../../../protocol/ui/live.ts'
-import { base, send, session, type Session } from './session.ts'
+import { base, csrf, send, session, type Session } from './session.ts'
 
 const RETRY_MS = 2_000
 
@@ -21,7 +21,7 @@ export async function enter(): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
-  await send(`${base}/session`, { method: 'DELETE' })
+  await send(`${base}/session`, { method: 'DELETE', headers: { 'X-CSRF-Token': csrf() } })
   session.value = null
 }
 
