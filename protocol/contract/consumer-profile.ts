@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { namedEnum } from '../model/named-enum.ts'
+import { normalText } from '../model/normal-text.ts'
 import {
   Id,
   HubId,
@@ -110,12 +111,10 @@ const LONGEST_LOCALE = 200
  * language tag of BCP 47; whether it is one, the schema checks.
  */
 const plainTag = (text: string): string =>
-  text.length > LONGEST_LOCALE ? text : text.replace(/[_-]*[@.#].*$/s, '').replaceAll(/[_-]+/g, '-')
+  text.replace(/[_-]*[@.#].*$/s, '').replaceAll(/[_-]+/g, '-')
 
 /** A language tag of BCP 47; `_` is read as `-`. */
-export const Locale = z
-  .string()
-  .overwrite(plainTag)
+export const Locale = normalText(LONGEST_LOCALE, plainTag)
   .max(LONGEST_TAG)
   .refine((tag) => LANGUAGE_TAG.test(tag), {
     message: 'must be a language tag, such as en-US',

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { namedEnum } from '../model/named-enum.ts'
 import { nameText } from '../model/name-text.ts'
+import { normalText } from '../model/normal-text.ts'
 import { OrderStatus, type OrderStatusName } from '../model/order-status.ts'
 
 /** Field schemas that many routes share. */
@@ -142,6 +143,8 @@ const SEPARATORS = /[\s.()/\u00ad\u2010-\u2015\u2060\u2212-]/gu
 function withoutSeparators(text: string): string {
   return text.replace(/^(\+\d{1,3}[ .-]?)\(0\)/, '$1').replaceAll(SEPARATORS, '')
 }
+/** Characters of a telephone number with its separators. */
+const LONGEST_PHONE = 100
 const E164 = /^\+[1-9]\d{6,14}$/
 const phoneRule = 'must be a phone number in E.164, such as +15550100000'
 
@@ -149,13 +152,12 @@ const phoneRule = 'must be a phone number in E.164, such as +15550100000'
  * E.164. Separators between the digits are dropped (`+1 (415) 555-0100`). A number without `+` and country code is refused: its
  * country is unknown.
  */
-export const PhoneNumber = z.string().overwrite(withoutSeparators).regex(E164, phoneRule)
+export const PhoneNumber = normalText(LONGEST_PHONE, withoutSeparators).regex(E164, phoneRule)
 
 /** The same in a query, in which an unencoded plus sign arrives as a space. */
-export const PhoneInQuery = z
-  .string()
-  .overwrite((text) => withoutSeparators(text.replace(/^ /, '+')))
-  .regex(E164, phoneRule)
+export const PhoneInQuery = normalText(LONGEST_PHONE, (text) =>
+  withoutSeparators(text.replace(/^ /, '+')),
+).regex(E164, phoneRule)
 
 /** Each character matches in one way only: a text that is too long is judged before its length is checked. */
 const EMAIL = /^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { normalText } from './normal-text.ts'
 
 /** Invisible characters that mislead in a name: zero-width space, soft hyphen, changes of direction. */
 const MISLEADING = /[\u00AD\u061C\u200B\u200E\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/g
@@ -14,4 +14,4 @@ export const normalName = (text: string): string =>
   text.normalize('NFC').replaceAll(MISLEADING, '').replaceAll(BLANKS, ' ').replaceAll(CONTROLS, '').trim()
 
 /** A name of at most `max` characters, for bodies, files, options and settings. */
-export const nameText = (max: number) => z.string().overwrite(normalName).min(1).max(max)
+export const nameText = (max: number) => normalText(10 * max, normalName).min(1).max(max)

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { normalText } from './normal-text.ts'
 
 /** The twelfth digit of a UPC-A, from its first eleven (GS1 General Specifications §7.9). */
 export function upcCheckDigit(elevenDigits: string): number {
@@ -35,8 +35,7 @@ export function normalUpc(text: string): string {
 }
 
 /** A UPC in a body or a file, in each form that `normalUpc` reads. */
-export const UpcText = z
-  .string()
-  .max(40)
-  .overwrite(normalUpc)
-  .refine(isUpc, 'must be a UPC: 12 digits, the last one a check digit')
+export const UpcText = normalText(40, normalUpc).refine(
+  isUpc,
+  'must be a UPC: 12 digits, the last one a check digit',
+)
