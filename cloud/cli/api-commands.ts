@@ -125,6 +125,12 @@ function aboutOf(schema: z.ZodType): string {
 
 const isPaged = ({ query }: Route): boolean =>
   ['cursor', 'after', 'page', 'offset'].some((name) => name in ((query?.shape ?? {}) as object))
+const hasCsv = ({ alsoProduces }: Route): boolean => alsoProduces === 'text/csv'
+/** Options of a route in addition to its parameters and fields, and what `--help` prints. */
+const flagsOf = (route: Route): Record<string, string> => ({
+  ...(isPaged(route) && { all: 'Reads all pages of the list.' }),
+  ...(hasCsv(route) && { csv: 'Prints all matching rows as CSV, as they arrive.' }),
+})
 const isStream = ({ produces }: Route): boolean => produces === 'text/event-stream'
 
 /** The kind of value that an option takes. */
@@ -141,7 +147,8 @@ function usageOf({ noun, verb, route }: ApiCommand): string {
     const text = `--${option} ${kindOf(schema)}`
     return isNeeded ? text : `[${text}]`
   })
-  return [`larder ${noun} ${verb}`, ...words, ...(isPaged(route) ? ['[--all]'] : [])].join(' ')
+  const flags = Object.keys(flagsOf(route)).map((flag) => `[--${flag}]`)
+  return [`larder ${noun} ${verb}`, ...words, ...flags].join(' ')
 }
 
 function helpOf(command: ApiCommand): string {
@@ -156,7 +163,7 @@ function helpOf(command: ApiCommand): string {
     wrap([`${route.summary}.`, route.description ?? ''].join(' ').trim(), 100),
     '',
     ...(fields.length > 0 ? [...fields, ''] : []),
-    ...(isPaged(route) ? ['  --all\n      Reads all pages of the list.', ''] : []),
+    ...Object.entries(flagsOf(route)).flatMap(([flag, about]) => [`  --${flag}\n      ${about}`, '']),
     ...(route.errors === undefined ? [] : [wrap(`Errors: ${route.errors.join(', ')}.`, 100), '']),
     'A list is written a,b,c. An object is JSON, or @FILE with JSON.',
     `Calls ${endpoint}. A failed call has exit status 1.`,
@@ -176,7 +183,7 @@ function subcommandOf(command: ApiCommand, runtime: Runtime): Subcommand {
       ...fields.filter(({ place }) => place !== 'params').map(({ option }) => option),
       ...credentials,
     ],
-    flags: isPaged(route) ? ['all'] : [],
+    flags: Object.keys(flagsOf(route)),
     positionals: fields.filter(({ place }) => place === 'params').map(({ name }) => name),
     help: () => helpOf(command),
     run: (invocation) => run(command, invocation, runtime),
@@ -187,6 +194,7 @@ function subcommandOf(command: ApiCommand, runtime: Runtime): Subcommand {
 interface AnyClient {
   call(endpoint: string, input: Call): Promise<Result<unknown>>
   items(endpoint: string, input: Call): AsyncIterable<unknown>
+  csv(endpoint: string, input: Call): AsyncIterable<string>
   live(endpoint: string, input: Call): AsyncIterable<unknown>
 }
 
@@ -202,6 +210,10 @@ async function run(
   try {
     if (isStream(route)) {
       for await (const message of client.live(endpoint, input)) terminal.print(`${JSON.stringify(message)}\n`)
+      return undefined
+    }
+    if (options['csv'] !== undefined) {
+      for await (const rows of client.csv(endpoint, input)) terminal.print(rows)
       return undefined
     }
     if (options['all'] === undefined) return unwrap(await client.call(endpoint, input)) ?? { done: true }

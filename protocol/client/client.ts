@@ -46,6 +46,10 @@ export interface Client {
   /** The items of a list. The client reads the pages one after the other. Throws `LarderError`. */
   items<E extends Paged>(endpoint: E, ...args: Args<E>): AsyncGenerator<ItemOf<E>, void, undefined>
   /**
+   * All rows of a report as CSV, in parts as they arrive, for endpoints that also produce `text/csv`. Throws `LarderError`.
+   */
+  csv<E extends Endpoint>(endpoint: E, ...args: Args<E>): AsyncGenerator<string, void, undefined>
+  /**
    * The messages of a live stream. After a lost connection it continues with the next message, until the signal aborts or the
    * reader stops. Throws `LarderError` if the service refuses the stream.
    */
@@ -127,6 +131,12 @@ export function createClient(options: ClientOptions): Client {
         const result = await call(endpoint, page)
         return { body: unwrap(result), headers: (result as { headers: Headers }).headers }
       }),
+    csv: (endpoint: string, input: Call = {}) =>
+      textOf(async () => {
+        const answer = await send(endpoint, input, { Accept: 'text/csv' })
+        if (!answer.ok || !answer.body) throw new LarderError(await failureOf(answer, system.now))
+        return answer.body
+      }),
     live: (endpoint: string, input?: Call & { after?: string }) => live(endpoint, input),
     followOrder: ({ userId, orderId, signal }: Parameters<Client['followOrder']>[0]) => {
       const endpoint: OrderStream = 'GET /users/{user_id}/orders/{order_id}/events'
@@ -140,6 +150,24 @@ export function createClient(options: ClientOptions): Client {
   }
   // The types come from the table of routes; at run time any endpoint is accepted.
   return client as unknown as Client
+}
+
+/** The text of a body in parts. A lost connection is an error: the text is not whole. */
+async function* textOf(
+  open: () => Promise<ReadableStream<Uint8Array>>,
+): AsyncGenerator<string, void, undefined> {
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  const decoder = new TextDecoder()
+  try {
+    reader = (await open()).getReader()
+    for (let part = await reader.read(); !part.done; part = await reader.read())
+      yield decoder.decode(part.value, { stream: true })
+  } catch (error) {
+    if (error instanceof LarderError) throw error
+    throw new LarderError({ code: 'network_error', message: (error as Error).message, status: 0 })
+  } finally {
+    void reader?.cancel().catch(() => {})
+  }
 }
 
 function sender({ baseUrl, apiKey, token, csrf }: ClientOptions, { fetch }: ClientSystem): Send {

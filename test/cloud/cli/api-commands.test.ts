@@ -37,6 +37,10 @@ const { app, key } = await openCloud({
         payment_status: 'refunded',
       })
     },
+    'owner.orders.list': ({ query, wantsOther }: { query: object; wantsOther: boolean }) => {
+      seen.push({ ...query, wantsOther })
+      return Promise.resolve('order_id,total\r\n9,500\r\n')
+    },
     'owner.operations.list': ({ query }: { query: { cursor?: string } }) =>
       Promise.resolve(
         query.cursor === undefined ? page([operation(one)], one) : page([operation(two)], null),
@@ -50,6 +54,8 @@ const environment = {
   LARDER_API_KEY: await key(['hubs:read', 'controls:read', 'orders:write', 'orders:read']),
 }
 const terminal: Terminal = { print: () => {}, signal: new AbortController().signal }
+const printed: string[] = []
+const printing: Terminal = { ...terminal, print: (text) => void printed.push(text) }
 const run = (noun: string, args: readonly string[], own = {}, on = terminal) =>
   runCommandLine(apiCommands(noun, runtime)!, args, { ...environment, ...own }, on)
 
@@ -119,6 +125,15 @@ test('a list is one page, or with --all every page', async () => {
   expect(JSON.parse(first.stdout)).toMatchObject({ data: [{ id: one }], has_more: true })
   const all = await run('operations', ['list', '--all'])
   expect(JSON.parse(all.stdout)).toMatchObject([{ id: one }, { id: two }])
+})
+
+test('a report is printed as CSV with --csv, also if its list has several pages', async () => {
+  const { exitCode, stdout } = await run('orders', ['list', '--hub-id', '1', '--csv'], {}, printing)
+  expect([exitCode, stdout, printed.join('')]).toEqual([0, '', 'order_id,total\r\n9,500\r\n'])
+  expect(seen.at(-1)).toMatchObject({ hub_id: 1, limit: 20, wantsOther: true })
+  const refused = await run('restock', ['list', '--csv'])
+  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('scope_missing')])
+  expect((await run('hubs', ['list', '--csv'])).exitCode).toBe(2)
 })
 
 test('on a terminal a list is a table with coloured states; --json prints JSON there, too', async () => {

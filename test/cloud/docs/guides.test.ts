@@ -23,7 +23,7 @@ const description = openApiDocument('http://larder.test', routes) as unknown as 
 
 test('every subject for callers has a guide with a title', () => {
   expect(names.map((name) => name.replace(/^\d\d-|\.md$/g, '')).join(' ')).toBe(
-    'first-sale credentials idempotency paging errors limits orders own-payments webhooks events testing going-live identity-providers changes',
+    'first-sale credentials idempotency paging errors limits orders own-payments webhooks events reports testing going-live identity-providers changes',
   )
   for (const name of names) expect(guide(name)).toMatch(/^# [A-Z]/)
   expect(operating.map((name) => name.replace(/^\d\d-|\.md$/g, '')).join(' ')).toBe(
