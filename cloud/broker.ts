@@ -7,15 +7,18 @@ import type { Log } from '../protocol/model/log.ts'
 import type { Cancel, Clock, Runtime } from '../protocol/model/runtime.ts'
 import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
-import { CLOCK_TOLERANCE_MS, openAuthority } from './enrolment/authority.ts'
+import { openAuthority } from './enrolment/authority.ts'
+import { keepRevocations } from './enrolment/revocations.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from './gateway/broker-embedded.ts'
 import { externalBroker } from './gateway/broker-external.ts'
 import type { Broker } from './gateway/gateway.ts'
+import { CLOCK_TOLERANCE_MS } from './gateway/lost-certificates.ts'
 import type { CloudContext } from './platform/context.ts'
 import { openBudgets } from './platform/limits/budgets.ts'
 import { cloudRefusals } from './platform/refusals.ts'
 import { type CloudConfig, readNamed } from './platform/settings/config.ts'
 import { onPort } from './platform/settings/usage-error.ts'
+import { everyInBackground, isolated } from './platform/work/background.ts'
 
 /** Opens the embedded broker, or the connections to the external broker in `MQTT_URL`. */
 export async function openBroker(config: CloudConfig, context: CloudContext) {
@@ -25,6 +28,8 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
   const budgets = openBudgets(config.limits.rules)
   const pems = readPems(config)
   const known = new KnownCertificates({ ...pems, MQTT_KEY: undefined })
+  const revocations = () => keepRevocations({ ...context, db: db.for('background') }, config.DATA_DIR)
+  await isolated(context, KEEPING, revocations)
   // With the embedded broker this is the only process: it need not wait for a predecessor (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const embedded =
@@ -42,11 +47,19 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
   const broker: Broker = embedded
     ? { kind: 'own', open: embedded.openTransport }
     : { kind: 'shared', open: openExternal(config, { processId, runtime, known, pems }) }
-  const endFollowing = followCertificates(config, { pems, broker: embedded, known, clock, log })
+  const ends = [
+    followCertificates(config, { pems, broker: embedded, known, clock, log }),
+    everyInBackground(context, KEEPING_MS, KEEPING, revocations),
+  ]
+  const endFollowing = () => ends.forEach((end) => end())
   // A renewed file changes it.
   const brokerCa = () => pems.MQTT_CA
   return { refusals, budgets, known, processId, broker, embedded, endFollowing, brokerCa }
 }
+
+/** A database may also lose revocations while the service runs, by a failover. */
+const KEEPING_MS = 30_000
+const KEEPING = 'the revocations of certificates'
 
 /** The address and the certificate of the embedded broker. */
 const brokerAddress = (

@@ -353,7 +353,7 @@ await main().catch(failInWords)
  */
 async function logStarted({ health }: Cloud, config: CloudConfig, log: Log, about: object): Promise<void> {
   if (!(await health.failing()).includes('identity')) return log.info(about, 'cloud is ready')
-  const issuer = config.IDENTITY_ISSUER!
+  const [issuer] = config.IDENTITY_ISSUER!
   log.warn(
     about,
     `cloud is running and not ready: IDENTITY_ISSUER: no keys can be fetched from ${issuer}, so nobody can log in`,

@@ -78,6 +78,8 @@ interface SubcommandShape {
   help?: () => string
   /** The subcommand returns an array; each of its items is printed on a line of its own. */
   lines?: true
+  /** A picture that a terminal shows below the output. */
+  picture?: (output: Record<string, unknown>, settings: WithoutStore['settings']) => string
   /** Returns true if the output reports a failure: exit code 1. */
   isFailure?: (output: unknown) => boolean
 }
@@ -131,19 +133,15 @@ export async function runCommandLine(
       )
     const { config, json, ...options } = parse(subcommand, rest)
     const columns = json === undefined ? terminal.columns : undefined
-    const output = await execute(subcommand, {
-      options,
-      settings: readAll(environment, config),
-      environment,
-      config,
-      terminal,
-    })
+    const settings = readAll(environment, config)
+    const output = await execute(subcommand, { options, settings, environment, config, terminal })
     if (output === undefined) return { exitCode: 0, stdout: '', stderr: '' }
     const exitCode = subcommand.isFailure?.(output) === true ? 1 : 0
     const stdout =
       columns === undefined
         ? textOf(output, subcommand.lines ?? false)
-        : tableOf(output, columns, terminal.hasColours ?? false)
+        : tableOf(output, columns, terminal.hasColours ?? false) +
+          (subcommand.picture?.(output as Record<string, unknown>, settings) ?? '')
     return { exitCode, stdout, stderr: '' }
   } catch (error) {
     if (!(error instanceof Error)) throw error

@@ -3,9 +3,16 @@ import { encodeQR } from 'qr'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { fileProblem } from '../../protocol/model/system-error.ts'
 import { addressUnder } from '../platform/public-url.ts'
-import { contextOf, type CommandLine } from './command-line.ts'
+import { contextOf, type CommandLine, type Subcommand } from './command-line.ts'
 import { showHub } from './hub-record.ts'
 import { idOf } from './options.ts'
+
+const baseOf = ({ PUBLIC_URL, PORT }: { PUBLIC_URL?: string | undefined; PORT: number }): string =>
+  PUBLIC_URL ?? `http://127.0.0.1:${PORT}`
+
+/** The QR code of the command that enrols a board: a technician scans it instead of typing the code. */
+export const claimPicture: NonNullable<Subcommand['picture']> = ({ claim_code: code }, settings) =>
+  `\n${encodeQR(`larder enroll --cloud ${baseOf(settings)} --code ${String(code)}`, 'ascii', { ecc: 'low' })}`
 
 /** Prints the QR code of a hub's shop, for its door. */
 export const codeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
@@ -15,8 +22,7 @@ export const codeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
     async run({ db, settings, options }) {
       const hubId = idOf(options, 'hub', "a hub's")
       await showHub(db.kysely, contextOf({ db, settings }, runtime), hubId)
-      const { PUBLIC_URL = `http://127.0.0.1:${settings.PORT}` } = settings
-      const url = addressUnder(PUBLIC_URL, `/shop/${hubId}`)
+      const url = addressUnder(baseOf(settings), `/shop/${hubId}`)
       const svg = encodeQR(url, 'svg', { ecc: 'medium', border: 4 })
       const { to } = options
       try {

@@ -5,6 +5,7 @@ import { revokeHub } from '../enrolment/enrol.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { COMMAND_LINE, contextOf, recordAct, type CommandLine } from './command-line.ts'
+import { claimPicture } from './hub-code.ts'
 import { findOwner, idOf, required, nameOf } from './options.ts'
 import { exportHub, writeExport } from './hub-export.ts'
 import { record, say } from './hub-management.ts'
@@ -94,6 +95,7 @@ export const boardCommands = (runtime: Runtime): CommandLine['subcommands'] => (
   'claim-code': {
     options: ['hub'],
     positionals: ['hub'],
+    picture: claimPicture,
     run({ db, settings, options }) {
       const hubId = idOf(options, 'hub', "a hub's")
       const context = contextOf({ db, settings }, runtime)

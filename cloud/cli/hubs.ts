@@ -14,7 +14,7 @@ import {
 } from './options.ts'
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
 import { diagnosisCommands } from './hub-diagnosis.ts'
-import { codeCommands } from './hub-code.ts'
+import { claimPicture, codeCommands } from './hub-code.ts'
 import { boardCommands, lifeCommands } from './hub-life.ts'
 import {
   changeHub,
@@ -105,8 +105,8 @@ embedded broker a connected board, at other brokers any board that is still acce
 has confirmed it. A password in the board's configuration stays: it is worth nothing. Erase the card of a board that is off.
 
 create and claim-code print a claim code: 8 characters that a technician types at the board (larder enroll, or the hub's
-page). It can be used once, for 24 hours, and replaces the former code. The board then has a certificate for 90 days, and a
-former certificate of the hub is revoked. revoke shuts out a board that was stolen: its certificate is revoked, its session
+page). A terminal also shows a QR code with the command larder enroll. The code can be used once, for 24 hours, and replaces the
+former code. The board then has a certificate for 90 days, and a former certificate of the hub is revoked. revoke shuts out a board that was stolen: its certificate is revoked, its session
 ends within 5 seconds after it was ordered to erase its secrets, and the cloud ignores the hub until it is enrolled again or has a new password.
 
 logs prints the newest records of a hub's log, oldest first, one JSON object a line: those of the last seconds, minutes, hours
@@ -146,6 +146,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     create: {
       store: 'creates',
       options: [...Object.values(hubOptions), 'owner', 'new-owner', 'hardware'],
+      picture: claimPicture,
       run: (invocation) => create(invocation, runtime),
     },
     show: {

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import type { Random } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { type Key, loadX509, P256, privatePem, type PublicKey, readPrivatePem } from '../../protocol/x509.ts'
+import { CLOCK_TOLERANCE_MS } from '../gateway/lost-certificates.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { isUniqueViolation, type CloudDatabase } from '../platform/store/database.ts'
 
@@ -34,8 +35,6 @@ export interface Authority {
 
 const SUBJECT = 'CN=Larder hubs'
 const LIFETIME_MS = 20 * 365 * 86_400_000
-/** A certificate begins this long before it is issued, because clocks differ. */
-export const CLOCK_TOLERANCE_MS = 86_400_000
 
 /** A serial number: 16 random bytes without a leading zero, hexadecimal. */
 export function newSerial(random: Random): string {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { randomHex } from '../../protocol/model/ids.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { Random, Runtime } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
@@ -13,7 +13,8 @@ import { digestOf } from '../platform/credentials/secrets.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Handlers } from '../platform/http/handler.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
-import { CLOCK_TOLERANCE_MS, newSerial, openAuthority } from './authority.ts'
+import { CLOCK_TOLERANCE_MS, toleranceOf } from '../gateway/lost-certificates.ts'
+import { newSerial, openAuthority } from './authority.ts'
 import { codeDigest } from './claim-codes.ts'
 
 /** An enrolled hub needs these beside its certificate. */
@@ -158,8 +159,7 @@ async function sign(
 ): Promise<{ certificate: string; ca: string; issued: Issued }> {
   const { hubCertificateMs } = context.settings
   const issued = { hubId, serial: newSerial(context.runtime.random), now, until: now + hubCertificateMs }
-  // A hub renews after two thirds of the whole time, so a short lifetime has a short tolerance.
-  const from = now - Math.min(CLOCK_TOLERANCE_MS, hubCertificateMs / 10)
+  const from = now - toleranceOf(hubCertificateMs)
   const authority = await openAuthority(context)
   const certificate = await authority.signHub(key, { ...issued, from })
   return { certificate, ca: authority.certificate, issued }
@@ -233,16 +233,20 @@ export async function revokeHub(tx: Tx, { clock, random }: Runtime, hubId: numbe
   const now = clock.now()
   const revoked = await revokeCertificates(tx, hubId, now)
   if (revoked.length === 0) throw new Error(`hub ${hubId} has no valid certificate`)
-  const shutOut = {
-    revoked_at: now,
-    // The board may hold the password, or a note with the code.
+  await shutOut(tx, random, hubId, now)
+  return revoked
+}
+
+/** The cloud ignores a hub. Its password and its claim code end: the board may hold the password, or a note with the code. */
+export async function shutOut(tx: Tx, random: Random, hubId: number, at: number): Promise<void> {
+  const ended = {
+    revoked_at: at,
     mqtt_password_digest: digestOf(randomHex(random, 16)),
     former_passwords: null,
     claim_code_digest: null,
     claim_expires_at: null,
   }
-  await tx.q.updateTable('hubs').set(shutOut).where('id', '=', hubId).execute()
-  return revoked
+  await tx.q.updateTable('hubs').set(ended).where('id', '=', hubId).execute()
 }
 
 /** A board has erased its secrets. A message of a hub in service changes nothing. */

@@ -200,7 +200,7 @@ async function createBroker(
     authenticate(client, user, password, done) {
       const certificate = certificateOf(client.conn)
       const checked = certificate
-        ? signInByCertificate(q, clock.now(), { clientId: client.id, user, certificate })
+        ? signInByCertificate(db, clock, { clientId: client.id, user, certificate })
         : signIn(q, clock.now(), { clientId: client.id, user, password })
       checked.then(
         (signedIn) => {
@@ -319,10 +319,11 @@ const IGNORED = 'larder/v1/ignored'
 /** The certificate of a client, if the hubs' authority has signed it. */
 function certificateOf(connection: unknown): ClientCertificate | undefined {
   if (!(connection instanceof TLSSocket) || !connection.authorized) return undefined
-  const { subject, serialNumber } = connection.getPeerCertificate()
+  const { subject, serialNumber, valid_from: from, valid_to: until } = connection.getPeerCertificate()
   // A client without a certificate has an empty one.
   if (serialNumber === undefined) return undefined
-  return { user: String(subject.CN), serial: serialNumber.toLowerCase() }
+  const validity = { from: Date.parse(from), until: Date.parse(until) }
+  return { user: String(subject.CN), serial: serialNumber.toLowerCase(), ...validity }
 }
 
 /** The rights of a hub (SPEC §2). Everything else is refused, including shared subscriptions. */

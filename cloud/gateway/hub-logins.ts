@@ -1,8 +1,10 @@
 import { formerPasswords } from '../platform/credentials/former-passwords.ts'
 import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
-import type { Queries } from '../platform/store/database.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { CloudDatabase, Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { maySpeak } from './draining.ts'
+import { adoptCertificate } from './lost-certificates.ts'
 
 /** The passwords in a hub's row. */
 interface Passwords {
@@ -32,6 +34,9 @@ export interface ClientCertificate {
   user: string
   /** Hexadecimal in lower case. */
   serial: string
+  /** Its validity, in milliseconds since the Unix epoch. */
+  from: number
+  until: number
 }
 
 /** A retired hub has a login while it drains. */
@@ -90,8 +95,8 @@ export async function signIn(
 
 /** Checks user name, client id and certificate of a hub. A client with a certificate needs no user name. */
 export async function signInByCertificate(
-  q: Queries,
-  now: number,
+  db: CloudDatabase,
+  clock: Clock,
   {
     clientId,
     user,
@@ -103,7 +108,9 @@ export async function signInByCertificate(
   if (user !== undefined && user !== certificate.user) return 'the user is not the one of the certificate'
   if (clientId !== certificate.user) return 'the client id is not the user'
   const login = { hubId, serial: certificate.serial }
-  return (await stillHolds(q, now, login)) ? login : 'the certificate is revoked or unknown'
+  const isKnown = await stillHolds(db.kysely, clock.now(), login)
+  if (isKnown || (await adoptCertificate(db, clock, { ...certificate, hubId }))) return login
+  return 'the certificate is revoked or unknown'
 }
 
 /** Whether a login is still valid: its password was not renewed, or its certificate not revoked. */

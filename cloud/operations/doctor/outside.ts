@@ -97,7 +97,7 @@ export const listenerChecks = (config: CloudConfig, runtime: Runtime): Checks =>
 
 /** The services of others that the cloud needs. */
 export const partnerChecks = (config: CloudConfig, runtime: Runtime): Checks => {
-  const { IDENTITY_ISSUER: issuer, IDENTITY_JWKS_URL: jwksUrl, SMTP_URL, PAYMENTS_API_KEY } = config
+  const { IDENTITY_ISSUER: [issuer] = [], IDENTITY_JWKS_URL: jwksUrl, SMTP_URL, PAYMENTS_API_KEY } = config
   const { clock } = runtime
   return {
     async issuer() {

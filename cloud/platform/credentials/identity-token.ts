@@ -1,5 +1,6 @@
 import {
   compactVerify,
+  decodeJwt,
   errors,
   type CompactJWSHeaderParameters,
   type CompactVerifyGetKey,
@@ -104,6 +105,20 @@ export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity 
     }
   }
 }
+
+/** Verifies tokens that name the former issuer with its keys, and all other tokens with `verify`. */
+export const verifierByIssuer =
+  (verify: VerifyIdentity, former: { issuer: string; verify: VerifyIdentity }): VerifyIdentity =>
+  (token) => {
+    let issuer: string | undefined
+    try {
+      issuer = decodeJwt(token).iss
+    } catch {
+      // `verify` refuses it.
+    }
+    const isFormer = issuer?.replace(/\/$/, '') === former.issuer.replace(/\/$/, '')
+    return (isFormer ? former.verify : verify)(token)
+  }
 
 const ALGORITHMS = { algorithms: ['RS256', 'ES256'] }
 

@@ -1,6 +1,11 @@
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Clock, Runtime } from '../../../protocol/model/runtime.ts'
-import { identityVerifier, type VerifyIdentity } from '../credentials/identity-token.ts'
+import {
+  identityVerifier,
+  verifierByIssuer,
+  type IdentityTokenOptions,
+  type VerifyIdentity,
+} from '../credentials/identity-token.ts'
 import type { CloudConfig } from '../settings/config.ts'
 import type { CodeIssuer } from './code-flow.ts'
 import { createEmbeddedIssuer, type EmbeddedIssuer } from './embedded-issuer.ts'
@@ -13,6 +18,7 @@ export async function openIssuer(config: CloudConfig, baseUrl: string, runtime: 
   const { clock } = runtime
   const say = (sentence: string): void => log.warn({}, sentence)
   const audience = config.IDENTITY_AUDIENCE
+  const parts = { refetchMs: config.limits.rules.identityRefetchMs, clock, log }
   const issuer =
     config.IDENTITY_ISSUER === undefined
       ? {
@@ -25,25 +31,35 @@ export async function openIssuer(config: CloudConfig, baseUrl: string, runtime: 
           }),
           check: undefined,
         }
-      : outside(config, config.IDENTITY_ISSUER, clock, log)
+      : outside(config.IDENTITY_ISSUER[0], config.IDENTITY_JWKS_URL, parts)
   const rules = {
-    issuer: issuer.issuer,
-    keys: issuer.keys,
     clock,
     kept: config.limits.rules.identityTokens,
     toleranceS: config.limits.rules.identityClockToleranceS,
     trustsRoles: config.IDENTITY_ROLES,
   }
-  const verify = identityVerifier({ ...rules, audience, use: config.IDENTITY_TOKEN_USE })
+  const verifierOf = ({ issuer, keys }: Pick<IdentityTokenOptions, 'issuer' | 'keys'>) =>
+    identityVerifier({ ...rules, issuer, keys, audience, use: config.IDENTITY_TOKEN_USE })
+  const former = config.IDENTITY_ISSUER?.[1]
+  const verify = verifierOf(issuer)
   return {
-    verify,
+    verify:
+      former === undefined
+        ? verify
+        : verifierByIssuer(verify, { issuer: former, verify: verifierOf(outside(former, undefined, parts)) }),
     check: issuer.check,
     handlers: issuer.handlers,
     /** Absent: nobody can sign in in a browser. */
-    signIn: codeIssuer(config, issuer, (clientId) => identityVerifier({ ...rules, audience: clientId }), {
-      clock,
-      log,
-    }),
+    signIn: codeIssuer(
+      config,
+      issuer,
+      (clientId) =>
+        identityVerifier({ ...rules, issuer: issuer.issuer, keys: issuer.keys, audience: clientId }),
+      {
+        clock,
+        log,
+      },
+    ),
     site: issuer.signIn?.site ?? [],
   }
 }
@@ -59,13 +75,11 @@ function codeIssuer(
   return remoteCodeIssuer({ issuer, clientId, clientSecret, verify: verifierFor(clientId), ...parts })
 }
 
-function outside(config: CloudConfig, issuer: string, clock: Clock, log: Log) {
-  const keys = remoteKeys({
-    issuer,
-    jwksUrl: config.IDENTITY_JWKS_URL,
-    refetchMs: config.limits.rules.identityRefetchMs,
-    clock,
-    log,
-  })
+function outside(
+  issuer: string,
+  jwksUrl: string | undefined,
+  parts: { refetchMs: number; clock: Clock; log: Log },
+) {
+  const keys = remoteKeys({ issuer, jwksUrl, ...parts })
   return { issuer, keys, check: () => keys.check(), handlers: undefined, signIn: undefined }
 }

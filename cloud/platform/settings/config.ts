@@ -136,7 +136,7 @@ function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
         PUBLIC_URL !== undefined &&
           goesInClear(PUBLIC_URL) &&
           'PUBLIC_URL: callers come in clear: use https:',
-        inClear('IDENTITY_ISSUER', IDENTITY_ISSUER),
+        ...(IDENTITY_ISSUER ?? []).map((issuer) => inClear('IDENTITY_ISSUER', issuer)),
         inClear('IDENTITY_JWKS_URL', IDENTITY_JWKS_URL),
         inClear('PAYMENTS_URL', stripeUrlOf(settings)),
         inClear('FCM_URL', FCM_URL),

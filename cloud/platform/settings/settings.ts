@@ -27,6 +27,12 @@ const secretList = (leastLength: number) =>
 
 const url = (pattern: RegExp, expected: string) => z.string().regex(pattern, `must be ${expected}`)
 
+/** The issuer, and possibly the former one during a change. */
+const issuers = url(
+  /^https?:\/\/[^,\s]+(\s*,\s*https?:\/\/[^,\s]+)?$/,
+  'an http(s) address, or two separated by a comma',
+).transform((text) => text.split(',').map((issuer) => issuer.trim()) as [string, string?])
+
 /** Places of the data, shared with the commands. */
 export const storeSettings = inGroup('Storage', {
   DATA_DIR: {
@@ -213,9 +219,9 @@ export const serviceSettings = {
   }),
   ...inGroup('Identity', {
     IDENTITY_ISSUER: {
-      schema: url(/^https?:\/\/./, 'an http(s) address').optional(),
+      schema: issuers.optional(),
       describe:
-        'OIDC issuer of identity tokens (RS256 or ES256). Default: an issuer inside this process that gives everybody a token; production refuses it.',
+        'OIDC issuer of identity tokens (RS256 or ES256). During a change of the issuer: the new one and the former one, separated by a comma; a subject must be the same person at both. Default: an issuer inside this process that gives everybody a token; production refuses it.',
     },
     IDENTITY_AUDIENCE: {
       schema: z.string().regex(/^[^,\s]+(\s*,\s*[^,\s]+)*$/, 'must be audiences, separated by commas'),

@@ -25,3 +25,19 @@ test('the command qr prints the address of the hub’s shop and its code, and wr
   expect(await qr('99')).toMatchObject({ exitCode: 1 })
   expect(await qr('1', '--to', '/absent/code.svg')).toMatchObject({ exitCode: 1 })
 })
+
+test('a terminal shows a QR code of the command that enrols a board, and JSON has no picture', async () => {
+  const printed = async (...more: string[]) => {
+    const terminal = { print: () => {}, columns: 100, signal: new AbortController().signal }
+    const args = ['claim-code', '1', ...more]
+    return (await runCommandLine(hubCommands(virtualRuntime()), args, environment, terminal)).stdout
+  }
+  const shown = await printed()
+  expect(shown).toMatch(/^claim_code +[A-HJ-NP-Z2-9]{8}$/m)
+  expect(shown).toMatch(/\n█{20,}\n/)
+  expect(Object.keys(JSON.parse(await printed('--json')) as object)).toEqual([
+    'hub_id',
+    'claim_code',
+    'claim_expires_at',
+  ])
+})

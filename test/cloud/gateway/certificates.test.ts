@@ -14,7 +14,7 @@ import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { loadX509, P256, privatePem } from '../../../protocol/x509.ts'
 import { testContext } from '../../world/context.ts'
 import { emptySqlite } from '../../world/database.ts'
-import { seedHub } from '../../world/seeds.ts'
+import { hubRow, seedHub } from '../../world/seeds.ts'
 
 const DAY = 86_400_000
 const runtime = systemRuntime()
@@ -118,16 +118,42 @@ test('a certificate of another hub, another client id, or another user name is r
     expect((await connect(options, certificate)).outcome).not.toBe('connected')
 })
 
-test('certificates that the database does not know, that expired, or that another authority signed, are refused', async () => {
+test('certificates that expired, or that another authority signed, are refused', async () => {
   const { certify, connect, context } = await world()
   const stranger = await openAuthority({ ...context, db: await openHubs() })
   const now = runtime.clock.now()
   for (const certificate of [
-    await certify(1, { isKnown: false }),
     await certify(1, { validity: { from: now - 2 * DAY, until: now - DAY } }),
     await certify(1, { by: stranger }),
   ])
     expect((await connect({ clientId: 'hub-1' }, certificate)).outcome).not.toBe('connected')
+})
+
+test('a lost certificate is accepted once more and replaces those before it, and one from before the latest or before its hub is refused', async () => {
+  const { db, certify, connect } = await world()
+  const now = runtime.clock.now()
+  const lost = (age: number) =>
+    certify(1, { isKnown: false, validity: { from: now - age * DAY, until: now + DAY } })
+  const [former, latest, tooOld] = [await certify(1), await lost(0.5), await lost(0.9)]
+  const signsIn = async (certificate: { cert: string; key: string }, hubId = 1) =>
+    (await connect({ clientId: `hub-${hubId}` }, certificate)).outcome === 'connected'
+  expect([await signsIn(former), await signsIn(latest), await signsIn(latest)]).toEqual([true, true, true])
+  expect([await signsIn(former), await signsIn(tooOld)]).toEqual([false, false])
+  // A restored database has given the number to another hub.
+  await db.kysely
+    .insertInto('hubs')
+    .values(hubRow({ id: 3, created_at: now }))
+    .execute()
+  const validity = { from: now - 0.9 * DAY, until: now + DAY }
+  expect(await signsIn(await certify(3, { isKnown: false, validity }), 3)).toBe(false)
+  // A hub without a certificate may have lost its first one, unless it was shut out.
+  expect(await signsIn(await certify(2, { isKnown: false }), 2)).toBe(true)
+  await db.transact((tx) => revokeHub(tx, runtime, 2))
+  expect(
+    await signsIn(await certify(2, { isKnown: false, validity: { from: now, until: now + DAY } }), 2),
+  ).toBe(false)
+  const audit = await db.kysely.selectFrom('audit_log').select(['action', 'actor']).execute()
+  expect(audit).toEqual([1, 2].map((id) => ({ action: 'hubs.adopt_certificate', actor: `hub-${id}` })))
 })
 
 test('a revoked certificate ends the open session within the interval of the checks, and a new password admits the hub again', async () => {

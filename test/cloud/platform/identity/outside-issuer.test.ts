@@ -10,7 +10,7 @@ import {
   type JWK,
 } from 'jose'
 import { expect, test } from 'vitest'
-import { identityVerifier } from '../../../../cloud/platform/credentials/identity-token.ts'
+import { identityVerifier, verifierByIssuer } from '../../../../cloud/platform/credentials/identity-token.ts'
 import { remoteKeys } from '../../../../cloud/platform/identity/remote-keys.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
@@ -248,6 +248,29 @@ test('known keys stay valid while the issuer is down, at any age', async () => {
   oidc.resume()
   advance(MINUTE)
   expect(await meet(unknown)).toBe('invalid_token')
+})
+
+test('during a change of the issuer tokens of both are accepted, and tokens of a third one are refused', async () => {
+  const [next, former, third] = [await oidcIssuer(), await oidcIssuer(), await oidcIssuer()]
+  const { clock } = systemRuntime()
+  const verifierOf = ({ issuer }: OidcIssuer) =>
+    identityVerifier({
+      issuer,
+      audience: 'larder',
+      keys: remoteKeys({ issuer, clock, log: silentLog }),
+      clock,
+    })
+  const verifyIdentity = verifierByIssuer(verifierOf(next), {
+    issuer: `${former.issuer}/`,
+    verify: verifierOf(former),
+  })
+  const { call } = await openCloud({ verifyIdentity })
+  const meet = async (token: string) =>
+    (await call('POST', '/users/user/bootstrap', { token, body: { email: 'ada@example.org' } })).status
+  const tokens = await Promise.all([next, former, third].map((each) => each.token()))
+  const answers = []
+  for (const token of [...tokens, 'no token']) answers.push(await meet(token))
+  expect(answers.map((status) => status < 400)).toEqual([true, true, false, false])
 })
 
 test('a configuration that names another issuer is refused', async () => {

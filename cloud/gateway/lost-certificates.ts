@@ -1,0 +1,65 @@
+import type { Clock } from '../../protocol/model/runtime.ts'
+import { hubUser } from '../../protocol/mqtt/topics.ts'
+import { appendAudit } from '../platform/audit/audit.ts'
+import type { CloudDatabase } from '../platform/store/database.ts'
+import { maySpeak } from './draining.ts'
+
+/** A hub's certificate as TLS has verified it. Times are milliseconds since the Unix epoch. */
+export interface VerifiedCertificate {
+  hubId: number
+  serial: string
+  /** When its validity begins. */
+  from: number
+  until: number
+}
+
+/** A certificate begins this long before it is issued, because clocks differ. */
+export const CLOCK_TOLERANCE_MS = 86_400_000
+/** A hub renews after two thirds of the whole time, so a short lifetime has a short tolerance. */
+export const toleranceOf = (lifetimeMs: number): number => Math.min(CLOCK_TOLERANCE_MS, lifetimeMs / 10)
+
+/** The end of the second in which a certificate was issued: its times are whole seconds. */
+const issuedBy = ({ from, until }: VerifiedCertificate): number =>
+  Math.ceil(from + Math.min(CLOCK_TOLERANCE_MS, (until - from) / 11)) + 999
+
+/**
+ * Stores a certificate that the database has lost by a restore or a failover: the cloud stores each certificate before it sends
+ * it. Returns whether the certificate is valid. It must be newer than the hub, because a restored database gives the number of a
+ * lost hub to another one. It must be newer than all known certificates of the hub, and it revokes them: its board has replaced
+ * the boards and certificates before it.
+ */
+export async function adoptCertificate(
+  db: CloudDatabase,
+  clock: Clock,
+  certificate: VerifiedCertificate,
+): Promise<boolean> {
+  const { hubId, serial, until } = certificate
+  const now = clock.now()
+  const issuedAt = issuedBy(certificate)
+  const known = db.kysely.selectFrom('hub_certificates').select('serial').where('serial', '=', serial)
+  // A revoked board may try again and again: this check needs no transaction.
+  if (await known.executeTakeFirst()) return false
+  return db.transact(async (tx) => {
+    const hub = tx.q
+      .selectFrom('hubs')
+      .select('id')
+      .where('id', '=', hubId)
+      .where('created_at', '<=', issuedAt)
+      .where((eb) => maySpeak(eb, now))
+    if (!(await tx.forUpdate(hub).executeTakeFirst())) return false
+    const ofHub = tx.q.selectFrom('hub_certificates').select('serial').where('hub_id', '=', hubId)
+    if (await ofHub.where('issued_at', '>=', issuedAt).executeTakeFirst()) return false
+    await tx.q
+      .updateTable('hub_certificates')
+      .set({ revoked_at: now })
+      .where('hub_id', '=', hubId)
+      .where('revoked_at', 'is', null)
+      .execute()
+    const row = { serial, hub_id: hubId, issued_at: issuedAt, expires_at: until, revoked_at: null }
+    await tx.q.insertInto('hub_certificates').values(row).execute()
+    const actor = hubUser(hubId)
+    const act = { actor, action: 'hubs.adopt_certificate', hubId, object: actor, result: 'executed' }
+    await appendAudit(tx.q, { clock }, { ...act, detail: { serial } })
+    return true
+  })
+}
