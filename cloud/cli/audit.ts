@@ -13,10 +13,12 @@ that match, oldest first, one JSON record on each line. If there are older recor
 that continues the list.
 
 --owner selects the records of an owner's orders, keys and hubs. A hub's records belong to the owner of that time. A refund
-belongs to the owner of its order. --since and --until take an ISO 8601 time. --action takes a whole name
-(controls.open_bin), or the beginning of names, which ends in a dot (controls.). --actor takes an actor as the records show
-it, for example key:PREFIX or identity:SUB. --limit: 1 to 10000 (default 100). --cursor prints records before this id. --csv prints CSV with a header row: all matching records, newest first, if --limit
-is absent. Text cells that begin with = + - @ get an apostrophe.`
+belongs to the owner of its order. --since and --until take an ISO 8601 time. --action takes a whole name (controls.open_bin) or a
+beginning that ends in a dot (controls.). --actor takes an actor of the records, such as key:PREFIX or identity:SUB. --limit
+is 1 to 10000 (default 100). --cursor prints records before this id.
+
+--csv prints CSV with a header row, newest first; without --limit it prints all matching records. Text cells that begin with
+= + - @ get an apostrophe.`
 
 const STANDARD_LIMIT = 100
 const MAX_LIMIT = 10_000

@@ -70,70 +70,72 @@ Management by SSH:
   larder hubs clear-management ID
   larder hubs key | rotate-key | end-key-rotation
 
-create registers a hub, and its owner with --new-owner, and prints the hub's MQTT user and password. The password is stored
-nowhere and never shown again; renew-password makes another. --hardware takes the hub's hardware description (JSON), which
-is stored; set-layout and set replace it. The file contains the hub's number as "hubId". If the file has another number than
-the new hub, create prints the correction. --tax is the sales tax in percent, with at most
-three decimals (8.875; default 0).
+Each option has a value and is given once. Write a negative number with "=": --longitude=-89.65.
 
-Each option has a value and is given once. --latitude and --longitude are decimal numbers (-89.65).
---no-street-2 removes the second line of the address.
+create registers a hub, and its owner with --new-owner. It prints the hub's MQTT user and password. The password is stored
+nowhere and never shown again; renew-password makes another. --hardware takes the hub's hardware description (JSON). The
+file contains the hub's number as "hubId"; if the number differs, create prints the correction. --tax is the sales tax in
+percent, with at most three decimals (default 0).
 
-show prints a hub with its settings. set changes the settings that are given and prints the hub as show does. If a value is
-invalid, nothing changes. --external-payments permits orders that an integrator is paid for (guide "Your own payments"): off
-(the default), customers (users with an account), or everyone (anonymous users too).
+show prints a hub with its settings. set changes the given settings and prints the hub as show does. If a value is invalid,
+nothing changes. --no-street-2 removes the second line of the address. --external-payments permits orders that an integrator
+is paid for (guide "Your own payments"): off (the default), customers (users with an account), or everyone (anonymous users
+too).
 
---setting changes a setting of the hub's service, such as HEARTBEAT_MS=5000, and may be given several times; an empty value
-removes it. larder edge --help --all lists the settings. Secrets, files and listening addresses are set at the board. The hub's
-environment precedes these settings, and they precede its configuration file. Settings and hardware description have one version
-(desired_version). The hub restarts with a new version when no order is in progress. If it is then not ready, not connected to the
-cloud or without one of its controllers for APPLY_CONFIRM_MS (2 minutes), it returns to the former version and raises the alarm
-update_failed. show prints the version that the hub uses (applied_version), apply_state (applied, pending or rolled_back) and
-apply_error. A hub with a hardware description of its own reports it if the cloud has none.
+--setting changes a setting of the hub's service, such as HEARTBEAT_MS=5000. It may be given several times; an empty value
+removes the setting. The list of settings: larder edge --help --all. Secrets, files and listening addresses are set at the
+board. The hub's environment precedes these settings, and they precede its configuration file.
+
+Settings and hardware description have one version (desired_version). The hub restarts with a new version when no order is
+in progress. The hub returns to the former version and raises the alarm update_failed if, for APPLY_CONFIRM_MS (2 minutes),
+it is not ready, not connected to the cloud, or without one of its controllers. The fields of show: applied_version (the
+version that the hub uses), apply_state (applied, pending or rolled_back) and apply_error. A hub with a hardware description
+of its own reports it if the cloud has none. set-layout replaces the description only.
 
 move gives a hub to another owner. Past orders, payments, events, temperatures, reports and figures stay with the former
 owner, who still reads and refunds them. The new owner reads nothing of that time. Products, prices, deals and stock move
-with the hub. Roles that name the hub lose it. move fails while an order is being paid, prepared or collected.
+with the hub. Roles that name the hub lose it. Move fails while an order is being paid, prepared or collected.
 
-retire takes a hub out of service for good. A retired hub has no sales, no login and no alarms, and its records no longer
-change; its books stay readable. retire fails while an order is unfinished; --force ends such orders and refunds their money.
-The hub then keeps its login until it has received the cancellations and reported its last drops, at most HUB_DRAIN_MS (7 days).
-show prints that time as draining_until, or null if the login has ended. If another person may have the hub, call
-renew-password before retire. The login then ends at once; an offline hub may still dispense the orders that it has. The
-board erases its secrets (certificate and key, tokens, settings of the cloud) when the cloud receives its next message: at the
-embedded broker a connected board, at other brokers any board that is still accepted there. secrets_erased is true after the board
-has confirmed it. A password in the board's configuration stays: it is worth nothing. Erase the card of a board that is off.
+retire takes a hub out of service for good. A retired hub has no sales, no login and no alarms. Its records no longer change,
+and its books stay readable. Retire fails while an order is unfinished; --force ends such orders and refunds their money. The
+hub keeps its login until it has received the cancellations and reported its last drops, at most HUB_DRAIN_MS (7 days): show
+prints draining_until, or null after that. If another person may have the hub, call renew-password before retire. The login
+then ends at once; an offline hub may still dispense the orders that it has.
 
-create and claim-code print a claim code: 8 characters that a technician types at the board (larder enroll, or the hub's
+A retired or revoked board erases its secrets: certificate and key, tokens, settings of the cloud. It does so when the cloud
+receives its next message: at the embedded broker a connected board, at other brokers any board that the broker still accepts.
+After the board has confirmed it, secrets_erased is true. A password in the board's configuration stays, and is worth nothing.
+Erase the card of a board that is off.
+
+create and claim-code print a claim code of 8 characters. A technician types it at the board (larder enroll, or the hub's
 page). A terminal also shows a QR code with the command larder enroll. The code can be used once, for 24 hours, and replaces the
-former code. The board then has a certificate for 90 days, and a former certificate of the hub is revoked. revoke shuts out a board that was stolen: its certificate is revoked, its session
-ends within 5 seconds after it was ordered to erase its secrets, and the cloud ignores the hub until it is enrolled again or has a new password.
+former code. The board then has a certificate for 90 days,
+and the hub's former certificate is revoked. revoke shuts out a stolen board. Its certificate is revoked, and its session
+ends within 5 seconds. The cloud ignores the hub until it is enrolled again or has a new password.
 
-logs prints the newest records of a hub's log, oldest first, one JSON object a line: those of the last seconds, minutes, hours
-or days (30s, 10m, 2h, 1d), at most 10,000 and 1 MiB. The log is in the hub's memory; a hub that is killed begins a new one.
---follow goes on with new records until it is stopped. bundle writes a diagnostic archive (.tar.gz, at most 5 MiB): doctor,
-versions, last crash, settings, wire, journal and log, without secrets. Without --to the file is in the current folder. The
-service fetches both over MQTT, also if the management port of the hub cannot be reached, and leaves half of a slow line to
-orders. If the hub is not connected, the command fails with hub_offline; if it does not answer for 30 seconds, with timeout.
+logs prints the newest records of a hub's log, oldest first, one JSON object a line. --since is a number of seconds, minutes,
+hours or days (30s, 10m, 2h, 1d). The log has at most 10,000 records and 1 MiB, in the hub's memory. A hub that is killed
+begins a new log. --follow prints new records until the command is stopped. bundle writes a diagnostic archive without secrets (.tar.gz,
+at most 5 MiB): doctor, versions, last crash, settings, wire, journal and log. --to names its file (default: a file in
+the current folder). The service fetches both over MQTT, also if the hub's management port cannot be reached. It leaves half of
+a slow line to orders. The errors are hub_offline, and timeout if the hub does not answer for 30 seconds.
 
-export prints the stored hardware description and settings and the broker's address, without secrets. --to writes hub.json and
-hardware.json into a folder, for a new card. Add the password with renew-password.
+export prints the stored hardware description, the settings and the broker's address, without secrets. --to writes hub.json
+and hardware.json into a folder, for a new card. Add the password of renew-password.
 
-qr prints the address of the hub's shop and its QR code as SVG, for the hub's door. --to also writes the SVG into a file.
-PUBLIC_URL is the beginning of the address.
+qr prints the address of the hub's shop and its QR code as SVG, for the hub's door. PUBLIC_URL is the beginning of the
+address. --to also writes the SVG into a file.
 
 renew-password prints a new MQTT password. The embedded broker ends the session of the former password within 5 seconds.
---overlap keeps the former password valid for up to 168 hours: the hub stays online until its configuration has the new one.
-An external broker (MQTT_URL) accepts the former password until its own password file changes: the command
-prints the line for that file. --old-password-file contains the former password: the command tries it at the broker and
-reports the result. This trial interrupts the hub's own connection for a moment. --broker is the broker's address for hubs
-(default MQTT_URL).
+--overlap keeps the former password valid for up to 168 hours, in which you configure the hub. An external broker (MQTT_URL)
+accepts the former password until its own password file changes. The command prints the line for that file.
+--old-password-file contains the former password: the command tries it at the broker and reports the result. This trial
+interrupts the hub's own connection for a moment. --broker is the broker's address for hubs (default MQTT_URL).
 
---host-key takes the public key of a hub's management service, or its fingerprint (SHA256:…), as
-\`larder management --host-key\` prints them on the hub. The cloud refuses a hub with another key. key prints the cloud's own
-public key, for the file AUTHORIZED_KEYS of each hub; the first call makes the key. rotate-key makes a new key and keeps the
-former one: the cloud can log in at hubs that have either key. Add the new key at each hub, remove the former one, then call
-end-key-rotation.`
+--host-key takes the public key of a hub's management service, or its fingerprint (SHA256:…). The command
+\`larder management --host-key\` prints both on the hub. The cloud refuses a hub with another key. key prints the cloud's own
+public key, for the file AUTHORIZED_KEYS of each hub. The first call makes the key. rotate-key makes a new key and keeps the
+former: hubs may have either key. Add the new key at each hub, remove the former one, then call end-key-rotation.`
 
 /** Hubs, for operators. */
 export const hubCommands = (runtime: Runtime): CommandLine => ({
