@@ -49,7 +49,7 @@ async function world() {
 
 const WAIT = { timeout: 120_000, interval: 1000 }
 
-test('a hub leaves a wrong MQTT address and a wrong serial path again with an alarm, and keeps a setting that works', async () => {
+test('a hub undoes a wrong MQTT address or serial path with an alarm, and keeps a setting that works', async () => {
   const { folder, show, set, exported, alarms } = await world()
   await expect
     .poll(show, WAIT)

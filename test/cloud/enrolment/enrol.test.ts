@@ -94,7 +94,7 @@ onEachDatabase('enrolment', (open) => {
     expect(await attempt('b')).toMatchObject(refused)
   })
 
-  test('of two boards that use one code at the same time, one is enrolled', async () => {
+  test('one of two boards that use the same code at the same time is enrolled', async () => {
     const { newCode, enrol, db } = await world(open)
     const code = await newCode()
     const answers = await Promise.all([enrol(code), enrol(code), enrol(code)])

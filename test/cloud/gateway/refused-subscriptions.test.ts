@@ -190,7 +190,7 @@ describe('a real broker that answers some filters with 0x80', () => {
     expect(ends).toEqual([])
   })
 
-  test('a hub reports its refused filter, if it has only this one', async () => {
+  test('a hub that has only one filter reports its refusal', async () => {
     const port = await refusingBroker(0)
     const runtime = systemRuntime()
     const open = mqttTransport({ urls: [`mqtt://127.0.0.1:${port}`], user: 'hub-1', password: 'x', runtime })

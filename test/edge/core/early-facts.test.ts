@@ -102,7 +102,7 @@ test('the reports of a known hub after a start without the cloud are dated right
   for (const { at } of telemetry(bench).slice(-2)) expect(at).toBeGreaterThanOrEqual(from)
 })
 
-test('exactly the times of an entry are corrected', () => {
+test('every time in an entry is corrected, and no other number', () => {
   const entry = {
     kind: 'snapshot',
     at: 20,

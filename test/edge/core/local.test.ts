@@ -85,7 +85,7 @@ describe('a late count from the page', () => {
   })
 })
 
-test('a person’s command is reported under their name, also after a restart of the hub', () => {
+test('a person’s command is reported under the person’s name, also after a restart of the hub', () => {
   const bench = TestHub.ready()
   const by = { person: 'Ada', shared_token: true }
   bench.core.operate({ name: 'open_bin', bin: 2 }, () => {}, by)

@@ -54,7 +54,7 @@ async function world(validity: { fromDay: number; toDay: number }, answers: (obj
   }
 }
 
-test('a board whose clock is years late enrols at a cloud whose certificate begins later', async () => {
+test('a board with a clock that is years late enrols at a cloud with a certificate that begins later', async () => {
   const { enrol: run, paths } = await world({ fromDay: 100, toDay: 190 }, [answer])
   expect(await run()).toMatchObject({ hub_id: 1, name: 'Lobby' })
   expect(readFileSync(paths.certificate, 'utf8')).toBe('certificate')

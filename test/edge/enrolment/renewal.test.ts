@@ -138,7 +138,7 @@ test('a certificate is renewed after two thirds of its time, with a new key, and
   await asked()
 })
 
-test('a hub whose answer was lost asks again for the same key, and gets at most ten certificates in the lifetime of one', async () => {
+test('a hub asks again for the same key after a lost answer, and gets at most ten certificates in the lifetime of one', async () => {
   const { due, asked, answerTo, deliver, db, clock, sent, renewal } = await world()
   const first = await due()
   expect(await answerTo(first)).not.toBeNull()

@@ -223,7 +223,7 @@ describe('a serial link', () => {
     expect(results).toEqual([])
   })
 
-  it('a serial link refuses an unreadable whole frame, so that it is not repeated for ever', () => {
+  it('a serial link refuses an unreadable whole frame, so that it is not repeated endlessly', () => {
     const { runtime, controllers, controller } = bench()
     controllers.start()
     runtime.clock.advance(10)

@@ -88,7 +88,7 @@ test('the largest remainder method adds up to the amount, with each part within 
   )
 })
 
-test('of equal remainders the first lines get the odd cents, and an empty cart gets nothing', () => {
+test('the first lines get the odd cents if remainders are equal, and an empty cart gets nothing', () => {
   expect(splitByLargestRemainder(2, [1, 1, 1])).toEqual([1, 1, 0])
   expect(splitByLargestRemainder(0, [0, 0])).toEqual([0, 0])
   expect(() => splitByLargestRemainder(1, [0])).toThrow(RangeError)

@@ -64,7 +64,7 @@ const serveAll = async (shop: Shop): Promise<void> => {
 }
 
 onEachDatabase('limits of deals under concurrency', (open) => {
-  test('of thirty simultaneous customers as many get a deal as its limit allows', async () => {
+  test('thirty simultaneous customers get a deal only as often as its limit allows', async () => {
     const shop = await openShop(await open(), plenty)
     const dealId = await addDeal(shop, {
       rewards: off(50),

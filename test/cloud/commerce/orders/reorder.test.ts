@@ -161,7 +161,7 @@ onEachDatabase('ordering again', (open) => {
     await expect(again()).rejects.toMatchObject({ code: 'order_not_editable' })
   })
 
-  test('two simultaneous reorders keep to the stock', async () => {
+  test('two simultaneous reorders never take more than the stock', async () => {
     const { again, lines, leave } = await regular(open)
     await leave(5, 5)
     const answers = await Promise.all([again(), again(), again()])

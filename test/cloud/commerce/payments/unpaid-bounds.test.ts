@@ -113,7 +113,7 @@ onEachProcessor('bounds of unpaid orders', (open) => {
       },
     ],
   ] as const)(
-    'the payment that is under way stays if %s for another method',
+    'the present payment continues if %s for another method',
     async (_, code, payOtherwise) => {
       const shop = await openWith({ bins: 2 })
       const cart = await cartOf(shop, 5)

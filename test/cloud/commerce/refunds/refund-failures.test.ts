@@ -151,7 +151,7 @@ onEachProcessor('failing refunds', (open) => {
     expect([await returned(shop), (await shop.refunds(id)).length]).toEqual([541, 1])
   })
 
-  test('a refund whose process dies after the answer is found by the same request', async () => {
+  test('a refund is found by the same request if its process dies after the answer', async () => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun()
     expect(await refund(shop, id, 200, 'key 1')).toBe('partially_refunded')

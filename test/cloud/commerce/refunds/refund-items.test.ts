@@ -150,7 +150,7 @@ onEachProcessor('refunds of a line', (open) => {
   })
 
   test.each(['offline', 'timeout'] as const)(
-    'a refund whose hub cannot be asked (%s) is made, and the hub is informed by its stream',
+    'a refund is made if the hub cannot be asked (%s), and the hub is informed by its stream',
     async (kind) => {
       const shop = await open()
       const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })

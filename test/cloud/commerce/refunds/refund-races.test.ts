@@ -83,7 +83,7 @@ onEachDatabase('50 parallel refunds of one order', (open) => {
     )
   })
 
-  test('of parallel full refunds of a queued order one cancels it, and the others come too late', async () => {
+  test('one of several parallel full refunds cancels a queued order, and the others come too late', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 2 })
     shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })

@@ -105,7 +105,7 @@ onEachDatabase('alarms by mail', (open) => {
     expect(await context.db.kysely.selectFrom('alarm_mails').selectAll().execute()).toEqual([])
   })
 
-  test('a mail whose process died after sending is repeated with the same id', async () => {
+  test('a mail is repeated with the same id if its process died after sending', async () => {
     await contact('a@larder.example', 'warning')
     await raise(row)
     await publish(context)

@@ -14,7 +14,7 @@ test('the slot of a daily backup is the latest such time of day in UTC', () => {
   expect(latestSlot('02:30', at('2026-05-04T02:29:59Z'))).toBe(at('2026-05-03T02:30:00Z'))
 })
 
-test('of two years of daily backups 7 days, 4 weeks and 12 months are kept', () => {
+test('two years of daily backups are reduced to 7 days, 4 weeks and 12 months', () => {
   const newest = Date.parse('2026-11-26T02:00:00Z')
   const days = Array.from({ length: 730 }, (_, index) => newest - index * DAY)
   // The set shrinks once a day, so each new set follows from the former one.

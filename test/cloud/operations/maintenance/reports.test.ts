@@ -65,7 +65,7 @@ async function workshop(open: OpenDatabase) {
 }
 
 onEachDatabase('maintenance reports', (open) => {
-  test('a report from a hub is stored once for any number of repetitions, and has its number in the common series', async () => {
+  test('a report from a hub is stored once for any number of repetitions, and gets the next number of all reports', async () => {
     const { context, file, call, owner, q } = await workshop(open)
     const entry: MaintenanceEntry = {
       kind: 'maintenance.report',

@@ -201,7 +201,7 @@ onEachDatabase('notices', (open) => {
   })
 
   test.each(['notice.before-send', 'notice.after-send'])(
-    'a notice whose process dies at %s is sent by another one after the lease, and by none after that',
+    'a notice is sent by another process after the lease if its process dies at %s, and by none after that',
     async (death) => {
       let isDead = false
       const shop = await openShop(await open(), {

@@ -83,7 +83,7 @@ onEachDatabase('sessions of browsers', (open) => {
     expect(await browser.session()).toMatchObject({ kind: 'guest' })
   })
 
-  test('a sign-in replaces the cookie from before it, which opens nothing afterwards', async () => {
+  test('a sign-in replaces the cookie, and the former cookie gives no access', async () => {
     const { service, browser } = await begin()
     const guest = await browser.becomeGuest()
     const planted = browser.cookies.get(SESSION)!
@@ -181,7 +181,7 @@ onEachDatabase('sessions of browsers', (open) => {
     expect(await browser.session()).toMatchObject({ kind: 'none' })
   })
 
-  test('a session ends when it is idle for long, at its longest time, and by sign-out', async () => {
+  test('a session ends after its idle time, after its maximum time, and at a sign-out', async () => {
     const { service, browser } = await begin()
     const { clock } = service.shop
     const { sessionIdleMs, sessionMs } = service.shop.context.settings
@@ -213,7 +213,7 @@ onEachDatabase('sessions of browsers', (open) => {
     expect(await isIn()).toBe(false)
   })
 
-  test('an account that is deleted ends its sessions', async () => {
+  test('the deletion of an account ends its sessions', async () => {
     const { service, browser } = await begin()
     await browser.signIn('Customer')
     await browser.call('POST', '/api/v1/users/user/bootstrap')

@@ -5,7 +5,7 @@ import { onEachDatabase } from '../../../world/database.ts'
 import { openService } from '../../../world/service.ts'
 
 onEachDatabase('people and keys', (open) => {
-  test('an owner gives a technician a role and a program a key, within the own hubs only', async () => {
+  test('an owner gives technicians roles and programs keys only for the owner’s hubs', async () => {
     const service = await openService(open, { isDemo: true })
     const { kysely } = service.shop.context.db
     await grantRole(kysely, service.shop.context.runtime, {
@@ -39,7 +39,7 @@ onEachDatabase('people and keys', (open) => {
     expect((await service.send('GET', payments, headers)).status).toBe(401)
   })
 
-  test('a key gives people and keys only scopes that it has', async () => {
+  test('a key gives people and other keys only scopes that it has itself', async () => {
     const service = await openService(open, { isDemo: true })
     const owner = new TestBrowser(service.cloud.app)
     await grantRole(service.shop.context.db.kysely, service.shop.context.runtime, {

@@ -9,7 +9,7 @@ import { openService } from '../../../world/service.ts'
 const credit = { user_id: 1, account: 'wallet', type: 'adjustment', order_id: null } as const
 
 onEachDatabase('an operator who answers a customer’s request', (open) => {
-  test('exports and erases a customer, if no order is unfinished and no money is owed', async () => {
+  test('an operator exports and erases a customer if no order is unfinished and no money is owed', async () => {
     const { customer, shop } = await openService(open)
     const { context } = shop
     const q = context.db.kysely

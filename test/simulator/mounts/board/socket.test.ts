@@ -114,7 +114,7 @@ describe('external firmware at the board’s socket (board/SPEC.md)', () => {
     await next.hears(({ on }) => on === 'power')
   })
 
-  test('external firmware can lose its flash, fail to write it, and have a weak supply, as the built-in firmware', async () => {
+  test('external firmware can lose its flash, fail to write it, and have a weak supply, like the built-in firmware', async () => {
     const firmware = plugIn()
     await firmware.ask({ do: 'append', entry: { format: '00c0ffee' } })
     hub.faults.raise({ type: 'flash_fault', target: 'front' })

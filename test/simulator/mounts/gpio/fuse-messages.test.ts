@@ -38,7 +38,7 @@ const node = fc.nat(2 ** 31)
 const offset = fc.nat(2 ** 31)
 const name = fc.string({ minLength: 1, maxLength: 200 }).filter((text) => !text.includes('\0'))
 
-test('requests decode to the kernel’s fields', () => {
+test('a decoded request has the kernel’s fields', () => {
   fc.assert(
     fc.property(u64, node, u64, offset, u32, u64, (unique, node, handle, offset, size, pollHandle) => {
       const head = { unique, node }
@@ -67,7 +67,7 @@ test('requests decode to the kernel’s fields', () => {
   )
 })
 
-test('names and written bytes arrive whole', () => {
+test('names and written bytes of a request arrive whole', () => {
   fc.assert(
     fc.property(u64, node, name, fc.uint8Array({ maxLength: 300 }), (unique, node, name, bytes) => {
       const lookup = decodeRequest(request(Opcode.lookup, unique, node, Buffer.from(`${name}\0`)))
