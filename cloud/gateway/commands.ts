@@ -132,7 +132,7 @@ export class CommandSender implements Commands {
     const { context, settings, publish } = this.#ports
     const { db, runtime, checkpoint } = context
     const { hubId, body, actor, object, timeoutMs = context.settings.commandTimeoutMs } = request
-    const begunAt = runtime.clock.monotonic()
+    const startedAt = runtime.clock.monotonic()
     const listening = this.#ports.listen(hubId)
     const reached = await this.#reach(hubId)
     if (!reached || !(await listening)) {
@@ -162,7 +162,7 @@ export class CommandSender implements Commands {
     }
     checkpoint('commands.published')
     const finished = (await answer) ?? (await readFinished(db.kysely, id)) ?? (await this.#giveUp(id))
-    return outcomeOf(id, finished, runtime.clock.monotonic() - begunAt)
+    return outcomeOf(id, finished, runtime.clock.monotonic() - startedAt)
   }
 
   /** The id of a command with a named request follows from the name, while the name is valid. */

@@ -170,13 +170,13 @@ function beginReconnect(context: Context, id: string, device: string): CommandRe
   if (controller === undefined) return 'not_found'
   const { clock } = context.runtime
   context.store.afterCommit(() => {
-    const begunAt = clock.monotonic()
+    const startedAt = clock.monotonic()
     const expireIn = (ms: number): void => {
       const cancel = clock.after(ms, () => {
         const end: CommandEnd = { outcome: 'failed', reason: 'timeout', data: { connected: false } }
         if (!context.handle(() => endReconnect(context, id, end))) expireIn(context.settings.fullRetryMs)
       })
-      context.reconnecting.set(id, { controller, begunAt, cancel })
+      context.reconnecting.set(id, { controller, startedAt, cancel })
     }
     expireIn(context.settings.reconnectMs)
     context.controllers.reopen(device)
@@ -192,7 +192,7 @@ export function endReconnects(context: Context, controller: string): void {
       endReconnect(context, id, {
         outcome: 'executed',
         reason: null,
-        data: { connected: true, duration_ms: Math.round(now - waiting.begunAt) },
+        data: { connected: true, duration_ms: Math.round(now - waiting.startedAt) },
       })
 }
 

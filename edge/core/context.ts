@@ -63,7 +63,7 @@ export interface Waiter {
 export interface Reconnecting {
   controller: string
   /** On the monotonic clock. */
-  begunAt: number
+  startedAt: number
   cancel: Cancel
 }
 

@@ -12,7 +12,7 @@ export async function losePayment(plant: Plant): Promise<() => Promise<void>> {
   const { ref } = await plant.wait(
     processor.createIntent({
       idempotencyKey: 'payment:lost',
-      begunAt: now,
+      startedAt: now,
       amount: 500,
       currency: 'USD',
       method: 'pm_card_visa',

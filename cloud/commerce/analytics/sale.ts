@@ -187,7 +187,7 @@ export function salesOf(soldLines: readonly LineOfOrder[], books: SaleBooks): Sa
         if (!payment) return []
         const [order] = own as [LineOfOrder]
         const returned = refunds.get(payment.id) ?? []
-        const isWhole = isGivenBack(payment.amount, returned)
+        const isWhole = isFullyRefunded(payment.amount, returned)
         const sale: Sale = {
           orderId,
           hubId: order.hub_id,
@@ -293,7 +293,7 @@ const heldSales = statement((q, { orderIds }: OfOrders) =>
   q.selectFrom('sales').select(allOf('sales')).where('order_id', 'in', numbersIn(q, orderIds)),
 )
 
-const isGivenBack = (paid: number, refunds: readonly ReturnedMoney[]): boolean =>
+const isFullyRefunded = (paid: number, refunds: readonly ReturnedMoney[]): boolean =>
   paid > 0 && refunds.reduce((sum, { amount, tax }) => sum + amount + tax, 0) >= paid
 
 /** Refunds, completed or pending, by payment. */

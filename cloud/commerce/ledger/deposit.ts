@@ -63,7 +63,7 @@ const requestOf = (
   { amount, method, customer_ref, created_at }: LedgerEntry,
 ): IntentRequest => ({
   idempotencyKey: keyOf(operation),
-  begunAt: created_at,
+  startedAt: created_at,
   amount,
   currency: settings.currency,
   method,

@@ -25,10 +25,10 @@ export function lockCustomer(tx: Tx, customerId: number): Promise<CustomerRow | 
 export const customers = new MoneyOperations<CustomerRow, CustomerRow, string>({
   name: 'customer',
   find: (q, id) => q.selectFrom('processor_customers').selectAll().where('id', '=', id).executeTakeFirst(),
-  async request({ processor }, operation, { ref: known, user_id: userId, created_at: begunAt }) {
+  async request({ processor }, operation, { ref: known, user_id: userId, created_at: startedAt }) {
     // The key finds a customer with an unknown id.
     const ref =
-      known ?? (await processor.createCustomer({ idempotencyKey: keyOf(operation), begunAt, userId }))
+      known ?? (await processor.createCustomer({ idempotencyKey: keyOf(operation), startedAt, userId }))
     if (operation.goal === 'done') return { outcome: 'succeeded', extra: ref }
     await processor.removeCustomer(ref)
     return { outcome: 'removed' }

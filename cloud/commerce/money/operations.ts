@@ -8,7 +8,7 @@ import { done, type Outcome, type Work, type WorkKinds } from '../../platform/wo
 import {
   EXTERNAL,
   identityOf,
-  orInDoubt,
+  orUnconfirmed,
   processorBackoff,
   ProcessorUnavailable,
   requireProcessor,
@@ -267,7 +267,7 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
     try {
       if (operation.processor !== EXTERNAL) requireProcessor(processor, operation.processor)
       const asked = ask ? ask() : this.#kind.request(services, operation, found, by)
-      answer = await orInDoubt(context, asked)
+      answer = await orUnconfirmed(context, asked)
     } catch (error) {
       if (!(error instanceof ProcessorUnavailable)) throw error
       const isKnown = await context.db.transact((tx) => this.#noteDoubt(tx, found, operation, by))

@@ -117,10 +117,10 @@ async function cart(q: Queries, context: CloudContext, order: OrderRow): Promise
   }
 }
 
-type StandingItem = ItemRow & Pick<OrderRow, 'payment_status'>
+type ItemOfOrder = ItemRow & Pick<OrderRow, 'payment_status'>
 
 /** The lines of orders, oldest first, each with the refunds of its order. */
-async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<StandingItem[]> {
+async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<ItemOfOrder[]> {
   return orderIds.length === 0 ? [] : itemsOfOrders(q, { orderIds })
 }
 

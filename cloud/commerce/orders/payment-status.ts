@@ -10,13 +10,16 @@ export type PaymentRow = Selectable<Tables['payments']>
 export type RefundRow = Selectable<Tables['refunds']>
 
 type Paid = Pick<PaymentRow, 'id' | 'status' | 'amount' | 'is_late'>
-type GivenBack = Pick<RefundRow, 'payment_id' | 'status' | 'amount'>
+type RefundedMoney = Pick<RefundRow, 'payment_id' | 'status' | 'amount'>
 
 /**
  * The payment status of an order, only from its payments (oldest first) and refunds (I6). Late money counts only if the
  * order was not paid otherwise.
  */
-export function derivePaymentStatus(payments: readonly Paid[], refunds: readonly GivenBack[]): PaymentStatus {
+export function derivePaymentStatus(
+  payments: readonly Paid[],
+  refunds: readonly RefundedMoney[],
+): PaymentStatus {
   const completed = payments.filter(({ status }) => status === 'completed')
   const inTime = completed.filter(({ is_late }) => is_late === 0)
   const live = payments.find(({ status }) => underWay.includes(status))
@@ -28,7 +31,7 @@ export function derivePaymentStatus(payments: readonly Paid[], refunds: readonly
 
 const underWay: readonly string[] = PAYMENT_UNDER_WAY
 
-function refundStatus(payments: readonly Paid[], refunds: readonly GivenBack[]): PaymentStatus {
+function refundStatus(payments: readonly Paid[], refunds: readonly RefundedMoney[]): PaymentStatus {
   const ids = new Set(payments.map(({ id }) => id))
   const paid = total(payments)
   const back = total(
@@ -66,7 +69,7 @@ const storeStatus = statement(
 /** The payments of an order, oldest first, and their refunds. */
 export interface Books {
   payments: PaymentRow[]
-  refunds: GivenBack[]
+  refunds: RefundedMoney[]
 }
 
 /** Reads the books of an order, under its lock. */
@@ -74,7 +77,7 @@ export async function booksOf(tx: Tx, orderId: number): Promise<Books> {
   const rows = await paymentsWithRefunds(tx.q, { orderId })
   return {
     payments: rows.filter(({ id }, index) => rows[index - 1]?.id !== id),
-    refunds: rows.flatMap(({ id, back }): GivenBack[] =>
+    refunds: rows.flatMap(({ id, back }): RefundedMoney[] =>
       back === null ? [] : [{ payment_id: id, status: 'succeeded', amount: back }],
     ),
   }

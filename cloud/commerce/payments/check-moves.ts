@@ -3,7 +3,7 @@ import { isolated } from '../../platform/work/background.ts'
 import { done, type Outcome, type Work, type WorkKinds } from '../../platform/work/runner.ts'
 import {
   processorBackoff,
-  type MadePayment,
+  type ListedPayment,
   type MovesPage,
   type MovesRequest,
 } from '../processors/processor.ts'
@@ -55,14 +55,14 @@ async function checkPage(
   // If the processor no longer knows a page position (it is another account's), asking for it again would
   // never succeed.
   const current = known?.begun_at != null && attempts === 1 ? known : undefined
-  const begunAt = current?.begun_at ?? now
+  const startedAt = current?.begun_at ?? now
   const since = Math.min(known?.checked_until ?? now, now) - againMs(kind, settings)
   const page = { since, after: current?.after ?? null, limit: settings.processorCheckBatch }
   const next = await comparePage({ context, processor }, kind, page)
   const place =
     next === null
-      ? { checked_until: begunAt, begun_at: null, after: null }
-      : { checked_until: known?.checked_until ?? now, begun_at: begunAt, after: next }
+      ? { checked_until: startedAt, begun_at: null, after: null }
+      : { checked_until: known?.checked_until ?? now, begun_at: startedAt, after: next }
   await db.kysely
     .insertInto('processor_checks')
     .values({ ...key, ...place })
@@ -106,8 +106,8 @@ function againMs(kind: Kind, settings: CloudContext['settings']): number {
 /** Drops payments that the books and the processor both have as completed: most of them. */
 async function withoutBooked(
   { db }: CloudContext,
-  made: readonly MadePayment[],
-): Promise<readonly MadePayment[]> {
+  made: readonly ListedPayment[],
+): Promise<readonly ListedPayment[]> {
   const refs = made.map(({ ref }) => ref)
   if (refs.length === 0) return []
   const completed = await db.kysely

@@ -20,7 +20,7 @@ import {
   type OperationKind,
 } from '../money/operations.ts'
 import { noteRestored } from '../orders/restored.ts'
-import type { MadePayment } from '../processors/processor.ts'
+import type { ListedPayment } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { payments } from './payment.ts'
 
@@ -39,7 +39,7 @@ export async function comparePayment(
   tx: Tx,
   context: CloudContext,
   processor: string,
-  { ref, kind, identity: name, status, amount, createdAt, ...from }: MadePayment,
+  { ref, kind, identity: name, status, amount, createdAt, ...from }: ListedPayment,
 ): Promise<void> {
   if (status === 'failed' || status === 'canceled') return
   const known = await findOperation(tx.q, ref, { kind: kind === 'deposit' ? kind : 'payment', name })
@@ -132,14 +132,14 @@ async function endOf(
  */
 async function refund(
   { processor }: MoneyServices,
-  { processor_ref: ref, started_at: begunAt }: Operation,
+  { processor_ref: ref, started_at: startedAt }: Operation,
   { order_id }: OrphanedPayment,
   amount: number,
 ): Promise<string | null> {
   const { status, failureReason } = await processor.createRefund({
     // One key per amount: the amount differs after a partial refund.
     idempotencyKey: `orphan:${ref}:${amount}`,
-    begunAt,
+    startedAt,
     ref: ref!,
     amount,
     metadata: { refund_id: `orphan.${ref}.${amount}`, order_id: order_id ?? 0 },

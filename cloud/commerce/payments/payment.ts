@@ -69,7 +69,7 @@ export async function findPayment(q: Queries, id: number): Promise<PaymentRow | 
 
 const requestOf = ({ settings }: CloudContext, operation: Operation, payment: PaymentRow): IntentRequest => ({
   idempotencyKey: keyOf(operation),
-  begunAt: payment.created_at,
+  startedAt: payment.created_at,
   amount: payment.amount,
   currency: settings.currency,
   method: payment.method,

@@ -36,7 +36,7 @@ export interface CardProcessor {
   /** Reads the current state of a refund. */
   readRefund(ref: string): Promise<ProcessorRefund>
   /** All refunds of an intent, requested or external. */
-  listRefunds(ref: string): Promise<MadeRefund[]>
+  listRefunds(ref: string): Promise<ListedRefund[]>
   /** Refunds or disputes of all intents since an instant, requested or external: a page, newest first. */
   listMoves(request: MovesRequest): Promise<MovesPage>
   /** Payment intents of this installation since an instant, whether or not the books know them: a page, newest first. */
@@ -72,7 +72,7 @@ export const identityOf = ({ id, created_at }: { id: number; created_at: number 
 export interface IntentRequest {
   idempotencyKey: string
   /** The time of the first request, in milliseconds: processors forget keys. */
-  begunAt: number
+  startedAt: number
   /** Cents, above 0. */
   amount: number
   currency: string
@@ -116,7 +116,7 @@ export const METHOD_UNKNOWN = 'payment_method_not_found'
 export interface RefundRequest {
   idempotencyKey: string
   /** The time of the first request. */
-  begunAt: number
+  startedAt: number
   /** The intent's. */
   ref: string
   amount: number
@@ -142,7 +142,7 @@ export interface ProcessorRefund {
 export type MoveStatus = ProcessorRefund['status'] | 'unknown'
 
 /** A refund that the processor has made. */
-export interface MadeRefund extends ProcessorRefund {
+export interface ListedRefund extends ProcessorRefund {
   ref: string
   amount: number
   /** `metadata.refund_id` of the request, if this installation made it. */
@@ -159,7 +159,7 @@ export interface MovesRequest {
   limit: number
 }
 
-export interface MadeMove extends Omit<MadeRefund, 'status'> {
+export interface ListedMove extends Omit<ListedRefund, 'status'> {
   intent: string
   /** For disputes: `succeeded` while the bank has the money, `failed` when it is back. */
   status: MoveStatus
@@ -167,13 +167,13 @@ export interface MadeMove extends Omit<MadeRefund, 'status'> {
 
 export interface MovesPage {
   /** Only moves of payment intents. */
-  moves: MadeMove[]
+  moves: ListedMove[]
   /** Identifies the next page; null if this was the last. */
   next: string | null
 }
 
 /** A payment intent as the processor lists it. */
-export interface MadePayment {
+export interface ListedPayment {
   ref: string
   kind: 'order' | 'deposit'
   /** `payment_id` or `deposit_id` of its metadata. */
@@ -188,7 +188,7 @@ export interface MadePayment {
 }
 
 export interface PaymentsPage {
-  payments: MadePayment[]
+  payments: ListedPayment[]
   /** Identifies the next page; null if this was the last. */
   next: string | null
 }
@@ -196,7 +196,7 @@ export interface PaymentsPage {
 /** Reads a payment from an intent's metadata; undefined if it is not a payment of this service. */
 export function paymentOf(
   metadata: Readonly<Record<string, unknown>>,
-): Pick<MadePayment, 'kind' | 'identity' | 'orderId' | 'orderUuid' | 'hubId'> | undefined {
+): Pick<ListedPayment, 'kind' | 'identity' | 'orderId' | 'orderUuid' | 'hubId'> | undefined {
   const { payment_id, deposit_id, order_id, order_uuid, hub_id } = metadata
   const identity = payment_id ?? deposit_id
   if (typeof identity !== 'string') return undefined
@@ -220,7 +220,7 @@ export const DISPUTE_EVENT = 'dispute.updated'
 export interface CustomerRequest {
   idempotencyKey: string
   /** The time of the first request. */
-  begunAt: number
+  startedAt: number
   userId: number
 }
 
@@ -276,7 +276,7 @@ export function requireProcessor({ name }: CardProcessor, processor: string): vo
  * For calls that move money. An unexpected error (a malformed answer, a defect of the adapter) leaves the
  * result as unknown as no answer. The error is reported, and the call is repeated like an unanswered one.
  */
-export async function orInDoubt<T>(context: CloudContext, call: Promise<T>): Promise<T> {
+export async function orUnconfirmed<T>(context: CloudContext, call: Promise<T>): Promise<T> {
   try {
     return await call
   } catch (cause) {

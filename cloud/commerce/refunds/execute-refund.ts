@@ -36,7 +36,7 @@ export const refunds = new MoneyOperations<RefundRow, RefundOfOrder>({
     const payment = await readOperation(context.db.kysely, 'payment', refund.payment_id)
     const asked = {
       idempotencyKey: keyOf(operation),
-      begunAt: refund.created_at,
+      startedAt: refund.created_at,
       ref: payment!.processor_ref!,
       amount: refund.amount,
       metadata: { refund_id: nameOf(operation), order_id: refund.order_id },

@@ -202,7 +202,7 @@ export async function requestRefund(
     .executeTakeFirst()
   if (!order || !(await request.mayTouch(order))) throw new ApiError('order_not_found')
   // An earlier refund has already withdrawn its units from the hub.
-  const known = await db.transact((tx) => findMade(tx, services.context, order, request, plan))
+  const known = await db.transact((tx) => findExisting(tx, services.context, order, request, plan))
   const id = known?.id ?? (await cancelFirst(services, order, request, plan))
   const refund = await orUnavailable(
     executeRefund(services, id ?? (await recordFirst(services, order, request, plan))),
@@ -255,7 +255,7 @@ async function recordRefund(
   reduced: readonly WantedLine[],
 ): Promise<number> {
   const order = await lockOrderAgain(tx, request.orderId)
-  const known = await findMade(tx, context, order, request, plan)
+  const known = await findExisting(tx, context, order, request, plan)
   if (known) return known.id
   const payment = await requirePayment(tx, order)
   const left = await refundable(tx, order, payment)
@@ -269,22 +269,22 @@ async function recordRefund(
     .filter((one) => one.id === item_id || planned.amount === left.amount)
     .map((item) => ({ line_id: item.id, wanted: item.qty - item.refunded_quantity }))
   // Another refund of the order may have been recorded while the service waited for the hub.
-  const isTold = lines.every(({ line_id, wanted }) =>
-    reduced.some((told) => told.line_id === line_id && told.wanted === wanted),
+  const isSent = lines.every(({ line_id, wanted }) =>
+    reduced.some((sent) => sent.line_id === line_id && sent.wanted === wanted),
   )
-  if (!isTold) await enqueue(tx, order.hub_id, { kind: 'order.reduce', order_id: order.uuid, lines })
+  if (!isSent) await enqueue(tx, order.hub_id, { kind: 'order.reduce', order_id: order.uuid, lines })
   return id
 }
 
 /** The refund that an earlier equal request made: the same key, or a request that got no answer. */
-const findMade = async (
+const findExisting = async (
   tx: Tx,
   context: CommerceServices['context'],
   order: OrderRow,
   request: RefundRequest,
   plan: RefundPlan,
 ): Promise<Pick<RefundRow, 'id'> | undefined> =>
-  (await repeated(tx, context, request)) ?? (await findInDoubt(tx, order, request, plan))
+  (await repeated(tx, context, request)) ?? (await findUnconfirmed(tx, order, request, plan))
 
 /** The refund that the same request has already made. */
 async function repeated(
@@ -313,7 +313,7 @@ async function requirePayment(tx: Tx, order: OrderRow): Promise<PaymentRow> {
  * The unconfirmed refund of an earlier equal request: the processor did not answer, and its outcome is
  * unknown. A repeated request continues it instead of making a second one.
  */
-async function findInDoubt(
+async function findUnconfirmed(
   tx: Tx,
   order: OrderRow,
   { actor }: RefundRequest,
@@ -321,7 +321,7 @@ async function findInDoubt(
 ): Promise<RefundRow | undefined> {
   const payment = await requirePayment(tx, order)
   const left = await refundable(tx, order, payment)
-  const inDoubt = await tx.q
+  const unconfirmed = await tx.q
     .selectFrom('refunds as r')
     .innerJoin('money_operations as o', (join) =>
       join.onRef('o.subject', '=', 'r.id').on('o.kind', '=', 'refund'),
@@ -336,7 +336,7 @@ async function findInDoubt(
     .where('o.in_doubt', '=', 1)
     .orderBy('r.id', 'desc')
     .execute()
-  for (const refund of inDoubt) if (await plan.isSame(tx, order, left, refund)) return refund
+  for (const refund of unconfirmed) if (await plan.isSame(tx, order, left, refund)) return refund
   return undefined
 }
 

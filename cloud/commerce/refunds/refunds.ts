@@ -190,8 +190,8 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
     .execute()
   const payment = await paidPayment(tx, order.id)
   const refunds = payment ? await liveRefunds(tx, payment.id) : []
-  const givenBack = refunds.reduce((sum, { amount }) => sum + amount, 0)
-  const isWhole = payment !== undefined && payment.amount > 0 && givenBack >= payment.amount
+  const refunded = refunds.reduce((sum, { amount }) => sum + amount, 0)
+  const isWhole = payment !== undefined && payment.amount > 0 && refunded >= payment.amount
   const unitsOf = (itemId: number): number =>
     refunds.reduce((sum, refund) => sum + (refund.item_id === itemId ? refund.quantity : 0), 0)
   const changed = items

@@ -66,13 +66,13 @@ async function deliver(parts: WebhookParts, deliveryId: string): Promise<Outcome
   const at = runtime.clock.now()
   const body = messageOf(event, addressOf)
   const secrets = signingSecrets(endpoint, at)
-  const begunAt = runtime.clock.monotonic()
+  const startedAt = runtime.clock.monotonic()
   checkpoint('webhook.before-send')
   const posted = await poster.post(endpoint.url, signed({ id: event.id, body, at }, secrets), body)
   checkpoint('webhook.after-send')
   // This process ends. The next one repeats attempts with an unknown result.
   if (posted === 'stopped') return { next: at }
-  const durationMs = Math.round(runtime.clock.monotonic() - begunAt)
+  const durationMs = Math.round(runtime.clock.monotonic() - startedAt)
   const isWell = endpoint.failing_since === null
   return { next: await conclude(parts, deliveryId, { at, durationMs, posted, isWell }) }
 }

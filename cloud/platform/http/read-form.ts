@@ -346,9 +346,9 @@ export class Patience {
 
   /** Waits for the next bytes. */
   async spend<T extends { length: number } | undefined>(arrival: Promise<T>): Promise<T> {
-    const begunAt = this.#clock.monotonic()
+    const startedAt = this.#clock.monotonic()
     const bytes = await arrival
-    const waitedMs = this.#clock.monotonic() - begunAt
+    const waitedMs = this.#clock.monotonic() - startedAt
     const earnedMs = ((bytes?.length ?? 0) / this.#pace.uploadBytesPerSecond) * 1000
     this.#leftMs = Math.min(this.#pace.uploadPatienceMs, this.#leftMs - waitedMs + earnedMs)
     return bytes

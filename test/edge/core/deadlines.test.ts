@@ -298,12 +298,12 @@ test('times from before the cloud’s first time are corrected: no deadline has 
     counted_at: bench.clock.now(),
   }
   bench.clock.shiftWall(-outage)
-  const begunAt = bench.clock.monotonic()
+  const startedAt = bench.clock.monotonic()
   bench.begin()
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
   expect(bench.core.cloudNow()).toBeLessThan(reset + 10 * MINUTE)
   bench.core.setCloudClock(counted.counted_at, { passing: false })
-  expect(bench.core.cloudNow()).toBe(counted.counted_at + bench.clock.monotonic() - begunAt)
+  expect(bench.core.cloudNow()).toBe(counted.counted_at + bench.clock.monotonic() - startedAt)
   bench.run(5 * MINUTE)
   expect(bench.phase(1)).toBe('ready')
   bench.apply({ kind: 'stock.count', count: counted })

@@ -22,10 +22,10 @@ function unlock(bench: TestHub): void {
 }
 
 /**
- * The cloud sends the time to a life of the hub that started at `begunAt`, together with its monotonic clock.
+ * The cloud sends the time to a life of the hub that started at `lifeBeganAt`, together with its monotonic clock.
  */
-const welcome = (bench: TestHub, cloudTime: number, begunAt: number): void =>
-  bench.core.setCloudClock(cloudTime - (bench.clock.monotonic() - begunAt), { passing: false })
+const welcome = (bench: TestHub, cloudTime: number, lifeBeganAt: number): void =>
+  bench.core.setCloudClock(cloudTime - (bench.clock.monotonic() - lifeBeganAt), { passing: false })
 
 test.each([
   ['1970', (now: number) => 20_000 - now],
@@ -46,13 +46,13 @@ test.each([
   bench.kill()
   bench.run(MINUTE)
   bench.begin()
-  const begunAt = bench.clock.monotonic()
+  const lifeBeganAt = bench.clock.monotonic()
   const second: [from: number, to: number] = [trueTime(), 0]
   bench.run(3 * MINUTE)
   unlock(bench)
   second[1] = trueTime()
   bench.run(10_000)
-  welcome(bench, trueTime(), begunAt)
+  welcome(bench, trueTime(), lifeBeganAt)
   bench.apply(bench.snapshot())
   bench.run(2000)
 
@@ -88,12 +88,12 @@ test('the reports of a known hub after a start without the cloud are dated right
   bench.clock.shiftWall(20_000 - real)
   bench.run(30 * MINUTE)
   bench.begin()
-  const [from, begunAt] = [trueTime(), bench.clock.monotonic()]
+  const [from, lifeBeganAt] = [trueTime(), bench.clock.monotonic()]
   unlock(bench)
   bench.fault('warm_fridge', 'fridge-1')
   bench.run(2 * MINUTE)
   unlock(bench)
-  welcome(bench, trueTime(), begunAt)
+  welcome(bench, trueTime(), lifeBeganAt)
   const [first, second, third] = locals(bench)
   expect([first]).toEqual(before)
   expect(second).toBeGreaterThanOrEqual(from)

@@ -11,7 +11,7 @@ import {
   type Intent,
   type IntentRequest,
   type IntentStatus,
-  type MadeRefund,
+  type ListedRefund,
   type MovesPage,
   type MovesRequest,
   type PaymentsPage,
@@ -77,12 +77,12 @@ export async function readSandboxRefund(tx: Tx, ref: string): Promise<SandboxRef
 }
 
 /** All refunds of an intent, requested or external. */
-export async function refundsOf(tx: Tx, ref: string): Promise<MadeRefund[]> {
+export async function refundsOf(tx: Tx, ref: string): Promise<ListedRefund[]> {
   const rows = await tx.q.selectFrom('sandbox_refunds').selectAll().where('intent_id', '=', ref).execute()
-  return rows.map(toMadeRefund)
+  return rows.map(toListedRefund)
 }
 
-const toMadeRefund = (row: SandboxRefundRow): MadeRefund => ({
+const toListedRefund = (row: SandboxRefundRow): ListedRefund => ({
   ...toRefund(row),
   ref: row.id,
   amount: row.amount,
@@ -128,13 +128,13 @@ export async function movesSince(tx: Tx, { kind, ...page }: MovesRequest): Promi
   if (ids.length === 0) return { moves: [], next }
   if (kind === 'refund') {
     const rows = await q.selectFrom('sandbox_refunds').selectAll().where('id', 'in', ids).execute()
-    return { moves: rows.map((row) => ({ ...toMadeRefund(row), intent: row.intent_id })), next }
+    return { moves: rows.map((row) => ({ ...toListedRefund(row), intent: row.intent_id })), next }
   }
   const rows = await q.selectFrom('sandbox_disputes').selectAll().where('id', 'in', ids).execute()
-  return { moves: rows.map(toMadeDispute), next }
+  return { moves: rows.map(toListedDispute), next }
 }
 
-const toMadeDispute = ({
+const toListedDispute = ({
   id,
   intent_id,
   amount,

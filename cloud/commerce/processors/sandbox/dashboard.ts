@@ -65,7 +65,7 @@ export async function dispute(tx: Tx, runtime: Runtime, intent: IntentRow): Prom
     .onConflict((conflict) => conflict.doNothing())
     .returningAll()
     .executeTakeFirst()
-  if (opened) await tell(tx, runtime, opened, 'succeeded')
+  if (opened) await sendEvent(tx, runtime, opened, 'succeeded')
 }
 
 /** Closes a dispute: the bank returns the money (`won`) or keeps it (`lost`). */
@@ -77,11 +77,11 @@ export function closeDispute({ db, runtime }: Parts, ref: string, end: 'won' | '
       .where('intent_id', '=', ref)
       .returningAll()
       .executeTakeFirstOrThrow()
-    await tell(tx, runtime, closed, end === 'won' ? 'failed' : 'succeeded')
+    await sendEvent(tx, runtime, closed, end === 'won' ? 'failed' : 'succeeded')
   })
 }
 
-const tell = (
+const sendEvent = (
   tx: Tx,
   runtime: Runtime,
   { id, amount, intent_id }: { id: string; amount: number; intent_id: string },

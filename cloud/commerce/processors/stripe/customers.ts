@@ -24,10 +24,10 @@ import {
  */
 export async function createCustomer(
   { sdk, installation, clock, keyOf }: StripeAccount,
-  { idempotencyKey, begunAt, userId }: CustomerRequest,
+  { idempotencyKey, startedAt, userId }: CustomerRequest,
 ): Promise<string> {
   const metadata = { larder: installation, customer: idempotencyKey, user_id: String(userId) }
-  if (clock.now() - begunAt > KEY_MS) {
+  if (clock.now() - startedAt > KEY_MS) {
     const query = `metadata['larder']:'${installation}' AND metadata['customer']:'${idempotencyKey}'`
     const { data } = await orProcessorUnavailable(sdk.customers.search({ query, limit: 1 }))
     if (data[0]) return data[0].id

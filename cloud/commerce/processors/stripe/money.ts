@@ -4,8 +4,8 @@ import {
   ProcessorUnavailable,
   type Intent,
   type IntentRequest,
-  type MadeMove,
-  type MadeRefund,
+  type ListedMove,
+  type ListedRefund,
   paymentOf,
   type MovesPage,
   type PaymentsPage,
@@ -33,7 +33,7 @@ const SEARCHABLE_MS = 2 * 3_600_000
  * made. An intent that is missing once the search is reliable was never made.
  */
 export async function createIntent(account: StripeAccount, request: IntentRequest): Promise<Intent> {
-  const age = account.clock.now() - request.begunAt
+  const age = account.clock.now() - request.startedAt
   if (age > KEY_MS) return lookUp(account, request, age > KEY_MS + SEARCHABLE_MS)
   try {
     const intent = await account.sdk.paymentIntents.create(await paramsOf(account, request), {
@@ -73,7 +73,7 @@ export async function createIntent(account: StripeAccount, request: IntentReques
  * searched and cancelled.
  */
 export async function abandonIntent(account: StripeAccount, request: IntentRequest): Promise<Intent> {
-  const age = account.clock.now() - request.begunAt
+  const age = account.clock.now() - request.startedAt
   if (age > KEY_MS)
     return cancelUnfinished(account, await lookUp(account, request, age > KEY_MS + SEARCHABLE_MS))
   try {
@@ -224,7 +224,7 @@ const MOST = 1000
  * does not exist yet.
  */
 export async function createRefund(account: StripeAccount, request: RefundRequest): Promise<ProcessorRefund> {
-  const isOld = account.clock.now() - request.begunAt > KEY_MS
+  const isOld = account.clock.now() - request.startedAt > KEY_MS
   const known = isOld ? await find(account, request) : undefined
   if (known) return known
   try {
@@ -271,11 +271,14 @@ async function find(
   return (await listRefunds(account, ref)).find(({ identity }) => identity === metadata.refund_id)
 }
 
-export async function listRefunds({ sdk, installation }: StripeAccount, ref: string): Promise<MadeRefund[]> {
+export async function listRefunds(
+  { sdk, installation }: StripeAccount,
+  ref: string,
+): Promise<ListedRefund[]> {
   const made = await orProcessorUnavailable(
     sdk.refunds.list({ payment_intent: ref, limit: 100 }).autoPagingToArray({ limit: MOST }),
   )
-  return made.map((refund) => toMadeRefund(installation, refund))
+  return made.map((refund) => toListedRefund(installation, refund))
 }
 
 /** Includes moves of other installations that share the account: a dispute does not name its installation. */
@@ -292,9 +295,9 @@ export async function listMoves(
     kind === 'refund' ? sdk.refunds.list(params) : sdk.disputes.list(params),
   )
   return {
-    moves: data.flatMap((object): MadeMove[] => {
+    moves: data.flatMap((object): ListedMove[] => {
       const intent = idOf(object.payment_intent)
-      const made = object.object === 'refund' ? toMadeRefund(installation, object) : toMadeDispute(object)
+      const made = object.object === 'refund' ? toListedRefund(installation, object) : toListedDispute(object)
       return intent === null || made === undefined ? [] : [{ ...made, intent }]
     }),
     next: has_more ? (data.at(-1)?.id ?? null) : null,
@@ -323,14 +326,19 @@ export async function listPayments(
   }
 }
 
-const toMadeRefund = (installation: string, refund: Stripe.Refund): MadeRefund => ({
+const toListedRefund = (installation: string, refund: Stripe.Refund): ListedRefund => ({
   ...toRefund(refund),
   ref: refund.id,
   amount: refund.amount,
   identity: refund.metadata?.['larder'] === installation ? refund.metadata['refund_id'] : undefined,
 })
 
-function toMadeDispute({ id, amount, status, reason }: Stripe.Dispute): Omit<MadeMove, 'intent'> | undefined {
+function toListedDispute({
+  id,
+  amount,
+  status,
+  reason,
+}: Stripe.Dispute): Omit<ListedMove, 'intent'> | undefined {
   const own = disputeStatus(status)
   if (own === 'inquiry') return undefined
   const failureReason = own === 'unknown' ? unknownWord(status) : reason

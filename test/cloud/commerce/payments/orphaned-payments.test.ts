@@ -250,7 +250,7 @@ onEachProcessor('payments that the books have lost', (open) => {
     if (shop.bank.name === 'stripe') {
       await shop.services.processor.createIntent({
         idempotencyKey: 'other',
-        begunAt: shop.clock.now(),
+        startedAt: shop.clock.now(),
         amount: 900,
         currency: 'USD',
         method: 'pm_card_visa',

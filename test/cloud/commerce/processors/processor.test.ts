@@ -16,7 +16,7 @@ function asking({ services, clock }: Shop) {
     payments += 1
     return {
       idempotencyKey: `payment:${payments}`,
-      begunAt: clock.now(),
+      startedAt: clock.now(),
       amount: 541,
       currency: 'USD',
       method: 'pm_card_visa',
@@ -29,14 +29,14 @@ function asking({ services, clock }: Shop) {
   }
   const refund = (ref: string, more: Partial<RefundRequest> = {}): RefundRequest => ({
     idempotencyKey: 'refund:1',
-    begunAt: clock.now(),
+    startedAt: clock.now(),
     ref,
     amount: 100,
     metadata: { refund_id: '1.0', order_id: 1 },
     ...more,
   })
   const customer = (userId = 1): Promise<string> =>
-    processor.createCustomer({ idempotencyKey: `customer:${userId}`, begunAt: clock.now(), userId })
+    processor.createCustomer({ idempotencyKey: `customer:${userId}`, startedAt: clock.now(), userId })
   return { processor, intent, refund, customer }
 }
 

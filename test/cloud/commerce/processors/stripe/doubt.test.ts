@@ -102,7 +102,7 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
     const late = await shop.services.processor
       .createIntent({
         idempotencyKey: `payment:${identityOf(payment!)}`,
-        begunAt: payment!.created_at,
+        startedAt: payment!.created_at,
         amount: payment!.amount,
         currency: 'USD',
         method: payment!.method,

@@ -136,7 +136,7 @@ onStripeShop('data sent to Stripe', (open, stripe) => {
     const { clock } = shop
     const request = {
       idempotencyKey: 'payment:1',
-      begunAt: clock.now(),
+      startedAt: clock.now(),
       amount: 541,
       currency: 'USD',
       method: 'pm_card_visa',
