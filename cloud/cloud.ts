@@ -37,7 +37,7 @@ import { docsHandlers } from './docs/docs-handlers.ts'
 import type { Description } from './docs/description.ts'
 import { descriptionHandlers } from './platform/http/description-handlers.ts'
 import { certificateWork, type KnownCertificate } from './operations/alarms/certificates.ts'
-import { workAlarmWork, workWitness } from './operations/alarms/work-alarms.ts'
+import { workAlarmWork, workObserver } from './operations/alarms/work-alarms.ts'
 import { mailWork, type SendMail } from './operations/alarms/mail.ts'
 import { diagnosisWork } from './operations/hubs/diagnoses.ts'
 import { hubWork } from './operations/hubs/hub-events.ts'
@@ -195,7 +195,7 @@ export class Cloud {
         ...dueWork({ ...services, context: this.#background }, this.#media, options),
         ...diagnosisWork(this.#background, this.gateway.diagnoses),
       },
-      workWitness(this.#background),
+      workObserver(this.#background),
     )
     this.#feed = new EventFeed(this.#background, this.#media)
     this.#orderFeed = new OrderFeed(this.#background, this.#media)

@@ -150,7 +150,7 @@ const rules: readonly Rule[] = [
 export const retentionWork = (context: CloudContext, media: Pick<Media, 'remove'>): WorkKinds => ({
   retention: {
     recurring: rules.map(({ table }) => table),
-    look: ({ subject }) => deleteOld({ context, media }, subject),
+    run: ({ subject }) => deleteOld({ context, media }, subject),
   },
 })
 

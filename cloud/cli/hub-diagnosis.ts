@@ -15,7 +15,7 @@ import { hubOf, numberOf, required } from './options.ts'
 const SILENT_MS = 40_000
 /** Pause between two readings of a followed log. */
 const FOLLOW_MS = 1000
-const LOOK_MS = 250
+const POLL_MS = 250
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** Reads logs and diagnostic archives of hubs. The service fetches them over MQTT. */
@@ -92,7 +92,7 @@ function readerOf(invocation: Invocation, runtime: Runtime, hubId: number) {
         if (row?.error === 'hub_offline') throw offline(hubId)
         if (!row || row.state === 'failed' || clock.now() - row.heard_at > SILENT_MS)
           throw new Error(`timeout: hub ${hubId} is connected and does not answer`)
-        await sleep(clock, LOOK_MS)
+        await sleep(clock, POLL_MS)
       }
     } finally {
       await q.deleteFrom('diagnoses').where('id', '=', id).execute()

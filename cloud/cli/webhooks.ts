@@ -218,7 +218,7 @@ async function realOrder(
   return viewOrder(q, context, order)
 }
 
-const LOOK_MS = 250
+const POLL_MS = 250
 
 /** Prints an owner's events until it is stopped, and forwards them to an address of the operator's own. */
 async function listen(invocation: Invocation, runtime: Runtime): Promise<undefined> {
@@ -238,7 +238,7 @@ async function listen(invocation: Invocation, runtime: Runtime): Promise<undefin
   await publish(context)
   const begin = await lastPosition(q)
   if (forward !== undefined) line({ forward, secret })
-  for (let position = begin; !signal.aborted; await sleep(runtime.clock, LOOK_MS)) {
+  for (let position = begin; !signal.aborted; await sleep(runtime.clock, POLL_MS)) {
     await publish(context)
     for (const row of await eventsAfter(q, { reader }, position, settings.limits.rules.eventBatch)) {
       position = row.position

@@ -56,8 +56,8 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
   return new Promise((resolve) => clock.after(delayMs, resolve))
 }
 
-const FIRST_LOOK_MS = 10
-const LOOK_MS = 250
+const FIRST_POLL_MS = 10
+const POLL_MS = 250
 
 /** Polls at growing intervals until a condition holds; false if it does not hold within `timeoutMs`. */
 export async function holdsWithin(
@@ -66,7 +66,7 @@ export async function holdsWithin(
   holds: () => Promise<boolean>,
 ): Promise<boolean> {
   const deadline = clock.monotonic() + timeoutMs
-  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(LOOK_MS, pauseMs * 2)) {
+  for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(POLL_MS, pauseMs * 2)) {
     if (await holds()) return true
     const leftMs = deadline - clock.monotonic()
     if (leftMs <= 0) return false

@@ -2,7 +2,7 @@ import { type Clock, sleep } from '../../protocol/model/runtime.ts'
 import type { Simulator } from '../interface/client.ts'
 import type { Run, StepResult } from './results.ts'
 
-const LOOK_MS = 100
+const POLL_MS = 100
 
 /** Starts a scenario at a simulator and follows it to its end. Calls `onStep` after each step. */
 export async function runAndWatch(
@@ -29,7 +29,7 @@ export async function runAndWatch(
       isStopping = true
       await simulator.ask('DELETE', `/api/runs/${run.id}`).catch(() => {})
     }
-    await sleep(clock, LOOK_MS)
+    await sleep(clock, POLL_MS)
     try {
       run = await simulator.ask<Run>('GET', `/api/runs/${run.id}`)
     } catch (error) {

@@ -10,7 +10,7 @@ export interface CustomerOptions {
 }
 
 const UNITS = 2
-const LOOK_MS = 100
+const POLL_MS = 100
 const PATIENCE_MS = 60_000
 
 const Order = z.object({
@@ -70,7 +70,7 @@ export async function place(
   }
 
   async function until(status: number): Promise<z.infer<typeof Order>> {
-    for (const end = clock.monotonic() + PATIENCE_MS; clock.monotonic() < end; await sleep(clock, LOOK_MS)) {
+    for (const end = clock.monotonic() + PATIENCE_MS; clock.monotonic() < end; await sleep(clock, POLL_MS)) {
       const seen = Order.parse(await ask('GET', `${order}${at}`, { bearer }))
       if (seen.processing_status >= status && seen.processing_status <= OrderStatus.COMPLETED) return seen
       if (seen.processing_status > OrderStatus.COMPLETED)

@@ -7,7 +7,7 @@ import type { Installation } from './installation.ts'
 const SETTLE_MS = 1000
 /** The controllers of the demo hub that dispense. */
 const VENDING = ['cabinets-left', 'cabinets-right']
-const LOOK_MS = 4
+const POLL_MS = 4
 const PATIENCE_MS = 30_000
 
 const Actuations = z.array(z.object({ n: z.int() }))
@@ -36,7 +36,7 @@ export async function firstActuation(
   installation.resume('edge')
   while ((await since(last)).length === 0) {
     if (clock.monotonic() - started > PATIENCE_MS) throw new Error('the hub moves nothing after its start')
-    await sleep(clock, LOOK_MS)
+    await sleep(clock, POLL_MS)
   }
   const took = clock.monotonic() - started
   await order.fetch()

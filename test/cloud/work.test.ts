@@ -48,11 +48,11 @@ onEachDatabase('all kinds of due work', (open) => {
           name,
           {
             ...kind,
-            look: async (work) => {
+            run: async (work) => {
               looked.push(`${name} ${work.subject}`)
               if (work.subject === '0') throw new Error('poisoned')
               // Missing subjects, as a handler finds them after a crash.
-              return kind.look(work)
+              return kind.run(work)
             },
           },
         ]),

@@ -3,7 +3,7 @@ import { alarmWork } from '../../cloud/events/alarms/alarms.ts'
 import { EventFeed } from '../../cloud/events/feed.ts'
 import { webhookWork } from '../../cloud/events/webhooks/deliver.ts'
 import { mailWork, type Mail } from '../../cloud/operations/alarms/mail.ts'
-import { workWitness } from '../../cloud/operations/alarms/work-alarms.ts'
+import { workObserver } from '../../cloud/operations/alarms/work-alarms.ts'
 import { hubWork } from '../../cloud/operations/hubs/hub-events.ts'
 import { receiveWebhook } from '../../cloud/commerce/payments/webhook.ts'
 import { sandboxWork } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
@@ -64,7 +64,7 @@ export class People {
       }),
     }
     new EventFeed(context, { addressOf }).start()
-    new WorkRunner(context, kinds, workWitness(context)).start()
+    new WorkRunner(context, kinds, workObserver(context)).start()
   }
 
   async #isOpen(kind: AlarmKindName): Promise<boolean> {

@@ -203,8 +203,8 @@ export const mutants: readonly Mutant[] = [
     'overdue orders are not processed',
     patch(
       'cloud/commerce/fulfilment/overdue.ts',
-      "'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject), listening) },",
-      "'order.overdue': { look: ({ subject }) => endOverdue(context, -Number(subject), listening) },",
+      "'order.overdue': { run: ({ subject }) => endOverdue(context, Number(subject), listening) },",
+      "'order.overdue': { run: ({ subject }) => endOverdue(context, -Number(subject), listening) },",
     ),
   ),
   mutant(

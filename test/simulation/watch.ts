@@ -10,7 +10,7 @@ import type { Site } from './stage.ts'
 
 const S = OrderStatus
 const MINUTE = 60_000
-const LOOK_MS = 20_000
+const POLL_MS = 20_000
 /** Time after a storm for connections, leases and delayed work. */
 const SETTLING_MS = 5 * MINUTE
 /** Time for the expired hold of a dead process, and for the poll that finds it. */
@@ -50,7 +50,7 @@ export class Watch {
   }
 
   start(): void {
-    this.#parts.plan(LOOK_MS, async () => {
+    this.#parts.plan(POLL_MS, async () => {
       await this.#look()
       this.start()
     })

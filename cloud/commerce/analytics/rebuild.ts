@@ -9,8 +9,8 @@ const BATCH = 500
 
 /** Builds the summaries of a hub's sales again if they use another time zone than the hub, or are missing. */
 export const salesWork = (context: CloudContext): WorkKinds => ({
-  'sales.calendars': { recurring: ['all'], look: () => findStale(context) },
-  'sales.rebuild': { look: ({ subject }) => rebuildStale(context, Number(subject)) },
+  'sales.calendars': { recurring: ['all'], run: () => findStale(context) },
+  'sales.rebuild': { run: ({ subject }) => rebuildStale(context, Number(subject)) },
 })
 
 const staleHubs = (q: Queries) =>

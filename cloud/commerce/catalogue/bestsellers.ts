@@ -12,8 +12,8 @@ const PERIOD_MS = 3_600_000
 
 /** Marks the best-selling products of each hub in this month and the previous one, from the monthly sums of sales. */
 export const bestsellerWork = (context: CloudContext): WorkKinds => ({
-  bestsellers: { recurring: ['all'], look: () => checkEachHub(context) },
-  'bestsellers.hub': { look: ({ subject }) => markBestsellers(context, Number(subject)) },
+  bestsellers: { recurring: ['all'], run: () => checkEachHub(context) },
+  'bestsellers.hub': { run: ({ subject }) => markBestsellers(context, Number(subject)) },
 })
 
 async function checkEachHub({ db, runtime }: CloudContext): Promise<Outcome> {

@@ -14,7 +14,7 @@ const YEAR_MS = 365 * 86_400_000
 export const searchNameWork = (context: CloudContext): WorkKinds => ({
   'catalogue.search-names': {
     recurring: [`v${SEARCH_TEXT_VERSION}`],
-    look: ({ subject }) => refresh(context, subject),
+    run: ({ subject }) => refresh(context, subject),
   },
 })
 

@@ -166,7 +166,7 @@ export async function passOnAnnounced(
 /** Marks an expired pending redemption. It has not counted since its expiry. */
 export const redemptionWork = ({ db, runtime }: CloudContext): WorkKinds => ({
   'redemption.announced': {
-    async look({ subject }) {
+    async run({ subject }) {
       await db.kysely
         .updateTable('deal_redemptions')
         .set({ status: 'released' })

@@ -16,8 +16,8 @@ import { endUndelivered } from '../refunds/undelivered.ts'
 export function overdueWork(context: CloudContext): WorkKinds {
   const listening = context.listening ?? uninterrupted(context.runtime.clock)
   return {
-    'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject), listening) },
-    'order.unclaimed': { look: ({ subject }) => failUnclaimed(context, Number(subject), listening) },
+    'order.overdue': { run: ({ subject }) => endOverdue(context, Number(subject), listening) },
+    'order.unclaimed': { run: ({ subject }) => failUnclaimed(context, Number(subject), listening) },
   }
 }
 

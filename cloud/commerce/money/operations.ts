@@ -341,7 +341,7 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
   }
 
   /** Due work: asks about an unfinished operation, and ends it when its time is over. */
-  async look(services: MoneyServices, id: number): Promise<Outcome> {
+  async run(services: MoneyServices, id: number): Promise<Outcome> {
     const { context } = services
     const { kysely: q } = context.db
     const operation = await readOperation(q, this.name, id)
@@ -373,15 +373,15 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
 }
 
 /** The part of each kind that due work uses. */
-export type AnyOperations = Pick<MoneyOperations<unknown>, 'name' | 'look'>
+export type AnyOperations = Pick<MoneyOperations<unknown>, 'name' | 'run'>
 
 /** The one kind of due work of all operations. */
 export const moneyWork = (services: MoneyServices, kinds: readonly AnyOperations[]): WorkKinds => ({
   money: {
     backoff: processorBackoff(services.context),
-    look({ kind, subject }: Work) {
+    run({ kind, subject }: Work) {
       const operations = kinds.find(({ name }) => workOf(name) === kind)
-      return operations ? operations.look(services, Number(subject)) : Promise.resolve(done)
+      return operations ? operations.run(services, Number(subject)) : Promise.resolve(done)
     },
   },
 })

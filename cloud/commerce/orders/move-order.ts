@@ -111,8 +111,8 @@ export async function removeCart(tx: Tx, context: CloudContext, order: OrderRow)
 
 /** Due work of idle carts and of expired ones. */
 export const deadlineWork = (context: CloudContext): WorkKinds => ({
-  'order.idle': { look: ({ subject }) => expireIdle(context, Number(subject)) },
-  'order.expired': { look: ({ subject }) => purgeExpired(context, Number(subject)) },
+  'order.idle': { run: ({ subject }) => expireIdle(context, Number(subject)) },
+  'order.expired': { run: ({ subject }) => purgeExpired(context, Number(subject)) },
 })
 
 /**

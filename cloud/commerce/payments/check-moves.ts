@@ -29,7 +29,7 @@ export const checkWork = (services: MoneyServices): WorkKinds => ({
   'processor.check': {
     recurring: kinds,
     backoff: processorBackoff(services.context),
-    look: (work) => checkPage(services, work),
+    run: (work) => checkPage(services, work),
   },
 })
 

@@ -318,7 +318,7 @@ async function reportDepositDispute(
 export const externalRefundWork = (services: MoneyServices): WorkKinds => ({
   'refund.external': {
     backoff: processorBackoff(services.context),
-    look: ({ subject }) => followRefunds(services, Number(subject)),
+    run: ({ subject }) => followRefunds(services, Number(subject)),
   },
 })
 

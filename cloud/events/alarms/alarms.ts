@@ -313,7 +313,7 @@ const endsAcknowledged = (kind: AlarmKindName): boolean =>
 
 /** The effects of time on alarms. */
 export const alarmWork = (context: CloudContext): WorkKinds => ({
-  [WORK]: { look: ({ subject }) => lookAt(context, subject) },
+  [WORK]: { run: ({ subject }) => lookAt(context, subject) },
 })
 
 function lookAt(context: CloudContext, id: string): Promise<Outcome> {

@@ -29,7 +29,7 @@ export interface WebhookParts {
 export const webhookWork = (parts: WebhookParts): WorkKinds => ({
   webhook: {
     atOnce: parts.context.settings.webhookConcurrency,
-    look: ({ subject }) => deliver(parts, subject),
+    run: ({ subject }) => deliver(parts, subject),
   },
 })
 

@@ -25,7 +25,7 @@ const MOST = 200
  * before it is sent. So a mail that is sent twice is the same mail with the same `Message-ID`.
  */
 export const mailWork = (context: CloudContext, send: SendMail | undefined): WorkKinds => ({
-  [MAIL_WORK]: { look: ({ subject }) => mailTo(context, send, Number(subject)) },
+  [MAIL_WORK]: { run: ({ subject }) => mailTo(context, send, Number(subject)) },
 })
 
 async function mailTo(

@@ -8,13 +8,13 @@ import {
 import { MAIL_WORK } from '../../events/plan-mails.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { recurring, type WorkKinds, type WorkWitness } from '../../platform/work/runner.ts'
+import { recurring, type WorkKinds, type WorkObserver } from '../../platform/work/runner.ts'
 
 /**
  * Raises an alarm if due work fails repeatedly, for the owner concerned; for every owner if it is the
  * service's own work.
  */
-export function workWitness(context: CloudContext): WorkWitness {
+export function workObserver(context: CloudContext): WorkObserver {
   const incidentsOf = async (tx: Tx, kind: string, subject: string): Promise<Incident[]> => {
     const about = {
       kind: 'work_exhausted',

@@ -19,7 +19,7 @@ const OVERDUE_MS = 36 * HOUR_MS
 
 /** Due work: one backup a day, whichever process is running. A missed one is made at the next start. */
 export const backupWork = (context: CloudContext, schedule: BackupSchedule | undefined): WorkKinds => ({
-  backup: { recurring: ['all'], look: () => backUp(context, schedule) },
+  backup: { recurring: ['all'], run: () => backUp(context, schedule) },
 })
 
 async function backUp(context: CloudContext, schedule: BackupSchedule | undefined) {

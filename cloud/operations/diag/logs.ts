@@ -131,7 +131,7 @@ function ifAbsent(error: unknown): undefined {
   if (!isAbsence(error)) throw error
 }
 
-const LOOK_MS = 250
+const POLL_MS = 250
 const KEEP_ALIVE_MS = 15_000
 /** The size of one read; at most this much waits for a slow reader. */
 const CHUNK_BYTES = 64 * 1024
@@ -193,7 +193,7 @@ export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Arr
         lastSent = now
         return text
       }
-      if (!reader.isGone) await sleep(clock, LOOK_MS)
+      if (!reader.isGone) await sleep(clock, POLL_MS)
     }
     return undefined
   }

@@ -184,7 +184,7 @@ function bookGauges(registers: Registry[]) {
         'How long the oldest due work of a kind has been due.',
         'kind',
       ),
-      exhausted: gauge('larder_due_work_exhausted', 'Work that a person has to look at, by kind.', 'kind'),
+      exhausted: gauge('larder_due_work_exhausted', 'Due work that needs a person, by kind.', 'kind'),
       orders: gauge('larder_orders', 'Orders that are not at their end, by status.', 'status'),
     },
     vitals: vitalNames.map((name) => {

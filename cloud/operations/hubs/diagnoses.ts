@@ -35,7 +35,7 @@ export async function requestDiagnosis(
 export const diagnosisWork = (context: CloudContext, diagnoses: Diagnoses): WorkKinds => ({
   [DIAGNOSIS_WORK]: {
     atOnce: 1,
-    async look({ subject: id }) {
+    async run({ subject: id }) {
       const { db, runtime, settings } = context
       const { clock } = runtime
       const row = await db.kysely.selectFrom('diagnoses').selectAll().where('id', '=', id).executeTakeFirst()

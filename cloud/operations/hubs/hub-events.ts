@@ -253,7 +253,7 @@ export function hubWork(context: CloudContext): WorkKinds {
           ]),
         )
       },
-      look: ({ subject }) =>
+      run: ({ subject }) =>
         db.transact(async (tx) => {
           const hubId = Number(subject)
           const hub = await tx.q

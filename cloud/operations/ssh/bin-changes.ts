@@ -244,7 +244,7 @@ const GIVE_UP_MS = 24 * 3_600_000
  */
 export const changeWork = (services: ManagementServices): WorkKinds => ({
   'ssh.change': {
-    async look({ subject }) {
+    async run({ subject }) {
       const row = await services.context.db.kysely
         .selectFrom('management_changes')
         .selectAll()

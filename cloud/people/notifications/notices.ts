@@ -15,11 +15,11 @@ const MAX_ATTEMPTS = 6
 
 /** Notices to customers about their orders, and their delivery. */
 export const noticeWork = (context: CloudContext, senders: Senders): WorkKinds => ({
-  'notice.expiring': { look: ({ subject }) => noticeExpiring(context, Number(subject)) },
-  'notice.moved': { look: ({ subject }) => noticeMoved(context, Number(subject)) },
-  'notice.refunded': { look: ({ subject }) => noticeRefunded(context, Number(subject)) },
-  'notice.unclaimed': { look: ({ subject }) => noticeUnclaimed(context, Number(subject)) },
-  'notice.deliver': { look: (work) => deliver(context, senders, work) },
+  'notice.expiring': { run: ({ subject }) => noticeExpiring(context, Number(subject)) },
+  'notice.moved': { run: ({ subject }) => noticeMoved(context, Number(subject)) },
+  'notice.refunded': { run: ({ subject }) => noticeRefunded(context, Number(subject)) },
+  'notice.unclaimed': { run: ({ subject }) => noticeUnclaimed(context, Number(subject)) },
+  'notice.deliver': { run: (work) => deliver(context, senders, work) },
 })
 
 /** The text that a customer reads. */

@@ -138,7 +138,7 @@ export function createMedia({ context, cleaning = ownCleaning, signer, ...option
     })
   }
 
-  async function look(key: string): Promise<Outcome> {
+  async function endUnfinished(key: string): Promise<Outcome> {
     const row = await q.selectFrom('media').select('state').where('key', '=', key).executeTakeFirst()
     if (row?.state === 'removed' || (row?.state === 'pending' && (await giveUp(context, key))))
       await purge(key)
@@ -199,7 +199,7 @@ export function createMedia({ context, cleaning = ownCleaning, signer, ...option
 
     release,
 
-    work: { 'media.file': { look: ({ subject }) => look(subject) } },
+    work: { 'media.file': { run: ({ subject }) => endUnfinished(subject) } },
 
     find: (key) => find(q, key),
     read: (key, range) => store.read(key, range),

@@ -33,7 +33,7 @@ export interface WorkKind {
    * concurrently (an expired lease), and may be killed at any point. It must therefore lock its subject before each
    * change.
    */
-  look(work: Work): Promise<Outcome>
+  run(work: Work): Promise<Outcome>
   /**
    * Returns the claimed subjects that are not due yet, with their due times. Declare it if most subjects are early: one
    * or two statements then replace a run per subject.
@@ -66,14 +66,14 @@ export const recurring = (
   work: () => Promise<unknown>,
 ): WorkKind => ({
   recurring: ['all'],
-  async look() {
+  async run() {
     await work()
     return { next: runtime.clock.now() + periodMs }
   },
 })
 
 /** Observes work that fails repeatedly, and its recovery. */
-export interface WorkWitness {
+export interface WorkObserver {
   failing(work: Claimed, error: string): Promise<void>
   recovered(work: Claimed): Promise<void>
 }
@@ -87,7 +87,7 @@ const BACKOFF: BackoffOptions = { firstMs: 30_000, maxMs: 3_600_000 }
 
 /** The result of one pass through the due work of a kind. */
 interface Pass {
-  looks: number
+  runs: number
   affected: number[]
 }
 
@@ -98,20 +98,20 @@ interface Pass {
 export class WorkRunner {
   readonly #context: CloudContext
   readonly #kinds: WorkKinds
-  readonly #witness: WorkWitness | undefined
+  readonly #observer: WorkObserver | undefined
   /** Passes in progress, by kind. */
   readonly #passes = new Map<string, Promise<Pass>>()
   #state: 'new' | 'started' | 'stopped' = 'new'
   #timer: { at: number; cancel: Cancel } | undefined
   #unlisten: Cancel = () => {}
-  #looking: Promise<void> = Promise.resolve()
+  #polling: Promise<void> = Promise.resolve()
   /** Whether recurring work is in the queue. */
   #hasRecurring = false
 
-  constructor(context: CloudContext, kinds: WorkKinds, witness?: WorkWitness) {
+  constructor(context: CloudContext, kinds: WorkKinds, observer?: WorkObserver) {
     this.#context = context
     this.#kinds = kinds
-    this.#witness = witness
+    this.#observer = observer
   }
 
   /** Starts polling: when work is due, and at least every `workPollMs`, because other processes add work. */
@@ -126,7 +126,7 @@ export class WorkRunner {
     this.#state = 'stopped'
     this.#unlisten()
     this.#timer?.cancel()
-    await this.#looking
+    await this.#polling
     await Promise.allSettled(this.#passes.values())
   }
 
@@ -143,18 +143,18 @@ export class WorkRunner {
    */
   async drain(kinds: readonly string[] = Object.keys(this.#kinds)): Promise<number[]> {
     const affected: number[] = []
-    let looks: number
+    let runs: number
     do {
-      looks = 0
+      runs = 0
       const due = await dueKinds(this.#context.db.kysely, this.#now())
       for (const kind of kinds.flatMap((one) => due.filter((name) => familyOf(name) === one))) {
         // A running pass may have missed work that has become due since.
         await this.#passes.get(kind)
         const pass = await this.#pass(kind)
-        looks += pass.looks
+        runs += pass.runs
         affected.push(...pass.affected)
       }
-    } while (looks > 0 && this.#state !== 'stopped')
+    } while (runs > 0 && this.#state !== 'stopped')
     return affected
   }
 
@@ -167,14 +167,14 @@ export class WorkRunner {
     this.#timer?.cancel()
     const cancel = this.#context.runtime.clock.after(due - now, () => {
       this.#timer = undefined
-      this.#looking = isolated(this.#context, 'due work', () => this.#look())
+      this.#polling = isolated(this.#context, 'due work', () => this.#poll())
       // The next poll is scheduled even if this one fails.
       this.#arm(Number.POSITIVE_INFINITY)
     })
     this.#timer = { at: due, cancel }
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     // The first poll that reaches the database queues recurring work.
     if (!this.#hasRecurring) await this.ensureRecurring()
     this.#hasRecurring = true
@@ -184,7 +184,7 @@ export class WorkRunner {
       if (this.#kindOf(kind) && this.#state === 'started')
         background(this.#context, `due work ${kind}`, async () => {
           // Work that became due during the pass needs another poll.
-          if ((await this.#pass(kind)).looks > 0) this.#arm(this.#now())
+          if ((await this.#pass(kind)).runs > 0) this.#arm(this.#now())
         })
     this.#arm((await nextDueAt(kysely, now)) ?? Number.POSITIVE_INFINITY)
   }
@@ -202,11 +202,11 @@ export class WorkRunner {
     const { workBatch, workLeaseMs: leaseMs, workConcurrency } = this.#context.settings
     const { atOnce } = this.#kindOf(kind)!
     const batch = atOnce ?? workBatch
-    const pass: Pass = { looks: 0, affected: [] }
+    const pass: Pass = { runs: 0, affected: [] }
     let claimed: Claimed[]
     do {
       claimed = await claim(this.#context, kind, { batch, leaseMs })
-      pass.looks += claimed.length
+      pass.runs += claimed.length
       // Waiting jobs are renewed too: the rest of a batch may take much longer than a lease.
       const renewed = claimed
       const stopRenewing = every(this.#context.runtime.clock, leaseMs / 3, () =>
@@ -253,23 +253,23 @@ export class WorkRunner {
     await isolated(this.#context, `${kind} ${subject}`, async () => {
       try {
         this.#context.checkpoint('work.claimed')
-        const outcome = await this.#kindOf(kind)!.look(work)
+        const outcome = await this.#kindOf(kind)!.run(work)
         affected = outcome.affected ?? []
         if (outcome.failure !== undefined)
-          return await this.#putOff(work, outcome.failure, outcome.next ?? Infinity)
+          return await this.#reschedule(work, outcome.failure, outcome.next ?? Infinity)
         this.#context.checkpoint('work.handled')
         // A job that is due again at once would keep the pass of its kind from ending.
         const dueAt = outcome.next === null ? null : Math.max(outcome.next, this.#now() + 1)
         await release(this.#context, work, { dueAt })
-        if (work.attempts > this.#context.settings.workAlarmAttempts) await this.#witness?.recovered(work)
+        if (work.attempts > this.#context.settings.workAlarmAttempts) await this.#observer?.recovered(work)
       } catch (error) {
-        await this.#putOff(work, error)
+        await this.#reschedule(work, error)
       }
     })
     return affected
   }
 
-  async #putOff(work: Claimed, error: unknown, noLaterThan = Infinity): Promise<void> {
+  async #reschedule(work: Claimed, error: unknown, noLaterThan = Infinity): Promise<void> {
     const { runtime, log } = this.#context
     const { kind, subject, attempts } = work
     const { attempts: most = Number.POSITIVE_INFINITY, backoff = BACKOFF } = this.#kindOf(kind)!
@@ -280,9 +280,9 @@ export class WorkRunner {
       error: messageOf(error),
     })
     if (isExhausted || attempts >= this.#context.settings.workAlarmAttempts)
-      await this.#witness?.failing(work, messageOf(error))
+      await this.#observer?.failing(work, messageOf(error))
     const about = { err: error, kind, subject, attempts }
-    if (isExhausted) log.error(about, 'due work is exhausted: a person has to look')
+    if (isExhausted) log.error(about, 'due work is exhausted: a person must act')
     if (!(error instanceof Unavailable)) throw error
     log.warn(about, 'due work is put off: the outside world is out of reach')
   }

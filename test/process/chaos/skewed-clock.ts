@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
  * correct.
  */
 
-const LOOK_MS = 100
+const POLL_MS = 100
 
 const path = process.env['CLOCK_SKEW_FILE']
 const right = Date
@@ -23,7 +23,7 @@ function look(file: string): void {
 
 if (path !== undefined) {
   look(path)
-  setInterval(() => look(path), LOOK_MS).unref()
+  setInterval(() => look(path), POLL_MS).unref()
   const now = (): number => right.now() + skewMs
   globalThis.Date = new Proxy(right, {
     construct: (target, args: unknown[], newTarget) =>

@@ -273,21 +273,21 @@ export interface DeliveryOptions {
  */
 export const sandboxWork = ({ context, secret, deliver }: DeliveryOptions): WorkKinds => ({
   'sandbox.intent': {
-    look: ({ subject }) =>
+    run: ({ subject }) =>
       context.db.transact(async (tx) => {
         await moveIntent(tx, context.runtime, await readIntent(tx, subject), ['processing'], 'succeeded', 0)
         return done
       }),
   },
   'sandbox.dispute': {
-    look: ({ subject }) =>
+    run: ({ subject }) =>
       context.db.transact(async (tx) => {
         await dispute(tx, context.runtime, await readIntent(tx, subject))
         return done
       }),
   },
   'sandbox.refund': {
-    look: ({ subject }) =>
+    run: ({ subject }) =>
       context.db.transact(async (tx) => {
         await completeRefund(tx, context.runtime, await readSandboxRefund(tx, subject))
         return done
@@ -295,7 +295,7 @@ export const sandboxWork = ({ context, secret, deliver }: DeliveryOptions): Work
   },
   'sandbox.event': {
     backoff: { firstMs: 1000, maxMs: 60_000 },
-    async look({ subject }) {
+    async run({ subject }) {
       const { db, runtime, checkpoint } = context
       const [event] = await undelivered(db.kysely, { id: subject })
       if (!event) return done

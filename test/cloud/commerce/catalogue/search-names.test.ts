@@ -18,11 +18,11 @@ onEachDatabase('stored search texts', (open) => {
     const kind = searchNameWork(context)['catalogue.search-names']!
     const [subject] = kind.recurring!
     const work = { kind: 'catalogue.search-names', subject: subject!, attempts: 1, claim: '' }
-    const { next } = await kind.look(work)
+    const { next } = await kind.run(work)
     expect(next).toBeGreaterThan(context.runtime.clock.now())
     expect(await q.selectFrom('products').select('search_name').execute()).toEqual([{ search_name: "lay's" }])
     const names = await q.selectFrom('sold_names').select('search_name').orderBy('search_name').execute()
     expect(names.map(({ search_name }) => search_name)).toEqual(['coca-cola', "lay's", 'water'])
-    expect((await kind.look({ ...work, subject: 'v1' })).next).toBeNull()
+    expect((await kind.run({ ...work, subject: 'v1' })).next).toBeNull()
   })
 })

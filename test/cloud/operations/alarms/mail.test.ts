@@ -131,8 +131,8 @@ onEachDatabase('alarms by mail', (open) => {
     const kinds = mailWork(context, (mail) => Promise.resolve(void sent.push(mail)))
     const mail = kinds[MAIL_WORK]!
     let isFirst = true
-    const look: WorkKind['look'] = async (work) => {
-      const outcome = await mail.look(work)
+    const run: WorkKind['run'] = async (work) => {
+      const outcome = await mail.run(work)
       // The run has found nothing left, and its row is still in the queue.
       if (isFirst) {
         isFirst = false
@@ -141,7 +141,7 @@ onEachDatabase('alarms by mail', (open) => {
       }
       return outcome
     }
-    const work = new WorkRunner(context, { [MAIL_WORK]: { ...mail, look } })
+    const work = new WorkRunner(context, { [MAIL_WORK]: { ...mail, run } })
     await pass(work)
     await pass(work)
     expect(subjects()).toEqual([

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { addEndpoint } from '../../../../cloud/events/webhooks/endpoints.ts'
-import { workAlarmWork, workWitness } from '../../../../cloud/operations/alarms/work-alarms.ts'
+import { workAlarmWork, workObserver } from '../../../../cloud/operations/alarms/work-alarms.ts'
 import { schedule, unschedule } from '../../../../cloud/platform/work/queue.ts'
 import { Unavailable, WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -21,7 +21,7 @@ onEachDatabase('work that fails again and again', (open) => {
     const fields = { url: 'https://a.example/', description: null, event_types: ['*' as const], hub_ids: [] }
     const endpoint = await context.db.transact((tx) => addEndpoint(tx, context, 1, fields))
     const { id: payment } = (await shop.payments(order.id))[0]!
-    const witness = workWitness(context)
+    const witness = workObserver(context)
     const cases: [kind: string, subject: string | number, places: string[]][] = [
       ['alarm.mail', contact.id, ['owner 1']],
       [`webhook/${endpoint.id}`, 'dlv_1', ['owner 1']],
@@ -54,9 +54,9 @@ onEachDatabase('work that fails again and again', (open) => {
     async (end) => {
       const shop = await openShop(await open())
       const { context } = shop
-      const fails = { look: () => Promise.reject(new Unavailable('away')), backoff: { firstMs: 1, maxMs: 1 } }
+      const fails = { run: () => Promise.reject(new Unavailable('away')), backoff: { firstMs: 1, maxMs: 1 } }
       const kinds = { money: fails, ...workAlarmWork(context) }
-      const runner = new WorkRunner(context, kinds, workWitness(context))
+      const runner = new WorkRunner(context, kinds, workObserver(context))
       const due = () =>
         context.db.transact((tx) => schedule(tx, 'money/payment', 99, context.runtime.clock.now()))
       const isOpen = async (): Promise<boolean> =>

@@ -51,7 +51,7 @@ onEachDatabase('the schedule of backups', (open) => {
       } as unknown as BackupTarget,
     }
     const run = () =>
-      backupWork(context, schedule)['backup']!.look({ kind: 'backup', subject: 'all', attempts: 1 })
+      backupWork(context, schedule)['backup']!.run({ kind: 'backup', subject: 'all', attempts: 1 })
     const openAlarms = async () =>
       (
         await context.db.kysely
@@ -94,7 +94,7 @@ onEachDatabase('the schedule of backups', (open) => {
         remove: (name: string) => Promise.resolve(void removed.push(name)),
       } as unknown as BackupTarget,
     }
-    await backupWork(context, schedule)['backup']!.look({ kind: 'backup', subject: 'all', attempts: 1 })
+    await backupWork(context, schedule)['backup']!.run({ kind: 'backup', subject: 'all', attempts: 1 })
     expect(removed.length).toBeGreaterThan(5)
     expect(removed.filter((name) => name.startsWith('by hand'))).toEqual([])
   })

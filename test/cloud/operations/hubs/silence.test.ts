@@ -9,7 +9,7 @@ onEachDatabase('the silence of a hub', (open) => {
     const { context, clock } = await openShop(await open())
     const { db, settings } = context
     const work = hubWork(context)['hub.silent']!
-    const pollNow = () => work.look({ kind: 'hub.silent', subject: '1', attempts: 1 })
+    const pollNow = () => work.run({ kind: 'hub.silent', subject: '1', attempts: 1 })
     await db.transact((tx) => tellOfHub(tx, context, 1))
     clock.advance(settings.onlineWithinMs + 1)
     expect(await pollNow()).toMatchObject({ next: expect.any(Number) as number })

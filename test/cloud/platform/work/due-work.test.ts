@@ -24,7 +24,7 @@ onEachDatabase('due work', (open) => {
   function recorder(fails = false) {
     const seen: string[] = []
     const kind = {
-      look({ subject }: { subject: string }) {
+      run({ subject }: { subject: string }) {
         seen.push(subject)
         return fails ? Promise.reject(new Error(`${subject} is broken`)) : Promise.resolve(done)
       },
@@ -55,7 +55,7 @@ onEachDatabase('due work', (open) => {
     const kinds: WorkKinds = {
       hourly: {
         recurring: ['all'],
-        look() {
+        run() {
           looks += 1
           // One run asks to run again at once, and one run fails.
           if (looks === 2) return Promise.resolve({ next: clock.now() })
@@ -113,7 +113,7 @@ onEachDatabase('due work', (open) => {
       asked.push([...subjects])
       return Promise.resolve(new Map<string, number>())
     }
-    const kinds: WorkKinds = { kind: { early, look: () => Promise.reject(new Error('broken')) } }
+    const kinds: WorkKinds = { kind: { early, run: () => Promise.reject(new Error('broken')) } }
     const runner = new WorkRunner(context, kinds)
     await due(context, 'kind', ['a'])
     await runner.drain()
@@ -142,12 +142,12 @@ onEachDatabase('due work', (open) => {
     await context.db.kysely.updateTable('due_work').set({ attempts: 3, last_error: 'away' }).execute()
     const begun: string[] = []
     let end = (): void => {}
-    const look = async ({ subject }: { subject: string }) => {
+    const run = async ({ subject }: { subject: string }) => {
       begun.push(subject)
       if (subject === 'a') await new Promise<void>((resolve) => (end = resolve))
       return done
     }
-    const runner = new WorkRunner(context, { kind: { look } })
+    const runner = new WorkRunner(context, { kind: { run } })
     const pass = runner.drain()
     await expect.poll(() => begun, patience).toEqual(['a'])
     const stopped = runner.stop()
@@ -173,12 +173,12 @@ onEachDatabase('due work', (open) => {
     await due(context, 'kind', ['a', 'b', 'c'])
     const begun: string[] = []
     let end = (): void => {}
-    const look = async ({ subject, attempts }: { subject: string; attempts: number }) => {
+    const run = async ({ subject, attempts }: { subject: string; attempts: number }) => {
       begun.push(`${subject} ${attempts}`)
       await new Promise<void>((resolve) => (end = resolve))
       return done
     }
-    const pass = new WorkRunner(context, { kind: { look } }).drain()
+    const pass = new WorkRunner(context, { kind: { run } }).drain()
     await expect.poll(() => begun, patience).toEqual(['a 1'])
     const { workLeaseMs } = context.settings
     for (let passed = 0; passed < 2 * workLeaseMs; passed += workLeaseMs / 3) {
@@ -234,7 +234,7 @@ onEachDatabase('due work', (open) => {
   test('work of one kind does not wait for an endless run of another kind', async () => {
     const { context, clock } = await stage()
     const { seen, kind } = recorder()
-    const runner = new WorkRunner(context, { stuck: { look: () => new Promise(() => {}) }, kind })
+    const runner = new WorkRunner(context, { stuck: { run: () => new Promise(() => {}) }, kind })
     runner.start()
     await due(context, 'stuck', ['x'])
     await due(context, 'kind', ['y'])
@@ -275,7 +275,7 @@ onEachDatabase('due work', (open) => {
 
   test('an unavailable external service is no fault, and its work waits', async () => {
     const { shop, context, faults } = await stage()
-    const kinds: WorkKinds = { kind: { look: () => Promise.reject(new Unavailable('no answer')) } }
+    const kinds: WorkKinds = { kind: { run: () => Promise.reject(new Unavailable('no answer')) } }
     await due(context, 'kind', ['x'])
     await new WorkRunner(context, kinds).drain()
     expect(faults).toEqual([])
@@ -287,7 +287,7 @@ onEachDatabase('due work', (open) => {
     const seen: string[] = []
     const kinds: WorkKinds = {
       kind: {
-        async look({ subject }) {
+        async run({ subject }) {
           seen.push(subject)
           if (seen.length === 1) await due(context, 'kind', [subject])
           return done
@@ -312,7 +312,7 @@ onEachDatabase('due work', (open) => {
 
   test('the work of a dead process runs when its lease ends, and not before', async () => {
     const { shop, context, clock } = await stage({ workLeaseMs: 60_000 })
-    const dead = new WorkRunner(context, { kind: { look: () => new Promise(() => {}) } })
+    const dead = new WorkRunner(context, { kind: { run: () => new Promise(() => {}) } })
     await due(context, 'kind', ['x'])
     void dead.drain()
     await expect.poll(async () => (await rows(shop))[0]!.claim, patience).not.toBeNull()
@@ -329,7 +329,7 @@ onEachDatabase('due work', (open) => {
 
   test('long work keeps its lease', async () => {
     const { shop, context, clock } = await stage({ workLeaseMs: 60_000 })
-    const slow = new WorkRunner(context, { kind: { look: () => new Promise(() => {}) } })
+    const slow = new WorkRunner(context, { kind: { run: () => new Promise(() => {}) } })
     await due(context, 'kind', ['x'])
     void slow.drain()
     const lease = async () => (await rows(shop))[0]!.leased_until
