@@ -11,11 +11,11 @@ import {
   booksAreBehind,
   deadLettersChanged,
   identityConflict,
-  tellOfUnknownOperations,
+  alarmUnknownOperations,
 } from './operations/alarms/hub-alarms.ts'
 import { applyMaintenanceEntry } from './operations/maintenance/reports.ts'
 import { applyHardwareEntry } from './operations/hubs/desired.ts'
-import { tellOfHubs } from './operations/hubs/hub-events.ts'
+import { publishHubChanges } from './operations/hubs/hub-events.ts'
 import { clearAlarm, raiseAlarm, type Incident } from './events/alarms/alarms.ts'
 import type { CloudContext } from './platform/context.ts'
 import type { Tx } from './platform/store/database.ts'
@@ -33,13 +33,13 @@ export const hubDomain: HubDomain = {
   applyStockEntries,
   async applyOperationEntry(tx, context, hubId, entry, options) {
     await applyOperationEntry(tx, context, hubId, entry, options)
-    await tellOfUnknownOperations(tx, context, hubId)
+    await alarmUnknownOperations(tx, context, hubId)
   },
   applyStateEntry,
   async applySnapshot(tx, context, hubId, entry) {
     await applySnapshot(tx, context, hubId, entry)
     await applySnapshotAlarms(tx, context, hubId, entry)
-    await tellOfUnknownOperations(tx, context, hubId)
+    await alarmUnknownOperations(tx, context, hubId)
   },
   applyAlarmEntries,
   applyMaintenanceEntry,
@@ -47,7 +47,7 @@ export const hubDomain: HubDomain = {
   deadLettersChanged,
   identityConflict,
   streamStalled,
-  hubsHeard: tellOfHubs,
+  hubsHeard: publishHubChanges,
   booksAreBehind,
   certificateRequested(context, hubId, request, answer) {
     const certified = inProgress.get(context.db) ?? new Set()

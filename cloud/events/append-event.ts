@@ -31,7 +31,7 @@ export function appendEvent(tx: Tx, { runtime }: CloudContext, event: NewEvent):
     const row = { id, type, hubId, endpointId, data: JSON.stringify(shown), at: runtime.clock.now() }
     if (ownerId === undefined) await insertOfHub(tx.q, row)
     else await insertOfOwner(tx.q, { ...row, ownerId })
-    tx.tell({ kind: 'event' })
+    tx.notify({ kind: 'event' })
   })
   return id
 }

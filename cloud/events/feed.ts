@@ -12,7 +12,7 @@ import { lastPosition, publish } from './publish.ts'
 const FRAME_EVENTS = 100
 
 /** An event with its text for readers. */
-interface Told {
+interface FeedItem {
   row: EventRow
   /** Computed for the first reader. */
   frame?: string
@@ -31,7 +31,7 @@ export class EventFeed {
   readonly #addressOf: AddressOf
   readonly #streams: LiveStreams<EventFilter>
   /** The newest events, in the order of their positions, without gaps. */
-  #recent: Told[] = []
+  #recent: FeedItem[] = []
   /** The last known position; undefined before the first poll. */
   #head: number | undefined
   #cancels: Cancel[] = []
@@ -118,8 +118,8 @@ export class EventFeed {
       .where('position', '<=', last)
       .orderBy('position')
       .execute()
-    const told = (rows as EventRow[]).map((row): Told => ({ row }))
-    this.#recent = [...this.#recent, ...told].slice(-settings.eventsInMemory)
+    const items = (rows as EventRow[]).map((row): FeedItem => ({ row }))
+    this.#recent = [...this.#recent, ...items].slice(-settings.eventsInMemory)
     this.#head = last
     this.#streams.wake(() => true)
   }
@@ -140,7 +140,7 @@ export class EventFeed {
       const read = this.#recent.slice(from, from + FRAME_EVENTS)
       const wanted = read.filter(({ row }) => isWanted(filter, row))
       return {
-        text: wanted.map((told) => (told.frame ??= this.#frame(told.row))).join(''),
+        text: wanted.map((item) => (item.frame ??= this.#frame(item.row))).join(''),
         last: position + read.length,
       }
     }

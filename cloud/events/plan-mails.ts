@@ -16,15 +16,15 @@ export async function planMails(
   { runtime, settings }: CloudContext,
   events: readonly { seq: number; type: string; owner_id: number }[],
 ): Promise<void> {
-  const told = events.filter(({ type }) => type === 'alarm.raised' || type === 'alarm.cleared')
-  if (told.length === 0) return
+  const reported = events.filter(({ type }) => type === 'alarm.raised' || type === 'alarm.cleared')
+  if (reported.length === 0) return
   // As for webhooks: a contact that is deleted at this moment must not block others.
   const contacts = await tx
     .forKeyShare(
       tx.q
         .selectFrom('alarm_contacts')
         .select(['id', 'owner_id', 'severity'])
-        .where('owner_id', 'in', [...new Set(told.map(({ owner_id }) => owner_id))])
+        .where('owner_id', 'in', [...new Set(reported.map(({ owner_id }) => owner_id))])
         .orderBy('id'),
     )
     .execute()
@@ -35,13 +35,13 @@ export async function planMails(
     .where(
       'seq',
       'in',
-      told.map(({ seq }) => seq),
+      reported.map(({ seq }) => seq),
     )
     .execute()
   const severities = new Map(rows.map(({ seq, data }) => [seq, (JSON.parse(data) as Alarm).severity]))
   const dueAt = runtime.clock.now() + settings.mailGatherMs
   for (const contact of contacts) {
-    const mails = told
+    const mails = reported
       .filter(
         ({ owner_id, seq }) =>
           owner_id === contact.owner_id && isAsBadAs(severities.get(seq)!, contact.severity),

@@ -176,16 +176,16 @@ interface TerminalsOptions {
 class Terminals {
   readonly #world: World
   readonly #strikes: TerminalsOptions['strikes']
-  readonly #tell: (event: BoardEvent) => void
+  readonly #report: (event: BoardEvent) => void
   readonly #devices: ReadonlySet<string>
   readonly #bins: readonly string[]
   /** The running motors, by device. */
   readonly #motions = new Map<string, Motion>()
 
-  constructor({ description, world, strikes }: TerminalsOptions, tell: (event: BoardEvent) => void) {
+  constructor({ description, world, strikes }: TerminalsOptions, report: (event: BoardEvent) => void) {
     this.#world = world
     this.#strikes = strikes
-    this.#tell = tell
+    this.#report = report
     this.#devices = new Set(description.devices.map(deviceId))
     this.#bins = description.devices.filter(({ kind }) => kind === 'bin').map(deviceId)
   }
@@ -202,7 +202,7 @@ class Terminals {
     this.stop(device)
     const motion = this.#start(request, (end) => {
       this.#motions.delete(device)
-      this.#tell({ on: 'end', device, end, moved: motion.moved() })
+      this.#report({ on: 'end', device, end, moved: motion.moved() })
     })
     this.#motions.set(device, motion)
   }
@@ -237,8 +237,8 @@ class Terminals {
     const removals = [...this.#devices].flatMap((device) => [
       this.#world.bins
         .get(device)
-        ?.onSense(() => this.#tell({ on: 'sense', device: this.#terminalOf(device) })),
-      this.#world.cabinets.get(device)?.onDrop((units) => this.#tell({ on: 'drop', device, units })),
+        ?.onSense(() => this.#report({ on: 'sense', device: this.#terminalOf(device) })),
+      this.#world.cabinets.get(device)?.onDrop((units) => this.#report({ on: 'drop', device, units })),
     ])
     return () => {
       for (const remove of removals) remove?.()

@@ -48,7 +48,7 @@ export function createWire(
 ): WireEnds {
   const listeners = new Set<(line: string) => void>()
   const watchers = new Set<(passed: Passed) => void>()
-  const tell = (passed: Passed): void => {
+  const report = (passed: Passed): void => {
     for (const watcher of watchers) watcher(passed)
   }
   const deliver = (line: string): void => {
@@ -60,7 +60,7 @@ export function createWire(
       port,
       toController(line) {
         const arrived = filters.toController(line)
-        tell({ direction: 'to_controller', line, arrived })
+        report({ direction: 'to_controller', line, arrived })
         for (const arriving of arrived) controller().receive(arriving)
       },
       onLine(listener) {
@@ -68,7 +68,7 @@ export function createWire(
         return () => void listeners.delete(listener)
       },
       toHub(line) {
-        tell({ direction: 'to_hub', line, arrived: [line] })
+        report({ direction: 'to_hub', line, arrived: [line] })
         deliver(line)
       },
       onTraffic(watcher) {
@@ -78,7 +78,7 @@ export function createWire(
     },
     fromController(line) {
       const arrived = filters.toHub(line)
-      tell({ direction: 'to_hub', line, arrived })
+      report({ direction: 'to_hub', line, arrived })
       for (const leaving of arrived) deliver(leaving)
     },
   }

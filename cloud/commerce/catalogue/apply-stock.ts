@@ -76,7 +76,7 @@ export async function applyStockEntries(
 async function beyondAccount(tx: Tx, hubId: number, drops: readonly Delivered[]): Promise<Delivered[]> {
   if (drops.length === 0) return []
   const items = drops.map(({ itemId }) => itemId)
-  const told = await tx.q
+  const rows = await tx.q
     .selectFrom('order_items')
     .select(['id', 'qty_dropped'])
     .where('id', 'in', items)
@@ -90,7 +90,7 @@ async function beyondAccount(tx: Tx, hubId: number, drops: readonly Delivered[])
     .execute()
   const orders = new Map(drops.map(({ itemId, orderId }) => [itemId, orderId]))
   const units = new Map(fallen.map((row) => [row.item_id, Number(row.units)]))
-  return told.map(({ id, qty_dropped }) => ({
+  return rows.map(({ id, qty_dropped }) => ({
     orderId: orders.get(id)!,
     itemId: id,
     delivered: Math.max(0, units.get(id)! - qty_dropped),

@@ -56,7 +56,7 @@ export async function unaccounted(tx: Tx, orderIds: readonly number[]): Promise<
 export async function renewVersions(tx: Tx, hubId: number, orderIds: readonly number[]): Promise<void> {
   if (orderIds.length === 0) return
   await nextVersions(tx.q, { orderIds })
-  for (const orderId of orderIds) tx.tell({ kind: 'order', orderId, hubId })
+  for (const orderId of orderIds) tx.notify({ kind: 'order', orderId, hubId })
 }
 
 const nextVersions = statement((q, { orderIds }: { orderIds: readonly number[] }) =>

@@ -42,7 +42,7 @@ export async function moveOrder(
   }
   const updated = updateOrder(tx.q, order.id, moved)
   Object.assign(order, moved)
-  tx.tell({ kind: 'order', orderId: order.id, hubId: order.hub_id })
+  tx.notify({ kind: 'order', orderId: order.id, hubId: order.hub_id })
   publishMove(tx, context, order)
   if (changesBins(step.to)) checkBins(tx, context, order.hub_id)
   await Promise.all([updated, scheduleDeadlines(tx, context, order)])

@@ -56,7 +56,7 @@ export class OrderFeed {
     const { db } = this.#context
     const q = db.kysely
     const order = await readOwnOrder(q, key)
-    let told = ''
+    let sent = ''
     let isOver = false
     return this.#streams.open(
       { orderId: order.id, hubId: order.hub_id },
@@ -69,8 +69,8 @@ export class OrderFeed {
           if (now === undefined) return ''
           const shown = withImages(this.#addressOf, await viewOrder(q, this.#context, now))
           const text = `id: ${shown.version}\ndata: ${JSON.stringify(shown)}\n\n`
-          if (text === told) return ''
-          told = text
+          if (text === sent) return ''
+          sent = text
           return text
         },
         isOver: () => isOver,

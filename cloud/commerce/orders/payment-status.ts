@@ -52,7 +52,7 @@ export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<Pay
   const { payments, refunds } = await booksOf(tx, orderId)
   const payment_status = derivePaymentStatus(payments, refunds)
   const [order] = await storeStatus(tx.q, { orderId, payment_status })
-  tx.tell({ kind: 'order', orderId, hubId: order!.hub_id })
+  tx.notify({ kind: 'order', orderId, hubId: order!.hub_id })
   if (payments.some(({ status, is_late }) => status === 'completed' && is_late === 0)) countSale(tx, orderId)
   return payment_status
 }

@@ -113,7 +113,7 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
         .executeTakeFirst()
   if (!row) return
   context.log.warn({ hubId: row.hub_id, kind, subject, message: row.message, details }, 'alarm')
-  tell(tx, context, row, 'alarm.raised')
+  publishAlarm(tx, context, row, 'alarm.raised')
   if (worsens(row)) await schedule(tx, WORK, row.id, row.raised_at + context.settings.hubSilentCriticalMs)
 }
 
@@ -255,7 +255,7 @@ export async function end(tx: Tx, context: CloudContext, { id }: AlarmRow): Prom
     .returningAll()
     .executeTakeFirst()
   await unschedule(tx, WORK, id)
-  if (row) tell(tx, context, row, 'alarm.cleared')
+  if (row) publishAlarm(tx, context, row, 'alarm.cleared')
 }
 
 /** An open problem, for kinds with a complete list for each hub. */
@@ -274,10 +274,10 @@ export async function reconcileAlarms(
   tx: Tx,
   context: CloudContext,
   { hubId, kind, among = '' }: { hubId: number; kind: AlarmKindName; among?: string },
-  standing: readonly OpenProblem[],
+  problems: readonly OpenProblem[],
 ): Promise<void> {
-  for (const fact of standing) await raiseAlarm(tx, context, { hubId, kind, ...fact })
-  const names = new Set(standing.map(incidentOf))
+  for (const fact of problems) await raiseAlarm(tx, context, { hubId, kind, ...fact })
+  const names = new Set(problems.map(incidentOf))
   const open = await tx.q
     .selectFrom('alarms')
     .selectAll()
@@ -303,7 +303,7 @@ export async function acknowledgeAlarm(
     .where('acknowledged_at', 'is', null)
     .returningAll()
     .executeTakeFirst()
-  if (news) tell(tx, context, news, 'alarm.acknowledged')
+  if (news) publishAlarm(tx, context, news, 'alarm.acknowledged')
   if (news?.cleared_at === null && endsAcknowledged(news.kind)) await end(tx, context, news)
   return tx.q.selectFrom('alarms').selectAll().where('id', '=', id).executeTakeFirst()
 }
@@ -313,10 +313,10 @@ const endsAcknowledged = (kind: AlarmKindName): boolean =>
 
 /** The effects of time on alarms. */
 export const alarmWork = (context: CloudContext): WorkKinds => ({
-  [WORK]: { run: ({ subject }) => lookAt(context, subject) },
+  [WORK]: { run: ({ subject }) => applyTime(context, subject) },
 })
 
-function lookAt(context: CloudContext, id: string): Promise<Outcome> {
+function applyTime(context: CloudContext, id: string): Promise<Outcome> {
   return context.db.transact(async (tx) => {
     const row = await tx
       .forUpdate(tx.q.selectFrom('alarms').selectAll().where('id', '=', id))
@@ -341,12 +341,12 @@ function lookAt(context: CloudContext, id: string): Promise<Outcome> {
       .returningAll()
       .executeTakeFirstOrThrow()
     // Contacts that want only critical alarms were not notified yet.
-    tell(tx, context, worse, 'alarm.raised')
+    publishAlarm(tx, context, worse, 'alarm.raised')
     return done
   })
 }
 
-export function tell(
+export function publishAlarm(
   tx: Tx,
   context: CloudContext,
   row: AlarmRow,

@@ -3,7 +3,7 @@ import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'
-import { end, tell, WORK, worsens } from './alarms.ts'
+import { end, publishAlarm, WORK, worsens } from './alarms.ts'
 
 /** Alarms about sales, which stay with the owner at the sale. */
 const aboutSales: ReadonlySet<AlarmKindName> = new Set([
@@ -49,7 +49,7 @@ export async function handOverAlarms(
       })
       .returningAll()
       .executeTakeFirstOrThrow()
-    tell(tx, context, passed, 'alarm.raised')
+    publishAlarm(tx, context, passed, 'alarm.raised')
     if (passed.quiet_since !== null || worsens(passed))
       await schedule(tx, WORK, passed.id, context.runtime.clock.now())
   }

@@ -88,7 +88,7 @@ export async function applySnapshotAlarms(
     context.log.warn({ hubId, alarms }, 'a hub has alarms that are not known here')
   for (const code of hubAlarmCodes) {
     const kind = kindOfCode(code)
-    const standing = known
+    const problems = known
       .filter((alarm) => alarm.code === code && isThere(alarm.subject))
       .map(({ subject, detail, since }) => ({
         ...incidentOf(code, subject),
@@ -96,8 +96,8 @@ export async function applySnapshotAlarms(
         details: { detail },
         since,
       }))
-    if (isForPeople(kind)) for (const fact of standing) await raiseAlarm(tx, context, { hubId, ...fact })
-    else await reconcileAlarms(tx, context, { hubId, kind, among: incidentOfCode(code, '') }, standing)
+    if (isForPeople(kind)) for (const fact of problems) await raiseAlarm(tx, context, { hubId, ...fact })
+    else await reconcileAlarms(tx, context, { hubId, kind, among: incidentOfCode(code, '') }, problems)
   }
 }
 
@@ -146,7 +146,7 @@ const incidentOf = (
 })
 
 /** Raises or clears the alarms for a hub's unconfirmed operations. */
-export async function tellOfUnknownOperations(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
+export async function alarmUnknownOperations(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
   const rows = await tx.q
     .selectFrom('unknown_operations')
     .selectAll()
@@ -154,7 +154,7 @@ export async function tellOfUnknownOperations(tx: Tx, context: CloudContext, hub
     .where('settled_at', 'is', null)
     .orderBy('at')
     .execute()
-  const standing = rows.map(
+  const problems = rows.map(
     ({ operation_id, device, action, reason, cabinet, shelf, row, order_id, at }): OpenProblem => ({
       incident: `operation ${operation_id}`,
       subject:
@@ -166,7 +166,7 @@ export async function tellOfUnknownOperations(tx: Tx, context: CloudContext, hub
       since: at,
     }),
   )
-  await reconcileAlarms(tx, context, { hubId, kind: 'unknown_operation', among: 'operation ' }, standing)
+  await reconcileAlarms(tx, context, { hubId, kind: 'unknown_operation', among: 'operation ' }, problems)
 }
 
 /**

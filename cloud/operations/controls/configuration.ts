@@ -5,7 +5,7 @@ import { checkBins } from '../../commerce/orders/bin-alarm.ts'
 import { blockDisabled } from '../../commerce/catalogue/blocked.ts'
 import { readConfirmed, readHubConfig } from '../../commerce/fulfilment/hub-snapshot.ts'
 import { hubState } from '../../gateway/hub-state.ts'
-import { tellOfHub } from '../hubs/hub-events.ts'
+import { publishHubChange } from '../hubs/hub-events.ts'
 import { awaitDelivery, enqueue, type OutboxPlace } from '../../gateway/outbox.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -167,7 +167,7 @@ export async function setDesired(
   const config = await readHubConfig(tx, context, hubId)
   const place = await enqueue(tx, hubId, { kind: 'config', config })
   checkBins(tx, context, hubId)
-  await tellOfHub(tx, context, hubId)
+  await publishHubChange(tx, context, hubId)
   return { after, place }
 }
 

@@ -10,7 +10,7 @@ import type { Handlers } from '../../platform/http/handler.ts'
 import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { tellOfUnknownOperations } from '../alarms/hub-alarms.ts'
+import { alarmUnknownOperations } from '../alarms/hub-alarms.ts'
 import { type ControlServices, hardwareError, sendAudited } from './control.ts'
 
 /** The wait for a hub's report that it has resolved an operation, in milliseconds. */
@@ -72,7 +72,7 @@ export async function settleFromAfar(
       await settleOperation(tx, hubId, { operationId, by: 'person', happened, at: runtime.clock.now() })
       if (!isForgotten) return
       // No report of the hub clears this alarm.
-      await tellOfUnknownOperations(tx, context, hubId)
+      await alarmUnknownOperations(tx, context, hubId)
       await appendAudit(tx.q, runtime, {
         actor,
         action: 'controls.settle_operation',

@@ -17,21 +17,21 @@ import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { hubIsSilent, hubsAreHeard, storageIs } from '../alarms/hub-alarms.ts'
 import { type BuiltDevices, readBuilt, readHubState, reportHealth } from './hub-health.ts'
 
-const Told = z.object({ enabled: z.boolean(), status: DeviceStatus })
+const PublishedDevice = z.object({ enabled: z.boolean(), status: DeviceStatus })
 
 /** A hub's published state, apart from whether it is online: its bins and fridges by number. */
-const ToldState = z.object({
+const PublishedState = z.object({
   /** Null before its first report. */
   acceptingOrders: z.boolean().nullable(),
-  bins: z.record(z.string(), Told),
-  fridges: z.record(z.string(), Told),
+  bins: z.record(z.string(), PublishedDevice),
+  fridges: z.record(z.string(), PublishedDevice),
   /** The reason of the storage failure that the hub reports. */
   storage: z.string().nullable().default(null),
 })
-type ToldState = z.infer<typeof ToldState>
+type PublishedState = z.infer<typeof PublishedState>
 
 /** The published state of a hub without any publication. */
-const NOTHING: ToldState = { acceptingOrders: null, bins: {}, fridges: {}, storage: null }
+const NOTHING: PublishedState = { acceptingOrders: null, bins: {}, fridges: {}, storage: null }
 
 interface Change {
   type: 'hub.online' | 'hub.offline' | 'bin.status_changed' | 'fridge.status_changed' | 'intake.changed'
@@ -39,37 +39,41 @@ interface Change {
 }
 
 /** Publishes changes of one hub. */
-export const tellOfHub = (tx: Tx, context: CloudContext, hubId: number): Promise<void> =>
-  tellOfHubs(tx, context, [{ hubId, health: null }])
+export const publishHubChange = (tx: Tx, context: CloudContext, hubId: number): Promise<void> =>
+  publishHubChanges(tx, context, [{ hubId, health: null }])
 
 /**
  * Publishes to owners the differences from the last publication: at each report of a hub, at each change of
  * its desired state, and after a long silence. Must come last in its transaction. The devices of an offline
  * hub are unknown, so none is published: `hub.offline` covers them all.
  */
-export async function tellOfHubs(tx: Tx, context: CloudContext, heard: readonly HeardHub[]): Promise<void> {
+export async function publishHubChanges(
+  tx: Tx,
+  context: CloudContext,
+  heard: readonly HeardHub[],
+): Promise<void> {
   const healths = new Map(heard.map(({ hubId, health }) => [hubId, health]))
   const hubs = await hubRows(tx.q)
     .where('hubs.id', 'in', [...healths.keys()])
     .execute()
-  const odd = hubs.filter((hub) => !isAsTold(hub, healths.get(hub.id) ?? null))
+  const odd = hubs.filter((hub) => !isPublished(hub, healths.get(hub.id) ?? null))
   const differing = await differences(tx.q, context, odd)
   if (differing.length === 0) return
   const hubIds = differing.map(({ hub }) => hub.id)
-  const untold = differing.filter(({ hub }) => hub.state === null)
-  if (untold.length > 0)
+  const unpublished = differing.filter(({ hub }) => hub.state === null)
+  if (unpublished.length > 0)
     await tx.q
       .insertInto('hub_told')
-      .values(untold.map(({ hub }) => ({ hub_id: hub.id, online: 0, state: JSON.stringify(NOTHING) })))
+      .values(unpublished.map(({ hub }) => ({ hub_id: hub.id, online: 0, state: JSON.stringify(NOTHING) })))
       .onConflict((conflict) => conflict.doNothing())
       .execute()
-  await lockTold(tx, hubIds)
+  await lockPublished(tx, hubIds)
   const again = await hubRows(tx.q).where('hubs.id', 'in', hubIds).execute()
   await note(tx, context, await differences(tx.q, context, again))
 }
 
 /** Concurrent publications of a hub wait here, and then read the published state. */
-async function lockTold(tx: Tx, hubIds: readonly number[]): Promise<void> {
+async function lockPublished(tx: Tx, hubIds: readonly number[]): Promise<void> {
   const ofThese = tx.q.selectFrom('hub_told').select('hub_id').where('hub_id', 'in', hubIds)
   await tx.forUpdate(ofThese.orderBy('hub_id')).execute()
 }
@@ -81,14 +85,14 @@ async function note(tx: Tx, context: CloudContext, news: readonly Difference[]):
     for (const change of changes) appendEvent(tx, context, { ...change, hubId: hub.id })
   const source = recordset(
     tx.kind,
-    { of: 'int', is_online: 'int', told: 'text' },
+    { of: 'int', is_online: 'int', published: 'text' },
     news.map(({ hub, online, state }) => ({
       of: hub.id,
       is_online: online ? 1 : 0,
-      told: JSON.stringify(state),
+      published: JSON.stringify(state),
     })),
   )
-  await sql`update hub_told set online = is_online, state = told from ${source} where hub_id = of`.execute(
+  await sql`update hub_told set online = is_online, state = published from ${source} where hub_id = of`.execute(
     tx.q,
   )
   for (const { hub, health, isStorageNews } of news)
@@ -123,14 +127,14 @@ const NO_ORDERS: OrdersByBin = new Map()
  * Whether a hub's report equals its published state, as at nearly every heartbeat. It compares the stored
  * JSON text without parsing it.
  */
-function isAsTold(hub: HubRow, health: HubHealth | null): boolean {
+function isPublished(hub: HubRow, health: HubHealth | null): boolean {
   if (health === null || hub.online !== 1) return false
   const now = { online: true, connected: true, health, lastHeardAt: null }
   const { bins, fridges } = devicesIn(reportHealth(hub, now, NO_DEVICES, NO_ORDERS))
-  const state: ToldState = {
+  const state: PublishedState = {
     acceptingOrders: intakeOf(hub, now),
-    bins: toldOf(bins),
-    fridges: toldOf(fridges),
+    bins: publishedOf(bins),
+    fridges: publishedOf(fridges),
     storage: health.storage?.reason ?? null,
   }
   return JSON.stringify(state) === hub.state
@@ -172,17 +176,18 @@ function compareHub(hub: HubRow, now: HubState, built: BuiltDevices, orders: Ord
   const report = reportHealth(hub, now, built, orders)
   const { online } = now
   const wasOnline = hub.online === 1
-  const told = hub.state === null ? NOTHING : ToldState.parse(JSON.parse(hub.state))
+  const published = hub.state === null ? NOTHING : PublishedState.parse(JSON.parse(hub.state))
   const { bins, fridges } = devicesIn(report)
-  const state: ToldState = {
-    acceptingOrders: intakeOf(hub, now) ?? told.acceptingOrders,
-    bins: { ...told.bins, ...toldOf(bins) },
-    fridges: { ...told.fridges, ...toldOf(fridges) },
+  const state: PublishedState = {
+    acceptingOrders: intakeOf(hub, now) ?? published.acceptingOrders,
+    bins: { ...published.bins, ...publishedOf(bins) },
+    fridges: { ...published.fridges, ...publishedOf(fridges) },
     // A hub's last report holds until its next one.
-    storage: now.health === null ? told.storage : (now.health.storage?.reason ?? null),
+    storage: now.health === null ? published.storage : (now.health.storage?.reason ?? null),
   }
-  const isStorageNews = state.storage !== told.storage
-  const isIntakeNews = told.acceptingOrders !== null && told.acceptingOrders !== state.acceptingOrders
+  const isStorageNews = state.storage !== published.storage
+  const isIntakeNews =
+    published.acceptingOrders !== null && published.acceptingOrders !== state.acceptingOrders
   const intake = {
     accepting_orders: state.acceptingOrders,
     hub_status: shownHubStatus({ ...hub, last_heard_at: now.lastHeardAt }),
@@ -190,10 +195,10 @@ function compareHub(hub: HubRow, now: HubState, built: BuiltDevices, orders: Ord
   const changes: Change[] = [
     ...(online === wasOnline ? [] : [presence(report)]),
     ...(isIntakeNews ? [{ type: 'intake.changed' as const, data: intake }] : []),
-    ...changed(told.bins, bins).map((data) => ({ type: 'bin.status_changed' as const, data })),
-    ...changed(told.fridges, fridges).map((data) => ({ type: 'fridge.status_changed' as const, data })),
+    ...changed(published.bins, bins).map((data) => ({ type: 'bin.status_changed' as const, data })),
+    ...changed(published.fridges, fridges).map((data) => ({ type: 'fridge.status_changed' as const, data })),
   ]
-  const differs = online !== wasOnline || JSON.stringify(state) !== JSON.stringify(told)
+  const differs = online !== wasOnline || JSON.stringify(state) !== JSON.stringify(published)
   return { hub, differs, changes, online, wasOnline, state, isStorageNews, health: now.health }
 }
 
@@ -212,15 +217,15 @@ const intakeOf = (
 ): boolean | null =>
   health === null ? null : hub.accepting_orders === 1 && !stopsSelling(hub.stalled) && health.accepting_orders
 
-type Device = z.infer<typeof Told>
+type Device = z.infer<typeof PublishedDevice>
 type Devices = readonly (readonly [number: number, device: Device])[]
 
-const toldOf = (devices: Devices): Record<string, Device> =>
+const publishedOf = (devices: Devices): Record<string, Device> =>
   Object.fromEntries(devices.map(([number, { enabled, status }]) => [number, { enabled, status }]))
 
-const changed = (told: Readonly<Record<string, Device>>, devices: Devices): Device[] =>
+const changed = (published: Readonly<Record<string, Device>>, devices: Devices): Device[] =>
   devices.flatMap(([number, device]) => {
-    const before = told[number]
+    const before = published[number]
     const isSame = before?.enabled === device.enabled && before.status === device.status
     return before === undefined || isSame ? [] : [device]
   })
@@ -264,7 +269,7 @@ export function hubWork(context: CloudContext): WorkKinds {
           if (!hub) return done
           // A transaction that records a report of the hub holds this row: later reads return the hub's
           // current state.
-          await lockTold(tx, [hubId])
+          await lockPublished(tx, [hubId])
           const { online, hasLeft, lastHeardAt } = await readHubState(tx.q, context, hubId)
           const now = runtime.clock.now()
           const listenedMs = listening.forMs()
@@ -272,7 +277,7 @@ export function hubWork(context: CloudContext): WorkKinds {
           // yet.
           const unheardMs = Math.min(settings.onlineWithinMs, settings.hubReturnMs) - listenedMs
           if (!online && !hasLeft && unheardMs > 0) return { next: now + wholeMs(unheardMs) }
-          await tellOfHub(tx, context, hubId)
+          await publishHubChange(tx, context, hubId)
           if (online) return { next: lastHeardAt! + settings.onlineWithinMs + 1 }
           const leftMs = Math.max(
             (lastHeardAt ?? now) + settings.hubSilentAlarmMs - now,

@@ -60,11 +60,11 @@ function partsOf(schema: JsonSchema, name: string, register: Register): JsonSche
     const inner = value as JsonSchema
     if (!('properties' in inner) && !Array.isArray(inner['enum'])) return partsOf(inner, partName, register)
     const { description, default: standard, ...rest } = inner
-    const told = description === undefined ? {} : { description }
+    const described = description === undefined ? {} : { description }
     return {
-      ...told,
+      ...described,
       ...(standard !== undefined && { default: standard }),
-      ...register(partName, { description: `A part of \`${name}\`.`, ...told, ...rest }),
+      ...register(partName, { description: `A part of \`${name}\`.`, ...described, ...rest }),
     }
   }
   const result: JsonSchema = { ...schema }
@@ -106,8 +106,8 @@ export function sentenceOf(
 ): string | undefined {
   const own = ownSentence(schema, components)
   const standard = schema['default']
-  const isTold = standard === undefined || standard === null || Array.isArray(standard)
-  if (own === undefined || isTold) return own
+  const hasNoDefault = standard === undefined || standard === null || Array.isArray(standard)
+  if (own === undefined || hasNoDefault) return own
   const text = typeof standard === 'string' ? standard : JSON.stringify(standard)
   return own.includes('Default: ') ? own : `${own} Default: \`${text}\`.`
 }
@@ -133,12 +133,13 @@ export function schemaWriter(): SchemaWriter {
     // As sent by a client: a field with a default may be absent.
     const json = z.toJSONSchema(schema, { io: 'input', override: ({ jsonSchema }) => plain(jsonSchema) })
     const { $schema: _, $defs, ...rest } = json
-    const told = (part: JsonSchema) => pointToComponents(isSent ? withText(part) : part) as JsonSchema
+    const withReferences = (part: JsonSchema) =>
+      pointToComponents(isSent ? withText(part) : part) as JsonSchema
     for (const [name, definition] of Object.entries($defs ?? {})) {
       if (isSent) sent.add(name)
-      if (isSent || !sent.has(name)) components[name] = told(definition)
+      if (isSent || !sent.has(name)) components[name] = withReferences(definition)
     }
-    return told(rest)
+    return withReferences(rest)
   }
   return {
     components,
@@ -155,15 +156,15 @@ const NUL = '\\u0000'
 function withText(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withText)
   if (typeof value !== 'object' || value === null) return value
-  const told = Object.fromEntries(
+  const result = Object.fromEntries(
     Object.entries(value).map(([key, part]) => [
       key,
       valueKeys.has(key) ? (part as unknown) : withText(part),
     ]),
   )
-  const { type, pattern = '^[^]*$' } = told
-  if (type !== 'string' || ['format', 'enum', 'const'].some((key) => key in told)) return told
-  return { ...told, pattern: String(pattern).replaceAll('[^', `[^${NUL}`) }
+  const { type, pattern = '^[^]*$' } = result
+  if (type !== 'string' || ['format', 'enum', 'const'].some((key) => key in result)) return result
+  return { ...result, pattern: String(pattern).replaceAll('[^', `[^${NUL}`) }
 }
 
 /** Keywords whose values are no schemas. */

@@ -145,15 +145,18 @@ export class SharedRateLimiter implements RateLimiter {
   /** Adds this process's calls to the database, and reads those of the others. */
   async settle(): Promise<void> {
     const { window } = this.#counts
-    const told = this.#counts
+    const unsettled = this.#counts
       .unsettled(window)
       .map((count) => ({ count, own: count.own, by: count.own - count.settled }))
-    for (let first = 0; first < told.length; first += BATCH)
-      await this.#tell(told.slice(first, first + BATCH), window)
+    for (let first = 0; first < unsettled.length; first += BATCH)
+      await this.#addUp(unsettled.slice(first, first + BATCH), window)
   }
 
-  async #tell(told: readonly { count: Count; own: number; by: number }[], window: number): Promise<void> {
-    const values = told.map(
+  async #addUp(
+    unsettled: readonly { count: Count; own: number; by: number }[],
+    window: number,
+  ): Promise<void> {
+    const values = unsettled.map(
       ({ count: { name, route }, by }) => sql`(${name}, ${route}, ${sql.lit(window)}, ${sql.lit(by)})`,
     )
     // Each minute has its own sum: a process with a wrong clock adds to the others' counts and does not replace them.
@@ -163,7 +166,7 @@ export class SharedRateLimiter implements RateLimiter {
       on conflict (caller, route, minute) do update set count = current.count + excluded.count
       returning caller, route, count`.execute(this.#context.db.kysely)
     const sums = new Map(rows.map(({ caller, ...row }) => [keyOf({ ...row, name: caller }), row]))
-    for (const { count, own } of told) {
+    for (const { count, own } of unsettled) {
       const sum = sums.get(keyOf(count))
       if (!sum) continue
       count.settled = own

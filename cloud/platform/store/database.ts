@@ -50,7 +50,7 @@ export interface Tx extends Locks {
   /** After the commit, notifies this process's `onWorkDue` listeners of the due time of new work. */
   workDue(dueAt: number): void
   /** After the commit, notifies this process's `onNews` listeners of a change. */
-  tell(news: News): void
+  notify(news: News): void
   /** If `work` throws, undoes only its changes, drops its effects and throws the error again. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
@@ -271,7 +271,7 @@ function createTx(
     afterCommit: (effect) => void effects.push(effect),
     wake: (hubId) => void effects.push(() => signals.outboxes.emit(hubId)),
     workDue: (dueAt) => void effects.push(() => signals.work.emit(dueAt)),
-    tell: (news) => void effects.push(() => signals.news.emit(news)),
+    notify: (news) => void effects.push(() => signals.news.emit(news)),
     async savepoint(work) {
       const registered = effects.length
       const names = new Set(last.keys())

@@ -98,11 +98,11 @@ async function connectTo(pool: Pool, servers: PostgresServers): Promise<PoolClie
       if (failures.at(-1)!.message === NONE_FREE) break
     }
   if (failures.length === 1) return failures[0]!
-  const telling = failures.filter(({ message }) => !message.endsWith(NO_TLS))
-  const told = telling.length > 0 ? telling : failures
+  const specific = failures.filter(({ message }) => !message.endsWith(NO_TLS))
+  const reported = specific.length > 0 ? specific : failures
   return new DatabaseUnavailable(
-    [...new Set(told.map(({ message }) => message))].join('; '),
-    told.find(({ code }) => code === READ_ONLY) ?? told.at(-1),
+    [...new Set(reported.map(({ message }) => message))].join('; '),
+    reported.find(({ code }) => code === READ_ONLY) ?? reported.at(-1),
   )
 }
 

@@ -5,7 +5,7 @@ import { Event } from '../../../protocol/contract/owner-events.ts'
 import { eventTypes, type EventType } from '../../../protocol/model/event-types.ts'
 import { appendEvent } from '../../../cloud/events/append-event.ts'
 import { publish } from '../../../cloud/events/publish.ts'
-import { tellOfHub } from '../../../cloud/operations/hubs/hub-events.ts'
+import { publishHubChange } from '../../../cloud/operations/hubs/hub-events.ts'
 import { schedule } from '../../../cloud/platform/work/queue.ts'
 import { schemaDifferences } from '../../contract/walk/shape.ts'
 import { openService, type Service } from '../../world/service.ts'
@@ -177,7 +177,7 @@ onEachDatabase('events', (open) => {
     const service = await openService(open)
     const { shop, cloud } = service
     const { context } = shop
-    const tell = () => context.db.transact((tx) => tellOfHub(tx, context, 1))
+    const tell = () => context.db.transact((tx) => publishHubChange(tx, context, 1))
     const bins = (status: 'healthy' | 'fault') => healthy.bins.map((bin) => ({ ...bin, status }))
     await tell()
     await tell()

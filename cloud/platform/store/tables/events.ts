@@ -67,7 +67,7 @@ export const eventTables = {
   hub_told: defineTable({
     hub_id: int.primaryKey.references('hubs').fixed,
     online: flag,
-    /** `ToldState` as JSON. */
+    /** `PublishedState` as JSON. */
     state: text,
   }),
   /** One row: the last assigned position. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { operationHandlers } from '../../../../cloud/operations/controls/unknown-operations.ts'
-import { tellOfUnknownOperations } from '../../../../cloud/operations/alarms/hub-alarms.ts'
+import { alarmUnknownOperations } from '../../../../cloud/operations/alarms/hub-alarms.ts'
 import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/commands.ts'
 import type { Operation } from '../../../../protocol/contract/owner-operations.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
@@ -205,7 +205,7 @@ onEachDatabase('operations with unknown outcome', (open) => {
       await report(1)
       const alarms = () =>
         shop.context.db.kysely.selectFrom('alarms').select(['kind', 'cleared_at']).execute()
-      await shop.context.db.transact((tx) => tellOfUnknownOperations(tx, shop.context, 1))
+      await shop.context.db.transact((tx) => alarmUnknownOperations(tx, shop.context, 1))
       expect(await alarms()).toEqual([{ kind: 'unknown_operation', cleared_at: null }])
       hub = () => refused('not_found')
       expect(await settle(1, true)).toMatchObject({ status: 200, json: { state: 'happened' } })

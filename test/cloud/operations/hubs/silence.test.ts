@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { expect, test, vi } from 'vitest'
-import { hubWork, tellOfHub } from '../../../../cloud/operations/hubs/hub-events.ts'
+import { hubWork, publishHubChange } from '../../../../cloud/operations/hubs/hub-events.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { openShop } from '../../../world/shop.ts'
 
@@ -10,13 +10,13 @@ onEachDatabase('the silence of a hub', (open) => {
     const { db, settings } = context
     const work = hubWork(context)['hub.silent']!
     const pollNow = () => work.run({ kind: 'hub.silent', subject: '1', attempts: 1 })
-    await db.transact((tx) => tellOfHub(tx, context, 1))
+    await db.transact((tx) => publishHubChange(tx, context, 1))
     clock.advance(settings.onlineWithinMs + 1)
     expect(await pollNow()).toMatchObject({ next: expect.any(Number) as number })
     clock.advance(settings.hubSilentAlarmMs)
     const { looking } = await db.transact(async (tx) => {
       await tx.q.updateTable('hub_sessions').set({ last_heard_at: clock.now() }).execute()
-      await tellOfHub(tx, context, 1)
+      await publishHubChange(tx, context, 1)
       let isOver = false
       const looked = pollNow().finally(() => (isOver = true))
       // On SQLite the check waits for this whole transaction.

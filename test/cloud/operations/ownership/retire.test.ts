@@ -4,7 +4,7 @@ import { createOrder } from '../../../../cloud/commerce/orders/cart.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { raiseAlarm } from '../../../../cloud/events/alarms/alarms.ts'
 import { stillHolds } from '../../../../cloud/gateway/hub-logins.ts'
-import { tellOfHub } from '../../../../cloud/operations/hubs/hub-events.ts'
+import { publishHubChange } from '../../../../cloud/operations/hubs/hub-events.ts'
 import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { uuid } from '../../../support/uuid.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -148,7 +148,7 @@ onEachDatabase('a hub that is retired with --force while it cannot be reached', 
 
   test('a hub that is retired by --force is announced as retired, not as paused', async () => {
     const { db, context, retire } = await openHub(open)
-    await db.transact((tx) => tellOfHub(tx, context, 1))
+    await db.transact((tx) => publishHubChange(tx, context, 1))
     await retire()
     const events = await db.kysely.selectFrom('events').selectAll().where('hub_id', '=', 1).execute()
     const told = events.filter(({ type }) => type.includes('intake.changed'))
