@@ -67,7 +67,7 @@ export function createHub(options: HubOptions): Hub {
     outbox,
     resetInbox() {
       inbox.reset()
-      store.afterCommit(() => sync.sayHello())
+      store.afterCommit(() => sync.sendHello())
     },
     openControllers(events) {
       const controllers = createControllers(
@@ -115,7 +115,8 @@ export function createHub(options: HubOptions): Hub {
     certificates: () => options.certificates?.() ?? [],
     start() {
       // The hello follows the commit of the entry that brought the version.
-      if (options.desired) options.desired.onReport = () => void runtime.clock.after(0, () => sync.sayHello())
+      if (options.desired)
+        options.desired.onReport = () => void runtime.clock.after(0, () => sync.sendHello())
       inbox.takeOverLetters()
       core.start()
       sync.start()

@@ -37,7 +37,7 @@ const MAX_SLEEP_MS = 60 * 60_000
 /** `onHandled` is called after the commit of each event. */
 export function createActor(context: () => Context, onHandled: () => void): Actor {
   let cancelWake: Cancel | undefined
-  let cancelTelling: Cancel | undefined
+  let cancelReport: Cancel | undefined
   let isStopped = false
   let handledAt: number | undefined
 
@@ -68,8 +68,8 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
   function tryAgain(): void {
     const { store, runtime, settings } = context()
     if (isStopped) return
-    cancelTelling ??= runtime.clock.after(settings.fullRetryMs, () => {
-      cancelTelling = undefined
+    cancelReport ??= runtime.clock.after(settings.fullRetryMs, () => {
+      cancelReport = undefined
       store.relieve()
       handle(() => watchStore(context()))
     })
@@ -88,7 +88,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
     stop() {
       isStopped = true
       cancelWake?.()
-      cancelTelling?.()
+      cancelReport?.()
     },
   }
 }

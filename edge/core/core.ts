@@ -239,9 +239,9 @@ function restartLedger(context: Context, reason: string, cloud?: 'ahead'): boole
   }
   log.warn({ reason }, 'a new epoch of the ledger')
   const { facts } = state
-  const isHearsay = (cloud === 'ahead' || facts.get('owes_snapshot')) && isWithoutCabinets(context)
+  const isUnproven = (cloud === 'ahead' || facts.get('owes_snapshot')) && isWithoutCabinets(context)
   return handle(() => {
-    const isAccount = facts.get('live') && !isHearsay
+    const isAccount = facts.get('live') && !isUnproven
     outbox.newEpoch('ledger', isAccount ? ledger.dropsAgain() : [])
     if (!facts.get('live')) return
     if (isAccount) ledger.reportSnapshot()

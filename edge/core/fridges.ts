@@ -21,13 +21,13 @@ export interface FridgeFacts {
   /** There has been no valid reading for too long. */
   isUnread: boolean
   /** Time since the last proof that the fridge was cold, in this process or an earlier one. */
-  doubtForMs: number
+  unprovenForMs: number
   /** The last judgement was not cold. */
-  wasInDoubt: boolean
+  wasUnproven: boolean
   /** The last proof comes from an earlier process; this process has none yet. */
   isInherited: boolean
   /**
-   * Part of `doubtForMs` lies before this process started, and its length is unknown until the cloud sends
+   * Part of `unprovenForMs` lies before this process started, and its length is unknown until the cloud sends
    * its time.
    */
   isLengthUnknown: boolean
@@ -37,12 +37,12 @@ export interface FridgeFacts {
 
 /**
  * `clockWaitMs`: how long to wait for the cloud's time, which shows the length of the power failure.
- * `doubtMs`: the longest time without proof.
+ * `proofMs`: the longest time without proof.
  */
 export interface FridgeLimits {
   healthShutoffMs: number
   clockWaitMs: number
-  doubtMs: number
+  proofMs: number
 }
 
 export type FridgeVerdict =
@@ -55,15 +55,15 @@ export type FridgeVerdict =
 
 /** Judges a fridge. `ms`: milliseconds until time alone may change the verdict. */
 export function judgeFridge(facts: FridgeFacts, limits: FridgeLimits): FridgeVerdict {
-  const { proof, isUnread, doubtForMs, wasInDoubt, isInherited, isLengthUnknown, watchedForMs } = facts
-  const { healthShutoffMs, clockWaitMs, doubtMs } = limits
-  const leftMs = healthShutoffMs - doubtForMs
-  if (proof === 'cold' && !isUnread) return { kind: 'cold', isProven: true, ms: doubtMs }
+  const { proof, isUnread, unprovenForMs, wasUnproven, isInherited, isLengthUnknown, watchedForMs } = facts
+  const { healthShutoffMs, clockWaitMs, proofMs } = limits
+  const leftMs = healthShutoffMs - unprovenForMs
+  if (proof === 'cold' && !isUnread) return { kind: 'cold', isProven: true, ms: proofMs }
   // After an absence the first readings decide, not the time: a fridge that stayed cold is still cold.
-  const isBeingRead = isInherited && proof === undefined && !isUnread && watchedForMs < doubtMs
-  if (isBeingRead && leftMs <= 0) return { kind: 'unproven', ms: doubtMs - watchedForMs }
-  if (proof === undefined && !isUnread && !wasInDoubt && doubtForMs < doubtMs)
-    return { kind: 'cold', isProven: false, ms: doubtMs - doubtForMs }
+  const isBeingRead = isInherited && proof === undefined && !isUnread && watchedForMs < proofMs
+  if (isBeingRead && leftMs <= 0) return { kind: 'unproven', ms: proofMs - watchedForMs }
+  if (proof === undefined && !isUnread && !wasUnproven && unprovenForMs < proofMs)
+    return { kind: 'cold', isProven: false, ms: proofMs - unprovenForMs }
   if (isBeingRead) return { kind: 'doubt', ms: leftMs }
   const ms = isInherited && isLengthUnknown ? Math.min(leftMs, clockWaitMs - watchedForMs) : leftMs
   return ms <= 0 ? { kind: 'shutoff' } : { kind: 'doubt', ms }
@@ -94,13 +94,13 @@ function watchFridge(context: Context, number: number): number | undefined {
     {
       proof,
       isUnread: memory.unreadable !== undefined,
-      doubtForMs: now - lastCold,
-      wasInDoubt: row !== undefined && row.warm_since !== null,
+      unprovenForMs: now - lastCold,
+      wasUnproven: row !== undefined && row.warm_since !== null,
       isInherited: memory.isInherited,
       isLengthUnknown: !cloud.isKnown(),
       watchedForMs: nowMs - memory.watchedSince,
     },
-    { ...settings, doubtMs: maxAgeMs(context, number) },
+    { ...settings, proofMs: maxAgeMs(context, number) },
   )
   if (verdict.kind === 'cold' && verdict.isProven) {
     memory.isInherited = false
@@ -209,12 +209,12 @@ export function noteFridgeDoors({ layout, doors, devices, runtime, settings }: C
 }
 
 /** Raises and clears the alarms of a fridge. A door that was open for a moment raises none. */
-function noteAlarms(context: Context, number: number, doubtForMs: number | undefined): void {
+function noteAlarms(context: Context, number: number, unprovenForMs: number | undefined): void {
   const subject = fridgeSubject(number)
   const { unreadable, meter } = context.devices.fridge(number)
   setAlarm(context, 'fridge_unreadable', subject, unreadable !== undefined, unreadable ?? '')
-  if (doubtForMs === undefined) setAlarm(context, 'fridge_warm', subject, false, '')
-  else if (unreadable === undefined && doubtForMs >= context.settings.warmAlarmMs)
+  if (unprovenForMs === undefined) setAlarm(context, 'fridge_warm', subject, false, '')
+  else if (unreadable === undefined && unprovenForMs >= context.settings.warmAlarmMs)
     setAlarm(context, 'fridge_warm', subject, true, `${meter.last?.celsius} °C`)
 }
 

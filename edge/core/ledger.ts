@@ -35,7 +35,7 @@ export function createLedger(
   const append = (entry: HubEntry): void => outbox.append('ledger', entry)
   const dropsAgain = (): HubEntry[] => {
     const waiting = outbox.waitingDrops()
-    return toldAgain(state, now() - againMs).filter((drop) => !waiting.has(drop.operation_id))
+    return repeatedDrops(state, now() - againMs).filter((drop) => !waiting.has(drop.operation_id))
   }
   return {
     dropsAgain,
@@ -70,7 +70,7 @@ type DropEntry = Extract<HubEntry, { kind: 'stock.dropped' }>
  * if the hub is replaced while it reports. The entries contain no order: their first report did. A cloud that
  * lost that report gets it with the order's state.
  */
-function toldAgain({ stock, operations }: State, since: number): DropEntry[] {
+function repeatedDrops({ stock, operations }: State, since: number): DropEntry[] {
   const known = operations.knownSince(since).flatMap((operation): DropRow[] => {
     const { id: cause_id, product_id, drops, ended_at: at } = operation
     const place = placeOf(operation)
@@ -79,7 +79,7 @@ function toldAgain({ stock, operations }: State, since: number): DropEntry[] {
       : []
   })
   const behind = new Map<string, number>()
-  const tell = ({ cause_id, product_id, delta, at, ...location }: DropRow): DropEntry => {
+  const dropEntry = ({ cause_id, product_id, delta, at, ...location }: DropRow): DropEntry => {
     const facing = stock.facings.find(location)
     const key = locationKey(location)
     const left =
@@ -90,7 +90,7 @@ function toldAgain({ stock, operations }: State, since: number): DropEntry[] {
     const nobodys = { order_id: null, line_id: null, delivered: 0, bin: null }
     return { kind: 'stock.dropped', at, product_id, location, ...left, operation_id: cause_id, ...nobodys }
   }
-  return [...known, ...stock.droppedSince(since)].toReversed().map(tell).toReversed()
+  return [...known, ...stock.droppedSince(since)].toReversed().map(dropEntry).toReversed()
 }
 
 function snapshotOf({ stock, reported, alarms }: State, at: number): SnapshotEntry {

@@ -1,6 +1,6 @@
 import type { HubAlarmCode } from '../../protocol/model/alarms.ts'
 import { binSubject, cabinetSubject, fridgeSubject, rowSubject } from '../../protocol/model/subject.ts'
-import type { Standing } from '../journal/tables.ts'
+import type { Condition } from '../journal/tables.ts'
 import type { BinView } from './bins/bin.ts'
 import { isUsable, type Context } from './context.ts'
 import { binDevice, cabinetDevice, fridgeDevice, type Layout } from './layout.ts'
@@ -20,18 +20,18 @@ export function reportStates(
 ): number | undefined {
   const { reported } = context.state
   const waits: number[] = []
-  const compare = (subject: string, standing: Standing | Pause): void => {
-    if (standing.of === 'pause') waits.push(standing.ms)
-    else if (!isSame(reported.find(subject)?.state, standing)) report(context, subject, standing)
+  const compare = (subject: string, condition: Condition | Pause): void => {
+    if (condition.of === 'pause') waits.push(condition.ms)
+    else if (!isSame(reported.find(subject)?.state, condition)) report(context, subject, condition)
   }
   for (const bin of bins) {
-    compare(binSubject(bin.number), binStanding(context, bin))
+    compare(binSubject(bin.number), binCondition(context, bin))
     if (bin.settlesMs !== undefined) waits.push(bin.settlesMs)
   }
   for (const cabinet of context.layout.cabinets)
-    compare(cabinetSubject(cabinet), cabinetStanding(context, cabinet))
+    compare(cabinetSubject(cabinet), cabinetCondition(context, cabinet))
   for (const { number } of context.layout.fridges)
-    compare(fridgeSubject(number), fridgeStanding(context, number))
+    compare(fridgeSubject(number), fridgeCondition(context, number))
   const blocks = [...blockedNow.values()]
   for (const { location, why } of blocks)
     compare(rowSubject(location), { of: 'row', location, blocked: why.slice(0, 32) })
@@ -45,17 +45,17 @@ export function reportStates(
 }
 
 /** Whether two states of a subject are equal. The location of a row is part of its subject. */
-function isSame(reported: Standing | undefined, standing: Standing): boolean {
+function isSame(reported: Condition | undefined, condition: Condition): boolean {
   if (reported === undefined) return false
-  const [known, now] = [reported, standing] as unknown as Record<string, unknown>[]
-  return Object.keys(standing).every((name) => name === 'location' || known![name] === now![name])
+  const [known, now] = [reported, condition] as unknown as Record<string, unknown>[]
+  return Object.keys(condition).every((name) => name === 'location' || known![name] === now![name])
 }
 
 /** Reports removed hardware as out of use, once. Otherwise the cloud would sell by the last report. */
 export function reportAbsent(context: Context): void {
   const { reported } = context.state
   for (const { subject, state } of reported.all()) {
-    const last = lastStanding(context.layout, state)
+    const last = lastCondition(context.layout, state)
     if (!last) continue
     report(context, subject, last)
     reported.delete(subject)
@@ -63,7 +63,7 @@ export function reportAbsent(context: Context): void {
 }
 
 /** The final state of a removed part; undefined if the part exists. Blocks of rows end on their own. */
-function lastStanding({ bins, cabinets, fridges }: Layout, reported: Standing): Standing | undefined {
+function lastCondition({ bins, cabinets, fridges }: Layout, reported: Condition): Condition | undefined {
   switch (reported.of) {
     case 'row':
       return undefined
@@ -86,38 +86,38 @@ interface Pause {
   ms: number
 }
 
-function report(context: Context, subject: string, standing: Standing): void {
+function report(context: Context, subject: string, condition: Condition): void {
   const { state, ledger, cloud } = context
   const since = cloud.now()
-  state.reported.put({ subject, state: standing, since })
-  ledger.report({ kind: 'state', state: { ...standing, since } })
-  const alarm = alarmOf(context, standing)
+  state.reported.put({ subject, state: condition, since })
+  ledger.report({ kind: 'state', state: { ...condition, since } })
+  const alarm = alarmOf(context, condition)
   if (alarm) setAlarm(context, alarm.code, subject, alarm.raised, alarm.detail)
 }
 
 /** The alarm of a state change, if people must know about it. */
 function alarmOf(
   { devices, runtime }: Context,
-  standing: Standing,
+  condition: Condition,
 ): { code: HubAlarmCode; raised: boolean; detail: string } | undefined {
-  switch (standing.of) {
+  switch (condition.of) {
     case 'row':
-      return { code: 'row_blocked', raised: standing.blocked !== null, detail: standing.blocked ?? '' }
+      return { code: 'row_blocked', raised: condition.blocked !== null, detail: condition.blocked ?? '' }
     case 'bin': {
-      if (standing.state === 'offline') return undefined
+      if (condition.state === 'offline') return undefined
       const isFlickering =
-        devices.bin(standing.bin).steady.occupied.value(runtime.clock.monotonic()) === 'unsettled'
+        devices.bin(condition.bin).steady.occupied.value(runtime.clock.monotonic()) === 'unsettled'
       const detail = isFlickering
         ? 'its light barrier does not settle'
-        : standing.order_id === null
+        : condition.order_id === null
           ? 'something is left in it'
-          : `left of ${standing.order_id}`
-      return { code: 'bin_blocked', raised: standing.state === 'left_behind', detail }
+          : `left of ${condition.order_id}`
+      return { code: 'bin_blocked', raised: condition.state === 'left_behind', detail }
     }
     case 'fridge': {
-      const isUnread = devices.fridge(standing.fridge).unreadable !== undefined
+      const isUnread = devices.fridge(condition.fridge).unreadable !== undefined
       const detail = isUnread ? 'no valid reading for too long' : 'too warm for too long'
-      return { code: 'health_shutoff', raised: standing.state === 'shutoff', detail }
+      return { code: 'health_shutoff', raised: condition.state === 'shutoff', detail }
     }
     case 'cabinet':
       return undefined
@@ -125,7 +125,7 @@ function alarmOf(
 }
 
 /** State of a silent device: its last state for `silentMs`, then `silent`. */
-function unheard<S extends Standing>(
+function unheard<S extends Condition>(
   { unheardSince, runtime, settings }: Context,
   device: string,
   isHeard: boolean,
@@ -142,16 +142,16 @@ function unheard<S extends Standing>(
   return leftMs > 0 ? { of: 'pause', ms: leftMs } : silent
 }
 
-function binStanding(context: Context, bin: BinView): Standing | Pause {
+function binCondition(context: Context, bin: BinView): Condition | Pause {
   const { number, capacity, fault, orderId: order_id } = bin
-  const standing = { of: 'bin', bin: number, capacity, state: 'offline', order_id, fault } as const
-  const unheardFor = unheard(context, binDevice(number), bin.up, standing)
+  const condition = { of: 'bin', bin: number, capacity, state: 'offline', order_id, fault } as const
+  const unheardFor = unheard(context, binDevice(number), bin.up, condition)
   if (unheardFor) return unheardFor
   const state = useOf(asReported(bin))
   // The sensors' current values may be a flicker. The report waits until the values have held, or do not
   // settle.
   const isSure = bin.settlesMs === undefined || isUnsettled(bin) || state === useOf(bin)
-  return isSure ? { ...standing, state } : { of: 'pause', ms: bin.settlesMs! }
+  return isSure ? { ...condition, state } : { of: 'pause', ms: bin.settlesMs! }
 }
 
 const isUnsettled = ({ reported }: BinView): boolean =>
@@ -168,7 +168,7 @@ function asReported(bin: BinView): BinView {
 }
 
 /** The bin's state for the next order. */
-function useOf(bin: BinView): Extract<Standing, { of: 'bin' }>['state'] {
+function useOf(bin: BinView): Extract<Condition, { of: 'bin' }>['state'] {
   if (bin.orderId !== null) return isLeftBehind(bin) ? 'left_behind' : 'held'
   if (bin.fault !== null) return 'faulty'
   if (bin.occupied !== false) return 'left_behind'
@@ -195,7 +195,7 @@ const isLeftBehind = ({ phase, occupied, filled, opened }: BinView): boolean => 
   }
 }
 
-function cabinetStanding(context: Context, cabinet: number): Standing | Pause {
+function cabinetCondition(context: Context, cabinet: number): Condition | Pause {
   const device = cabinetDevice(cabinet)
   const silent = { of: 'cabinet', cabinet, withheld: 'silent' } as const
   if (cabinetsOf(context, shutFridges(context)).has(cabinet)) return { ...silent, withheld: 'shutoff' }
@@ -203,7 +203,7 @@ function cabinetStanding(context: Context, cabinet: number): Standing | Pause {
   return unheard(context, device, isUsable(context, device), silent) ?? { ...silent, withheld: null }
 }
 
-function fridgeStanding(context: Context, fridge: number): Standing | Pause {
+function fridgeCondition(context: Context, fridge: number): Condition | Pause {
   const known = context.state.fridges.find(fridge)
   if (known && known.shutoff_at !== null) return { of: 'fridge', fridge, state: 'shutoff' }
   const device = fridgeDevice(fridge)

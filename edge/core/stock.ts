@@ -97,7 +97,7 @@ export function applyCount(context: Context, count: StockCount): void {
   const held = facings.map((facing) => ({ ...facing, capacity: context.layout.depthOf(facing) }))
   for (const { facing, delta } of spread(held, target - before))
     bookCount(context, facing, delta, count.count_id)
-  for (const facing of facings) endDoubtOf(context, facing)
+  for (const facing of facings) endUnconfirmedOf(context, facing)
 }
 
 /** The count is booked already: a cloud that sends it again has lost the report. */
@@ -119,11 +119,11 @@ export function countFacing(
   const unknown = context.state.operations.unknown().filter((operation) => isAt(operation, facing))
   settleByCount(context, unknown, facing.quantity - units)
   bookCount(context, facing, units - facing.quantity, id)
-  endDoubtOf(context, facing)
+  endUnconfirmedOf(context, facing)
 }
 
 /** A person has checked the shelf: an unexplained drop there is accounted for, and the row may be tried again. */
-function endDoubtOf(context: Context, location: Location): void {
+function endUnconfirmedOf(context: Context, location: Location): void {
   const { cabinet } = location
   clearRow(context, location)
   setAlarm(context, 'unexpected_drop', cabinetSubject(cabinet), false, '')

@@ -200,13 +200,13 @@ export type FridgeRow = RowOf<typeof fridges>
 
 type WithoutSince<S> = S extends State ? Omit<S, 'since'> : never
 /** The state of a row, bin, cabinet or fridge, without its start time. */
-export type Standing = WithoutSince<State>
+export type Condition = WithoutSince<State>
 
 /** The states of rows, bins, cabinets and fridges as last reported to the cloud. */
 export const reportedStates = table({
   name: 'reported_states',
   key: ['subject'],
-  columns: { subject: text(), state: json<Standing>(), since: instant() },
+  columns: { subject: text(), state: json<Condition>(), since: instant() },
 })
 
 export const facings = table({

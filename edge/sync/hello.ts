@@ -37,26 +37,26 @@ export class Hellos {
     // Strictly later than the previous hello, because the cloud's answer identifies the hello by it.
     this.#latestMs = Math.max(this.#runtime.clock.monotonic(), this.#latestMs + 0.001)
     this.#send(this.#latestMs)
-    this.sayAgain()
+    this.sendAgain()
   }
 
   /** Sends hello after a pause: it was not answered, or the answer could not be processed. */
-  sayAgain(): void {
+  sendAgain(): void {
     const { hello } = this.#times
-    this.#sayAfter(backoffMs(this.#attempt++, hello, this.#runtime.random))
+    this.#sendAfter(backoffMs(this.#attempt++, hello, this.#runtime.random))
   }
 
   /** Sends hello at once, or as soon as the last hello is `hailMs` old. */
-  saySoon(): void {
+  sendSoon(): void {
     const waitMs = this.#untilHail()
     if (waitMs <= 0) return this.say()
-    this.#sayAfter(waitMs)
+    this.#sendAfter(waitMs)
   }
 
   /** The cloud is too busy now and requests a later hello. */
-  sayLater(afterMs: number): void {
+  sendLater(afterMs: number): void {
     const { hailMs, laterMs } = this.#times
-    this.#sayAfter(this.#spread(Math.min(laterMs, Math.max(hailMs, afterMs))))
+    this.#sendAfter(this.#spread(Math.min(laterMs, Math.max(hailMs, afterMs))))
   }
 
   /**
@@ -79,7 +79,7 @@ export class Hellos {
     this.#cancel?.()
   }
 
-  #sayAfter(delayMs: number): void {
+  #sendAfter(delayMs: number): void {
     this.#cancel?.()
     this.#cancel = this.#runtime.clock.after(delayMs, () => this.say())
   }

@@ -98,7 +98,7 @@ export class Session {
     this.id = randomHex(runtime.random, 16)
     const inbound = createInbound(hubId, settings.maxMessage, log, {
       welcome: (welcome) => this.#onWelcome(welcome),
-      hail: () => this.#connected?.hellos.saySoon(),
+      hail: () => this.#connected?.hellos.sendSoon(),
       later: (later) => this.#onLater(later),
       entries: (batch) => this.#onBatch(batch),
       ack: (ack) => this.#onAck(ack),
@@ -144,8 +144,8 @@ export class Session {
     this.#connected?.senders[stream].refresh()
   }
 
-  sayHello(): void {
-    this.#connected?.hellos.saySoon()
+  sendHello(): void {
+    this.#connected?.hellos.sendSoon()
   }
 
   healthChanged(): void {
@@ -210,7 +210,7 @@ export class Session {
       checkpoint,
       applyEntry: (body, leaveOut) => core.applyCloudEntry(body, leaveOut),
       publish: (ack) => this.#publish('ack', ack),
-      onForeign: () => hellos.saySoon(),
+      onForeign: () => hellos.sendSoon(),
     })
     const senders = {
       ledger: this.#sender('ledger', hellos),
@@ -248,10 +248,10 @@ export class Session {
       onFork: (isAhead) => {
         log.warn({ stream }, "the cloud's history is not this store's: a new epoch begins")
         // The next answer of the cloud repeats that a new epoch is due.
-        if (!this.#beginEpoch(stream, 'fork', isAhead)) hellos.sayAgain()
+        if (!this.#beginEpoch(stream, 'fork', isAhead)) hellos.sendAgain()
       },
-      onNewEpoch: () => hellos.saySoon(),
-      onAsk: () => hellos.saySoon(),
+      onNewEpoch: () => hellos.sendSoon(),
+      onAsk: () => hellos.sendSoon(),
     })
   }
 
@@ -308,12 +308,12 @@ export class Session {
 
   #beat(): void {
     const vitals = this.#vitalsDue()
-    const heartbeat = { session: this.id, ...this.#standing(), ...(vitals && { vitals }) }
+    const heartbeat = { session: this.id, ...this.#health(), ...(vitals && { vitals }) }
     this.#publish('heartbeat', heartbeat satisfies HeartbeatMessage)
   }
 
   /** The hub's current state for the cloud. */
-  #standing(): Omit<HeartbeatMessage, 'session'> {
+  #health(): Omit<HeartbeatMessage, 'session'> {
     const { runtime, core } = this.#options
     return { monotonic: runtime.clock.monotonic(), health: core.health() }
   }
@@ -325,7 +325,7 @@ export class Session {
     const { hellos, heartbeat, senders, receiver } = state
     const { answers } = welcome
     // The cloud knows another session, and accepts this one only after a new hello.
-    if (welcome.session !== this.id) return hellos.saySoon()
+    if (welcome.session !== this.id) return hellos.sendSoon()
     if (!senders.ledger.isAnswerable(answers) || !senders.telemetry.isAnswerable(answers)) return
     if (welcome.protocol !== MQTT_PROTOCOL_VERSION)
       return log.error({ protocol: welcome.protocol }, 'the cloud speaks another protocol')
@@ -341,12 +341,12 @@ export class Session {
     const restart = welcome.ledger.restart && !senders.ledger.knows(welcome.ledger)
     const isAhead = welcome.ledger.left || senders.ledger.isAhead(welcome.ledger)
     if (!restart) senders.ledger.welcomed(welcome.ledger, answers)
-    else if (!this.#beginEpoch('ledger', 'the cloud asked for a new epoch', isAhead)) hellos.sayAgain()
+    else if (!this.#beginEpoch('ledger', 'the cloud asked for a new epoch', isAhead)) hellos.sendAgain()
   }
 
   /** A message for another session is ignored: the hello of this session is not answered yet. */
   #onLater({ session, after_ms }: Later): void {
-    if (session === this.id) this.#connected?.hellos.sayLater(after_ms)
+    if (session === this.id) this.#connected?.hellos.sendLater(after_ms)
   }
 
   /** First the time, because the batch's entries were dated by it. */
@@ -373,7 +373,7 @@ export class Session {
     const { core, runtime, log } = this.#options
     const judged = judgeCommand(command, this.id, runtime.clock.monotonic())
     if (judged === 'pass')
-      return core.execute(command, (result) => this.#answer({ ...result, after: this.#standing() }))
+      return core.execute(command, (result) => this.#answer({ ...result, after: this.#health() }))
     log.warn({ command_id: command.command_id, judged }, 'a command is refused')
     this.#answer(refusal(command, judged))
   }

@@ -74,8 +74,8 @@ export class Sync {
   }
 
   /** Sends a hello again on the current connection, because the inbox's position has changed. */
-  sayHello(): void {
-    this.#session?.sayHello()
+  sendHello(): void {
+    this.#session?.sendHello()
   }
 
   state(): SyncState {

@@ -298,13 +298,13 @@ export const mutants: readonly Mutant[] = [
     'missing evidence counts as cold',
     patch(
       'edge/core/fridges.ts',
-      '  if (proof === undefined && !isUnread && !wasInDoubt && doubtForMs < doubtMs)\n',
-      "  if (proof !== 'warm' && !wasInDoubt)\n",
+      '  if (proof === undefined && !isUnread && !wasUnproven && unprovenForMs < proofMs)\n',
+      "  if (proof !== 'warm' && !wasUnproven)\n",
     ),
     patch(
       'edge/core/fridges.ts',
-      "return { kind: 'cold', isProven: false, ms: doubtMs - doubtForMs }",
-      "return { kind: 'cold', isProven: false, ms: Math.max(1000, doubtMs - doubtForMs) }",
+      "return { kind: 'cold', isProven: false, ms: proofMs - unprovenForMs }",
+      "return { kind: 'cold', isProven: false, ms: Math.max(1000, proofMs - unprovenForMs) }",
     ),
   ),
   mutant(

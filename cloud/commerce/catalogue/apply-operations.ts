@@ -47,7 +47,8 @@ export async function applyOperationEntry(
       // A new store has found the operation in a controller's memory.
       if (!isNews && !isLate) await noteForgotten(tx, hubId, { of: [entry.operation_id], isForgotten: 0 })
       if (!isNews || order_id === null || item_id === null) return
-      if (!isLate || (await unaccounted(tx, [order_id])).has(order_id)) await doubtUnit(tx, order_id, item_id)
+      if (!isLate || (await unaccounted(tx, [order_id])).has(order_id))
+        await markUnconfirmed(tx, order_id, item_id)
       return
     }
     case 'operation.settled':
@@ -59,7 +60,7 @@ export async function applyOperationEntry(
  * Marks a unit as unconfirmed. Its reservation holds until the order ends, because the hub may find the unit in another
  * row.
  */
-async function doubtUnit(tx: Tx, orderId: number, itemId: number): Promise<void> {
+async function markUnconfirmed(tx: Tx, orderId: number, itemId: number): Promise<void> {
   const item = await lockItem(tx, orderId, itemId)
   await tx.q
     .updateTable('order_items')

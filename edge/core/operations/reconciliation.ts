@@ -19,7 +19,7 @@ import type { Action, OperationState } from '../../../protocol/serial/frames.ts'
 export type Board = 'own' | 'former' | 'nobodys' | 'emptied' | 'foreign'
 
 /** The journal's state for a controller: `new` if it has never connected to this store. */
-export type Standing = 'new' | 'unreconciled' | 'reconciled'
+export type Progress = 'new' | 'unreconciled' | 'reconciled'
 
 /** The newest operation in the memory: none, in the journal (`known`), or not in the journal (`foreign`). */
 export type NewestOperation = 'none' | 'known' | 'foreign'
@@ -44,7 +44,7 @@ const all = <H extends Handshake>(handshake: H): Record<NewestOperation, H> => (
  * The action when a controller has connected. If the memory of this hub's board contains operations that the
  * journal does not have, the memory is right. The hub exchanges nothing with another hub's board.
  */
-export const handshakes: Record<Board, Record<Standing, Record<NewestOperation, Handshake>>> = {
+export const handshakes: Record<Board, Record<Progress, Record<NewestOperation, Handshake>>> = {
   own: {
     // This store was created before the controller first connected, and is a copy from that time.
     new: { none: 'agree', known: 'agree', foreign: 'start_over' },

@@ -10,7 +10,7 @@ import {
   judge,
   type Board,
   type NewestOperation,
-  type Standing,
+  type Progress,
 } from '../operations/reconciliation.ts'
 import { accountImported } from './orders.ts'
 import type { OtherBoard } from '../devices.ts'
@@ -30,7 +30,7 @@ export function meetController(context: Context, controller: string, identity: C
   setAlarm(context, 'controller_foreign', controllerSubject(controller), false, '')
   const known = state.controllers.find(controller)
   const board = boardOf(context, controller, identity, known)
-  const handshake = handshakes[board][standingOf(known)][newestOf(context, lastOperation)]
+  const handshake = handshakes[board][progressOf(known)][newestOf(context, lastOperation)]
   if (handshake === 'refuse' || handshake === 'take_over')
     return meetOtherBoard(context, controller, identity, handshake === 'refuse')
   otherBoards.delete(controller)
@@ -89,7 +89,7 @@ function noteReplaced(context: Context, controller: string, memoryId: string, kn
   reportIncident(context, 'controller_replaced', controllerSubject(controller), detail)
 }
 
-const standingOf = (known: ControllerRow | undefined): Standing =>
+const progressOf = (known: ControllerRow | undefined): Progress =>
   known === undefined ? 'new' : known.reconciled ? 'reconciled' : 'unreconciled'
 
 const newestOf = ({ state }: Context, id: string | null): NewestOperation =>

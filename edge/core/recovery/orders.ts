@@ -185,7 +185,7 @@ function account(context: Context, imported: OperationRow): void {
     unit: unit?.unit ?? null,
     product_id: (place && state.stock.facings.find(place)?.product_id) ?? null,
   })
-  if (!isKnown) tellOutcome(context, operation)
+  if (!isKnown) reportOutcome(context, operation)
   if (operation.action !== 'dispense') return
   if (unit) claimUnit(context, unit, operation)
   switch (operation.state) {
@@ -206,7 +206,7 @@ function account(context: Context, imported: OperationRow): void {
 }
 
 /** Reports an operation's outcome to the cloud: the previous store may have reported it as unknown. */
-function tellOutcome({ ledger }: Context, { id, state }: OperationRow): void {
+function reportOutcome({ ledger }: Context, { id, state }: OperationRow): void {
   if (state !== 'done' && state !== 'nothing' && state !== 'failed') return
   ledger.report({
     kind: 'operation.settled',
@@ -235,7 +235,7 @@ export function recoverOrder(context: Context, orderId: string): void {
   if (!order) return
   giveUpRunning(context, orderId)
   completeUnits(context, orderId, 'doubtful')
-  doubtUnits(context, orderId)
+  markUnconfirmed(context, orderId)
   const dropped = state.orders.units(orderId).filter((unit) => unit.state === 'dropped')
   if (dropped.length === 0) return endOrder(context, orderId, 'failed', REPLACED)
   const bins = new Set([...dropped.flatMap((unit) => unit.bin ?? []), ...order.bins])
@@ -271,7 +271,7 @@ function completeUnits({ state }: Context, orderId: string, rest: 'doubtful' | '
  * provably never fell. Otherwise an earlier process may have dispensed them, from an unknown facing. Each
  * possible facing then gets an operation of unknown outcome, until a count resolves it (I1, I5).
  */
-function doubtUnits(context: Context, orderId: string): void {
+function markUnconfirmed(context: Context, orderId: string): void {
   const { state } = context
   const products = new Map(
     (state.orders.find(orderId)?.lines ?? []).map((line) => [line.line_id, line.product_id]),
@@ -281,7 +281,7 @@ function doubtUnits(context: Context, orderId: string): void {
     const facings = state.stock.ofProduct(products.get(unit.line_id) ?? 0)
     const silent = facings.filter((facing) => facing.quantity > 0 && !remembersAll(context, facing))
     if (silent.length === 0) state.orders.setUnit(unit, 'short', null)
-    for (const facing of silent) doubtFacing(context, facing, unit)
+    for (const facing of silent) markFacing(context, facing, unit)
   }
 }
 
@@ -294,7 +294,7 @@ function remembersAll({ state, layout }: Context, facing: FacingRow): boolean {
   return known?.reconciled === true && known.continuous
 }
 
-function doubtFacing(context: Context, facing: FacingRow, unit: UnitRow): void {
+function markFacing(context: Context, facing: FacingRow, unit: UnitRow): void {
   const { state, runtime, layout, settings, cloud } = context
   const doubted = state.operations.unknown().filter((operation) => isAt(operation, facing)).length
   if (doubted >= facing.quantity) return

@@ -178,13 +178,13 @@ describe('the queue of hellos', () => {
     for (let hubId = 0; hubId < HUBS; hubId += 1) {
       let cancel: Cancel = () => {}
       let attempt = 0
-      const sayAfter = (ms: number): void => {
+      const sendAfter = (ms: number): void => {
         cancel()
         cancel = clock.after(ms, say)
       }
       const say = (): void => {
         hellos += 1
-        sayAfter(backoffMs(attempt++, { firstMs: 3000, maxMs: 30_000 }, random))
+        sendAfter(backoffMs(attempt++, { firstMs: 3000, maxMs: 30_000 }, random))
         queue.enter({
           hubId,
           session: 's',
@@ -194,11 +194,11 @@ describe('the queue of hellos', () => {
             database = database.then(() => new Promise((resolve) => clock.after(GREETING_MS, resolve)))
             return database.then(() => cancel())
           },
-          reject: sayAfter,
-          hail: () => sayAfter(1),
+          reject: sendAfter,
+          hail: () => sendAfter(1),
         })
       }
-      sayAfter(random.between(1, 20))
+      sendAfter(random.between(1, 20))
     }
     await scheduler.run(1.15 * HUBS * GREETING_MS)
     expect(answered.size).toBe(HUBS)

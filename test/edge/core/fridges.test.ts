@@ -26,55 +26,61 @@ function warm(bench: TestHub): string {
   return fault
 }
 
-const limits = { healthShutoffMs: 30 * MINUTE, clockWaitMs: MINUTE, doubtMs: 5 * MINUTE }
+const limits = { healthShutoffMs: 30 * MINUTE, clockWaitMs: MINUTE, proofMs: 5 * MINUTE }
 const steady: FridgeFacts = {
   proof: undefined,
   isUnread: false,
-  doubtForMs: 0,
-  wasInDoubt: false,
+  unprovenForMs: 0,
+  wasUnproven: false,
   isInherited: false,
   isLengthUnknown: false,
   watchedForMs: 60 * MINUTE,
 }
 
 test.each<[string, Partial<FridgeFacts>, string]>([
-  ['that is proven cold', { proof: 'cold', wasInDoubt: true, doubtForMs: 29 * MINUTE }, 'cold'],
-  ['whose last proof is recent', { doubtForMs: 4 * MINUTE }, 'cold'],
-  ['whose last proof is some minutes old', { doubtForMs: 5 * MINUTE }, 'doubt'],
-  ['that was unknown, and has read cold once since', { wasInDoubt: true, doubtForMs: MINUTE }, 'doubt'],
-  ['that is proven warm', { proof: 'warm', doubtForMs: MINUTE }, 'doubt'],
-  ['that is warm for too long', { proof: 'warm', doubtForMs: 30 * MINUTE }, 'shutoff'],
-  ['that cannot be read', { isUnread: true, doubtForMs: 5 * MINUTE }, 'doubt'],
+  ['that is proven cold', { proof: 'cold', wasUnproven: true, unprovenForMs: 29 * MINUTE }, 'cold'],
+  ['whose last proof is recent', { unprovenForMs: 4 * MINUTE }, 'cold'],
+  ['whose last proof is some minutes old', { unprovenForMs: 5 * MINUTE }, 'doubt'],
+  ['that was unknown, and has read cold once since', { wasUnproven: true, unprovenForMs: MINUTE }, 'doubt'],
+  ['that is proven warm', { proof: 'warm', unprovenForMs: MINUTE }, 'doubt'],
+  ['that is warm for too long', { proof: 'warm', unprovenForMs: 30 * MINUTE }, 'shutoff'],
+  ['that cannot be read', { isUnread: true, unprovenForMs: 5 * MINUTE }, 'doubt'],
   [
     'that cannot be read, whatever it proved before',
-    { isUnread: true, proof: 'cold', doubtForMs: 6 * MINUTE },
+    { isUnread: true, proof: 'cold', unprovenForMs: 6 * MINUTE },
     'doubt',
   ],
-  ['that cannot be read for too long', { isUnread: true, doubtForMs: 30 * MINUTE }, 'shutoff'],
-  ['whose readings prove nothing for too long', { doubtForMs: 30 * MINUTE, wasInDoubt: true }, 'shutoff'],
+  ['that cannot be read for too long', { isUnread: true, unprovenForMs: 30 * MINUTE }, 'shutoff'],
+  ['whose readings prove nothing for too long', { unprovenForMs: 30 * MINUTE, wasUnproven: true }, 'shutoff'],
   [
     'that is found after a long absence',
-    { isInherited: true, doubtForMs: 90 * MINUTE, watchedForMs: 1000 },
+    { isInherited: true, unprovenForMs: 90 * MINUTE, watchedForMs: 1000 },
     'unproven',
   ],
   [
     'that is found warm after a long absence',
-    { isInherited: true, proof: 'warm', doubtForMs: 90 * MINUTE, watchedForMs: MINUTE },
+    { isInherited: true, proof: 'warm', unprovenForMs: 90 * MINUTE, watchedForMs: MINUTE },
     'shutoff',
   ],
   [
     'that is found after a long absence, and proves nothing for minutes',
-    { isInherited: true, doubtForMs: 90 * MINUTE, watchedForMs: 5 * MINUTE },
+    { isInherited: true, unprovenForMs: 90 * MINUTE, watchedForMs: 5 * MINUTE },
     'shutoff',
   ],
   [
     'that is found warm, while the cloud may yet report how long it was',
-    { isInherited: true, isLengthUnknown: true, proof: 'warm', doubtForMs: MINUTE, watchedForMs: MINUTE - 1 },
+    {
+      isInherited: true,
+      isLengthUnknown: true,
+      proof: 'warm',
+      unprovenForMs: MINUTE,
+      watchedForMs: MINUTE - 1,
+    },
     'doubt',
   ],
   [
     'that is found warm after nobody knows how long',
-    { isInherited: true, isLengthUnknown: true, proof: 'warm', doubtForMs: MINUTE, watchedForMs: MINUTE },
+    { isInherited: true, isLengthUnknown: true, proof: 'warm', unprovenForMs: MINUTE, watchedForMs: MINUTE },
     'shutoff',
   ],
 ])('a fridge %s is judged by its proofs', (_, facts, kind) => {

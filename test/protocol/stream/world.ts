@@ -132,18 +132,18 @@ export class World {
       case 'connect':
         this.#session++
         this.#disconnect()
-        return this.#sayHello()
+        return this.#sendHello()
       case 'wait':
         this.#time += act.ms
         return
       case 'hello':
-        return this.#sayHello()
+        return this.#sendHello()
       case 'disconnect':
         return this.#disconnect()
       case 'restart':
         this.#disconnect()
         this.#session++
-        return this.#sayHello()
+        return this.#sendHello()
       case 'backup':
         this.#backup = this.#store
         return
@@ -210,7 +210,7 @@ export class World {
     this.#store = { epoch, base: through, baseTag: entries[count - 1]!.tag, entries: entries.slice(count) }
   }
 
-  #sayHello(): void {
+  #sendHello(): void {
     const { base, sent } = this.#state
     this.#hellos.push({ monotonic: ++this.#time, epoch: this.#store.epoch, base, sent })
     this.#network.push({
@@ -226,7 +226,7 @@ export class World {
     this.forks++
     this.#store = { ...this.#store, epoch: `epoch-${++this.#numbers}`, base: 0, baseTag: 0 }
     this.#state = initialSender(this.#position())
-    this.#sayHello()
+    this.#sendHello()
   }
 
   #step(event: SenderEvent): void {
@@ -239,7 +239,7 @@ export class World {
           break
         case 'ask':
           this.asks++
-          this.#sayHello()
+          this.#sendHello()
           break
         case 'forget':
           this.#forget(effect.through)
