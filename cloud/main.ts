@@ -30,14 +30,14 @@ import {
 import { Cloud, type CloudOptions } from './cloud.ts'
 import type { CloudContext } from './platform/context.ts'
 import { openSealer } from './platform/store/open-sealer.ts'
-import { keptStoreSecret } from './platform/store/sealer.ts'
+import { ensureStoreSecret } from './platform/store/sealer.ts'
 import { HttpPoster } from './events/webhooks/post.ts'
 import { hubBrokerUrl } from './enrolment/broker-url.ts'
 import { openBroker } from './broker.ts'
 import { healthz, readyz } from './platform/http/health.ts'
 import { addressReader, listen, untrustedProxyWarning, type HttpServer } from './platform/http/listen.ts'
 import { openIssuer } from './platform/identity/open-issuer.ts'
-import { keptMediaSecret } from './platform/media/addresses.ts'
+import { ensureMediaSecret } from './platform/media/addresses.ts'
 import { CleaningThread, threadFileOf } from './platform/media/clean/cleaning-thread.ts'
 import { openMediaStore } from './platform/media/open-store.ts'
 import { createRemote, readClientKeys, sshExec } from './operations/ssh/remote.ts'
@@ -138,7 +138,9 @@ async function openResources(config: CloudConfig) {
   const warn = (sentence: string): void => log.warn({}, sentence)
   inFolder('DATA_DIR', config.DATA_DIR, () => makeFolder(files, config.DATA_DIR))
   const db = await openStore(config, log)
-  const storeSecrets = config.STORE_SECRET ?? [attempt(() => keptStoreSecret(config.DATA_DIR, random, warn))]
+  const storeSecrets = config.STORE_SECRET ?? [
+    attempt(() => ensureStoreSecret(config.DATA_DIR, random, warn)),
+  ]
   const context: CloudContext = {
     db,
     runtime,
@@ -198,7 +200,7 @@ function cloudOptions(resources: Resources, webhook: () => string): CloudOptions
       }),
     ),
     mediaCleaning: new CleaningThread(threadFileOf(import.meta.url), clock),
-    mediaSecret: config.MEDIA_SECRET ?? [attempt(() => keptMediaSecret(config.DATA_DIR, random, warn))],
+    mediaSecret: config.MEDIA_SECRET ?? [attempt(() => ensureMediaSecret(config.DATA_DIR, random, warn))],
     remote: createRemote({
       readKey: () => readClientKeys(managementKeyOf(config)),
       exec: (request) => sshExec(request, clock, log),

@@ -140,9 +140,9 @@ export function openBoards(
   [first]: readonly HardwareDescription[],
 ): ReadonlyMap<string, GpioAddress> {
   const ids = first!.controllers.map(({ id }) => id)
-  const stranger = [...BOARDS.keys()].find((id) => !ids.includes(id))
-  if (stranger !== undefined)
-    throw new SettingError(`BOARDS: ${stranger} is no controller of hub ${first!.hubId}: ${ids.join(', ')}`)
+  const foreign = [...BOARDS.keys()].find((id) => !ids.includes(id))
+  if (foreign !== undefined)
+    throw new SettingError(`BOARDS: ${foreign} is no controller of hub ${first!.hubId}: ${ids.join(', ')}`)
   return BOARDS
 }
 

@@ -1,7 +1,7 @@
 import { bareHost } from '../../protocol/model/address.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { clearAddress, parseHostKey, writeAddress } from '../operations/ssh/addresses.ts'
-import { endRotation, keptClientKey, rotateClientKey } from '../operations/ssh/remote.ts'
+import { endRotation, ensureClientKey, rotateClientKey } from '../operations/ssh/remote.ts'
 import { managementKeyOf } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
@@ -29,7 +29,7 @@ export const managementCommands = (runtime: Runtime): CommandLine['subcommands']
         await writeAddress(tx.q, hubId, { host, port, hostKey })
         await record(tx.q, runtime, 'hubs.set_management', hubId, detail)
       })
-      const { publicKey } = keptClientKey(managementKeyOf(settings), say)
+      const { publicKey } = ensureClientKey(managementKeyOf(settings), say)
       return { hub_id: hubId, ...detail, cloud_key: publicKey }
     },
   },
@@ -55,7 +55,7 @@ const keyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
     store: 'none',
     options: [],
     run: ({ settings }) =>
-      Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings), say).publicKey }),
+      Promise.resolve({ cloud_key: ensureClientKey(managementKeyOf(settings), say).publicKey }),
   },
   'rotate-key': {
     options: [],
@@ -71,7 +71,7 @@ const keyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
       const path = managementKeyOf(settings)
       if (!endRotation(path)) throw new UsageError('there is no rotation to end')
       await recordAct(q, runtime, { action: 'hubs.end_key_rotation', object: 'management-key' })
-      return { cloud_key: keptClientKey(path, say).publicKey }
+      return { cloud_key: ensureClientKey(path, say).publicKey }
     },
   },
 })

@@ -1,6 +1,10 @@
 import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
-import type { AcceptanceProtocol, AcceptanceState, KeptAcceptance } from '../../protocol/model/acceptance.ts'
+import type {
+  AcceptanceProtocol,
+  AcceptanceState,
+  StoredAcceptance,
+} from '../../protocol/model/acceptance.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { Location } from '../../protocol/model/location.ts'
@@ -101,7 +105,7 @@ export interface HubAcceptance {
   protocol(id?: string): AcceptanceProtocol | null
   parts(): string[]
   /** Ended acceptances, newest first. */
-  kept(): KeptAcceptance[]
+  kept(): StoredAcceptance[]
 }
 
 /** The hub's interface for its callers: the streams, the cloud's commands, the local API. */

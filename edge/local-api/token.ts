@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import * as files from 'node:fs'
 import type { Log } from '../../protocol/model/log.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
-import { keepSecret } from '../../protocol/model/kept-secret.ts'
+import { storeSecret } from '../../protocol/model/stored-secret.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
 import { storageReasonOf } from '../journal/storage-error.ts'
 
@@ -43,7 +43,7 @@ export function tokenKeeper(
     read() {
       if (kept !== undefined) return kept
       try {
-        return (kept = keptToken(path, random, (sentence) => log.warn({}, sentence)))
+        return (kept = ensureToken(path, random, (sentence) => log.warn({}, sentence)))
       } catch (error) {
         if (storageReasonOf(error, path) === undefined) throw error
         // A temporary token that no person has. The file is read again when the storage works.
@@ -58,8 +58,8 @@ export function tokenKeeper(
 }
 
 /** The token in the file at `path`; created if there is none. Calls `say` if an empty file is replaced. */
-export function keptToken(path: string, random: Random, say: (sentence: string) => void): string {
-  const token = keepSecret(files, path, `${randomHex(random, 24)}\n`, say).trim()
+export function ensureToken(path: string, random: Random, say: (sentence: string) => void): string {
+  const token = storeSecret(files, path, `${randomHex(random, 24)}\n`, say).trim()
   if (token.length < 16) throw new Error(`${path} holds no token: remove it, or set LOCAL_TOKEN`)
   return token
 }

@@ -13,7 +13,7 @@ import { runProgram } from '../run-program.ts'
 import { parseAuthorizedKeys, type AuthorizedKeys } from './authorized-keys.ts'
 import { readManagementConfig, type ManagementConfig, type Manager } from './config.ts'
 import { defaultLimits } from './connection.ts'
-import { keptHostKey, SshServer } from './ssh-server.ts'
+import { ensureHostKey, SshServer } from './ssh-server.ts'
 import { createManagement, pauseMark } from './management.ts'
 import { type ServiceManager, supervisorManager, systemdManager } from './service-manager.ts'
 import { storedConfig } from './stored-config.ts'
@@ -25,7 +25,7 @@ await runProgram(
 )
 
 function printHostKey({ HOST_KEY, hardware }: ManagementConfig): void {
-  const { publicKey, fingerprint } = keptHostKey(HOST_KEY, (sentence) =>
+  const { publicKey, fingerprint } = ensureHostKey(HOST_KEY, (sentence) =>
     process.stderr.write(`larder management: ${sentence}\n`),
   )
   const shown = { hub_id: hardware.hubId, host_key: publicKey, fingerprint }
@@ -43,7 +43,7 @@ async function serve(config: ManagementConfig): Promise<void> {
     ),
     clock,
   )
-  const hostKey = keptHostKey(config.HOST_KEY, (sentence) => log.warn({}, sentence))
+  const hostKey = ensureHostKey(config.HOST_KEY, (sentence) => log.warn({}, sentence))
   const management = createManagement({
     hubId,
     bins: config.hardware.controllers.flatMap(({ devices }) =>

@@ -9,7 +9,7 @@ import type { AuthorizedKey } from './authorized-keys.ts'
 import { childLog, serveConnection, type Execute, type ManagementLimits } from './connection.ts'
 import { dropChance } from './drop-chance.ts'
 import { newKey } from '../../protocol/management/new-key.ts'
-import { keepSecret } from '../../protocol/model/kept-secret.ts'
+import { storeSecret } from '../../protocol/model/stored-secret.ts'
 
 export interface SshServerOptions {
   /** In OpenSSH's format. */
@@ -165,8 +165,8 @@ interface HostKey {
  * connect. Calls `say` if an empty file is replaced. Throws if the file is not a key, or if others may read
  * it.
  */
-export function keptHostKey(path: string, say: (sentence: string) => void): HostKey {
-  const privateKey = keepSecret(files, path, newKey('larder hub').privateKey, say)
+export function ensureHostKey(path: string, say: (sentence: string) => void): HostKey {
+  const privateKey = storeSecret(files, path, newKey('larder hub').privateKey, say)
   const others = files.statSync(path).mode & 0o077
   if (others !== 0) throw new Error(`HOST_KEY: others may read ${path}: chmod 600 it, or make a new one`)
   const key = ssh2.utils.parseKey(privateKey)

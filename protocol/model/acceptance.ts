@@ -60,7 +60,7 @@ export interface AcceptanceStepView extends AcceptanceStepWords {
 }
 
 /** An ended acceptance, as a list shows it. */
-export interface KeptAcceptance {
+export interface StoredAcceptance {
   id: string
   by: string
   begun_at: number

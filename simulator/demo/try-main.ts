@@ -128,16 +128,16 @@ ${Object.entries(steps)
 const readJson = (path: string): unknown => JSON.parse(readFileSync(path, 'utf8'))
 
 async function main(step: Step, dataDir: string): Promise<void> {
-  const [demoFile, begunFile] = [join(dataDir, 'demo.json'), join(dataDir, 'try.json')]
+  const [demoFile, stateFile] = [join(dataDir, 'demo.json'), join(dataDir, 'try.json')]
   if (!existsSync(demoFile))
     throw new TryError(`No demo runs with its data in ${dataDir}. Start one with: npm start`)
   const former = await tryOut(step, {
     demo: RunningDemo.parse(readJson(demoFile)),
     subject: `guest-${randomHex(systemRuntime().random, 4)}`,
-    former: existsSync(begunFile) ? StepResult.parse(readJson(begunFile)) : undefined,
+    former: existsSync(stateFile) ? StepResult.parse(readJson(stateFile)) : undefined,
     print: (line) => void process.stdout.write(`${line}\n`),
   })
-  writeJson(begunFile, former)
+  writeJson(stateFile, former)
 }
 
 try {

@@ -5,7 +5,7 @@
 export const long: readonly string[] = [
   'test/simulation/mutants-noticed.test.ts',
   'test/process/money-kill.test.ts',
-  'test/process/people-are-told.test.ts',
+  'test/process/owners-are-notified.test.ts',
   'test/process/scenarios.test.ts',
   'test/process/chaos.test.ts',
   'test/process/restored-cloud.test.ts',
@@ -14,7 +14,7 @@ export const long: readonly string[] = [
   'test/contract/sensor-faults.test.ts',
   'test/browser/commissioning.test.ts',
   'test/process/abuse.test.ts',
-  'test/process/strangers.test.ts',
+  'test/process/silent-connections.test.ts',
   'test/browser/journeys.test.ts',
   'test/browser/owner-console.test.ts',
   'test/browser/shop.test.ts',

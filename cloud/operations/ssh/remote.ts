@@ -12,7 +12,7 @@ import { fingerprintOf, sshAlgorithms } from '../../../protocol/management/ssh.t
 import { bareHost } from '../../../protocol/model/address.ts'
 import { type Log, silentLog } from '../../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../../protocol/model/runtime.ts'
-import { keepFirst, readKept, type Say } from '../../platform/settings/kept-file.ts'
+import { storeFirst, readStored, type Say } from '../../platform/settings/stored-file.ts'
 import { UsageError } from '../../platform/settings/usage-error.ts'
 import type { ManagementAddress } from './addresses.ts'
 
@@ -128,7 +128,7 @@ export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog
   const keys = typeof request.privateKey === 'string' ? [request.privateKey] : request.privateKey
   return new Promise((resolve) => {
     let isSent = false
-    let isStranger = false
+    let isForeign = false
     let cancel: Cancel = clock.after(connectMs, () =>
       fail('timeout', `no login at the management service within ${connectMs} ms`),
     )
@@ -143,7 +143,7 @@ export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog
       settle({ kind: 'failed', failure, error, isSent })
 
     client.on('error', (error: Error & { level?: string; code?: string }) => {
-      if (isStranger) fail('authentication_error', 'the host key is not the one that is pinned for this hub')
+      if (isForeign) fail('authentication_error', 'the host key is not the one that is pinned for this hub')
       else if (error.level === 'client-authentication')
         fail('authentication_error', 'the management service does not let the cloud’s key in')
       else fail('connection_error', `the connection failed: ${reasonOf(error)}`)
@@ -178,8 +178,8 @@ export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog
         username: MANAGEMENT_USER,
         authHandler: keys.map((key) => ({ type: 'publickey', username: MANAGEMENT_USER, key })),
         hostVerifier: (key: Buffer) => {
-          isStranger = fingerprintOf(key) !== address.hostKey
-          return !isStranger
+          isForeign = fingerprintOf(key) !== address.hostKey
+          return !isForeign
         },
         // This function measures the time itself, with the given clock.
         readyTimeout: 0,
@@ -238,7 +238,7 @@ export function rotateClientKey(path: string, say: Say): { key: ClientKey; forme
     throw new UsageError(`${formerPath(path)} exists: end the former rotation first (hubs end-key-rotation)`)
   const former = readClientKey(path)
   renameSync(path, formerPath(path))
-  return { key: keptClientKey(path, say), former }
+  return { key: ensureClientKey(path, say), former }
 }
 
 /** Ends a rotation: the former key is removed. False if there is none. */
@@ -249,7 +249,7 @@ export function endRotation(path: string): boolean {
 }
 
 /** Reads the cloud's key; makes it if there is none. */
-export function keptClientKey(path: string, say: Say): ClientKey {
-  if (readKept(path) === undefined) keepFirst(path, newKey('larder-cloud').privateKey, say)
+export function ensureClientKey(path: string, say: Say): ClientKey {
+  if (readStored(path) === undefined) storeFirst(path, newKey('larder-cloud').privateKey, say)
   return readClientKey(path)
 }

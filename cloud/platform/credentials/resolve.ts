@@ -19,7 +19,7 @@ import {
   nothingPresented,
   notKey,
 } from './explain.ts'
-import { keptGrants } from './kept-grants.ts'
+import { cachedGrants } from './cached-grants.ts'
 import type { VerifiedIdentity, VerifyIdentity } from './identity-token.ts'
 import { hubsWithScope, listRoles, type Role } from './roles.ts'
 import { digestOf } from './secrets.ts'
@@ -62,12 +62,12 @@ const REVOKED_USE_MS = 3_600_000
 export function credentialResolver(context: CloudContext, verifyIdentity: VerifyIdentity): ResolveCredential {
   const { db, runtime } = context
   const q = db.kysely
-  const readKey = keptGrants(context, (prefix: string) => readApiKey(q, prefix))
-  const readRoles = keptGrants(context, async (identity: string) => {
+  const readKey = cachedGrants(context, (prefix: string) => readApiKey(q, prefix))
+  const readRoles = cachedGrants(context, async (identity: string) => {
     const roles = await listRoles(q, identity)
     return roles.length > 0 ? roles : undefined
   })
-  const sessionOf = keptGrants(context, (digest: string) => readSession(context, digest))
+  const sessionOf = cachedGrants(context, (digest: string) => readSession(context, digest))
   const uses = new KeyUses({ ...context, db: db.for('background') })
   /** The last recorded use of a revoked key, by its prefix. */
   const recorded = new Map<string, number>()

@@ -19,7 +19,7 @@ import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
 import { outageInWords } from '../store/outage.ts'
 import { Call, errorAnswer, send, type Headers, type Place } from './answer.ts'
 import { readOwner } from '../credentials/hub-access.ts'
-import { keptGrants } from '../credentials/kept-grants.ts'
+import { cachedGrants } from '../credentials/cached-grants.ts'
 import { endpoint, headersOfRoute, limitOfRoute, type AnyHandler, type EndpointParts } from './endpoint.ts'
 import type { Handlers } from './handler.ts'
 import { healthz, readyz, type Health } from './health.ts'
@@ -89,7 +89,7 @@ export function createApp(options: AppOptions): App {
     storedAnswers: new StoredAnswers(runtime.clock, budgets.storedAnswers),
     mediaTime: new SpentTime(budgets.mediaTime, runtime.clock),
     readBody: bodyReader(runtime.clock, settings, budgets.heldBodies),
-    readHub: keptGrants(options.context, (id: number) => readOwner(options.context.db.kysely, id)),
+    readHub: cachedGrants(options.context, (id: number) => readOwner(options.context.db.kysely, id)),
   }
   const lookedAt = (path: string, serve: Serve): void => {
     app.get(path, frame.around({ route: path, headers: {}, limit: undefined }, serve))

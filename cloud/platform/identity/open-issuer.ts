@@ -11,7 +11,7 @@ import type { CodeIssuer } from './code-flow.ts'
 import { createEmbeddedIssuer, type EmbeddedIssuer } from './embedded-issuer.ts'
 import { remoteCodeIssuer } from './remote-code-issuer.ts'
 import { remoteKeys } from './remote-keys.ts'
-import { keptSigningKey } from './signing-key.ts'
+import { ensureSigningKey } from './signing-key.ts'
 
 /** The configured identity issuer, or the embedded one with its routes. */
 export async function openIssuer(config: CloudConfig, baseUrl: string, runtime: Runtime, log: Log) {
@@ -25,7 +25,7 @@ export async function openIssuer(config: CloudConfig, baseUrl: string, runtime: 
           ...createEmbeddedIssuer({
             issuer: baseUrl,
             audience: audience.split(',')[0]!.trim(),
-            key: await keptSigningKey(config.DATA_DIR, say),
+            key: await ensureSigningKey(config.DATA_DIR, say),
             runtime,
             apiKey: config.DOCS_API_KEY,
           }),

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose'
 import { z } from 'zod'
-import { keepFirst, readKept, type Say } from '../settings/kept-file.ts'
+import { storeFirst, readStored, type Say } from '../settings/stored-file.ts'
 
 /** An ES256 key pair. Its id is its thumbprint, so ids are unique. */
 export interface SigningKey {
@@ -36,8 +36,8 @@ export async function signingKeyOf(jwk: JWK): Promise<SigningKey> {
 }
 
 /** Reads the key from a file in a folder; creates it if it is absent. */
-export async function keptSigningKey(folder: string, say: Say): Promise<SigningKey> {
+export async function ensureSigningKey(folder: string, say: Say): Promise<SigningKey> {
   const path = join(folder, 'identity-key.json')
-  const text = readKept(path) ?? keepFirst(path, JSON.stringify(await mintSigningKey()), say)
+  const text = readStored(path) ?? storeFirst(path, JSON.stringify(await mintSigningKey()), say)
   return signingKeyOf(StoredKey.parse(JSON.parse(text)))
 }

@@ -4,7 +4,7 @@ import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { Clock, Random } from '../../../protocol/model/runtime.ts'
 import { BoundedMap } from '../bounded-map.ts'
 import { addressUnder } from '../public-url.ts'
-import { keptRandom, type Say } from '../settings/kept-file.ts'
+import { ensureRandom, type Say } from '../settings/stored-file.ts'
 import { JsonText } from '../store/json.ts'
 
 /** Signs addresses from which files can be downloaded for a limited time without another credential. */
@@ -70,8 +70,8 @@ export function mediaSigner({ baseUrl, secret: given, lifetimeMs, kept, clock }:
 }
 
 /** Reads the secret of file addresses from a file in a folder; creates it if it is absent. */
-export const keptMediaSecret = (folder: string, random: Random, say: Say): string =>
-  keptRandom(join(folder, 'media-secret'), random, say)
+export const ensureMediaSecret = (folder: string, random: Random, say: Say): string =>
+  ensureRandom(join(folder, 'media-secret'), random, say)
 
 /** Makes the signed address of a file of the media store. */
 export type AddressOf = (key: string) => string

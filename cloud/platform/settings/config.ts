@@ -190,12 +190,12 @@ export const readNamed = (setting: string, path: string): string =>
   using(setting, path, 'read', () => readFileSync(path, 'utf8'))
 
 /** Reads or uses the file at an operator's path. If that fails, throws a `UsageError` that names the setting. */
-export function using<T>(setting: string, path: string, deed: 'read' | 'used', work: () => T): T {
+export function using<T>(setting: string, path: string, use: 'read' | 'used', work: () => T): T {
   try {
     return work()
   } catch (error) {
     const { code = String(error) } = error as NodeJS.ErrnoException
-    throw new UsageError(`${setting}: ${path} cannot be ${deed} (${code})`, { cause: error })
+    throw new UsageError(`${setting}: ${path} cannot be ${use} (${code})`, { cause: error })
   }
 }
 

@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync } from 'node:crypto'
 import { join } from 'node:path'
 import type { Random } from '../../../protocol/model/runtime.ts'
-import { keptRandom, type Say } from '../settings/kept-file.ts'
+import { ensureRandom, type Say } from '../settings/stored-file.ts'
 import { decrypt, encrypt } from './cipher.ts'
 
 /** Purposes of secret values. Each purpose has its own key. */
@@ -52,5 +52,5 @@ function refuse(): never {
 }
 
 /** Reads the sealing secret from a file in a folder; creates it if it is absent. */
-export const keptStoreSecret = (folder: string, random: Random, say: Say): string =>
-  keptRandom(join(folder, 'store-secret'), random, say)
+export const ensureStoreSecret = (folder: string, random: Random, say: Say): string =>
+  ensureRandom(join(folder, 'store-secret'), random, say)

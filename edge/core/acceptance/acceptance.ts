@@ -2,7 +2,7 @@ import { normalName } from '../../../protocol/model/name-text.ts'
 import type {
   AcceptanceProtocol,
   AcceptanceState,
-  KeptAcceptance,
+  StoredAcceptance,
 } from '../../../protocol/model/acceptance.ts'
 import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Context } from '../context.ts'
@@ -133,7 +133,7 @@ export class Acceptance implements HubAcceptance {
     return [...new Set(stepsOf(this.#context().hardware).map(({ part }) => part))]
   }
 
-  kept(): KeptAcceptance[] {
+  kept(): StoredAcceptance[] {
     return this.#context()
       .state.acceptances.list()
       .flatMap(({ id, by, begun_at, ended_at, result }) =>

@@ -2,7 +2,7 @@ import { computed, effect, signal } from '@preact/signals'
 import type {
   AcceptanceProtocol,
   AcceptanceStepView,
-  KeptAcceptance,
+  StoredAcceptance,
 } from '../../../protocol/model/acceptance.ts'
 import { call } from '../../../protocol/ui/live.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
@@ -12,7 +12,7 @@ import { causeOf } from './texts.ts'
 interface Answer {
   protocol: AcceptanceProtocol | null
   parts: string[]
-  kept: KeptAcceptance[]
+  kept: StoredAcceptance[]
 }
 
 const answer = signal<Answer | null>(null)

@@ -2,7 +2,7 @@ import { effect, signal } from '@preact/signals'
 import type { Location } from '../../../protocol/model/location.ts'
 import { call, CallError, pause } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
-import { keep, readKept } from './kept.ts'
+import { keep, readStored } from './kept.ts'
 import { PendingCounts, type PendingCount, type Sent } from './pending-counts.ts'
 import { hardware, isConnected, login, software, state } from './store.ts'
 import { causeOf } from './texts.ts'
@@ -11,7 +11,7 @@ import { causeOf } from './texts.ts'
 export const rowKey = ({ cabinet, shelf, row }: Location): string => `${cabinet}/${shelf}/${row}`
 
 /** Typed numbers that are not submitted yet, by row. */
-export const typed = signal<ReadonlyMap<string, number>>(new Map(readKept().typed))
+export const typed = signal<ReadonlyMap<string, number>>(new Map(readStored().typed))
 export function setTyped(key: string, units: number | undefined): void {
   const next = new Map(typed.value)
   if (units === undefined) next.delete(key)
@@ -21,7 +21,7 @@ export function setTyped(key: string, units: number | undefined): void {
 }
 
 /** Entries that the hub has not confirmed. */
-export const pending = signal<readonly PendingCount[]>(readKept().pending)
+export const pending = signal<readonly PendingCount[]>(readStored().pending)
 
 const counts = new PendingCounts({
   stored: pending.value,

@@ -15,7 +15,7 @@ const KEY = 'larder-hub-page'
 const nothing: Kept = { typed: [], pending: [], seen: null }
 
 /** A browser may refuse its storage, or the storage may contain another version's content. */
-export function readKept(): Kept {
+export function readStored(): Kept {
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) ?? 'null') as Kept | null
     return { ...nothing, ...kept }
@@ -26,7 +26,7 @@ export function readKept(): Kept {
 
 export function keep(change: Partial<Kept>): void {
   try {
-    localStorage.setItem(KEY, JSON.stringify({ ...readKept(), ...change }))
+    localStorage.setItem(KEY, JSON.stringify({ ...readStored(), ...change }))
   } catch {
     // The storage is full or forbidden: the entries last only while the page is open.
   }

@@ -3,7 +3,7 @@ import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { call, CallError, follow, type Live } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
-import { keep, readKept } from './kept.ts'
+import { keep, readStored } from './kept.ts'
 import type { LocalState } from './local-state.ts'
 import { causeOf } from './texts.ts'
 import type { HubPicture, PictureDoor, PictureRow } from '../../../protocol/ui/picture-model.ts'
@@ -76,7 +76,7 @@ function followHub(): void {
  * known state.
  */
 function enterWithoutNetwork(): boolean {
-  const { seen } = readKept()
+  const { seen } = readStored()
   if (!seen) return false
   hardware.value = seen.hardware
   software.value = seen.software

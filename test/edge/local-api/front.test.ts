@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createFront, listen, type Listener } from '../../../edge/local-api/front.ts'
-import { keptToken } from '../../../edge/local-api/token.ts'
+import { ensureToken } from '../../../edge/local-api/token.ts'
 import { serverBounds } from '../../../protocol/model/bound-server.ts'
 import { defaultsOf } from '../../../protocol/model/program-settings.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
@@ -92,18 +92,18 @@ describe('the hub’s token', () => {
       const path = join(folder, 'hub.token')
       const said: string[] = []
       const say = (sentence: string): void => void said.push(sentence)
-      const token = keptToken(path, virtualRuntime(7).random, say)
+      const token = ensureToken(path, virtualRuntime(7).random, say)
       expect(token).toMatch(/^[0-9a-f]{48}$/)
-      expect(keptToken(path, virtualRuntime(8).random, say)).toBe(token)
+      expect(ensureToken(path, virtualRuntime(8).random, say)).toBe(token)
       expect(statSync(path).mode & 0o777).toBe(0o600)
       expect(said).toEqual([])
       // A power cut may leave such a file.
       writeFileSync(path, '\n')
-      const other = keptToken(path, virtualRuntime(9).random, say)
+      const other = ensureToken(path, virtualRuntime(9).random, say)
       expect(said).toEqual([expect.stringContaining('hub.token was empty')])
-      expect(keptToken(path, virtualRuntime(10).random, say)).toBe(other)
+      expect(ensureToken(path, virtualRuntime(10).random, say)).toBe(other)
       writeFileSync(path, 'short')
-      expect(() => keptToken(path, virtualRuntime(9).random, say)).toThrow('set LOCAL_TOKEN')
+      expect(() => ensureToken(path, virtualRuntime(9).random, say)).toThrow('set LOCAL_TOKEN')
       expect(readFileSync(path, 'utf8')).toBe('short')
     } finally {
       rmSync(folder, { recursive: true })

@@ -6,7 +6,7 @@ import { isMetricsHost } from '../../../../protocol/model/allowed-hosts.ts'
 import { identityVerifier } from '../../../../cloud/platform/credentials/identity-token.ts'
 import { createEmbeddedIssuer } from '../../../../cloud/platform/identity/embedded-issuer.ts'
 import {
-  keptSigningKey,
+  ensureSigningKey,
   mintSigningKey,
   signingKeyOf,
 } from '../../../../cloud/platform/identity/signing-key.ts'
@@ -108,9 +108,9 @@ test('the public keys of the embedded issuer contain no private part', async () 
 test('the key of the embedded issuer survives the process, and simultaneous first starts create one key', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-identity-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  const found = await Promise.all([1, 2, 3].map(() => keptSigningKey(folder, () => {})))
+  const found = await Promise.all([1, 2, 3].map(() => ensureSigningKey(folder, () => {})))
   const ids = new Set(
-    [...found, await keptSigningKey(folder, () => {})].map(({ publicJwk }) => publicJwk.kid),
+    [...found, await ensureSigningKey(folder, () => {})].map(({ publicJwk }) => publicJwk.kid),
   )
   expect(ids.size).toBe(1)
   expect(statSync(join(folder, 'identity-key.json')).mode & 0o777).toBe(0o600)

@@ -7,7 +7,7 @@ import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { registerPush } from '../../../../cloud/people/users/push-configs.ts'
 import { openSealer } from '../../../../cloud/platform/store/open-sealer.ts'
-import { createSealer, keptStoreSecret } from '../../../../cloud/platform/store/sealer.ts'
+import { createSealer, ensureStoreSecret } from '../../../../cloud/platform/store/sealer.ts'
 import { tables } from '../../../../cloud/platform/store/schema.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
@@ -37,8 +37,8 @@ test('a value sealed by another secret, for another purpose, or changed since, i
 test('the secret is created once, and stored in its own file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-seal-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  const first = keptStoreSecret(folder, random, () => {})
-  expect(keptStoreSecret(folder, random, () => {})).toBe(first)
+  const first = ensureStoreSecret(folder, random, () => {})
+  expect(ensureStoreSecret(folder, random, () => {})).toBe(first)
   expect(readFileSync(join(folder, 'store-secret'), 'utf8')).toBe(first)
 })
 

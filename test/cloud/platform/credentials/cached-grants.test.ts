@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { prefixOf, revokeApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
-import { keptGrants } from '../../../../cloud/platform/credentials/kept-grants.ts'
+import { cachedGrants } from '../../../../cloud/platform/credentials/cached-grants.ts'
 import { grantRole, revokeRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { cloudLimits, defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { openCloud } from '../../../world/cloud.ts'
@@ -57,7 +57,7 @@ test('simultaneous calls read a grant once, and a missing or unreadable grant is
   const { clock, random } = virtualRuntime(1)
   const reads: string[] = []
   const answers = new Map<string, number | Error>([['broken', new Error('no database')]])
-  const grantOf = keptGrants(
+  const grantOf = cachedGrants(
     { runtime: { clock, random }, settings: defaultLimits.rules },
     (name: string) => {
       reads.push(name)

@@ -22,7 +22,7 @@ export function readSecret(files: SecretFiles, path: string): string | undefined
  * secret. An empty file is replaced, and `say` gets a message. The text appears at one instant and is durable before
  * this function returns, so a power cut does no harm. If several processes store at once, the first secret stays.
  */
-export function keepSecret(
+export function storeSecret(
   files: SecretFiles,
   path: string,
   secret: string,

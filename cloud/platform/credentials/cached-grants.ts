@@ -9,7 +9,7 @@ const MOST = 20_000
  * revoked right ends in all processes within that time; a changed or added right starts within it. Absent rights are
  * never cached, so that a caller's first right starts at once. Concurrent requests share one read.
  */
-export function keptGrants<K extends string | number, V>(
+export function cachedGrants<K extends string | number, V>(
   { runtime, settings }: Pick<CloudContext, 'runtime' | 'settings'>,
   read: (key: K) => Promise<V | undefined>,
 ): (key: K) => Promise<V | undefined> {

@@ -1,10 +1,10 @@
 import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { keepFirst, readKept } from '../../../../cloud/platform/settings/kept-file.ts'
-import { keptSigningKey } from '../../../../cloud/platform/identity/signing-key.ts'
-import { keptStoreSecret } from '../../../../cloud/platform/store/sealer.ts'
-import { keptMediaSecret } from '../../../../cloud/platform/media/addresses.ts'
+import { storeFirst, readStored } from '../../../../cloud/platform/settings/stored-file.ts'
+import { ensureSigningKey } from '../../../../cloud/platform/identity/signing-key.ts'
+import { ensureStoreSecret } from '../../../../cloud/platform/store/sealer.ts'
+import { ensureMediaSecret } from '../../../../cloud/platform/media/addresses.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { emptyFolder } from '../../support/media.ts'
 
@@ -14,10 +14,10 @@ const never = (sentence: string): void => expect.unreachable(sentence)
 test('the first stored secret stays, and only its owner can read it', () => {
   const folder = join(emptyFolder(), 'new')
   const path = join(folder, 'secret')
-  expect(readKept(path)).toBeUndefined()
-  expect(keepFirst(path, 'one', never)).toBe('one')
-  expect(keepFirst(path, 'two', never)).toBe('one')
-  expect(readKept(path)).toBe('one')
+  expect(readStored(path)).toBeUndefined()
+  expect(storeFirst(path, 'one', never)).toBe('one')
+  expect(storeFirst(path, 'two', never)).toBe('one')
+  expect(readStored(path)).toBe('one')
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(statSync(folder).mode & 0o777).toBe(0o700)
   expect(readdirSync(folder)).toEqual(['secret'])
@@ -25,16 +25,22 @@ test('the first stored secret stays, and only its owner can read it', () => {
 
 test('the secret of file addresses survives a restart, and differs between installations', () => {
   const folder = emptyFolder()
-  const secret = keptMediaSecret(folder, random, never)
+  const secret = ensureMediaSecret(folder, random, never)
   expect(secret).toMatch(/^[0-9a-f]{64}$/)
-  expect(keptMediaSecret(folder, random, never)).toBe(secret)
-  expect(keptMediaSecret(emptyFolder(), random, never)).not.toBe(secret)
+  expect(ensureMediaSecret(folder, random, never)).toBe(secret)
+  expect(ensureMediaSecret(emptyFolder(), random, never)).not.toBe(secret)
 })
 
 test.each([
-  ['media-secret', (folder: string, say: (sentence: string) => void) => keptMediaSecret(folder, random, say)],
-  ['store-secret', (folder: string, say: (sentence: string) => void) => keptStoreSecret(folder, random, say)],
-  ['identity-key.json', (folder: string, say: (sentence: string) => void) => keptSigningKey(folder, say)],
+  [
+    'media-secret',
+    (folder: string, say: (sentence: string) => void) => ensureMediaSecret(folder, random, say),
+  ],
+  [
+    'store-secret',
+    (folder: string, say: (sentence: string) => void) => ensureStoreSecret(folder, random, say),
+  ],
+  ['identity-key.json', (folder: string, say: (sentence: string) => void) => ensureSigningKey(folder, say)],
 ])('an empty %s is replaced by a new secret, and a warning is logged', async (name, keep) => {
   const folder = emptyFolder()
   writeFileSync(join(folder, name), '', { mode: 0o644 })

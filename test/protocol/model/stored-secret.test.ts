@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { keepSecret, readSecret, type SecretFiles } from '../../../protocol/model/kept-secret.ts'
+import { storeSecret, readSecret, type SecretFiles } from '../../../protocol/model/stored-secret.ts'
 
 class PowerCut extends Error {}
 
@@ -67,9 +67,9 @@ class Disk {
     },
   }
 
-  /** Restores the power. `keptNames`: whether names that were not synced reached the disk. */
-  wake(keptNames: boolean, torn: (inode: Inode) => string): void {
-    const names = keptNames ? this.#names : this.#durableNames
+  /** Restores the power. `storedNames`: whether names that were not synced reached the disk. */
+  wake(storedNames: boolean, torn: (inode: Inode) => string): void {
+    const names = storedNames ? this.#names : this.#durableNames
     for (const inode of new Set(names.values())) inode.text = inode.durable = torn(inode)
     this.#names = new Map(names)
     this.#durableNames = new Map(names)
@@ -94,7 +94,7 @@ const tears: Record<string, (inode: Inode) => string> = {
 }
 
 /** Stores a secret on a disk that fails at a step, and once more after the power returns. */
-function life(cutAt: number, keptNames: boolean, torn: (inode: Inode) => string, before?: string) {
+function life(cutAt: number, storedNames: boolean, torn: (inode: Inode) => string, before?: string) {
   const disk = new Disk()
   if (before !== undefined) {
     const file = disk.files.openSync(PATH, 'w')
@@ -105,31 +105,31 @@ function life(cutAt: number, keptNames: boolean, torn: (inode: Inode) => string,
   disk.cutAt = cutAt
   let told: string | undefined
   try {
-    told = keepSecret(disk.files, PATH, 'the first secret', () => {})
+    told = storeSecret(disk.files, PATH, 'the first secret', () => {})
   } catch (error) {
     if (!(error instanceof PowerCut)) throw error
   }
   const { steps } = disk
-  disk.wake(keptNames, torn)
+  disk.wake(storedNames, torn)
   return { told, steps, disk }
 }
 
 const cases = Object.keys(tears).flatMap((tear) =>
-  [true, false].flatMap((keptNames) => [undefined, ''].map((before) => ({ tear, keptNames, before }))),
+  [true, false].flatMap((storedNames) => [undefined, ''].map((before) => ({ tear, storedNames, before }))),
 )
 
 test.each(cases)(
   'a secret survives a power cut at any byte of the first start ($tear written, names $keptNames, before: $before)',
-  ({ tear, keptNames, before }) => {
-    const { steps } = life(Infinity, keptNames, tears[tear]!, before)
+  ({ tear, storedNames, before }) => {
+    const { steps } = life(Infinity, storedNames, tears[tear]!, before)
     expect(steps).toBeGreaterThan('the first secret'.length)
     for (let cutAt = 0; cutAt <= steps; cutAt++) {
-      const { told, disk } = life(cutAt, keptNames, tears[tear]!, before)
+      const { told, disk } = life(cutAt, storedNames, tears[tear]!, before)
       const found = readSecret(disk.files, PATH)
       // The file has the whole secret or nothing, and a secret that was returned stays.
       expect(['the first secret', undefined], `cut at ${cutAt}`).toContain(found)
       if (told !== undefined) expect(found, `cut at ${cutAt}`).toBe(told)
-      const second = keepSecret(disk.files, PATH, 'the second one', () => {})
+      const second = storeSecret(disk.files, PATH, 'the second one', () => {})
       expect(second, `cut at ${cutAt}`).toBe(found ?? 'the second one')
       expect(readSecret(disk.files, PATH)).toBe(second)
     }
