@@ -18,8 +18,8 @@ import type { Crowd } from './drop-chance.ts'
 /** Limits for unauthenticated and logged-in callers of the management service. */
 export interface ManagementLimits {
   /** Connections without a login: in total, and from one address. */
-  strangers: Crowd
-  strangersOfOne: Crowd
+  unauthenticated: Crowd
+  unauthenticatedOfNetwork: Crowd
   /** From the first byte to the end of the key exchange. */
   exchangeMs: number
   /** Connections that have logged in. */
@@ -39,8 +39,8 @@ export interface ManagementLimits {
 }
 
 export const defaultLimits: ManagementLimits = {
-  strangers: { start: 64, full: 128 },
-  strangersOfOne: { start: 16, full: 48 },
+  unauthenticated: { start: 64, full: 128 },
+  unauthenticatedOfNetwork: { start: 16, full: 48 },
   exchangeMs: 3000,
   callers: 8,
   loginMs: 10_000,

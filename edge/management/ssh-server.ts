@@ -109,11 +109,11 @@ export class SshServer {
   /** Whether one more connection without a login from this network is allowed. */
   #hasPlace(network: string): boolean {
     const { limits, runtime } = this.#options
-    const strangers = [...this.#guests.values()].filter((guest) => !guest.isCaller)
-    const ofNetwork = strangers.filter((guest) => guest.network === network).length
+    const unauthenticated = [...this.#guests.values()].filter((guest) => !guest.isCaller)
+    const ofNetwork = unauthenticated.filter((guest) => guest.network === network).length
     const chance = Math.max(
-      dropChance(strangers.length, limits.strangers),
-      dropChance(ofNetwork, limits.strangersOfOne),
+      dropChance(unauthenticated.length, limits.unauthenticated),
+      dropChance(ofNetwork, limits.unauthenticatedOfNetwork),
     )
     return chance === 0 || runtime.random.fraction() >= chance
   }

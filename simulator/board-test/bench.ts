@@ -42,7 +42,7 @@ export class Bench {
   }
 
   /** A device that no controller of a hub has. */
-  get stranger(): string {
+  get foreignDevice(): string {
     const own = new Set(this.description.devices.map(deviceId))
     return ['bin-4', 'bin-3', 'cabinet-4', 'fridge-8', 'bin-1'].find((device) => !own.has(device))!
   }

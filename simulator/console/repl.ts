@@ -9,7 +9,7 @@ import type { Simulator } from '../interface/client.ts'
 import type { Act } from '../physics/world-state.ts'
 import type { WireEntry } from '../wire-entry.ts'
 import { scenarioCommand, scenarioHelp, type ScenarioCall } from './scenario-command.ts'
-import { argumentsOf } from './words.ts'
+import { argumentsOf } from './arguments.ts'
 
 export interface ReplOptions {
   clock: Clock

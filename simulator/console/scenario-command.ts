@@ -4,7 +4,7 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 import type { Simulator } from '../interface/client.ts'
 import type { Listed, Run } from '../scenarios/results.ts'
 import { runAndWatch, stepLine } from '../scenarios/watch.ts'
-import type { Values } from './words.ts'
+import type { Values } from './arguments.ts'
 
 export const scenarioHelp = [
   ['scenario', 'lists the scenarios'],

@@ -25,7 +25,7 @@ describe('a jam', () => {
     async ({ name, before, acts: expected }) => {
       if (before !== undefined) await plant.control(before, 'bin=1')
       plant.fault('jam', 'bin-1')
-      const { value, acts } = await plant.witness(() => plant.control(name, 'bin=1'))
+      const { value, acts } = await plant.observe(() => plant.control(name, 'bin=1'))
       expect(value.status).toBe(502)
       expect(errorOf(value).error.details).toMatchObject({
         reason: 'fault',
@@ -42,7 +42,7 @@ describe('a jam', () => {
     const answer = plant.begin('POST', 'controls/cycle_bin?hub=1&bin=1&num_cycles=9')
     await plant.run(6000)
     plant.fault('jam', 'bin-1')
-    const { value, acts } = await plant.witness(() => plant.wait(answer))
+    const { value, acts } = await plant.observe(() => plant.wait(answer))
     expect(value.status).toBe(502)
     const before = plant.room.hub
       .actuations()
@@ -60,14 +60,14 @@ describe('a jam', () => {
   test('an obstructed door is reported as a fault', async () => {
     await plant.control('open_bin', 'bin=1')
     plant.fault('obstructed_door', 'bin-1')
-    const { value, acts } = await plant.witness(() => plant.control('close_bin', 'bin=1'))
+    const { value, acts } = await plant.observe(() => plant.control('close_bin', 'bin=1'))
     expect(errorOf(value).error.details).toMatchObject({ reason: 'fault' })
     expect(acts[0]!.detail).toMatchObject({ obstructed: true, to: 'open' })
   })
 })
 
 const interlock = async (call: () => Promise<CallAnswer>): Promise<void> => {
-  const { value, acts } = await plant.witness(call)
+  const { value, acts } = await plant.observe(call)
   expect(value.status).toBe(502)
   expect(errorOf(value).error).toMatchObject({
     code: 'hardware_error',
@@ -119,7 +119,7 @@ describe('an interlock', () => {
     await plant.control('open_fridge_right', 'fridge=1')
     plant.room.hub.act({ action: 'open_door', target: 'fridge_1_right' })
     const order = await plant.order({ 4: 1 })
-    const during = await plant.witness(() => plant.run(60_000))
+    const during = await plant.observe(() => plant.run(60_000))
     expect(during.acts.filter(({ action }) => action === 'dispense')).toEqual([])
     plant.room.hub.act({ action: 'close_door', target: 'fridge_1_right' })
     await plant.until(order, OrderStatus.READY)
@@ -130,7 +130,7 @@ describe('an interlock', () => {
     const order = await plant.order({ 4: 1 })
     for (const status of [OrderStatus.QUEUED, OrderStatus.READY]) {
       await plant.until(order, status)
-      const { value, acts } = await plant.witness(() => plant.call('POST', 'request_door_open/?hub_id=1'))
+      const { value, acts } = await plant.observe(() => plant.call('POST', 'request_door_open/?hub_id=1'))
       expect([value.status, errorOf(value).error.code]).toEqual([409, 'order_in_progress'])
       expect(acts.filter(({ device }) => device === 'main')).toEqual([])
       expect(await plant.lastAudit()).toMatchObject({

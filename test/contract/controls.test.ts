@@ -92,7 +92,7 @@ async function prepare({ before = [] }: Actuation): Promise<void> {
 describe('an actuation', () => {
   test.each(actuations)('the actuation $name moves what its answer reports', async (actuation) => {
     await prepare(actuation)
-    const { value, acts } = await plant.witness(() => plant.control(actuation.name, actuation.query))
+    const { value, acts } = await plant.observe(() => plant.control(actuation.name, actuation.query))
     expect(dataOf(value)).toEqual(actuation.data)
     expect(codeOf(value)).toBe(200)
     expect(acts.map(short)).toEqual(actuation.acts)
@@ -130,7 +130,7 @@ describe('an actuation', () => {
   )
 
   test('request_door_open unlocks the main door, which locks itself again', async () => {
-    const { value, acts } = await plant.witness(() => plant.call('POST', 'request_door_open/?hub_id=1'))
+    const { value, acts } = await plant.observe(() => plant.call('POST', 'request_door_open/?hub_id=1'))
     expect([value.status, value.json]).toEqual([
       200,
       { success: true, data: null, message: expect.any(String) as string },
@@ -141,7 +141,7 @@ describe('an actuation', () => {
       door_status: [{ door: 'main', status: 'unlocked' }, {}, {}, {}],
       order_status: { has_pending_orders: false },
     })
-    const later = await plant.witness(() => plant.run(12_000))
+    const later = await plant.observe(() => plant.run(12_000))
     expect(later.acts.map(short)).toEqual(['lock main'])
     expect((await plant.call('GET', 'get_door_status/?hub_id=1')).json).toMatchObject({
       door_status: [{ door: 'main', status: 'locked' }, {}, {}, {}],
@@ -155,7 +155,7 @@ describe('an actuation', () => {
 
   test('an opened fridge locks itself again', async () => {
     await plant.control('open_fridge_middle', 'fridge=1')
-    const { acts } = await plant.witness(() => plant.run(35_000))
+    const { acts } = await plant.observe(() => plant.run(35_000))
     expect(acts.map(short)).toEqual(['lock fridge_1_middle'])
   })
 
@@ -164,7 +164,7 @@ describe('an actuation', () => {
       plant.call('POST', 'controls/cycle_bin?hub=1&bin=1&num_cycles=2', {
         headers: { 'Idempotency-Key': 'k1' },
       })
-    const { value, acts } = await plant.witness(async () => [await again(), await again()])
+    const { value, acts } = await plant.observe(async () => [await again(), await again()])
     expect(acts.map(short)).toEqual([
       'open_door bin-1',
       'close_door bin-1',
@@ -190,7 +190,7 @@ describe('an offline hub', () => {
       await plant.cutHub(true)
       const before = sessions()
       const began = plant.time
-      const { value, acts } = await plant.witness(async () => {
+      const { value, acts } = await plant.observe(async () => {
         const answer = await plant.call('POST', path)
         expect(plant.time - began).toBeLessThan(1000)
         await plant.cutHub(false)
@@ -218,7 +218,7 @@ describe('a silent port', () => {
     async (row) => {
       plant.fault('silent_port', 'bins')
       const began = plant.time
-      const { value, acts } = await plant.witness(() => plant.control(row.name, row.query))
+      const { value, acts } = await plant.observe(() => plant.control(row.name, row.query))
       expect(plant.time - began).toBeGreaterThanOrEqual(row.deadlineMs)
       expect(plant.time - began).toBeLessThan(row.deadlineMs + 500)
       expect(value.status).toBe(504)
@@ -231,7 +231,7 @@ describe('a silent port', () => {
       expect(await commandState(error.details)).toMatchObject({ state: 'unknown', reason: 'timeout' })
       plant.room.hub.faults.clearAll()
       // The controller proves that it never received the command.
-      const later = await plant.witness(() => plant.run(30_000))
+      const later = await plant.observe(() => plant.run(30_000))
       expect(later.acts).toEqual([])
       expect(await commandState(error.details)).toMatchObject({ state: 'refused', reason: 'offline' })
     },
@@ -239,7 +239,7 @@ describe('a silent port', () => {
 
   test('an actuation with a lost answer is 504, and is executed once its result is known', async () => {
     plant.fault('lost_replies', 'bins')
-    const { value, acts } = await plant.witness(() => plant.control('open_bin', 'bin=1'))
+    const { value, acts } = await plant.observe(() => plant.control('open_bin', 'bin=1'))
     expect(value.status).toBe(504)
     expect(acts.map(short)).toEqual(['open_door bin-1'])
     plant.room.hub.faults.clearAll()
@@ -278,7 +278,7 @@ describe('an unknown device', () => {
     ...['reconnect_fridge', 'enable_fridge', 'disable_fridge'].map((name) => [name, 'fridge=3'] as const),
   ])('the command %s for a device that the hub does not have is 404', async (name, query) => {
     const isFridge = name.includes('fridge')
-    const { value, acts } = await plant.witness(() => plant.control(name, query))
+    const { value, acts } = await plant.observe(() => plant.control(name, query))
     expect([value.status, errorOf(value).error.code]).toEqual([
       404,
       isFridge ? 'fridge_not_found' : 'bin_not_found',
@@ -289,7 +289,7 @@ describe('an unknown device', () => {
   test.each(['', 'num_cycles=0', 'num_cycles=11', 'num_cycles=1.5'])(
     'cycle_bin with %j is 422',
     async (query) => {
-      const { value, acts } = await plant.witness(() => plant.control('cycle_bin', `bin=1&${query}`))
+      const { value, acts } = await plant.observe(() => plant.control('cycle_bin', `bin=1&${query}`))
       expect(value.status).toBe(422)
       expect(acts).toEqual([])
     },

@@ -128,7 +128,7 @@ describe('desired state', () => {
     expect(await availableOf(plant.db.kysely, 4)).toBe(0)
     plant.hub.heldDown = false
     plant.hub.start()
-    const { acts } = await plant.witness(() => plant.until(order, OrderStatus.COMPLETED))
+    const { acts } = await plant.observe(() => plant.until(order, OrderStatus.COMPLETED))
     expect(await plant.statusOf(order)).toBe(OrderStatus.FAILED)
     expect(acts.filter(({ action }) => action === 'dispense')).toEqual([])
     await plant.run(1000)

@@ -35,7 +35,7 @@ describe.each(failures)('while the card of a hub fails (%s)', (reason) => {
     await plant.run(5000)
     expect(await refusal()).toBe('hub_not_accepting_orders')
     expect(await kinds()).toContain('storage_failed')
-    const { value, acts } = await plant.witness(async () => {
+    const { value, acts } = await plant.observe(async () => {
       const answers = []
       for (const name of ['open_bin', 'raise_bin']) answers.push(await plant.control(name, 'bin=1'))
       await plant.run(200_000)

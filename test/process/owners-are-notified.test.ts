@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePorts } from '../support/ports.ts'
 import { demoPorts } from '../../simulator/demo/settings.ts'
-import { Place, type Facing } from './told/place.ts'
+import { Place, type Facing } from './notified/place.ts'
 
 /**
  * Result of the first order if another row has the product. A unit that may have dropped is not dispensed

@@ -175,7 +175,7 @@ export class Plant {
   }
 
   /** The simulator's log of physical acts during `work`. */
-  async witness<T>(work: () => Promise<T>): Promise<{ value: T; acts: Act[] }> {
+  async observe<T>(work: () => Promise<T>): Promise<{ value: T; acts: Act[] }> {
     const before = this.room.hub.actuations().length
     const value = await work()
     return { value, acts: this.room.hub.actuations(before) }

@@ -152,10 +152,10 @@ async function readParts(reading: Reading, body: Readable, contentType = ''): Pr
 
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>
   let takenBytes = 0
-  const patience = new Patience(reading.clock, reading)
+  const timer = new UploadTimer(reading.clock, reading)
   try {
     for (;;) {
-      const chunk = await nextFrom(reading.clock, chunks, body, patience)
+      const chunk = await nextFrom(reading.clock, chunks, body, timer)
       if (!chunk) break
       await Promise.race([new Promise((resolve) => parser.write(chunk, resolve)), failure])
       takenBytes += chunk.length
@@ -202,11 +202,11 @@ async function nextFrom(
   clock: Clock,
   chunks: AsyncIterator<Buffer>,
   body: Readable,
-  patience: Patience,
+  timer: UploadTimer,
 ): Promise<Buffer | undefined> {
-  const cancel = clock.after(patience.leftMs, () => body.destroy(new ApiError('request_timeout')))
+  const cancel = clock.after(timer.leftMs, () => body.destroy(new ApiError('request_timeout')))
   try {
-    return await patience.spend(next(chunks))
+    return await timer.spend(next(chunks))
   } catch (error) {
     throw malformed(error)
   } finally {
@@ -329,7 +329,7 @@ type UploadPace = Pick<CloudSettings, 'uploadPatienceMs' | 'uploadBytesPerSecond
  * `uploadPatienceMs`. The upload ends if its sender is silent for that time, or sends fewer than `uploadBytesPerSecond`
  * for long. Time in which the service itself is busy does not count.
  */
-export class Patience {
+export class UploadTimer {
   readonly #clock: Clock
   readonly #pace: UploadPace
   #leftMs: number

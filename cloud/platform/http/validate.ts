@@ -179,8 +179,8 @@ function meantBy(route: Route, { loc, type }: ValidationItem, sent: SentNames): 
   }
   if (type !== 'missing' || !isTop) return undefined
   if (sent[elsewhere].includes(name)) return `It was sent in the ${elsewhere}, and belongs into the ${place}.`
-  const strangers = sent[place].slice(0, MOST_ITEMS).filter((each) => !known.includes(each))
-  const written = nearestOf(name, strangers)
+  const unknownNames = sent[place].slice(0, MOST_ITEMS).filter((each) => !known.includes(each))
+  const written = nearestOf(name, unknownNames)
   return written && `What was sent is called ${written.slice(0, ECHO_NAME)}: did you mean ${name}?`
 }
 

@@ -129,7 +129,7 @@ export const operationRules: readonly Rule[] = [
       const place = cabinet ? bench.place() : undefined
       const cases = [
         [
-          { dev: bench.stranger, act: 'open_door' as const },
+          { dev: bench.foreignDevice, act: 'open_door' as const },
           'unknown_device',
           'a device of another controller',
         ],

@@ -15,7 +15,7 @@ const closers: (() => void)[] = []
 afterEach(() => closers.splice(0).forEach((close) => close()))
 
 /** Collects events, and lets a test wait for them. */
-function witness<T>() {
+function observer<T>() {
   const seen: T[] = []
   let wake = (): void => {}
   return {
@@ -43,8 +43,8 @@ function terminal(): PseudoTerminal {
 
 type Said = { kind: 'open' } | { kind: 'line'; line: string } | { kind: 'close'; reason: string }
 
-function open(path: string): { port: LinePort; said: ReturnType<typeof witness<Said>> } {
-  const said = witness<Said>()
+function open(path: string): { port: LinePort; said: ReturnType<typeof observer<Said>> } {
+  const said = observer<Said>()
   const port = openSerialPort(
     { path, baudRate: 115_200 },
     {
@@ -62,7 +62,7 @@ const lines = (said: Said[]): string[] => said.flatMap((item) => (item.kind === 
 describe('a serialport line', () => {
   it('a serialport line carries whole lines both ways on a real pseudo-terminal', async () => {
     const pty = terminal()
-    const arrived = witness<string>()
+    const arrived = observer<string>()
     pty.listen((text) => arrived.note(text))
     const { port, said } = open(pty.path)
     await said.until((items) => items.length > 0)
@@ -81,7 +81,7 @@ describe('a serialport line', () => {
     await said.until((items) => items.length > 0)
     const sent = Array.from({ length: 400 }, (_, n) => `${n}`.padEnd(200, '.'))
     for (const line of sent) expect(port.write(line)).toBe(true)
-    const arrived = witness<string>()
+    const arrived = observer<string>()
     pty.listen((text) => arrived.note(text))
     await arrived.until((texts) => texts.join('').length >= sent.join('\n').length + 1)
     expect(arrived.seen.join('')).toBe(`${sent.join('\n')}\n`)
@@ -149,7 +149,7 @@ describe('controllers over real ports', () => {
     const controller = new ScriptedController(runtime.clock)
     controller.motionMs = 20
     let pty = terminal()
-    const said = witness<string>()
+    const said = observer<string>()
     const attach = (): void => {
       let rest = ''
       pty.listen((text) => {

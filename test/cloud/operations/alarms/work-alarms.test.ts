@@ -21,7 +21,7 @@ onEachDatabase('work that fails again and again', (open) => {
     const fields = { url: 'https://a.example/', description: null, event_types: ['*' as const], hub_ids: [] }
     const endpoint = await context.db.transact((tx) => addEndpoint(tx, context, 1, fields))
     const { id: payment } = (await shop.payments(order.id))[0]!
-    const witness = workObserver(context)
+    const observer = workObserver(context)
     const cases: [kind: string, subject: string | number, places: string[]][] = [
       ['alarm.mail', contact.id, ['owner 1']],
       [`webhook/${endpoint.id}`, 'dlv_1', ['owner 1']],
@@ -35,7 +35,7 @@ onEachDatabase('work that fails again and again', (open) => {
     ]
     for (const [kind, subject, places] of cases) {
       const work = { kind, subject: String(subject), attempts: 8, claim: 'c' }
-      await witness.failing(work, '550 no such user: ann@larder.example')
+      await observer.failing(work, '550 no such user: ann@larder.example')
       const alarms = () =>
         q.selectFrom('alarms').selectAll().where('cleared_at', 'is', null).orderBy('seq').execute()
       expect([
@@ -44,7 +44,7 @@ onEachDatabase('work that fails again and again', (open) => {
           hub_id === null ? `owner ${owner_id}` : `hub ${hub_id}`,
         ),
       ]).toEqual([kind, places])
-      await witness.recovered(work)
+      await observer.recovered(work)
       expect(await alarms()).toEqual([])
     }
   })

@@ -13,9 +13,9 @@ import { startDemoPrograms, type DemoPrograms } from '../../world/demo.ts'
 
 const HUB = 1
 /** Time-out for a busy machine; an idle one needs some seconds. */
-const patience = { timeout: 90_000, interval: 250 }
+const polling = { timeout: 90_000, interval: 250 }
 
-interface Told {
+interface Reported {
   type: string
   alarm: Alarm
   at: number
@@ -42,7 +42,7 @@ export interface Facing {
 export class Place {
   /** Deliveries without the cloud's signature. */
   readonly wrong: string[] = []
-  readonly #webhooks: Told[] = []
+  readonly #webhooks: Reported[] = []
   readonly #mails: { at: number; text: string }[] = []
   readonly #receiver: Server
   readonly #mailServer: SMTPServer
@@ -152,18 +152,15 @@ export class Place {
       const seen = await now()
       expect(seen.processing_status).toBeGreaterThanOrEqual(OrderStatus.READY)
       return seen
-    }, patience)
+    }, polling)
     if (prepared.processing_status !== OrderStatus.READY) {
-      await vi.waitFor(async () => expect((await now()).payment_status).toBe('refunded'), patience)
+      await vi.waitFor(async () => expect((await now()).payment_status).toBe('refunded'), polling)
       return 'was refunded'
     }
     const opened = await call('POST', `${path}/open-delivery?hub_id=${HUB}`)
     for (const { bin_number } of (opened.json as { results: { bin_number: number }[] }).results)
       await this.#takeFrom(bin_number)
-    await vi.waitFor(
-      async () => expect((await now()).processing_status).toBe(OrderStatus.COMPLETED),
-      patience,
-    )
+    await vi.waitFor(async () => expect((await now()).processing_status).toBe(OrderStatus.COMPLETED), polling)
     return 'had it'
   }
 
@@ -206,26 +203,26 @@ export class Place {
     return vi.waitFor(async () => {
       const path = `alarms?hub_id=${HUB}&state=${isOver ? 'cleared' : 'open'}`
       const alarm = ((await this.#owner('GET', path)).json as { data: Alarm[] }).data.find(isIt)
-      const told = [
+      const reported = [
         this.#mails.find(({ text }) => line.test(text)),
         this.#webhooks.find((one) => one.type === type && isIt(one.alarm)),
       ]
-      expect([subject, alarm !== undefined, ...told.map((one) => one !== undefined)]).toEqual([
+      expect([subject, alarm !== undefined, ...reported.map((one) => one !== undefined)]).toEqual([
         subject,
         true,
         true,
         true,
       ])
       const since = Date.parse((isOver ? alarm!.cleared_at : alarm!.raised_at)!)
-      return Math.max(...told.map((one) => one!.at - since))
-    }, patience)
+      return Math.max(...reported.map((one) => one!.at - since))
+    }, polling)
   }
 
   #takeFrom(bin: number): Promise<void> {
     return vi.waitFor(async () => {
       const { status } = await this.#room('POST', 'act', { action: 'take_items', target: `bin-${bin}` })
       expect(status).toBe(200)
-    }, patience)
+    }, polling)
   }
 
   #owner(method: string, path: string, body?: object) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Patience } from '../../../../cloud/platform/http/read-form.ts'
+import { UploadTimer } from '../../../../cloud/platform/http/read-form.ts'
 import { virtualClock } from '../../../world/clock.ts'
 
 const pace = { uploadPatienceMs: 30_000, uploadBytesPerSecond: 1000 }
@@ -7,15 +7,15 @@ const pace = { uploadPatienceMs: 30_000, uploadBytesPerSecond: 1000 }
 /** Seconds until a sender of `bytes` every `everyMs` is disconnected; at most an hour. */
 async function secondsOf(bytes: number, everyMs: number): Promise<number> {
   const clock = virtualClock()
-  const patience = new Patience(clock, pace)
+  const timer = new UploadTimer(clock, pace)
   let ms = 0
   while (ms < 3_600_000) {
-    if (patience.leftMs <= everyMs) return (ms + patience.leftMs) / 1000
+    if (timer.leftMs <= everyMs) return (ms + timer.leftMs) / 1000
     const arrival = Promise.resolve().then(() => {
       clock.advance(everyMs)
       return new Uint8Array(bytes)
     })
-    await patience.spend(arrival)
+    await timer.spend(arrival)
     ms += everyMs
   }
   return ms / 1000
@@ -31,7 +31,7 @@ test('an upload of one byte a second ends after its time-out, and a steady one a
 
 test('fast bytes are no credit for a later silence', async () => {
   const clock = virtualClock()
-  const patience = new Patience(clock, pace)
-  await patience.spend(Promise.resolve(new Uint8Array(10_000_000)))
-  expect(patience.leftMs).toBe(30_000)
+  const timer = new UploadTimer(clock, pace)
+  await timer.spend(Promise.resolve(new Uint8Array(10_000_000)))
+  expect(timer.leftMs).toBe(30_000)
 })
