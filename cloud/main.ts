@@ -73,7 +73,7 @@ function attempt<T>(read: () => T): T {
 }
 
 /** Prints an operator's error and ends the process; throws any other error. */
-function failInWords(error: unknown): never {
+function failWithText(error: unknown): never {
   if (error instanceof UsageError) return fail(error.message)
   throw error
 }
@@ -347,7 +347,7 @@ async function listenForMetrics(
   return listen(app, { host, port, runtime, bounds }).catch(onPort('METRICS_PORT', port, host))
 }
 
-await main().catch(failInWords)
+await main().catch(failWithText)
 
 /**
  * Logs that the service runs. A broker or a database may connect a moment later; an issuer without keys is

@@ -256,8 +256,8 @@ function parse(subcommand: Subcommand, args: string[]): Options {
 
 /** Suggests a known word with the same beginning, or with one or two different letters. */
 export function suggestion(given: string, known: readonly string[], prefix = ''): string {
-  const begun = given.length > 1 ? known.filter((each) => each.startsWith(given)) : []
-  const meant = begun.length === 1 ? begun[0] : nearestOf(given, known)
+  const candidates = given.length > 1 ? known.filter((each) => each.startsWith(given)) : []
+  const meant = candidates.length === 1 ? candidates[0] : nearestOf(given, known)
   return meant === undefined ? '' : `; did you mean ${prefix}${meant}?`
 }
 

@@ -31,15 +31,15 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
         if (/[\r\n]/.test(options['name'] ?? ''))
           throw new UsageError('--name is one line of at most 200 letters')
         const name = options['name'] === undefined ? null : nameOf(options, 'name')
-        const said = { name, severity: severityOf(options) }
+        const changes = { name, severity: severityOf(options) }
         return db.transact(async (tx) => {
           const row = await tx.q
             .insertInto('alarm_contacts')
-            .values({ owner_id: owner.id, email, ...said, created_at: runtime.clock.now() })
-            .onConflict((conflict) => conflict.columns(['owner_id', 'email']).doUpdateSet(said))
+            .values({ owner_id: owner.id, email, ...changes, created_at: runtime.clock.now() })
+            .onConflict((conflict) => conflict.columns(['owner_id', 'email']).doUpdateSet(changes))
             .returningAll()
             .executeTakeFirstOrThrow()
-          const detail = { owner_id: owner.id, email, ...said }
+          const detail = { owner_id: owner.id, email, ...changes }
           await recordAct(tx.q, runtime, { action: 'contacts.add', object: `contact-${row.id}`, detail })
           return viewContact(row)
         })

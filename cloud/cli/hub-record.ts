@@ -12,7 +12,7 @@ import { type DesiredChange, storeDesired } from '../operations/hubs/desired.ts'
 import { describeHub } from '../operations/hubs/hubs.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
-import { type HeardHub, heardHubs, refuseRetired } from '../platform/credentials/hub-access.ts'
+import { type HubWithContact, hubsWithContact, refuseRetired } from '../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { externalPayments } from '../platform/store/tables/hubs.ts'
 
@@ -33,7 +33,7 @@ interface ListedHub {
 /** All hubs, by id. */
 export const listHubs = (context: CloudContext): Promise<ListedHub[]> =>
   context.db.transact(async ({ q }) => {
-    const hubs = await heardHubs(q).orderBy('hubs.id').execute()
+    const hubs = await hubsWithContact(q).orderBy('hubs.id').execute()
     const owners = await q.selectFrom('owners').select(['id', 'name']).execute()
     const names = new Map(owners.map(({ id, name }) => [id, name]))
     const listed: ListedHub[] = []
@@ -44,7 +44,7 @@ export const listHubs = (context: CloudContext): Promise<ListedHub[]> =>
 async function listedHub(
   q: Queries,
   { runtime, settings }: CloudContext,
-  hub: HeardHub,
+  hub: HubWithContact,
   owner: string,
 ): Promise<ListedHub> {
   const state = await hubState(q, hub.id, runtime.clock.now(), settings.onlineWithinMs)
@@ -65,7 +65,7 @@ async function listedHub(
  * A hub with its settings: the fields of the list and of `get_hub_info`, and further fields for operators.
  */
 export async function showHub(q: Queries, context: CloudContext, hubId: number) {
-  const hub = await heardHubs(q).where('hubs.id', '=', hubId).executeTakeFirst()
+  const hub = await hubsWithContact(q).where('hubs.id', '=', hubId).executeTakeFirst()
   if (!hub) throw new Error(`no such hub: ${hubId}`)
   const owner = await q
     .selectFrom('owners')

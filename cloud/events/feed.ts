@@ -85,11 +85,11 @@ export class EventFeed {
   ): Promise<Reply<ReadableStream>> {
     await this.poll()
     let position = after ?? this.#head!
-    let said = opening
+    let pending = opening
     return this.#streams.open(filter, {
       poll: async () => {
-        const first = said
-        said = ''
+        const first = pending
+        pending = ''
         for (;;) {
           const { text, last } = await this.#after(filter, position)
           const isAtEnd = last === position

@@ -52,7 +52,7 @@ export class OutboxSender {
   newConnection(): void {
     const { context, reach } = this.#ports
     reach.ended(this.#isWaiting, context.runtime.clock.monotonic())
-    reach.begun()
+    reach.connected()
     this.disconnect()
   }
 

@@ -101,7 +101,7 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   /** By door: when it opened, on the monotonic clock. */
   openSince: Map<string, number>
   /** By device: start of its silence, on the monotonic clock. */
-  unheardSince: Map<string, number>
+  silentSince: Map<string, number>
   /** By operation id: when to query the controller for the outcome; on the monotonic clock. */
   askAt: Map<string, number>
   /**

@@ -169,7 +169,7 @@ function partsOf(options: CoreOptions) {
     cycling: new Map(),
     askAt: new Map(),
     openSince: new Map(),
-    unheardSince: new Map(),
+    silentSince: new Map(),
   } satisfies Partial<Context>
 }
 

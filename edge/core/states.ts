@@ -125,19 +125,19 @@ function alarmOf(
 }
 
 /** State of a silent device: its last state for `silentMs`, then `silent`. */
-function unheard<S extends Condition>(
-  { unheardSince, runtime, settings }: Context,
+function conditionWhileSilent<S extends Condition>(
+  { silentSince, runtime, settings }: Context,
   device: string,
-  isHeard: boolean,
+  isAnswering: boolean,
   silent: S,
 ): S | Pause | undefined {
-  if (isHeard) {
-    unheardSince.delete(device)
+  if (isAnswering) {
+    silentSince.delete(device)
     return undefined
   }
   const now = runtime.clock.monotonic()
-  const since = unheardSince.get(device) ?? now
-  unheardSince.set(device, since)
+  const since = silentSince.get(device) ?? now
+  silentSince.set(device, since)
   const leftMs = since + settings.silentMs - now
   return leftMs > 0 ? { of: 'pause', ms: leftMs } : silent
 }
@@ -145,8 +145,8 @@ function unheard<S extends Condition>(
 function binCondition(context: Context, bin: BinView): Condition | Pause {
   const { number, capacity, fault, orderId: order_id } = bin
   const condition = { of: 'bin', bin: number, capacity, state: 'offline', order_id, fault } as const
-  const unheardFor = unheard(context, binDevice(number), bin.up, condition)
-  if (unheardFor) return unheardFor
+  const silentCondition = conditionWhileSilent(context, binDevice(number), bin.up, condition)
+  if (silentCondition) return silentCondition
   const state = useOf(asReported(bin))
   // The sensors' current values may be a flicker. The report waits until the values have held, or do not
   // settle.
@@ -200,17 +200,19 @@ function cabinetCondition(context: Context, cabinet: number): Condition | Pause 
   const silent = { of: 'cabinet', cabinet, withheld: 'silent' } as const
   if (cabinetsOf(context, shutFridges(context)).has(cabinet)) return { ...silent, withheld: 'shutoff' }
   if (cabinetsOf(context, unprovenFridges(context)).has(cabinet)) return silent
-  return unheard(context, device, isUsable(context, device), silent) ?? { ...silent, withheld: null }
+  return (
+    conditionWhileSilent(context, device, isUsable(context, device), silent) ?? { ...silent, withheld: null }
+  )
 }
 
 function fridgeCondition(context: Context, fridge: number): Condition | Pause {
   const known = context.state.fridges.find(fridge)
   if (known && known.shutoff_at !== null) return { of: 'fridge', fridge, state: 'shutoff' }
   const device = fridgeDevice(fridge)
-  const isHeard = isUsable(context, device) && readingOf(context, fridge) !== undefined
+  const isAnswering = isUsable(context, device) && readingOf(context, fridge) !== undefined
   const silent = { of: 'fridge', fridge, state: 'unknown' } as const
   return (
-    unheard(context, device, isHeard, silent) ?? {
+    conditionWhileSilent(context, device, isAnswering, silent) ?? {
       ...silent,
       state: (known?.warm_since ?? null) === null ? 'cold' : 'warm',
     }

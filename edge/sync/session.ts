@@ -217,7 +217,7 @@ export class Session {
       telemetry: this.#sender('telemetry', hellos),
     }
     const connectedAtMs = runtime.clock.monotonic()
-    this.#options.reach.begun()
+    this.#options.reach.connected()
     this.#state = {
       phase: 'greeting',
       connectedAtMs,

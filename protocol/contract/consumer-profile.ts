@@ -18,7 +18,7 @@ import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
 /** Notices that a customer wants. This service sends push messages only; it stores the other two for other programs. */
-const switchWords = {
+const switchText = {
   push: 'True sends notices of orders to the devices that are registered for push messages.',
   email: 'Stored for other programs: this service mails nothing to customers.',
   sms: 'Stored for other programs: this service sends no text messages.',
@@ -42,9 +42,9 @@ export const Profile = z
       .describe('Signed address of the profile image, which expires; null if there is none.'),
     notifications: z
       .object({
-        push: z.boolean().describe(switchWords.push),
-        email: z.boolean().describe(switchWords.email),
-        sms: z.boolean().describe(switchWords.sms),
+        push: z.boolean().describe(switchText.push),
+        email: z.boolean().describe(switchText.email),
+        sms: z.boolean().describe(switchText.sms),
       })
       .describe(notices),
     updated_at: UpdatedAt,
@@ -110,8 +110,7 @@ const LONGEST_LOCALE = 200
  * Reads a locale as telephones write it: `en_US`, `sr_Latn_RS`, `en_US@calendar=gregorian`, `zh_TW_#Hant`. Returns the text of a
  * language tag of BCP 47; whether it is one, the schema checks.
  */
-const plainTag = (text: string): string =>
-  text.replace(/[_-]*[@.#].*$/s, '').replaceAll(/[_-]+/g, '-')
+const plainTag = (text: string): string => text.replace(/[_-]*[@.#].*$/s, '').replaceAll(/[_-]+/g, '-')
 
 /** A language tag of BCP 47; `_` is read as `-`. */
 export const Locale = normalText(LONGEST_LOCALE, plainTag)
@@ -129,12 +128,12 @@ const DeviceLocale = z
   .overwrite((text) => Locale.safeParse(text).data ?? '')
   .describe('The language of the device, such as en-US or en_US. Any other text is stored as null.')
 
-const switchFor = (channel: keyof typeof switchWords) =>
+const switchFor = (channel: keyof typeof switchText) =>
   z
     .boolean()
     .nullable()
     .optional()
-    .describe(`${switchWords[channel]} null is true. If it is left out: unchanged.`)
+    .describe(`${switchText[channel]} null is true. If it is left out: unchanged.`)
 
 /** A merge patch (RFC 7396): absent fields are unchanged, null clears a field. A cleared switch is on. */
 const ProfilePatch = z

@@ -1,7 +1,7 @@
 import { rateClasses, ratesOf, type Route } from './route.ts'
 
 /** Headers of answers, with their meaning. */
-export const headerWords = {
+export const headerText = {
   'X-Request-Id': 'Id of the request. Name it when you report a problem.',
   'RateLimit-Policy': 'Allowance and window in seconds: `"default";q=360;w=60` (IETF draft).',
   RateLimit:
@@ -20,7 +20,7 @@ export const headerWords = {
   Deprecation: 'Time since which the endpoint is deprecated (RFC 9745).',
   Sunset: 'Time until which the endpoint is served at least (RFC 8594).',
 } as const
-export type HeaderName = keyof typeof headerWords
+export type HeaderName = keyof typeof headerText
 
 /** The headers of a route's answers with a status. */
 export function headersOf(route: Route, status: number): HeaderName[] {

@@ -72,7 +72,7 @@ export function audienceOf({ interface: side, tag }: Pick<Route, 'interface' | '
 }
 
 /** Subjects of the interface: the second tag of each operation. Each belongs to one audience. */
-export const tagWords: Readonly<Record<string, string>> = {
+export const tagText: Readonly<Record<string, string>> = {
   Hubs: 'The hubs of an owner: place, layout, doors, temperatures and health.',
   Events: 'Events of hubs, orders and stock, as a list and live.',
   Webhooks: 'Addresses that receive events, and their deliveries.',

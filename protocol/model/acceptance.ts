@@ -31,7 +31,7 @@ export interface AcceptanceProtocol {
 }
 
 /** The texts of a step. */
-export interface AcceptanceStepWords {
+export interface AcceptanceStepText {
   /** Stable while the hardware's description is unchanged: `open/2`, `row/1/3/4`. */
   id: string
   /** The part that the step belongs to. A technician can repeat the steps of one part: `bin 2`, `cabinet 1`. */
@@ -47,7 +47,7 @@ export interface AcceptanceStepWords {
 }
 
 /** A step and its attempts. */
-export interface AcceptanceStepView extends AcceptanceStepWords {
+export interface AcceptanceStepView extends AcceptanceStepText {
   /** In order; the last one counts. */
   attempts: {
     observed: string

@@ -28,7 +28,7 @@ export class Reach {
   }
 
   /** A new connection begins to carry batches. */
-  begun(): void {
+  connected(): void {
     this.#isAcked = false
   }
 

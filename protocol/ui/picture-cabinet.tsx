@@ -7,7 +7,7 @@ import {
   type PictureRow,
   rowState,
   type RowState,
-  rowWords,
+  rowText,
 } from './picture-model.ts'
 import { Frame, Mark } from './picture-parts.tsx'
 
@@ -40,7 +40,7 @@ export function cabinetRows({ cabinets }: HubPicture, id: string, box: Box): Row
   return placesOf(cabinet, box).map(({ row, place }) => ({
     ...place,
     key: `${row.shelf}/${row.row}`,
-    words: rowWords(cabinet.number, row),
+    words: rowText(cabinet.number, row),
   }))
 }
 

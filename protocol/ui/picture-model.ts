@@ -51,7 +51,7 @@ export function rowState({ units, depth, product, blocked }: PictureRow): RowSta
 }
 
 /** A row in words: `Row 1/2/3: Cola, 3 of 10`. */
-export function rowWords(cabinet: number, row: PictureRow): string {
+export function rowText(cabinet: number, row: PictureRow): string {
   const place = `Row ${cabinet}/${row.shelf}/${row.row}`
   const state = rowState(row)
   if (state === 'unassigned') return `${place}: no product`
@@ -100,7 +100,7 @@ export interface PictureController {
   trouble: Trouble
 }
 
-const doorWords = ({ open, locked }: PictureDoor): string =>
+const doorText = ({ open, locked }: PictureDoor): string =>
   [
     open === null ? 'unknown whether it is open' : open ? 'open' : 'closed',
     locked === null ? '' : locked ? 'locked' : 'unlocked',
@@ -170,7 +170,7 @@ export function sentenceOf(picture: HubPicture, id: string): string | undefined 
     )
   const doors = [...picture.fridges.flatMap((one) => one.doors), ...(picture.main ? [picture.main] : [])]
   const door = doors.find((one) => one.id === id)
-  if (door) return withTrouble(doorWords(door), door.trouble)
+  if (door) return withTrouble(doorText(door), door.trouble)
   const controller = picture.controllers.find((one) => one.id === id)
   if (!controller) return undefined
   const state = !controller.powered

@@ -48,9 +48,9 @@ export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOpt
   function follow(c: Context, read: () => object | undefined, more: () => [event: string, data: object][]) {
     return streamSSE(c, async (stream) => {
       let before: Json | undefined
-      let saidAt = clock.monotonic()
+      let sentAt = clock.monotonic()
       const send = async (event: string, data: unknown): Promise<void> => {
-        saidAt = clock.monotonic()
+        sentAt = clock.monotonic()
         await stream.writeSSE({ event, data: JSON.stringify(data) })
       }
       while (!stream.aborted && !stream.closed) {
@@ -62,8 +62,8 @@ export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOpt
         else if (changes.length > 0) await send('changes', changes)
         before = now
         for (const [event, data] of more()) await send(event, data)
-        if (clock.monotonic() - saidAt > COMMENT_MS) {
-          saidAt = clock.monotonic()
+        if (clock.monotonic() - sentAt > COMMENT_MS) {
+          sentAt = clock.monotonic()
           await stream.write(': here\n\n')
         }
         await pause()

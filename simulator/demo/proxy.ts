@@ -17,7 +17,7 @@ export interface Proxy {
   /** Ends every connection, and refuses new ones. */
   bar(): void
   /** Ends all interference: new connections are accepted. */
-  calm(): void
+  clearFaults(): void
   close(): Promise<void>
 }
 
@@ -85,7 +85,7 @@ export async function startProxy({
       isBarred = true
       cut()
     },
-    calm() {
+    clearFaults() {
       isBarred = false
       line.blockedUntil = { up: 0, down: 0 }
       line.slow.until = 0

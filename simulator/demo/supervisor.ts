@@ -318,7 +318,7 @@ export function openBenchInterface(options: BenchInterfaceOptions): Promise<Owne
   })
   app.post('/network/:hub{away|back}', (c) => {
     if (c.req.param('hub') === 'away') line.bar()
-    else line.calm()
+    else line.clearFaults()
     return c.json({})
   })
 

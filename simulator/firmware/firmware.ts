@@ -239,10 +239,10 @@ class Firmware {
     }
     this.#operations.begin(command)
     this.#queue.send({ type: 'ACK', s: seq })
-    this.#begun(command)
+    this.#started(command)
   }
 
-  #begun(command: Command): void {
+  #started(command: Command): void {
     if (command.act === 'dispense') this.#latest.set(command.dev, { op: command.op, at: Infinity })
     this.#operations.start(command)
   }

@@ -214,7 +214,7 @@ test('on a line of 64 kbit/s a hub without a management port sends its log and a
   expect(JSON.parse(files.get('doctor.json')!)).toMatchObject({ part: 'hub' })
   expect([...files.values()].join('\n')).not.toContain(plant.hubToken)
   expect([...files.values()].join('\n')).not.toContain(plant.seed.mqtt_password)
-  plant.proxy.calm()
+  plant.proxy.clearFaults()
   await expectBooksToAgree()
 }, 120_000)
 

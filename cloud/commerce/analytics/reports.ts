@@ -113,7 +113,7 @@ interface HubBook extends Book {
 type AnyReport = (input: HandlerInput<Route>) => Promise<unknown>
 
 function sayingIncomplete(q: Queries, handlers: Handlers<AnalyticsRoute>): Handlers<AnalyticsRoute> {
-  const said = Object.entries(handlers as unknown as Record<string, AnyReport>).map(
+  const entries = Object.entries(handlers as unknown as Record<string, AnyReport>).map(
     ([id, report]): [string, AnyReport] => [
       id,
       async (input) => {
@@ -127,7 +127,7 @@ function sayingIncomplete(q: Queries, handlers: Handlers<AnalyticsRoute>): Handl
       },
     ],
   )
-  return Object.fromEntries(said) as unknown as Handlers<AnalyticsRoute>
+  return Object.fromEntries(entries) as unknown as Handlers<AnalyticsRoute>
 }
 
 const MONTHS_SHOWN = 12

@@ -201,8 +201,8 @@ export async function applySnapshot(
 ): Promise<void> {
   await applyStockSnapshot(tx, context, hubId, entry)
   await deleteShelfStates(tx, hubId)
-  const unsaid = { state: 'offline', order_uuid: null, fault: null } as const
-  await tx.q.updateTable('hub_bins').set(unsaid).where('hub_id', '=', hubId).execute()
+  const unknown = { state: 'offline', order_uuid: null, fault: null } as const
+  await tx.q.updateTable('hub_bins').set(unknown).where('hub_id', '=', hubId).execute()
   await tx.q.deleteFrom('hub_fridge_states').where('hub_id', '=', hubId).execute()
   for (const state of entry.states) await applyState(tx, hubId, state)
   checkBins(tx, context, hubId)

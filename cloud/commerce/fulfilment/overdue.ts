@@ -25,7 +25,7 @@ export function overdueWork(context: CloudContext): WorkKinds {
  * The time that hubs still have for reports on the period in which this process did not listen, in
  * milliseconds.
  */
-const unheardMs = ({ settings }: CloudContext, listening: Listening): number =>
+const silentMs = ({ settings }: CloudContext, listening: Listening): number =>
   settings.hubReturnMs - listening.forMs()
 
 /**
@@ -54,7 +54,7 @@ function endOverdue(context: CloudContext, orderId: number, listening: Listening
       : await lostAt(tx, context, order, order.preparing_at!)
     const began = order.preparing_at ?? order.queued_at! + settings.startWithinMs
     const isOverdue = began + settings.prepareTimeoutMs + settings.overdueRecheckMs <= now || endsAt <= now
-    const waitMs = unheardMs(context, listening)
+    const waitMs = silentMs(context, listening)
     if (isOverdue && waitMs <= 0)
       await raiseAlarm(tx, context, {
         ...incident,
@@ -87,7 +87,7 @@ function failUnclaimed(context: CloudContext, orderId: number, listening: Listen
     const now = runtime.clock.now()
     const endsAt = await lostAt(tx, context, order, order.ready_at!)
     if (endsAt > now) return { next: Math.min(endsAt, now + settings.overdueRecheckMs) }
-    const waitMs = unheardMs(context, listening)
+    const waitMs = silentMs(context, listening)
     if (waitMs > 0) return { next: now + wholeMs(waitMs) }
     await moveOrder(tx, context, order, 'unclaimed', { failure_reason: 'unclaimed' })
     return { next: null, affected: [orderId] }

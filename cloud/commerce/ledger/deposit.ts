@@ -36,8 +36,8 @@ export const deposits = new MoneyOperations<LedgerEntry, LedgerEntry, IntentExtr
   find: findDeposit,
   async request(services, operation, deposit, by) {
     // No caller has learned of this deposit.
-    const isUnheard = by === 'recovery' && operation.processor_ref === null
-    const asked = isUnheard ? ({ ...operation, goal: 'ended' } as const) : operation
+    const isUnanswered = by === 'recovery' && operation.processor_ref === null
+    const asked = isUnanswered ? ({ ...operation, goal: 'ended' } as const) : operation
     const answer = await askIntent(services, asked, requestOf(services.context, operation, deposit))
     // C §4.6: the processor's event credits the wallet; the answer to the customer's own call does not.
     return by === 'caller' && answer.outcome === 'succeeded' ? { ...answer, outcome: 'processing' } : answer
@@ -99,9 +99,9 @@ export async function deposit(services: MoneyServices, request: DepositRequest):
     row: (await findDeposit(q, id))!,
     operation: (await readOperation(q, 'deposit', id))!,
   })
-  const begun = await read()
-  if (begun.operation.state !== 'unanswered') return answer(context, begun.row, begun.operation)
-  await orUnavailable(deposits.execute(services, begun.row, begun.operation, { by: 'caller' }))
+  const started = await read()
+  if (started.operation.state !== 'unanswered') return answer(context, started.row, started.operation)
+  await orUnavailable(deposits.execute(services, started.row, started.operation, { by: 'caller' }))
   const { row, operation } = await read()
   return answer(context, row, operation)
 }
@@ -149,7 +149,7 @@ async function findOrBegin(
     method === null
       ? undefined
       : await customerOfMethod(tx.q, { userId, processor: processor.name, method }).executeTakeFirst()
-  const begun = await insertEntry(tx, context, {
+  const started = await insertEntry(tx, context, {
     user_id: userId,
     account: 'wallet',
     type: 'deposit',
@@ -161,12 +161,12 @@ async function findOrBegin(
   })
   await begin(tx, context, {
     kind: 'deposit',
-    subject: begun.id,
+    subject: started.id,
     processor: processor.name,
-    give_up_at: begun.created_at + context.settings.paymentAbandonMs,
-    started_at: begun.created_at,
+    give_up_at: started.created_at + context.settings.paymentAbandonMs,
+    started_at: started.created_at,
   })
-  return begun
+  return started
 }
 
 function answer(

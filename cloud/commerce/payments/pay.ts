@@ -81,17 +81,17 @@ interface Paying extends PayRequest {
 
 async function executePayment(services: MoneyServices, request: Paying): Promise<PaymentResult> {
   const { context } = services
-  let begun = await context.db.transact((tx) => begin(tx, services, request))
-  if (begun.kind === 'other-method') {
-    const { payment: former, operation } = begun
+  let started = await context.db.transact((tx) => begin(tx, services, request))
+  if (started.kind === 'other-method') {
+    const { payment: former, operation } = started
     // The order keeps its hold: another method does not start a second hold.
     const heldSince = former.held_since ?? former.created_at
     await rehearse(services, { ...request, heldSince }, former, operation!)
     await orUnavailable(endPayment(services, former, operation!))
-    begun = await context.db.transact((tx) => begin(tx, services, { ...request, heldSince }))
-    if (begun.kind === 'other-method') throw new ApiError('order_state_conflict')
+    started = await context.db.transact((tx) => begin(tx, services, { ...request, heldSince }))
+    if (started.kind === 'other-method') throw new ApiError('order_state_conflict')
   }
-  const { payment, operation } = begun
+  const { payment, operation } = started
   if (payment.status === 'pending')
     await orUnavailable(payments.execute(services, payment, operation!, { by: 'caller' }))
   return paymentResult(context, payment.id)
@@ -122,14 +122,18 @@ async function rehearse(
 }
 
 /** `go-on`: a payment to complete or to report. `other-method`: a payment by another method is unfinished. */
-interface Begun {
+interface StartedPayment {
   kind: 'go-on' | 'other-method'
   payment: PaymentRow
   /** Absent if the payment completed at once. */
   operation?: Operation
 }
 
-async function begin(tx: Tx, { context, processor }: MoneyServices, request: Paying): Promise<Begun> {
+async function begin(
+  tx: Tx,
+  { context, processor }: MoneyServices,
+  request: Paying,
+): Promise<StartedPayment> {
   const { from, method, type = 'card', saver, userId } = request
   const isClaim = from === EXTERNAL
   // In this order: all rows are read under the order's lock. A wallet payment completes at once and holds

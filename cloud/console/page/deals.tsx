@@ -55,7 +55,7 @@ export function DealsPage(): JSX.Element {
   )
 }
 
-const triggerWords = ({
+const triggerText = ({
   type,
   quantity,
   category,
@@ -71,7 +71,7 @@ const triggerWords = ({
   return type === 'CATEGORY' ? what : type === 'ALWAYS' ? 'every cart' : 'the first order'
 }
 
-const rewardWords = ({
+const rewardText = ({
   type,
   quantity,
   product_id,
@@ -107,7 +107,7 @@ function DealCard({ deal, state, uses }: { deal: Deal; state: string; uses: stri
       </div>
       {description !== null && <p class="break-words">{description}</p>}
       <p>
-        For {deal.triggers.map(triggerWords).join(' and ')}: {deal.rewards.map(rewardWords).join(', ')}
+        For {deal.triggers.map(triggerText).join(' and ')}: {deal.rewards.map(rewardText).join(', ')}
         {deal.constraints.length > 0 && (
           <span class="quiet">
             {' '}

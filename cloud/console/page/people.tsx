@@ -31,7 +31,7 @@ function HubBoxes(): JSX.Element {
   )
 }
 
-const roleWords: Readonly<Record<RoleName, string>> = {
+const roleText: Readonly<Record<RoleName, string>> = {
   owner: 'Owner: everything',
   technician: 'Technician: hubs, controls and maintenance; no sales, no refunds',
   analyst: 'Analyst: reads everything, changes nothing',
@@ -96,7 +96,7 @@ export function PeoplePage(): JSX.Element {
               <select name="role" class="select w-full" defaultValue="technician">
                 {roleNames.map((name) => (
                   <option key={name} value={name}>
-                    {roleWords[name]}
+                    {roleText[name]}
                   </option>
                 ))}
               </select>

@@ -199,7 +199,7 @@ function Hubs({ fleet, sales }: HubsProps): JSX.Element {
   )
 }
 
-const statusWords: Readonly<Record<FleetHub['hub_status'], string>> = {
+const statusText: Readonly<Record<FleetHub['hub_status'], string>> = {
   active: 'sells',
   paused: 'takes no orders',
   maintenance: 'is in maintenance',
@@ -209,7 +209,7 @@ const statusWords: Readonly<Record<FleetHub['hub_status'], string>> = {
 
 /** A hub's state in a sentence. */
 export const stateOf = ({ hub_status, online }: Pick<FleetHub, 'hub_status' | 'online'>): string =>
-  hub_status === 'active' && !online ? 'is offline' : statusWords[hub_status]
+  hub_status === 'active' && !online ? 'is offline' : statusText[hub_status]
 
 function HubCard({ hub, sales }: { hub: FleetHub; sales: HubSales | undefined }): JSX.Element {
   const { hub_id, name, online, hub_status, alarms, free_bins, warmest_fridge } = hub

@@ -118,9 +118,9 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
 }
 
 /** Updates an open alarm to the present state. People are not notified again. */
-async function refresh(tx: Tx, row: AlarmRow, said: Pick<AlarmRow, 'message' | 'details'>): Promise<void> {
-  if (row.message === said.message && row.details === said.details) return
-  await tx.q.updateTable('alarms').set(said).where('id', '=', row.id).execute()
+async function refresh(tx: Tx, row: AlarmRow, text: Pick<AlarmRow, 'message' | 'details'>): Promise<void> {
+  if (row.message === text.message && row.details === text.details) return
+  await tx.q.updateTable('alarms').set(text).where('id', '=', row.id).execute()
 }
 
 /**
@@ -171,11 +171,11 @@ async function hold(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void>
   else await unschedule(tx, WORK, row.id)
 }
 
-const reopen = (tx: Tx, { id }: AlarmRow, said: Pick<AlarmRow, 'message' | 'details'>) =>
+const reopen = (tx: Tx, { id }: AlarmRow, text: Pick<AlarmRow, 'message' | 'details'>) =>
   tx.q
     .updateTable('alarms')
     .set((eb) => ({
-      ...said,
+      ...text,
       cleared_at: null,
       quiet_since: null,
       is_flapping: 1,

@@ -283,7 +283,11 @@ export async function hubIsSilent(
 }
 
 /** Hubs report again, or for the first time. */
-export async function hubsAreHeard(tx: Tx, context: CloudContext, hubIds: readonly number[]): Promise<void> {
+export async function hubsHaveReported(
+  tx: Tx,
+  context: CloudContext,
+  hubIds: readonly number[],
+): Promise<void> {
   const silent = await tx.q
     .selectFrom('alarms')
     .select('hub_id')

@@ -83,10 +83,10 @@ async function nextMail(
     .limit(MOST)
     .execute()
   if (waiting.length === 0) return undefined
-  const begun = waiting.find(({ mail_id }) => mail_id !== null)?.mail_id ?? null
-  const mailId = begun ?? uuidv7(runtime)
-  const rows = begun === null ? waiting : waiting.filter(({ mail_id }) => mail_id === begun)
-  if (begun === null)
+  const unsentId = waiting.find(({ mail_id }) => mail_id !== null)?.mail_id ?? null
+  const mailId = unsentId ?? uuidv7(runtime)
+  const rows = unsentId === null ? waiting : waiting.filter(({ mail_id }) => mail_id === unsentId)
+  if (unsentId === null)
     await tx.q
       .updateTable('alarm_mails')
       .set({ mail_id: mailId })

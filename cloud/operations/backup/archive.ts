@@ -114,15 +114,15 @@ const fromWeb = (stream: ReadableStream<Uint8Array>): Readable =>
 
 /** The end of a program. Throws an error with the program's own message. */
 export function ended(child: ChildProcess, allowed: readonly number[] = [0]): Promise<void> {
-  let said = ''
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-2000)))
+  let errors = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (errors = (errors + text).slice(-2000)))
   const name = child.spawnfile
   return new Promise((resolve, reject) => {
     child.once('error', (cause) => reject(new Error(`${name} cannot be run: ${cause.message}`, { cause })))
     child.once('close', (code) =>
       code !== null && allowed.includes(code)
         ? resolve()
-        : reject(new Error(`${name} failed: ${said.trim() || `status ${code}`}`)),
+        : reject(new Error(`${name} failed: ${errors.trim() || `status ${code}`}`)),
     )
   })
 }

@@ -79,8 +79,8 @@ export function backgroundTasks(
       let taken = await begin(context, task, processId)
       // The run in progress ended just as this one asked to start: now there is none.
       while (!taken) taken = await begin(context, task, processId)
-      const { run: begun, isMine } = taken
-      return { run: begun, ended: isMine ? carryOut(task, begun) : Promise.resolve(begun) }
+      const { run: current, isMine } = taken
+      return { run: current, ended: isMine ? carryOut(task, current) : Promise.resolve(current) }
     },
   }
 }

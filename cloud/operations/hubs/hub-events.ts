@@ -14,7 +14,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
-import { hubIsSilent, hubsAreHeard, storageIs } from '../alarms/hub-alarms.ts'
+import { hubIsSilent, hubsHaveReported, storageIs } from '../alarms/hub-alarms.ts'
 import { type BuiltDevices, readBuilt, readHubState, reportHealth } from './hub-health.ts'
 
 const PublishedDevice = z.object({ enabled: z.boolean(), status: DeviceStatus })
@@ -99,7 +99,7 @@ async function note(tx: Tx, context: CloudContext, news: readonly Difference[]):
     if (isStorageNews) await storageIs(tx, context, hub.id, health?.storage)
   const back = news.filter(({ online, wasOnline }) => online && !wasOnline).map(({ hub }) => hub.id)
   if (back.length === 0) return
-  await hubsAreHeard(tx, context, back)
+  await hubsHaveReported(tx, context, back)
   await schedule(tx, 'hub.silent', back, context.runtime.clock.now() + context.settings.onlineWithinMs + 1)
 }
 
@@ -241,13 +241,13 @@ export function hubWork(context: CloudContext): WorkKinds {
   return {
     'hub.silent': {
       async early(subjects) {
-        const heardSince = runtime.clock.now() - settings.onlineWithinMs
+        const reportedSince = runtime.clock.now() - settings.onlineWithinMs
         const online = await db.kysely
           .selectFrom('hub_sessions')
           .innerJoin('hub_told', 'hub_told.hub_id', 'hub_sessions.hub_id')
           .select(['hub_sessions.hub_id', 'hub_sessions.last_heard_at'])
           .where('hub_sessions.hub_id', 'in', subjects.map(Number))
-          .where('hub_sessions.last_heard_at', '>=', heardSince)
+          .where('hub_sessions.last_heard_at', '>=', reportedSince)
           .where('hub_sessions.has_left', '=', 0)
           .where('hub_told.online', '=', 1)
           .execute()
@@ -275,8 +275,8 @@ export function hubWork(context: CloudContext): WorkKinds {
           const listenedMs = listening.forMs()
           // Its heartbeats may have come while this process was not listening: it does not count as offline
           // yet.
-          const unheardMs = Math.min(settings.onlineWithinMs, settings.hubReturnMs) - listenedMs
-          if (!online && !hasLeft && unheardMs > 0) return { next: now + wholeMs(unheardMs) }
+          const silentMs = Math.min(settings.onlineWithinMs, settings.hubReturnMs) - listenedMs
+          if (!online && !hasLeft && silentMs > 0) return { next: now + wholeMs(silentMs) }
           await publishHubChange(tx, context, hubId)
           if (online) return { next: lastHeardAt! + settings.onlineWithinMs + 1 }
           const leftMs = Math.max(

@@ -5,7 +5,7 @@ import { readBinOrders } from '../../commerce/orders/bin-orders.ts'
 import { readLayout } from '../../commerce/catalogue/layout.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { type HeardHub, reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
+import { type HubWithContact, reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { readBuilt, readHubState, reportHealth } from './hub-health.ts'
 
@@ -53,7 +53,7 @@ export const hubHandlers = (
 })
 
 /** O §2, hub info. */
-export const describeHub = (row: HeardHub): z.infer<typeof HubInfo> => ({
+export const describeHub = (row: HubWithContact): z.infer<typeof HubInfo> => ({
   success: true,
   ...summarizeHub(row),
   postal_code: row.postal_code,
@@ -62,5 +62,5 @@ export const describeHub = (row: HeardHub): z.infer<typeof HubInfo> => ({
 })
 
 /** O §2, hub summary. */
-export const summarizeHub = (row: HeardHub): HubSummary =>
+export const summarizeHub = (row: HubWithContact): HubSummary =>
   HubSummary.parse({ ...row, hub_status: shownHubStatus(row) })

@@ -6,7 +6,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { reachableHubs, type HeardHub } from '../../platform/credentials/hub-access.ts'
+import { reachableHubs, type HubWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
@@ -28,7 +28,7 @@ export const fleetHandlers = (context: CloudContext): Handlers<'owner.fleet.list
 
 async function readFleet(
   { db, runtime, settings }: CloudContext,
-  hubs: readonly HeardHub[],
+  hubs: readonly HubWithContact[],
   showsSales: (hubId: number) => boolean,
 ): Promise<FleetHub[]> {
   if (hubs.length === 0) return []
@@ -67,7 +67,7 @@ async function readFleet(
   return rows
 }
 
-async function salesToday(q: Queries, hub: HeardHub, now: number): Promise<FleetHub['sales_today']> {
+async function salesToday(q: Queries, hub: HubWithContact, now: number): Promise<FleetHub['sales_today']> {
   const today = await q
     .selectFrom('sales_days')
     .select(['orders as total_orders', 'units as units_sold', 'revenue as gross_revenue'])
@@ -79,7 +79,7 @@ async function salesToday(q: Queries, hub: HeardHub, now: number): Promise<Fleet
   return today ?? { total_orders: 0, units_sold: 0, gross_revenue: 0 }
 }
 
-async function freeBins(q: Queries, hub: HeardHub): Promise<number> {
+async function freeBins(q: Queries, hub: HubWithContact): Promise<number> {
   const { bins } = await readRoom(q, hub.id, JSON.parse(hub.disabled_bins) as number[])
   return Math.max(0, bins.free)
 }

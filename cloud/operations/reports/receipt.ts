@@ -2,7 +2,7 @@ import type { Receipt } from '../../../protocol/contract/receipt.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { heardHubs } from '../../platform/credentials/hub-access.ts'
+import { hubsWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { summarizeHub } from '../hubs/hubs.ts'
@@ -22,7 +22,7 @@ export const receiptHandlers = ({ db }: CloudContext): Handlers<'consumer.orders
 })
 
 async function readReceipt(q: Queries, order: OrderRow, paidAt: string): Promise<Receipt> {
-  const hub = await heardHubs(q).where('hubs.id', '=', order.hub_id).executeTakeFirstOrThrow()
+  const hub = await hubsWithContact(q).where('hubs.id', '=', order.hub_id).executeTakeFirstOrThrow()
   const owner = await q
     .selectFrom('owners')
     .select('name')

@@ -6,7 +6,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { addDays } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { reachableHubs, type HeardHub } from '../../platform/credentials/hub-access.ts'
+import { reachableHubs, type HubWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { answerList, pageOf, type List } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
@@ -25,7 +25,7 @@ export const restockHandlers = ({ db, runtime }: CloudContext): Handlers<'owner.
 })
 
 interface Wanted {
-  hubs: readonly HeardHub[]
+  hubs: readonly HubWithContact[]
   /** Full days of the average. */
   days: number
   now: number

@@ -63,11 +63,11 @@ function readOutcome(outcome: ExecOutcome): RemoteOutcome {
   if (outcome.kind === 'failed') return outcome
   const answer = parseAnswer(outcome.stdout)
   if (answer && exitCodeOf(answer) === outcome.code) return { kind: 'answered', answer }
-  const said = (outcome.stderr || outcome.stdout).trim().slice(0, 300)
+  const output = (outcome.stderr || outcome.stdout).trim().slice(0, 300)
   return {
     kind: 'failed',
     failure: 'command_failed',
-    error: `the management service ended with status ${outcome.code}: ${said}`,
+    error: `the management service ended with status ${outcome.code}: ${output}`,
     isSent: true,
   }
 }

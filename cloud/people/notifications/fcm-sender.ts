@@ -73,8 +73,8 @@ const Failure = z.object({
  * device.
  */
 async function isUnregistered(response: Response): Promise<boolean> {
-  const said = Failure.safeParse(await response.json().catch(() => null))
-  return said.success && said.data.error.details.some(({ errorCode }) => errorCode === 'UNREGISTERED')
+  const failure = Failure.safeParse(await response.json().catch(() => null))
+  return failure.success && failure.data.error.details.some(({ errorCode }) => errorCode === 'UNREGISTERED')
 }
 
 /**

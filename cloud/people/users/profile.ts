@@ -17,7 +17,7 @@ import type { Handlers } from '../../platform/http/handler.ts'
 import type { AddressOf } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { lockUser } from '../../platform/credentials/lock-user.ts'
-import { heardHubs } from '../../platform/credentials/hub-access.ts'
+import { hubsWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { Flag } from '../../platform/store/table.ts'
@@ -177,7 +177,7 @@ export const viewUser = (row: Selectable<Tables['users']>, addressOf: AddressOf)
 export async function currentHub(q: Queries, user: UserRow): Promise<HubSummary | null> {
   const hubId = user.selected_hub_id ?? user.default_hub_id
   if (hubId === null) return null
-  const hub = await heardHubs(q).where('hubs.id', '=', hubId).executeTakeFirstOrThrow()
+  const hub = await hubsWithContact(q).where('hubs.id', '=', hubId).executeTakeFirstOrThrow()
   return summarizeHub(hub)
 }
 

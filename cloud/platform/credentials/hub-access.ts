@@ -16,9 +16,9 @@ export function reachesHub(credential: Scope, hub: OwnedHub): boolean {
 const selects = ({ hubs }: Scope, hubId: number): boolean => hubs === '*' || hubs.includes(hubId)
 
 /** A hub, and the time of its last message. */
-export type HeardHub = Selectable<Tables['hubs']> & { last_heard_at: number | null }
+export type HubWithContact = Selectable<Tables['hubs']> & { last_heard_at: number | null }
 
-export const heardHubs = (q: Queries) =>
+export const hubsWithContact = (q: Queries) =>
   q
     .selectFrom('hubs')
     .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
@@ -26,8 +26,8 @@ export const heardHubs = (q: Queries) =>
     .select('hub_sessions.last_heard_at')
 
 /** The hubs that a credential reaches, sorted by id. */
-export async function reachableHubs(q: Queries, { hubs, ownerId }: Scope): Promise<HeardHub[]> {
-  let query = heardHubs(q).orderBy('hubs.id')
+export async function reachableHubs(q: Queries, { hubs, ownerId }: Scope): Promise<HubWithContact[]> {
+  let query = hubsWithContact(q).orderBy('hubs.id')
   if (ownerId !== null) query = query.where('hubs.owner_id', '=', ownerId)
   if (hubs !== '*') query = query.where('hubs.id', 'in', hubs.length > 0 ? hubs : [0])
   return query.execute()
@@ -36,13 +36,13 @@ export async function reachableHubs(q: Queries, { hubs, ownerId }: Scope): Promi
 const ownerOf = statement((q, hub: { id: number }) =>
   q.selectFrom('hubs').select(['id', 'owner_id']).where('id', '=', hub.id),
 )
-const hubById = statement((q, hub: { id: number }) => heardHubs(q).where('hubs.id', '=', hub.id))
+const hubById = statement((q, hub: { id: number }) => hubsWithContact(q).where('hubs.id', '=', hub.id))
 
 /**
  * The hub that a request names. A credential with a list of hubs gets `hub_access_denied` for every other id, whether
  * that hub exists or not. A credential with all hubs of its owner gets `hub_not_found`.
  */
-export async function requireHub(q: Queries, credential: Scope, hubId: number): Promise<HeardHub> {
+export async function requireHub(q: Queries, credential: Scope, hubId: number): Promise<HubWithContact> {
   const [hub] = await hubById(q, { id: hubId })
   return reached(q, credential, hub)
 }

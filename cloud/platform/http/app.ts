@@ -16,7 +16,7 @@ import { SpentTime } from '../limits/spent-time.ts'
 import { StoredAnswers } from '../limits/stored-answers.ts'
 import type { CloudSettings } from '../settings/limits.ts'
 import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
-import { outageInWords } from '../store/outage.ts'
+import { outageText } from '../store/outage.ts'
 import { Call, errorAnswer, send, type Headers, type Place } from './answer.ts'
 import { readOwner } from '../credentials/hub-access.ts'
 import { cachedGrants } from '../credentials/cached-grants.ts'
@@ -259,7 +259,7 @@ class Frame {
   #logFailure({ c, requestId }: Call, error: unknown): void {
     const { log } = this.#options.context
     const { path } = c.req
-    const outage = outageInWords(error)
+    const outage = outageText(error)
     if (outage) log.error({ requestId, path, reason: outage.reason }, outage.sentence)
     else log.error({ requestId, path, err: error }, 'request failed')
   }

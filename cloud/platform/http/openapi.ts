@@ -2,9 +2,9 @@ import type { z } from 'zod'
 import { errorHelp } from '../../../protocol/contract/error-help.ts'
 import { ErrorBody, errorsOf } from '../../../protocol/contract/errors.ts'
 import { KIB, MIB, totalBytesOf, type FileField, type Form } from '../../../protocol/contract/form.ts'
-import { headersOf, headerWords } from '../../../protocol/contract/headers.ts'
+import { headersOf, headerText } from '../../../protocol/contract/headers.ts'
 import { mountsOf, rateClasses, ratesOf, type Auth, type Route } from '../../../protocol/contract/route.ts'
-import { type RouteId, audienceOf, audiences, tagWords } from '../../../protocol/contract/routes.ts'
+import { type RouteId, audienceOf, audiences, tagText } from '../../../protocol/contract/routes.ts'
 import { errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { testCards } from '../../../protocol/model/test-cards.ts'
 import { VERSION } from '../../../protocol/model/build-time.ts'
@@ -108,13 +108,13 @@ export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId,
       ...Object.entries(audiences).map(([name, description]) => ({ name, description })),
       ...[...new Set(Object.values(routes).map(({ tag }) => tag))]
         .filter((name) => !(name in audiences))
-        .map((name) => ({ name, description: tagWords[name] ?? name })),
+        .map((name) => ({ name, description: tagText[name] ?? name })),
     ],
     paths,
     components: {
       schemas: writer.components,
       headers: Object.fromEntries(
-        Object.entries(headerWords).map(([name, description]) => [
+        Object.entries(headerText).map(([name, description]) => [
           name,
           { description, schema: { type: 'string' } },
         ]),

@@ -41,10 +41,10 @@ export class StoredAnswers {
 
   #holdOf(holder: Holder): Hold {
     const hour = Math.floor(this.#clock.monotonic() / HOUR_MS)
-    for (const [begun, holds] of this.#hours) {
-      if (begun > hour - HOURS_KEPT) break
+    for (const [startHour, holds] of this.#hours) {
+      if (startHour > hour - HOURS_KEPT) break
       for (const hold of holds.values()) hold.release()
-      this.#hours.delete(begun)
+      this.#hours.delete(startHour)
     }
     const holds = this.#hours.get(hour) ?? new Map<string, Hold>()
     this.#hours.set(hour, holds)

@@ -80,7 +80,7 @@ function outageOf(error: Error): Outage {
 }
 
 /** An outage's explanation and the database's own message, for logs. Undefined for internal errors. */
-export function outageInWords(error: unknown): { sentence: string; reason: string } | undefined {
+export function outageText(error: unknown): { sentence: string; reason: string } | undefined {
   if (!isOutage(error) || !(error instanceof Error)) return undefined
   if (error instanceof PartUnavailable) return { sentence: error.message, reason: error.reason }
   return { sentence: sentences[outageOf(error)], reason: reasonOf(error) }

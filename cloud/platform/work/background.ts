@@ -1,6 +1,6 @@
 import { every, type Cancel } from '../../../protocol/model/runtime.ts'
 import type { CloudContext } from '../context.ts'
-import { outageInWords } from '../store/outage.ts'
+import { outageText } from '../store/outage.ts'
 
 type Faults = Pick<CloudContext, 'log' | 'onFault'>
 type Turns = Faults & Pick<CloudContext, 'underWay'>
@@ -34,7 +34,7 @@ export async function isolated(context: Faults, during: string, work: () => Prom
 /** Reports an error that stops nothing else. */
 export function reportFault(context: Faults, error: unknown, during: string): void {
   if (context.onFault) return context.onFault(error, during)
-  const outage = outageInWords(error)
+  const outage = outageText(error)
   if (outage) context.log.error({ during, reason: outage.reason }, outage.sentence)
   else context.log.error({ err: error, during }, `failed: ${during}`)
 }

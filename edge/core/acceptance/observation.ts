@@ -83,8 +83,8 @@ const plain = (check: Check, is: string): string =>
 
 /** The values that a reading changed to, in order. A repeated value is not a change. */
 function turnsOf(check: Check, of: string, { before, seen }: Pick<Observation, 'before' | 'seen'>): string[] {
-  const said = [before.get(of) ?? '', ...seen.filter((one) => one.of === of).map(({ is }) => is)]
-  return said.map((is) => plain(check, is)).filter((is, index, all) => index > 0 && is !== all[index - 1])
+  const reported = [before.get(of) ?? '', ...seen.filter((one) => one.of === of).map(({ is }) => is)]
+  return reported.map((is) => plain(check, is)).filter((is, index, all) => index > 0 && is !== all[index - 1])
 }
 
 /** Whether the step's own sensors have reported all expected changes, so that the wait can end. */
@@ -147,13 +147,13 @@ function strays(check: Check, observation: Observation): Seen[] {
 
 /** Compares an observation with the step's expectation. `because` lists the differences. */
 export function judge(check: Check, observation: Observation): { agrees: boolean; because: string[] } {
-  const because = [...endWords(observation), ...ownFindings(check, observation)]
+  const because = [...endText(observation), ...ownFindings(check, observation)]
   for (const { of, is } of strays(check, observation))
     because.push(`Meanwhile ${of}: ${is}. Are cables exchanged?`)
   return { agrees: because.length === 0, because }
 }
 
-function endWords({ end, why }: Observation): string[] {
+function endText({ end, why }: Observation): string[] {
   switch (end) {
     case 'carried_out':
       return []
@@ -183,12 +183,12 @@ function ownFindings(check: Check, observation: Observation): string[] {
   if (check.of === 'locks') return ['The hub cannot see this: the remark says what you found at each door.']
   if (end === 'refused') return []
   if (check.of === 'door' && check.hasSensor && before.get(readingOf.doorway(check.door)) === 'open')
-    return ['The sensor said open before: was the door open, or is the sensor inverted?']
+    return ['The sensor reported open before: was the door open, or is the sensor inverted?']
   const found = wanted(check, observation).flatMap(({ of, turns }) => {
-    const said = turnsOf(check, of, observation)
-    return turns.every((turn, index) => said[index] === turn)
+    const reported = turnsOf(check, of, observation)
+    return turns.every((turn, index) => reported[index] === turn)
       ? []
-      : [`${of} had to say ${turns.join(', then ')}, and said ${said.join(', then ') || 'nothing'}.`]
+      : [`${of} had to say ${turns.join(', then ')}, and reported ${reported.join(', then ') || 'nothing'}.`]
   })
   if (check.of === 'door' && check.hasLock && lastOf(readingOf.doorway(check.door), observation) !== 'locked')
     found.push('It is not locked again.')
@@ -201,7 +201,7 @@ const lastOf = (of: string, { before, seen }: Observation): string | undefined =
   seen.findLast((one) => one.of === of)?.is ?? before.get(of)
 
 /** The observation as one readable line. */
-export function observedWords(check: Check, observation: Observation): string {
+export function observedText(check: Check, observation: Observation): string {
   const { before, seen, celsius, bin, drops } = observation
   const words: string[] = []
   if (check.of === 'controller')
@@ -210,8 +210,8 @@ export function observedWords(check: Check, observation: Observation): string {
   if (drops !== undefined) words.push(`the drop sensor saw ${drops} ${drops === 1 ? 'unit' : 'units'} fall`)
   if (bin !== undefined) words.push(`into bin ${bin}`)
   for (const { of } of wanted(check, observation)) {
-    const said = [before.get(of) ?? 'unknown', ...seen.filter((one) => one.of === of).map(({ is }) => is)]
-    words.push(`${of} ${said.join(' → ')}`)
+    const reported = [before.get(of) ?? 'unknown', ...seen.filter((one) => one.of === of).map(({ is }) => is)]
+    words.push(`${of} ${reported.join(' → ')}`)
   }
   const text = words.join(', ')
   const sentence = text === '' ? '' : `${text[0]!.toUpperCase()}${text.slice(1)}.`

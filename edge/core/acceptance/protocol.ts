@@ -1,6 +1,6 @@
 import type {
   AcceptanceProtocol,
-  AcceptanceStepWords,
+  AcceptanceStepText,
   AcceptanceResult,
 } from '../../../protocol/model/acceptance.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
@@ -10,7 +10,7 @@ import type { AcceptanceRow, AttemptRow } from '../../journal/tables.ts'
 import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Context } from '../context.ts'
 import { reportLocal } from '../ledger.ts'
-import { judge, observedWords, type Observation } from './observation.ts'
+import { judge, observedText, type Observation } from './observation.ts'
 import { stepsOf, type AcceptanceStep } from './steps.ts'
 
 /** The steps of an acceptance that has not ended. */
@@ -68,7 +68,7 @@ export function protocolOf(context: Context, id?: string): AcceptanceProtocol | 
 }
 
 /** The steps as they were when the acceptance ended. The hardware description may have changed since. */
-function stepsOfEnded(attempts: readonly AttemptRow[]): AcceptanceStepWords[] {
+function stepsOfEnded(attempts: readonly AttemptRow[]): AcceptanceStepText[] {
   const steps = new Map(attempts.map((attempt) => [attempt.step, attempt]))
   return [...steps.values()]
     .toSorted((a, b) => a.position - b.position)
@@ -112,7 +112,7 @@ export function addAttempt(context: Context, step: AcceptanceStep, observation: 
     state.acceptances.attempts.add({
       acceptance_id: row.id,
       ...placeOf(context, row, step),
-      observed: observedWords(step.check, observation),
+      observed: observedText(step.check, observation),
       agrees: judge(step.check, observation).agrees,
       at: cloud.now(),
     }),
@@ -195,10 +195,10 @@ function resultOf(attempts: readonly AttemptRow[]): AcceptanceResult {
 /** The kind of a step. Steps of one kind share a heading, so that a common expectation is printed once. */
 const kindOf = ({ step }: AttemptRow): string => step.split('/')[0]!
 
-const verdictWords = { passed: 'passed', failed: 'FAILED' } as const
+const verdictText = { passed: 'passed', failed: 'FAILED' } as const
 
 function attemptLine({ observed, verdict, remark }: AttemptRow): string {
-  const decided = verdict === null ? '' : `${verdictWords[verdict]}. `
+  const decided = verdict === null ? '' : `${verdictText[verdict]}. `
   return `${decided}${observed}${remark === '' ? '' : ` Remark: ${remark}`}`
 }
 

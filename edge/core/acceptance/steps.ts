@@ -5,7 +5,7 @@ import {
   MAIN_DOOR,
   type HardwareDescription,
 } from '../../../protocol/model/hardware.ts'
-import type { AcceptanceStepWords } from '../../../protocol/model/acceptance.ts'
+import type { AcceptanceStepText } from '../../../protocol/model/acceptance.ts'
 import type { Location } from '../../../protocol/model/location.ts'
 import {
   binSubject,
@@ -27,7 +27,7 @@ export type Check =
   | { of: 'row'; location: Location }
 
 /** One step of a hub's acceptance: the action, and the observations that are needed to pass. */
-export interface AcceptanceStep extends AcceptanceStepWords {
+export interface AcceptanceStep extends AcceptanceStepText {
   check: Check
 }
 

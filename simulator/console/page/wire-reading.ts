@@ -126,9 +126,9 @@ export function runsIn(entries: readonly WireEntry[]): Run[] {
     const { device, action, at_ms: at } = entry
     const run = running.get(entry.operation_id)
     if (entry.phase === 'began') {
-      const begun = { device, action, from: at, to: null }
-      running.set(entry.operation_id, begun)
-      runs.push(begun)
+      const run = { device, action, from: at, to: null }
+      running.set(entry.operation_id, run)
+      runs.push(run)
     } else if (run) run.to = at
   }
   return runs

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import {
   isAllSeen,
   judge,
-  observedWords,
+  observedText,
   type Observation,
 } from '../../../edge/core/acceptance/observation.ts'
 import { stepsOf, type Check } from '../../../edge/core/acceptance/steps.ts'
@@ -141,7 +141,7 @@ describe('the judgement of observations', () => {
         ({ check }, changes, end) => {
           const observation = of({ seen: changes, end: end })
           expect(judge(check, observation).agrees).toBe(false)
-          expect(observedWords(check, observation).length).toBeGreaterThan(0)
+          expect(observedText(check, observation).length).toBeGreaterThan(0)
         },
       ),
     )

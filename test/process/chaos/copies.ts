@@ -72,7 +72,7 @@ export function createCopies({
       await endConnections()
       return await work()
     } finally {
-      line.calm()
+      line.clearFaults()
     }
   }
 

@@ -99,7 +99,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     isOver = true
     faults.end()
     await weather
-    plant.proxy.calm()
+    plant.proxy.clearFaults()
     await Promise.all(people)
 
     const quiet = async () => {

@@ -82,7 +82,7 @@ test('a bin disabled over SSH while MQTT is cut stays disabled when the line ret
   all.proxy.cut()
   expect(await all.control('POST', 'disable_bin_ssh', 3)).toEqual(done(3, false, [3]))
   expect(await all.enabledAtHub(3)).toBe(false)
-  all.proxy.calm()
+  all.proxy.clearFaults()
   all.proxy.cut()
   await until(async () => (await enabledByMqtt(3)) === false)
   // The cloud sends its desired state again with another change, and it agrees.

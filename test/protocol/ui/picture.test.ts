@@ -5,7 +5,7 @@ import {
   type HubPicture,
   type PictureRow,
   rowState,
-  rowWords,
+  rowText,
   sentenceOf,
 } from '../../../protocol/ui/picture-model.ts'
 
@@ -64,7 +64,7 @@ test.each([
   [{ product: null, units: 0 }, 'unassigned', 'Row 1/2/3: no product'],
   [{ product: null, units: 3 }, 'stocked', 'Row 1/2/3: no product, 3 of 10'],
 ] as const)('a row with %o is drawn as %s, and its label has the same words', (more, state, words) => {
-  expect([rowState(row(more)), rowWords(1, row(more))]).toEqual([state, words])
+  expect([rowState(row(more)), rowText(1, row(more))]).toEqual([state, words])
 })
 
 test('the label of a cabinet counts its rows by state', () => {

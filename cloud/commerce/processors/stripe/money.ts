@@ -341,7 +341,7 @@ function toListedDispute({
 }: Stripe.Dispute): Omit<ListedMove, 'intent'> | undefined {
   const own = disputeStatus(status)
   if (own === 'inquiry') return undefined
-  const failureReason = own === 'unknown' ? unknownWord(status) : reason
+  const failureReason = own === 'unknown' ? unknownStatus(status) : reason
   return { ref: id, amount, status: own, failureReason, identity: undefined }
 }
 
@@ -364,7 +364,7 @@ const disputeStatuses: ReadonlyMap<string, MoveStatus> = new Map([
 ])
 
 /** The text that people read for an unknown status. */
-export const unknownWord = (status: string | null | undefined): string =>
+export const unknownStatus = (status: string | null | undefined): string =>
   `the processor's status is "${(status ?? '').slice(0, 64)}"`
 
 export const idOf = (reference: string | { id: string } | null | undefined): string | null =>

@@ -15,7 +15,7 @@ import {
   idOf,
   readRefund,
   refundStatus,
-  unknownWord,
+  unknownStatus,
 } from './money.ts'
 import { z } from 'zod'
 import { optional } from '../../../platform/tolerant.ts'
@@ -109,7 +109,7 @@ export function readEvent(installation: string, body: unknown): unknown {
           status,
           amount: object.amount,
           payment_intent: idOf(object.payment_intent),
-          failure_reason: status === 'unknown' ? unknownWord(object.status) : object.reason,
+          failure_reason: status === 'unknown' ? unknownStatus(object.status) : object.reason,
         },
       },
     }

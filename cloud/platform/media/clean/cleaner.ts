@@ -62,12 +62,12 @@ export class Cleaner {
   }
 
   #work(): Buffer {
-    const begun = this.#now()
+    const startedAt = this.#now()
     try {
       this.#run.next()
       return this.#file.take()
     } finally {
-      this.#spentMs += this.#now() - begun
+      this.#spentMs += this.#now() - startedAt
       if (this.#spentMs > this.#limits.processorMs)
         this.#file.refuse(`it takes more than ${this.#limits.processorMs} ms of processor time`)
     }

@@ -7,7 +7,7 @@ import {
   type Tx,
 } from '../../../../cloud/platform/store/database.ts'
 import { enqueue } from '../../../../cloud/gateway/outbox.ts'
-import { outageInWords } from '../../../../cloud/platform/store/outage.ts'
+import { outageText } from '../../../../cloud/platform/store/outage.ts'
 import type { PoolLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { isolated } from '../../../../cloud/platform/work/background.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
@@ -37,7 +37,7 @@ service('postgres')(
   async () => {
     const db = await onPostgres()
     const hang = (q: Queries) =>
-      sql`select pg_sleep(60)`.execute(q).catch((error: unknown) => outageInWords(error)?.sentence)
+      sql`select pg_sleep(60)`.execute(q).catch((error: unknown) => outageText(error)?.sentence)
     const [first, second, third] = await Promise.all([1, 2, 3].map(() => hang(db.kysely)))
     // Two calls have the read connections, and the third gets none in time.
     expect(first).toContain('does not answer in time')
@@ -69,7 +69,7 @@ service('postgres')('PostgreSQL: a call waits for a lock no longer than the sett
     outcome = await db
       .for('gateway')
       .transact(rename('C'))
-      .catch((error: unknown) => outageInWords(error)?.sentence)
+      .catch((error: unknown) => outageText(error)?.sentence)
   })
   expect(outcome).toContain('locked')
   expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([{ name: 'B' }])
@@ -121,7 +121,7 @@ test.each([
   [undefined, 'a fault of ours', undefined],
 ])('the database error %s %s is described in one sentence: %s', (code, message, sentence) => {
   const error = Object.assign(new Error(message), code !== undefined && { code })
-  const words = outageInWords(error)
+  const words = outageText(error)
   if (sentence === undefined) expect(words).toBeUndefined()
   else expect(words).toEqual({ sentence: expect.stringContaining(sentence) as string, reason: message })
 })

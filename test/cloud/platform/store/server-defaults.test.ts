@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { runCommandLine } from '../../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../../cloud/cli/hubs.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
-import { isOutage, outageInWords, storeProblem } from '../../../../cloud/platform/store/outage.ts'
+import { isOutage, outageText, storeProblem } from '../../../../cloud/platform/store/outage.ts'
 import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { randomHex } from '../../../../protocol/model/ids.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
@@ -144,7 +144,7 @@ service('postgres')(
     )
     for (const error of failures) {
       expect(isOutage(error)).toBe(true)
-      expect(outageInWords(error)?.sentence).toContain('accepts no writes')
+      expect(outageText(error)?.sentence).toContain('accepts no writes')
     }
     expect(await problemOf(url)).toMatch(
       /^DATABASE_URL: \S+ cannot be used: \S+ accepts no writes: it is a standby/,
@@ -165,7 +165,7 @@ service('postgres')(
     const refused = () =>
       db.ping().then(
         () => '',
-        (error: unknown) => String(outageInWords(error)?.sentence),
+        (error: unknown) => String(outageText(error)?.sentence),
       )
     await vi.waitFor(async () => expect(await refused()).toContain('accepts no writes'), {
       timeout: 8000,
@@ -307,5 +307,5 @@ test.each([
   ['28P01', 'password authentication failed', 'out of reach'],
   ['25P03', 'terminating connection due to idle-in-transaction timeout', 'out of reach'],
 ])('a persistent error %s is an outage: calls get 503', (code, message, sentence) => {
-  expect(outageInWords(Object.assign(new Error(message), { code }))?.sentence).toContain(sentence)
+  expect(outageText(Object.assign(new Error(message), { code }))?.sentence).toContain(sentence)
 })
