@@ -358,6 +358,6 @@ async function logStarted({ health }: Cloud, config: CloudConfig, log: Log, abou
   const [issuer] = config.IDENTITY_ISSUER!
   log.warn(
     about,
-    `cloud is running and not ready: IDENTITY_ISSUER: no keys can be fetched from ${issuer}, so nobody can log in`,
+    `cloud is running and not ready: IDENTITY_ISSUER: no keys can be fetched from ${issuer}, so no caller can log in`,
   )
 }

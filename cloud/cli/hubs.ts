@@ -210,7 +210,7 @@ async function create({ options, db, settings }: Invocation, runtime: Runtime): 
       // The hub's number is known only now.
       ...(hardware &&
         hardware.hubId !== hubId && {
-          to_do: `${options['hardware']} says "hubId": ${hardware.hubId}; the hub needs it with "hubId": ${hubId}`,
+          to_do: `${options['hardware']} contains "hubId": ${hardware.hubId}; the hub needs it with "hubId": ${hubId}`,
         }),
     }
   })

@@ -136,7 +136,7 @@ function askForConfig({ state, log, desired, resetInbox }: Context): void {
   if (!state.facts.isConfigWhole())
     log.warn(
       {},
-      'the configuration was kept by another version: nothing is sold before the cloud has said it again',
+      'another version stored the configuration: nothing is sold before the cloud has sent it again',
     )
   else if (desired?.isMissing() !== true || !state.facts.get('live')) return
   resetInbox()
@@ -233,7 +233,7 @@ function restartLedger(context: Context, reason: string, cloud?: 'ahead'): boole
   if (cloud === 'ahead' && startUpGraceMs(context) > 0) {
     log.warn(
       { reason },
-      'the cloud has heard more from this hub than its journal holds: its controllers are waited for',
+      'the cloud has more reports of this hub than its journal: the hub waits for its controllers',
     )
     return false
   }

@@ -101,7 +101,13 @@ function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): v
   const { state, store, controllers } = context
   const operation = operationId === undefined ? undefined : state.operations.find(operationId)
   if (!operation) {
-    setAlarm(context, 'unexpected_drop', deviceSubject(device), true, operationId ?? 'a unit fell by itself')
+    setAlarm(
+      context,
+      'unexpected_drop',
+      deviceSubject(device),
+      true,
+      operationId ?? 'a unit fell without a command',
+    )
     return
   }
   const mayHang = state.operations

@@ -219,8 +219,7 @@ function watchDoors(context: Context): number | undefined {
     else if (!openSince.has(door)) openSince.set(door, now)
     const since = openSince.get(door)
     const leftMs = since === undefined ? undefined : since + settings.doorLeftOpenMs - now
-    const why =
-      troubles.get(door) ?? (leftMs !== undefined && leftMs <= 0 ? 'nobody has closed it' : undefined)
+    const why = troubles.get(door) ?? (leftMs !== undefined && leftMs <= 0 ? 'it was not closed' : undefined)
     setAlarm(context, 'door_left_open', doorSubject(door), why !== undefined, why ?? '')
     return leftMs
   })

@@ -167,7 +167,7 @@ export class SerialLink {
       // The controller repeats results and events until they are acknowledged. Frames that it sends once are
       // sent again on a new connection.
       if (frame.type === 'WELCOME' || frame.type === 'END')
-        this.reopen(`what it said could not be taken: ${error.message}`)
+        this.reopen(`a frame could not be handled: ${error.message}`)
       return false
     }
   }

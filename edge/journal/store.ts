@@ -239,7 +239,7 @@ function openSoundFile(path: string, log: Log, { alone = false } = {}): Database
     const aside = nextOf(`${path}.damaged`)
     for (const suffix of ['', '-wal', '-shm'])
       if (files.existsSync(path + suffix)) files.renameSync(path + suffix, aside + suffix)
-    log.error({ path, aside, damage }, 'the journal is damaged: it is kept aside and a new one begun')
+    log.error({ path, aside, damage }, 'the journal is damaged: it is set aside, and a new one started')
     dropOldest(`${path}.damaged`)
   }
   const db = new Sqlite(path)

@@ -49,7 +49,7 @@ export function tokenKeeper(
         // A temporary token that no person has. The file is read again when the storage works.
         log.error(
           { path, error: String(error) },
-          'STORE: the token of the local API cannot be read: nobody can log in',
+          'STORE: the token of the local API cannot be read: no caller can log in',
         )
         return randomHex(random, 24)
       }

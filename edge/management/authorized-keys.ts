@@ -49,7 +49,7 @@ function parseLine(line: string): AuthorizedKey | string {
   if (!types.has(type)) return `not a key of a type that is taken (${[...types].join(', ')}), or with options`
   const key = ssh2.utils.parseKey(`${type} ${base64}`)
   if (key instanceof Error) return key.message
-  if (key.type !== type) return `the key is a ${key.type}, not the ${type} that it says`
+  if (key.type !== type) return `the key is a ${key.type}, and the line names ${type}`
   if (key.isPrivateKey()) return 'a private key'
   if (type === 'ssh-rsa') {
     const bits = createPublicKey(key.getPublicPEM()).asymmetricKeyDetails?.modulusLength ?? 0

@@ -183,7 +183,7 @@ function serveSession(session: Session, execute: Execute, log: Log): void {
       finish(channel, exitCodeOf(answer))
     } catch (error) {
       log.error({ err: error, command }, 'command failed')
-      channel.stderr.write('larder: the command failed; the log of the management service says why\n')
+      channel.stderr.write('larder: the command failed; the log of the management service has the reason\n')
       finish(channel, 1)
     }
   }

@@ -156,7 +156,7 @@ export function createManagement(options: ManagementOptions): Management {
     waiting++
     try {
       return await service.queue(async () =>
-        isWaiting() ? restart(service, options, change) : failure(hubId, 'nobody waited for it any more'),
+        isWaiting() ? restart(service, options, change) : failure(hubId, 'its caller had disconnected'),
       )
     } finally {
       waiting--

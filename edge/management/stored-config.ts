@@ -52,7 +52,7 @@ export function storedConfig(path: string): StoredConfig {
           .transaction(() => {
             const config = read(db)
             if (!config)
-              throw new StoreError('the hub has no configuration yet: it has never heard the cloud')
+              throw new StoreError('the hub has no configuration yet: the cloud has never sent one')
             const others = config.disabled_bins.filter((number) => number !== bin)
             const disabled = (enabled ? others : [...others, bin]).toSorted(ascending)
             db.prepare("UPDATE meta SET value = ? WHERE key = 'config'").run(

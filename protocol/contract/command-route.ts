@@ -104,7 +104,7 @@ export function commandQuery<N extends CommandName>(name: N): Query<N> {
 export const neverQueued =
   'If the hub is offline, the answer is `hardware_error` at once (502, `details.reason` `offline`). If the hub does not answer in time, it is 504 with `details.command_id`, and the outcome is unknown. Nothing is queued.'
 const movesAgain =
-  'Each call moves the hardware again: after 504, look at the hub before you call again, or repeat the call with its `Idempotency-Key`.'
+  'Each call moves the hardware again: after 504, check the hub before you call again, or repeat the call with its `Idempotency-Key`.'
 
 export function commandExample(name: CommandName) {
   const { duration_ms = 1204, ...result } = commandRow(name).example ?? {}

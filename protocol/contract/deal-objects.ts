@@ -343,7 +343,7 @@ export const EligibleDeal = z
       .describe('Text that the hub and the apps show; null if there is none.'),
     reward_description: z.string().describe('Reward as a sentence.'),
     potential_savings: Cents.describe(
-      'Saving of this deal by itself on this cart, in cents; 0 if the cart lacks the product that becomes cheaper.',
+      'Saving of this deal alone on this cart, in cents; 0 if the cart lacks the product that becomes cheaper.',
     ),
     start: DealDate.nullable().describe('First day, inclusive; null if it is open.'),
     end: DealDate.nullable().describe('Last day, inclusive; null if it is open.'),

@@ -21,7 +21,7 @@ const TaskName = z.enum(taskNames).meta({
     'update-timed-out-orders': 'ends orders whose preparation has exceeded its deadline.',
     delete_expired_orders: 'expires idle carts and deletes old ones.',
     'notify-about-expiring-orders': 'notifies customers whose cart is about to expire.',
-    'update-unclaimed-orders-to-failed': 'ends orders that nobody has collected.',
+    'update-unclaimed-orders-to-failed': 'ends orders that were not collected.',
     'notify-about-unclaimed-orders': 'notifies customers whose order waits in its bin.',
   } satisfies Record<TaskName, string>),
 })
@@ -282,7 +282,7 @@ export const diagRoutes = defineRoutes(
     'diag.tasks.update_unclaimed_orders_to_failed': {
       at: 'GET /diag/bg_tasks/update-unclaimed-orders-to-failed',
       ...trigger,
-      summary: 'End orders that nobody has collected',
+      summary: 'End orders that were not collected',
     },
     'diag.tasks.notify_about_unclaimed_orders': {
       at: 'GET /diag/bg_tasks/notify-about-unclaimed-orders',

@@ -292,7 +292,7 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
     cure: 'Repeat the call after `Retry-After`, with the same `Idempotency-Key`.',
   },
   hub_offline: {
-    cause: 'The hub was not heard of for 90 seconds.',
+    cause: 'The hub has reported nothing for 90 seconds.',
     cure: 'Read the alarms: `GET /api/v1/owners/alarms`. Try later.',
   },
 }

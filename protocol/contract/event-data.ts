@@ -20,7 +20,7 @@ export const eventMeanings: Readonly<Record<EventType, string>> = {
   'order.ready': 'the goods of an order are in the bins.',
   'order.collecting': 'a bin was opened for the customer.',
   'order.completed': 'the customer has collected an order.',
-  'order.failed': 'the hardware failed, or nobody collected an order.',
+  'order.failed': 'the hardware failed, or the order was not collected.',
   'order.timed_out': 'an order was not prepared before its deadline.',
   'order.cancelled': 'an order was cancelled.',
   'order.refunded': 'money of an order was refunded.',

@@ -94,7 +94,7 @@ const statusMeanings: Readonly<Record<OrderStatusName, string>> = {
   COMPLETED: 'the bins are empty and closed.',
   CANCELLED: 'cancelled before the hub started; refunded if it was paid.',
   TIMED_OUT: 'nothing was dispensed before the deadline; refunded.',
-  FAILED: 'the hardware failed, or nobody collected the goods.',
+  FAILED: 'the hardware failed, or the goods were not collected.',
   EXPIRED: 'not paid in time; deleted a day later.',
 }
 

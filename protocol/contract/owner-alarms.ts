@@ -43,13 +43,11 @@ export const Alarm = z
     raised_at: Timestamp.describe('Time at which the alarm was raised (UTC).'),
     count: z.int().min(1).describe('Number of times that the problem has occurred in this incident.'),
     cleared_at: Timestamp.nullable().describe('Time at which the alarm ended (UTC); null while it is open.'),
-    acknowledged_at: Timestamp.nullable().describe(
-      'Time of the acknowledgement (UTC); null if nobody has acknowledged it.',
-    ),
+    acknowledged_at: Timestamp.nullable().describe('Time of the acknowledgement (UTC); null before that.'),
     acknowledged_by: z
       .string()
       .nullable()
-      .describe('Key (`key:…`) or person (`identity:…`) that acknowledged it; null if nobody has.'),
+      .describe('Key (`key:…`) or person (`identity:…`) that acknowledged it; null before that.'),
     details: z.record(z.string(), z.unknown()).describe('Further facts of this kind of alarm.'),
   })
   .meta({ id: 'Alarm', description: 'A problem that needs a person: one alarm for each incident.' })

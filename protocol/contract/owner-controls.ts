@@ -60,7 +60,7 @@ const openFridge = <const Side extends FridgeSide>(side: Side) =>
   control(`open_fridge_${side}`, fridge, commandAnswer('open_fridge'), commandErrors('open_fridge'), {
     ...commandTexts(
       'open_fridge',
-      'The door locks again by itself. While the cabinet behind it dispenses, the answer is `hardware_error` with reason `interlock`.',
+      'The door locks again automatically. While the cabinet behind it dispenses, the answer is `hardware_error` with reason `interlock`.',
     ),
     summary: `Unlock a fridge's ${side} door`,
   })

@@ -257,12 +257,12 @@ export const ownerHubRoutes = defineRoutes(
       idempotent: true,
       summary: 'Unlock a hub’s main door',
       description:
-        'The door locks again by itself. If the hub is offline, the answer is `hardware_error` at once (502, `details.reason` `offline`). If the hub does not answer in time, it is 504 with `details.command_id`, and the outcome is unknown. Nothing is queued.',
+        'The door locks again automatically. If the hub is offline, the answer is `hardware_error` at once (502, `details.reason` `offline`). If the hub does not answer in time, it is 504 with `details.command_id`, and the outcome is unknown. Nothing is queued.',
       examples: {
         response: {
           success: true,
           data: null,
-          message: 'The main door is unlocked. It locks again by itself.',
+          message: 'The main door is unlocked. It locks again automatically.',
         },
       },
     },

@@ -8,7 +8,7 @@ export const operationStates = ['unknown', 'happened', 'not_happened', 'settled'
 const OperationState = z.enum(operationStates).meta({
   id: 'OperationState',
   description: valuesIn('Outcome of the motion.', {
-    unknown: 'nobody knows whether it happened.',
+    unknown: 'the hub could not determine whether it happened.',
     happened: 'it happened.',
     not_happened: 'it did not happen.',
     settled:

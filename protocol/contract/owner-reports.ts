@@ -139,7 +139,7 @@ const Fleet = z
     hub_id: HubId,
     name: z.string().describe('Name of the hub.'),
     hub_status: HubStatus,
-    online: z.boolean().describe('True if the hub was heard of within the last 90 seconds.'),
+    online: z.boolean().describe('True if the hub has reported within the last 90 seconds.'),
     last_heartbeat: Timestamp.nullable().describe(
       'Time of the last heartbeat (UTC); null if the hub was never connected.',
     ),
@@ -282,7 +282,12 @@ export const ownerReportRoutes = defineRoutes(report, {
     auth: { kind: 'api', scope: 'inventory:read' },
     query: z.object({
       hub_id: HubFilter,
-      days: z.int().min(1).max(90).default(14).describe('Full days of which `sold_per_day` is the average.'),
+      days: z
+        .int()
+        .min(1)
+        .max(90)
+        .default(14)
+        .describe('Number of full days for the average `sold_per_day`.'),
       ...paging,
     }),
     response: listOf(RestockRow),

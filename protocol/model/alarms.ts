@@ -205,7 +205,7 @@ const kinds = {
   },
   journal_lost: {
     severity: 'critical',
-    what: 'has lost its journal, and has begun a new one',
+    what: 'has lost its journal, and has started a new one',
     remedy: 'Count its shelves. Check the card: it may be failing.',
     ends: 'when_acknowledged',
     byHub: true,

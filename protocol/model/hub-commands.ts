@@ -173,7 +173,7 @@ export const hubCommands = {
   },
   cancel_order: {
     ...withoutResult,
-    summary: 'Cancel an order that the hub has not begun',
+    summary: 'Cancel an order that the hub has not started',
     callers: { owner: 'orders:write', customer: true },
     parameters: { order_id },
   },
@@ -215,7 +215,7 @@ export const hubCommands = {
   },
   open_fridge: {
     ...moves,
-    summary: 'Unlock a door of a fridge; it locks again by itself',
+    summary: 'Unlock a door of a fridge; it locks again automatically',
     parameters: { fridge, side: FridgeSide },
     result: lockMoved,
     example: { door: 'unlocked' },
@@ -231,7 +231,7 @@ export const hubCommands = {
     page: { path: 'fridges/{fridge}/lock', button: 'Lock all its doors', isSafe: true },
   },
   open_main_door: {
-    summary: 'Unlock the main door; it locks again by itself',
+    summary: 'Unlock the main door; it locks again automatically',
     callers: { owner: 'hubs:write' },
     parameters: {},
     result: lockMoved,

@@ -84,7 +84,7 @@ export const edgeSettings = {
       host: hostText('Address that the local API listens on; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
       port: port(8081, "Port of the local API and of the technician's page; 0 takes any."),
       allowedHosts: optionalText(
-        "Names, separated by commas, under which the local API answers, besides addresses, localhost and this machine's own name.",
+        "Names, separated by commas, under which the local API answers, in addition to addresses, localhost and this machine's own name.",
       ),
       ...prefixed('LOCAL', {
         cert: optionalText(
@@ -136,7 +136,7 @@ export const edgeSettings = {
         networks: wholeNumber(
           [1, 1_000_000],
           1000,
-          'Number of networks whose wrong tokens are remembered; the oldest is forgotten first.',
+          'Number of networks with stored counts of wrong tokens; the oldest is deleted first.',
         ),
       }),
     }),

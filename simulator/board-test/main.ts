@@ -101,14 +101,14 @@ Plays the host against a controller and proves each rule of protocol/serial/SPEC
 Its doors, lifts and rows move: keep hands away. Its memory of operations is emptied.
 
   --port PATH          the serial port (/dev/serial/by-id/…, a pseudo-terminal), or tcp:HOST:PORT
-  --hardware FILE      the hub's hardware.json; it says which devices the controller has
+  --hardware FILE      the hub's hardware.json, with the controller's devices
   --controller ID      which of its controllers; default: the one whose port is PATH, or the only one
   --relay COMMAND      a command that switches the board's power; it is called with off and on (in place of {}, or at its end)
   --operator           you switch the power: you are asked to pull the plug
                        Without either the rules of power failures are not asked.
   --rules N,N-N        these rules alone
   --wipe               the controller belongs to a hub already: empty its memory all the same
-  --junit FILE         the report as JUnit's XML besides
+  --junit FILE         also writes the report as JUnit's XML
   --list               names the rules and ends
   --help               this text
 

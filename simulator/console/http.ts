@@ -104,7 +104,10 @@ function answer(c: Context, error: Error, log: Log): Response {
   if (notPossible.some((kind) => error instanceof kind))
     return c.json({ error: { code: 'not_possible', message: error.message } }, 409)
   log.error({ error: error.message, stack: error.stack }, 'request failed')
-  return c.json({ error: { code: 'internal_error', message: 'the simulator failed; its log says why' } }, 500)
+  return c.json(
+    { error: { code: 'internal_error', message: 'the simulator failed; its log has the reason' } },
+    500,
+  )
 }
 
 function hostOf(origin: string): string | undefined {

@@ -66,7 +66,7 @@ async function fillCart(given: TryOut): Promise<StepResult> {
     print(`order ${orderId}: ${UNITS} × ${product.name}, ${(order.total / 100).toFixed(2)} ${order.currency}`)
     return { token, userId, orderId }
   }
-  throw new TryError(`hub ${hub_id} has no product of which ${UNITS} are left: npm start -- --fresh`)
+  throw new TryError(`hub ${hub_id} has no product with ${UNITS} units left: npm start -- --fresh`)
 }
 
 async function pay(given: TryOut, former: StepResult): Promise<void> {

@@ -85,10 +85,14 @@ const kinds = {
     ['cabinet'],
     { needsTarget: true, isWiring: true },
   ),
-  inverted_sensor: fault('the sensor says open where it should say closed, and closed for open', ['door'], {
-    needsTarget: true,
-    isWiring: true,
-  }),
+  inverted_sensor: fault(
+    'the sensor reports open in place of closed, and closed in place of open',
+    ['door'],
+    {
+      needsTarget: true,
+      isWiring: true,
+    },
+  ),
   brown_out: fault(
     'the controller loses its power now, for for_ms (default 1000), and keeps its memory',
     ['controller', 'device'],

@@ -176,6 +176,6 @@ async function owner(
 ): Promise<unknown> {
   const { baseUrl, apiKey } = bench.cloud()
   const result = await createClient({ baseUrl, apiKey }).call(endpoint, { query: { hub_id: bench.hubId } })
-  if (!result.ok) throw new Error(`the cloud says: ${result.error.message}`)
+  if (!result.ok) throw new Error(`the cloud answers: ${result.error.message}`)
   return result.data
 }

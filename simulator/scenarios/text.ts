@@ -119,7 +119,7 @@ function writtenStep(
     if (source) examples.set(name, source[1])
     else
       problems.push(
-        `there is no \${${name}}; parameters: ${listOf(Object.keys(parameters))}; besides: ${sourceNames}`,
+        `there is no \${${name}}; parameters: ${listOf(Object.keys(parameters))}; also: ${sourceNames}`,
       )
   }
   if (problems.length > 0) return { problems }

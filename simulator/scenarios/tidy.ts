@@ -167,7 +167,7 @@ async function cloudProblem(bench: Bench): Promise<string | undefined> {
   const client = createClient({ baseUrl, apiKey })
   const query = { hub_id: bench.hubId }
   const health = await client.call('GET /owners/hubs/get_hub_health/', { query })
-  if (!health.ok) return `the cloud says: ${health.error.message}`
+  if (!health.ok) return `the cloud answers: ${health.error.message}`
   const { online, bins, fridges } = health.data
   if (!online) return 'the hub is offline to the cloud'
   for (const { bin_number: bin, enabled } of bins)
@@ -178,7 +178,7 @@ async function cloudProblem(bench: Bench): Promise<string | undefined> {
   const bad = bins.find(({ status }) => status !== 'healthy')
   if (bad) return `to the cloud bin ${bad.bin_number} is ${bad.status}`
   const facings = await client.call('GET /owners/hubs/facings', { query })
-  if (!facings.ok) return `the cloud says: ${facings.error.message}`
+  if (!facings.ok) return `the cloud answers: ${facings.error.message}`
   const blocked = facings.data.find((one) => one.blocked)
   if (blocked) return `to the cloud row ${blocked.cabinet}/${blocked.shelf}/${blocked.row} is blocked`
   const { status } = await resumed(client, bench.hubId)

@@ -103,7 +103,7 @@ describe('the hub’s own page', () => {
     ])
       await press(page, what)
     await select(page, 'fridge-1')
-    await hold(page, 'I have looked at the goods: sell again')
+    await hold(page, 'I have checked the goods: sell again')
     await press(page, 'Lock all its doors')
     await select(page, 'main')
     await hold(page, 'Unlock for 30 s')

@@ -11,16 +11,16 @@ import { runSeed } from './run-seed.ts'
 
 const HELP = `npm run swarm -- [--seeds N] [--from S] [--jobs J] [--keep-going] [--quiet] [--postgres URL]
 
-Runs two hubs, two processes of the cloud, simulators, network and clocks under one seeded scheduler, once for each seed
-S … S+N-1, with faults and crashes everywhere, and checks the invariants at the end of each. Exit status 1 where one was violated.
+Runs two hubs, two cloud processes, simulators, network and clocks under one seeded scheduler, with faults and crashes. Each
+seed from S to S+N-1 is one run, and the invariants are checked at its end. Exit status 1 if an invariant is violated.
 
-  --seeds N      how many seeds (default 200)
+  --seeds N      number of seeds (default 200)
   --from S       the first seed (default 1)
-  --jobs J       processes that share the seeds (default: one for each processor)
-  --keep-going   do not stop at the first failing seed
-  --quiet        do not print how often each fault and crash point was met
-  --postgres URL the cloud's database is made on this server, not in memory: what runs at once there runs as it pleases,
-                 so a seed does not tell the same story twice`
+  --jobs J       number of processes that share the seeds (default: one for each processor)
+  --keep-going   continues after a failing seed
+  --quiet        does not print how often each fault and each crash point occurred
+  --postgres URL server of the cloud's database, in place of memory. The server's own scheduling has no seed, so a
+                 repeated seed may differ`
 
 const { values } = parseArgs({
   options: {

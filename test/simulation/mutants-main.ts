@@ -10,13 +10,13 @@ import { knownFirst, runMutant, SEEDS } from './mutants.ts'
 
 const HELP = `npm run mutants -- [--only TEXT] [--seeds N] [--from S] [--jobs J]
 
-Takes one safeguard after the other away, in a copy of the source, and runs the swarm over it until a seed notices: the seed
-that is known to, then seeds 1 … 500, or seeds S … S+N-1. Exit status 1 where one goes unnoticed.
+Removes one safeguard at a time in a copy of the source, and runs the swarm until a seed detects it: first the known seed,
+then seeds 1 to 500, or S to S+N-1. Exit status 1 if a removal is not detected.
 
-  --only TEXT    those whose invariant or name holds the text
-  --seeds N      how many seeds (default 500)
+  --only TEXT    safeguards with this text in their invariant or name (default: all)
+  --seeds N      number of seeds (default 500)
   --from S       the first seed (default 1)
-  --jobs J       processes that share the seeds (default: one for each processor)`
+  --jobs J       number of processes that share the seeds (default: one for each processor)`
 
 const { values } = parseArgs({
   options: {

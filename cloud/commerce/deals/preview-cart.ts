@@ -226,7 +226,7 @@ type WhyNot = Obstacle | 'unknown' | 'nothing_cheaper' | 'others_save_more' | 'l
 const reasons: Record<WhyNot, string> = {
   unknown: 'this hub has no such deal',
   inactive: 'it is switched off',
-  scheduled: 'it has not begun',
+  scheduled: 'it has not started',
   expired: 'it is over',
   exhausted: 'it has been used as often as it may be',
   wrong_weekday: 'it does not apply today',

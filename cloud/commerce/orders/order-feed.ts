@@ -42,7 +42,7 @@ export class OrderFeed {
         if (news.kind === 'order')
           this.#streams.wake(({ orderId, hubId }) => orderId === news.orderId || hubId === news.hubId)
       }),
-      everyInBackground(this.#context, settings.orderPollMs, 'look at followed orders', () => this.#poll()),
+      everyInBackground(this.#context, settings.orderPollMs, 'poll followed orders', () => this.#poll()),
     ]
   }
 

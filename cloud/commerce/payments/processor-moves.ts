@@ -288,7 +288,7 @@ async function followDeposit(
   if (missing > 0)
     context.log.error(
       { userId, kind, ref, amount, missing },
-      'a deposit went back at the processor; its wallet owes what was spent',
+      'the processor returned a deposit; its wallet owes the spent part',
     )
   if (kind === 'dispute') {
     const detail = missing > 0 ? `${missing} of its ${amount} cents are spent` : ''

@@ -150,7 +150,7 @@ function FridgeDoor({ hub, door }: { hub: number; door: string }): JSX.Element {
 const MainDoor = ({ hub }: { hub: number }): JSX.Element => (
   <Act
     text="Unlock the main door"
-    about="it locks again by itself"
+    about="it locks again automatically"
     run={() => ask('POST /owners/request_door_open/', { query: { hub_id: hub } })}
   />
 )

@@ -92,7 +92,7 @@ export function HubPage({ id }: { id: number }): JSX.Element {
 
 function Facts({ hub: { info, fleet } }: { hub: HubView }): JSX.Element {
   const place = [info.street_address_1, info.city, info.state].filter((text) => text !== '').join(', ')
-  const heard = fleet.last_heartbeat === null ? 'never connected' : `last heard ${ago(fleet.last_heartbeat)}`
+  const heard = fleet.last_heartbeat === null ? 'never connected' : `last report ${ago(fleet.last_heartbeat)}`
   const facts = [place, info.timezone, heard, fleet.version === null ? '' : `version ${fleet.version}`]
   return (
     <p data-hub-state={fleet.hub_status}>

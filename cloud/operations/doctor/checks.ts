@@ -253,7 +253,7 @@ const stateChecks = (database: FindDatabase, { clock }: Runtime): Checks => {
     contacts: counted('select count(*) as count from alarm_contacts', (count) =>
       count > 0
         ? ok(`${count} contacts receive alarms`)
-        : warn('nobody receives alarms by mail', 'Run larder contacts add.'),
+        : warn('no contact receives alarms by mail', 'Run larder contacts add.'),
     ),
   }
 }

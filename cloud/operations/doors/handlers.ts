@@ -47,7 +47,11 @@ export function doorHandlers(
       const body = { name: 'open_main_door' } as const
       const outcome = await sendAudited(services, { hubId, body, actor, requestName })
       if (outcome.kind === 'executed')
-        return { success: true, data: null, message: 'The main door is unlocked. It locks again by itself.' }
+        return {
+          success: true,
+          data: null,
+          message: 'The main door is unlocked. It locks again automatically.',
+        }
       // An order has started in between; the hub decides.
       if (outcome.kind === 'refused' && outcome.reason === 'interlock')
         throw new ApiError('order_in_progress')

@@ -32,7 +32,7 @@ export function messageOf(kind: NoticeKind, hubName: string, money: string | nul
     case 'order_failed':
       return {
         title: 'Your order could not be completed',
-        body: `What you did not get at ${hubName} is given back to you.`,
+        body: `${hubName}: the products that you did not get are refunded.`,
       }
     case 'order_timed_out':
       return {

@@ -271,7 +271,7 @@ function refusedFile(name: string, refusal: Refusal, { pixels }: CleaningLimits)
   const { width, height } = refusal.size
   return new ApiError(
     'payload_too_large',
-    `${name}: an image may have ${pixels} pixels, and this one says ${width} × ${height}.`,
+    `${name}: an image may have ${pixels} pixels, and this one has ${width} × ${height}.`,
   )
 }
 

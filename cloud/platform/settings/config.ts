@@ -126,7 +126,7 @@ function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
       problems: [
         isReached &&
           settings.PAYMENTS_URL === 'sandbox:' &&
-          `${reached}, and nobody pays in the sandbox: set PAYMENTS_URL`,
+          `${reached}, and the sandbox takes no money: set PAYMENTS_URL`,
       ],
     },
     {

@@ -126,7 +126,7 @@ const orderLimits = limits('Orders', {
   purgeExpiredMs: ms(DAY, 'Time after which an expired order is deleted.'),
   startWithinMs: ms(10 * MINUTE, 'Maximum time until a hub starts a queued order. A later start is refused.'),
   prepareTimeoutMs: ms(10 * MINUTE, 'Maximum time for the preparation of an order.'),
-  unclaimedTimeoutMs: ms(HOUR, 'Time after which a ready order that nobody collects fails.'),
+  unclaimedTimeoutMs: ms(HOUR, 'Time after which a ready order fails if its customer does not collect it.'),
   expiringNoticeMs: ms(5 * MINUTE, 'Time before the expiry of a cart at which its customer is notified.'),
   unclaimedNoticeMs: ms(10 * MINUTE, 'Time after which the customer of a ready order is notified again.'),
   silentHubMs: ms(DAY, 'Time after which an order ends that a hub has started and no longer reports.'),

@@ -103,11 +103,11 @@ export const serviceSettings = {
         .transform((text) => (text === '' ? [] : text.split(',').map((name) => name.trim().toLowerCase()))),
       standard: '',
       describe:
-        "Names in `Host`, separated by commas, under which the demo's routes (/demo/…) answer, besides addresses, localhost, HOST, the name of this machine and the host of PUBLIC_URL. Other names are refused, because a foreign page could get credentials by DNS rebinding.",
+        "Names in `Host`, separated by commas, under which the demo's routes (/demo/…) answer, in addition to addresses, localhost, HOST, the name of this machine and the host of PUBLIC_URL. Other names are refused, because a foreign page could get credentials by DNS rebinding.",
     },
     ALLOW_INSECURE: allowInsecure(
       ['embedded-issuer', 'sandbox', 'plain-http', 'plain-mqtt', 'plain-database'],
-      'Exceptions for a service that others than this machine can reach, separated by commas: embedded-issuer (everybody gets a token), sandbox (nobody pays), plain-http (keys and tokens in plain text, unless an encrypting proxy is the only one that reaches HOST), plain-mqtt (passwords of hubs in plain text), plain-database (a DATABASE_URL on another machine without TLS). Without an exception the service refuses to start with them. Production always refuses the first two.',
+      'Exceptions for a service that others than this machine can reach, separated by commas: embedded-issuer (every caller gets a token), sandbox (takes no money), plain-http (keys and tokens in plain text, unless an encrypting proxy is the only one that reaches HOST), plain-mqtt (passwords of hubs in plain text), plain-database (a DATABASE_URL on another machine without TLS). Without an exception the service refuses to start with them. Production always refuses the first two.',
     ),
   }),
   ...storeSettings,
@@ -230,7 +230,7 @@ export const serviceSettings = {
         '`aud` of identity tokens, or several values separated by commas: a token must name one of them.',
     },
     IDENTITY_CLIENT_ID: optionalText(
-      'Client id of this service at IDENTITY_ISSUER, for sign-in in a browser. The issuer must allow the address <PUBLIC_URL>/session/callback. Default: nobody signs in in a browser.',
+      'Client id of this service at IDENTITY_ISSUER, for sign-in in a browser. The issuer must allow the address <PUBLIC_URL>/session/callback. Default: no sign-in in browsers.',
     ),
   }),
   ...inGroup('Events and notices', {

@@ -177,10 +177,11 @@ function ownFindings(check: Check, observation: Observation): string[] {
     return is.startsWith('connected') ? [] : [`It is ${is}.`]
   }
   if (check.of === 'temperature') {
-    if (celsius === undefined) return ['The sensor says nothing.']
+    if (celsius === undefined) return ['The sensor reports nothing.']
     return celsius > check.limitCelsius ? [`It is warmer than ${check.limitCelsius} °C.`] : []
   }
-  if (check.of === 'locks') return ['The hub cannot see this: the remark says what you found at each door.']
+  if (check.of === 'locks')
+    return ['The hub cannot see this: write in the remark what you found at each door.']
   if (end === 'refused') return []
   if (check.of === 'door' && check.hasSensor && before.get(readingOf.doorway(check.door)) === 'open')
     return ['The sensor reported open before: was the door open, or is the sensor inverted?']
@@ -188,7 +189,9 @@ function ownFindings(check: Check, observation: Observation): string[] {
     const reported = turnsOf(check, of, observation)
     return turns.every((turn, index) => reported[index] === turn)
       ? []
-      : [`${of} had to say ${turns.join(', then ')}, and reported ${reported.join(', then ') || 'nothing'}.`]
+      : [
+          `${of} had to report ${turns.join(', then ')}, and reported ${reported.join(', then ') || 'nothing'}.`,
+        ]
   })
   if (check.of === 'door' && check.hasLock && lastOf(readingOf.doorway(check.door), observation) !== 'locked')
     found.push('It is not locked again.')

@@ -31,7 +31,7 @@ export interface AcceptanceStep extends AcceptanceStepText {
   check: Check
 }
 
-const LOOK = 'Let the hub look'
+const LOOK = 'Let the hub test'
 
 /**
  * The steps that a hub needs, each after the steps that it depends on. Devices need their controller, and
@@ -122,8 +122,8 @@ function doorSteps({ gpio }: HardwareDescription, door: string, part: string): A
         'Open it, and close it again.',
       ].join(' '),
       expected: [
-        hasLock && 'The lock of this door, and of no other, opens.',
-        hasSensor && 'The sensor says closed, open, closed.',
+        hasLock && 'The lock of this door opens. All others stay closed.',
+        hasSensor && 'The sensor reports closed, open, closed.',
         hasLock && 'It is locked again.',
       ]
         .filter(Boolean)
@@ -164,22 +164,24 @@ function binSteps(bin: number): AcceptanceStep[] {
   return [
     step('open', 'its door opens', {
       does: 'The hub opens the door.',
-      expected: 'The door of this bin, and of no other, opens; its switch says so.',
+      expected: 'The door of this bin opens, and its switch reports it. All others stay closed.',
       button: 'Open the door',
     }),
     step('content', 'its sensor sees what lies in it', {
       does: 'Lay something into the open bin, then take it out.',
-      expected: 'This bin, and no other, says that something lies in it, then that it is empty.',
+      expected:
+        'This bin reports that something lies in it, then that it is empty. Other bins report nothing.',
       button: 'Watch the sensor',
     }),
     step('close', 'its door closes', {
       does: 'Take your hands out and stand clear. The hub closes the door.',
-      expected: 'The door of this bin closes; its switch says so.',
+      expected: 'The door of this bin closes, and its switch reports it.',
       button: 'My hands are out: close the door',
     }),
     step('lift', 'its lift goes up and down', {
       does: 'The door must be closed. The hub raises the lift, and lowers it.',
-      expected: 'The lift of this bin, and of no other, goes up and comes down; its switches say so.',
+      expected:
+        'The lift of this bin goes up and comes down, and its switches report it. Other lifts do not move.',
       button: 'Raise and lower the lift',
     }),
   ]
@@ -192,7 +194,7 @@ function rowStep(location: Location): AcceptanceStep {
     part: cabinetSubject(cabinet),
     title: `${capital(rowSubject(location))} gives one unit`,
     does: 'See that a unit stands in the row. The hub turns the row once, over a bin that is empty and closed.',
-    expected: 'One unit of this row, and of no other, falls; drop sensor and bin see it.',
+    expected: 'One unit of this row falls. Drop sensor and bin detect it. No other row turns.',
     button: 'Turn the row once',
     moves: true,
     check: { of: 'row', location },

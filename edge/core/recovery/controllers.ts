@@ -62,7 +62,7 @@ function boardOf(
 function noteLost(context: Context): void {
   if (isAlarmRaised(context.state, 'journal_lost', HUB_SUBJECT)) return
   const detail = 'what was not reported to the cloud is known by the controllers alone'
-  context.log.warn({}, `the journal of this hub was lost and a new one is begun: ${detail}`)
+  context.log.warn({}, `the journal of this hub was lost, and the hub starts a new one: ${detail}`)
   setAlarm(context, 'journal_lost', HUB_SUBJECT, true, detail)
 }
 

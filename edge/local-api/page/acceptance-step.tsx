@@ -85,7 +85,7 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
         >
           {step.id.startsWith('row/')
             ? `Turn the ${chain.length} rows of this shelf, one after another`
-            : `Let the hub look at all ${chain.length}, one after another`}
+            : `Let the hub test all ${chain.length}, one after another`}
         </button>
       )}
       {agreed.value.length > 1 && acceptance.running === null && <VerdictOfAll />}
@@ -143,7 +143,7 @@ function Verdict({ step, observed, agrees, verdict }: VerdictProps): JSX.Element
           ? 'The hub saw the expected result. Did you see the same?'
           : 'The hub did not see the expected result.'}
       </p>
-      {verdict && <p class="text-sm">You said: {verdict}.</p>}
+      {verdict && <p class="text-sm">Your decision: {verdict}.</p>}
       <label class="grid gap-1 text-sm">
         Remark
         <textarea

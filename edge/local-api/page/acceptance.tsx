@@ -44,7 +44,7 @@ function OrdersStopped(): JSX.Element {
     return <p class="quiet text-sm print:hidden">No orders are taken. Nothing moves but what you ask for.</p>
   return (
     <div class="alert alert-warning alert-soft flex flex-wrap text-base-content print:hidden" data-hindrance>
-      <span class="grow">{acceptance.hindrance} Until then only what moves nothing can be looked at.</span>
+      <span class="grow">{acceptance.hindrance} Until then only steps without a motion can be tested.</span>
       {!held.orders && (
         <button
           class="btn btn-sm btn-warning"

@@ -87,7 +87,7 @@ function FridgeActs({ id, number }: { id: string; number: number }): JSX.Element
       ))}
       <Commands device={id} of="fridges/{fridge}/" parameters={{ fridge: number }} />
       {fridge?.shutoff && (
-        <Held device={id} what="I have looked at the goods: sell again" path={`fridges/${number}/confirm`} />
+        <Held device={id} what="I have checked the goods: sell again" path={`fridges/${number}/confirm`} />
       )}
     </div>
   )

@@ -30,7 +30,7 @@ async function comesBack(bench: Bench): Promise<void> {
   if (wasOpen)
     expect(
       boots().length === 1,
-      `a board that starts must say one WELCOME host=00000000; it said ${boots().length}`,
+      `a board that starts must send one WELCOME host=00000000; it sent ${boots().length}`,
     )
   else await host.open()
 }
@@ -78,10 +78,10 @@ export const memoryRules: readonly Rule[] = [
       }
       const wiped = await own({}, true)
       expect(wiped.mem !== before.mem, 'OWN wipe=1 must format the memory: mem must be a new one')
-      expect(wiped.count === 0, `OWN wipe=1 must empty the memory; WELCOME says count=${wiped.count}`)
+      expect(wiped.count === 0, `OWN wipe=1 must empty the memory; WELCOME has count=${wiped.count}`)
       expect(
         wiped.hub === hubId && wiped.ctl === description.id && wiped.store === owner.store,
-        `WELCOME must say whose the controller is; it says hub=${wiped.hub} ctl=${wiped.ctl} store=${wiped.store}`,
+        `WELCOME must name the owner of the controller; it has hub=${wiped.hub} ctl=${wiped.ctl} store=${wiped.store}`,
       )
       const again = await own({}, true)
       expect(
@@ -117,14 +117,14 @@ export const memoryRules: readonly Rule[] = [
       }
       const { operations, end } = await host.list(2)
       const seen = operations.map(({ op, ref }) => `${ops.indexOf(op)}:${ref}`).join(' ')
-      expect(end === 2, `LST n=2 must end with END n=2; it said n=${end}`)
+      expect(end === 2, `LST n=2 must end with END n=2; it sent n=${end}`)
       expect(
         seen === '1:test.1 2:test.2',
-        `LST n=2 must tell the two newest, oldest first, each with its ref; it told ${seen || 'nothing'}`,
+        `LST n=2 must list the two newest, oldest first, each with its ref; it listed ${seen || 'nothing'}`,
       )
       expect(
         operations.every((one) => one.dev === dev && one.act === 'close_door'),
-        'OPS must tell dev and act as the CMD had them',
+        'OPS must contain dev and act of the CMD',
       )
       const { last } = await host.greet()
       expect(last === ops[2], 'WELCOME last must be the newest operation')
@@ -151,7 +151,7 @@ export const memoryRules: readonly Rule[] = [
       const { count, mem } = await host.greet()
       expect(
         count === CAPACITY,
-        `WELCOME must say count=${CAPACITY} after ${ops.length} operations; it says ${count}`,
+        `WELCOME must have count=${CAPACITY} after ${ops.length} operations; it has ${count}`,
       )
       for (const n of [0, 3]) {
         const lost = await host.query(ops[n]!)
@@ -208,7 +208,7 @@ export const memoryRules: readonly Rule[] = [
       const { door } = host.sensed(dev, from)
       expect(
         door !== 'moving' && door !== 'open',
-        `nothing may go on by itself after a power failure; the door of ${dev} is ${door}`,
+        `no motion may continue after a power failure; the door of ${dev} is ${door}`,
       )
     },
   },
@@ -250,7 +250,7 @@ export const memoryRules: readonly Rule[] = [
       const now: Result = await host.query(op)
       expect(
         textOf(first) === textOf(now),
-        `RES said ${textOf(first)}; after a power failure QRY says ${textOf(now)}`,
+        `RES was ${textOf(first)}; after a power failure QRY returns ${textOf(now)}`,
       )
       const whose = (welcome: typeof after): string =>
         `hub=${welcome.hub} ctl=${welcome.ctl} store=${welcome.store} mem=${welcome.mem}`

@@ -112,7 +112,7 @@ export const operationRules: readonly Rule[] = [
           const seen = host.sensed(dev, from)[part]
           expect(
             seen === goal,
-            `after ${act} the EVT of ${dev} must say ${part}=${goal}; it says ${seen ?? 'nothing'}`,
+            `after ${act} the EVT of ${dev} must report ${part}=${goal}; it reports ${seen ?? 'nothing'}`,
           )
         }
     },
@@ -159,7 +159,7 @@ export const operationRules: readonly Rule[] = [
         const { state, moved } = await host.query(op)
         expect(
           state === 'none' && !moved,
-          `a refused operation must not be in memory; QRY says state=${state} moved=${Number(moved)}`,
+          `a refused operation must not be in memory; QRY returns state=${state} moved=${Number(moved)}`,
         )
       }
     },
@@ -301,7 +301,7 @@ export const operationRules: readonly Rule[] = [
       const second = await host.query(op)
       expect(
         textOf(first) === textOf(second),
-        `RES said ${textOf(first)}, QRY says ${textOf(second)} of the same operation`,
+        `RES was ${textOf(first)}, and QRY returns ${textOf(second)} for the same operation`,
       )
     },
   },

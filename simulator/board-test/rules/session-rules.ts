@@ -116,7 +116,7 @@ export const sessionRules: readonly Rule[] = [
       const welcome = await host.greet()
       expect(
         welcome.proto === SERIAL_PROTOCOL_VERSION,
-        `WELCOME must say proto=${SERIAL_PROTOCOL_VERSION}; it says ${welcome.proto}`,
+        `WELCOME must have proto=${SERIAL_PROTOCOL_VERSION}; it has ${welcome.proto}`,
       )
       const devices = bench.description.devices.map(deviceId)
       const reporting = () => host.of('EVT', from).map(({ dev }) => dev)
@@ -166,7 +166,7 @@ export const sessionRules: readonly Rule[] = [
       )
       expect(
         copies.length <= 16,
-        `a RES must not be repeated more often than SPEC §4 says; it came ${copies.length} times`,
+        `a RES must not be repeated more often than SPEC §4 allows; it came ${copies.length} times`,
       )
       expect(
         new Set(copies.map(({ line }) => line)).size === 1,

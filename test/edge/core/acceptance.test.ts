@@ -126,7 +126,7 @@ describe('the judgement of observations', () => {
     const fridge: Check = { of: 'temperature', fridge: 1, limitCelsius: 5 }
     expect(judge(fridge, of({ celsius: 4.2 })).agrees).toBe(true)
     expect(judge(fridge, of({ celsius: 7 })).because).toEqual(['It is warmer than 5 °C.'])
-    expect(judge(fridge, of({})).because).toEqual(['The sensor says nothing.'])
+    expect(judge(fridge, of({})).because).toEqual(['The sensor reports nothing.'])
   })
 
   test('an observation of a stopped, refused or failed step never agrees, and the report states it', () => {

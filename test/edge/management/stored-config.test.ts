@@ -73,7 +73,7 @@ describe('the stored configuration', () => {
 
   test('the stored configuration is empty before the cloud’s first message, and cannot be changed', () => {
     expect(storedConfig(path).disabledBins()).toBeNull()
-    expect(() => storedConfig(path).setEnabled(1, false)).toThrow(/never heard the cloud/)
+    expect(() => storedConfig(path).setEnabled(1, false)).toThrow(/the cloud has never sent one/)
   })
 
   test('a missing, a damaged and a newer journal are refused and left unchanged', () => {

@@ -10,18 +10,18 @@ import { reportOf } from './report.ts'
 
 const HELP = `npm run abuse -- [--who WHO] [--minutes M] [--seed S] [--pace MS]
 
-Starts a cloud, a hub and the simulator of its controllers as processes of their own. Honest customers buy there while one
-abuser does what he can. At the end all books are checked, and the report says what the honest customers met, what was lost,
-and what was written. Exit status 1 if an invariant is violated or money is lost.
+Starts a cloud, a hub and the simulator as separate processes. Honest customers buy while one abuser attacks. At the end the
+test checks all books, and reports failures of honest customers, lost money, and written bytes. Exit status 1 if an invariant is
+violated or money is lost.
 
-  --who WHO     who abuses (default guest):
+  --who WHO     kind of abuser (default guest):
 ${Object.entries(abusers)
   .map(([name, { text }]) => `                  ${name.padEnd(10)} ${text}`)
   .join('\n')}
-  --minutes M   how long (default 60)
-  --seed S      of all chance (default 1)
-  --pace MS     pause between two honest customers (default 10000)
-  --keep        keeps the folder of data and logs; it is kept if something is wrong`
+  --minutes M   duration in minutes (default 60)
+  --seed S      seed of the random choices (default 1)
+  --pace MS     pause between two honest customers in milliseconds (default 10000)
+  --keep        keeps the folder with data and logs; it is also kept after a failure`
 
 const { values } = parseArgs({
   options: {

@@ -63,7 +63,7 @@ export function createClient(options: {
       const answer: unknown = await response.json()
       const code = response.ok ? undefined : errorCode(answer)
       tally.hit(`answer ${name} ${response.status}${code === undefined ? '' : ` ${code}`}`)
-      if (response.headers.has('Idempotent-Replayed')) tally.hit('besides answers replayed')
+      if (response.headers.has('Idempotent-Replayed')) tally.hit('also answers replayed')
       return { status: response.status, code, body: answer }
     } catch {
       tally.hit(`answer ${name} none`)

@@ -18,12 +18,12 @@ export interface FaultsWorld {
 
 /** Faults of the installation other than kills, with their relative frequency and a description. */
 export const faultKinds = {
-  restore: { weight: 5, text: 'the database is an earlier copy of itself, seconds to minutes old' },
-  failover: { weight: 2, text: 'the database has lost its last seconds, under living processes' },
+  restore: { weight: 5, text: 'the database is replaced by a copy that is seconds to minutes old' },
+  failover: { weight: 2, text: 'the database loses its last seconds while the processes run' },
   connections: { weight: 3, text: 'every connection to the database ends' },
   clock: {
     weight: 4,
-    text: 'clocks of clouds or hub are wrong by up to two hours (the hub: in 1970), and put right',
+    text: 'clocks of clouds or hub are wrong by up to two hours (the hub: in 1970), and are corrected',
   },
 } as const satisfies Record<string, { weight: number; text: string }>
 
@@ -60,7 +60,7 @@ export function createFaults(world: FaultsWorld, kinds: readonly FaultKind[]): F
       if (kept.length === 0 || chance.happens(0.4)) return storeCopy(copies!)
       const copy = chance.pick(kept)
       tally.hit('fault restore')
-      tally.hit('besides seconds lost by restores', Math.round((clock.monotonic() - copy.madeAt) / 1000))
+      tally.hit('also seconds lost by restores', Math.round((clock.monotonic() - copy.madeAt) / 1000))
       await Promise.all(clouds.map((name) => plant.halt(name)))
       await copies!.putBack(copy)
       for (const name of clouds) plant.start(name)

@@ -18,22 +18,22 @@ const FAULTS = allFaults
 
 const HELP = `npm run chaos -- [--kills N] [--seed S] [--shoppers P] [--faults LIST] [--bare]
 
-Lets people buy from the real programs, as processes of their own, and kills those with SIGKILL at random: two cloud
-processes on PostgreSQL, Mosquitto, the hub's service, the simulator of its controllers. The line between hub and broker
-is cut, held up and slowed down besides, and now and then something else goes wrong. At the end everything is checked. Exit status 1 where an invariant is violated.
+Customers buy from the real programs, which the test kills with SIGKILL at random: two cloud processes on PostgreSQL,
+Mosquitto, the hub's service, and the simulator. The test also cuts, delays and slows the line between hub and broker, and
+causes the faults below. At the end it checks the invariants. Exit status 1 if an invariant is violated.
 
-  --kills N      how often something is killed (default 50)
-  --seed S       of all chance (default 1); when a process gets to run is chance too, and has no seed
-  --shoppers P   how many people buy (default 6)
-  --pace MS      mean time between two kills (default 2500)
-  --faults LIST  what goes wrong besides kills, with commas between; none is nothing (default all of them):
+  --kills N      number of kills (default 50)
+  --seed S       seed of the random choices (default 1); the scheduling of processes has no seed
+  --shoppers P   number of customers (default 6)
+  --pace MS      mean time between two kills in milliseconds (default 2500)
+  --faults LIST  faults in addition to kills, separated by commas, or none (default: all):
 ${FAULTS}
-  --per-fault K  there is a fault after so many kills on average (default 3)
-  --speed X      how many times faster than real ones the mechanisms move (default 12)
-  --bare         one cloud process with SQLite and the broker within: needs nothing installed; of faults only clock
-  --keep         keeps the folder of all data and logs; it is kept where something is wrong
+  --per-fault K  mean number of kills for each fault (default 3)
+  --speed X      speed of the mechanisms, as a multiple of real ones (default 12)
+  --bare         one cloud process with SQLite and the embedded broker, and no faults except clock; needs no installed service
+  --keep         keeps the folder with all data and logs; it is also kept after a failure
 
-PostgreSQL is the server at TEST_POSTGRES_URL, or one of its own.`
+The test uses the PostgreSQL server at TEST_POSTGRES_URL, or starts one.`
 
 const { values } = parseArgs({
   options: {

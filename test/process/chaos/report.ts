@@ -15,7 +15,7 @@ export function reportOf({ tally, violations }: ChaosOutcome, seconds: number): 
     ...table(tally, 'motions', 'motion '),
     ...table(tally, 'visits', 'visit '),
     ...table(tally, 'answers', 'answer '),
-    ...table(tally, 'besides', 'besides '),
+    ...table(tally, 'also', 'also '),
     violations.length === 0 ? 'no violation' : `${violations.length} violations`,
     ...violations.map((violation) => `  ${violation}`),
   ].join('\n')

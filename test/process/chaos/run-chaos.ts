@@ -56,7 +56,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     onFailure(name, how, logFile) {
       const said = readFileSync(logFile, 'utf8').slice(-600)
       if (options.faults.length > 0 && WITHOUT_DATABASE.test(said))
-        tally.hit('besides starts without a database')
+        tally.hit('also starts without a database')
       else defects.push(`${name} ended by itself (${how}): ${said}`)
     },
   })
@@ -149,6 +149,6 @@ function note(evidence: Evidence, tally: Tally, commandsSeen: number): void {
   for (const motion of world.motions) tally.hit(`motion ${motion.action}`)
   for (const refund of cloud.refunds) tally.hit(`refund ${refund.reason} ${refund.status}`)
   for (const payment of cloud.payments) tally.hit(`payment ${payment.method} ${payment.status}`)
-  tally.hit('besides commands that came to the hub', commandsSeen)
-  tally.hit('besides stale commands among them', staleCommands.size)
+  tally.hit('also commands that came to the hub', commandsSeen)
+  tally.hit('also stale commands among them', staleCommands.size)
 }

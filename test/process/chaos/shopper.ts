@@ -166,7 +166,7 @@ async function collect(shopper: Shopper, orderId: number): Promise<string> {
       bearer: shopper.bearer,
     })
     for (const bin of bins) {
-      if (await room.act({ action: 'take_items', target: `bin-${bin}` })) tally.hit('besides items taken')
+      if (await room.act({ action: 'take_items', target: `bin-${bin}` })) tally.hit('also items taken')
       if (chance.happens(0.15)) await room.act({ action: 'close_door', target: `bin-${bin}` })
     }
   }

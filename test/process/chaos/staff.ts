@@ -49,7 +49,7 @@ export async function emptyAbandonedBins(world: StaffWorld): Promise<void> {
     for (const { bin, units } of (await room.state()).bins)
       if (units > 0 && !wanted.has(binNumber(bin))) {
         await emptyBin(world, bin)
-        tally.hit('besides bins emptied by staff')
+        tally.hit('also bins emptied by staff')
       }
   }
 }
@@ -82,13 +82,13 @@ export async function resolveUnconfirmed({ room, tally }: Pick<StaffWorld, 'room
   for (const { location, blocked } of stock) {
     const units = rows.find((row) => locationKey(row) === locationKey(location))?.units
     if (!blocked || units === undefined) continue
-    tally.hit('besides rows counted')
+    tally.hit('also rows counted')
     await room.atHub('/stock/count', { location, units })
   }
   const acts = (await room.actuations()).filter((act) => act.action !== 'dispense' || unitsFallen(act) > 0)
   const happened = new Set(acts.map(operationOf))
   for (const { operation_id } of (await room.hub()).unknown_operations) {
-    tally.hit('besides operations settled')
+    tally.hit('also operations settled')
     await room.atHub(`/operations/${operation_id}/settle`, { happened: happened.has(operation_id) })
   }
 }

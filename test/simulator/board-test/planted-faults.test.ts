@@ -46,6 +46,6 @@ test.each(plantedFaults.map((fault, index) => ({ ...fault, index })))(
   async ({ index, ...fault }) => {
     const Hub = await withFault(fault, index)
     const [finding] = await proveOn(Hub, [fault.rule])
-    expect([finding!.state, finding!.because]).toEqual(['broken', expect.stringMatching(/must|may|says/)])
+    expect([finding!.state, finding!.because]).toEqual(['broken', expect.stringMatching(/must|may|returns/)])
   },
 )

@@ -78,7 +78,7 @@ describe('a scenario as a file', () => {
     ['- expect: { motion: { times: -1 } }', /motion\.times/],
     [
       "- pay: { customer: '${who}' }",
-      /there is no \$\{who\}; parameters: none; besides: hub, order\.CUSTOMER/,
+      /there is no \$\{who\}; parameters: none; also: hub, order\.CUSTOMER/,
     ],
     ['- cart: { customer: ann, items: [{ row: top, units: 1 }] }', /must be cabinet\/shelf\/row/],
     ['- program: { name: edge, do: copy }', /program/],

@@ -48,7 +48,7 @@ const en = {
   buy_here: 'Show the products',
   receipt: 'Show the receipt',
   choose_language: 'Language',
-  no_connection: 'The connection is lost. The page tries again by itself.',
+  no_connection: 'The connection is lost. The page tries again automatically.',
   loading: 'Loading …',
   no_hub: 'There is no shop at this address.',
   no_hub_help: 'Scan the code at the door again, or check the address.',
@@ -64,7 +64,7 @@ const en = {
   refund_other: '{count} × {name} was refunded.',
   refunded: 'You get back {price}.',
   refund_pending: 'You get back {price}. The bank needs a few days.',
-  refund_failed: 'The refund of {price} failed. The owner has been told and will pay it back.',
+  refund_failed: 'The refund of {price} failed. The owner has been notified and will refund it.',
   status: {
     NEW: 'This order is not paid yet.',
     PENDING_PAYMENT: 'The payment is under way.',

@@ -92,7 +92,7 @@ test('the applied deals are the best combination, line by line, with the reason 
       message: [
         'Applied: Free.',
         'Deal 1 (Ten percent) was not applied: what other deals save it cannot be combined with.',
-        'Deal 3 (Later) was not applied: it has not begun.',
+        'Deal 3 (Later) was not applied: it has not started.',
         'Deal 4 (Off) was not applied: it is switched off.',
         'Deal 5 (Rich) was not applied: the cart is worth too little.',
         'Deal 99 was not applied: this hub has no such deal.',

@@ -110,7 +110,7 @@ onEachDatabase('a multipart form', (open) => {
     const large = await refusal(made.send(title, ['cover', fileOf(huge, 'a.png')]))
     expect([large.code, large.message]).toEqual([
       'payload_too_large',
-      'cover: an image may have 1000 pixels, and this one says 50000 × 50000.',
+      'cover: an image may have 1000 pixels, and this one has 50000 × 50000.',
     ])
     const headless = Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xda, 0, 2]), Buffer.alloc(5000)])
     expect((await refusal(made.send(title, ['cover', fileOf(headless, 'a.jpg')]))).code).toBe(
