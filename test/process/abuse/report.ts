@@ -13,7 +13,7 @@ export function reportOf(outcome: AbuseOutcome, minutes: number): string {
     `honest customers: ${[...ends].map(([end, count]) => `${end} ${count}`).join(', ')}`,
     `from the first call to the goods, seconds: ${spread(goods)}`,
     `units offered: ${spread(samples.map(({ offered }) => offered))}`,
-    `bins that nobody has: ${spread(samples.map(({ free }) => free))}; none in ${share(samples.filter(({ free }) => free === 0).length, samples.length)}`,
+    `free bins: ${spread(samples.map(({ free }) => free))}; none in ${share(samples.filter(({ free }) => free === 0).length, samples.length)}`,
     `the hub takes no orders in ${share(closed, samples.length)} of ${samples.length} looks; ${unanswered} looks without an answer`,
     `money lost: ${lost} cents`,
     `rows: ${rows.map(({ table, grown }) => `${table} ${grown > 0 ? '+' : ''}${grown}`).join(', ')}`,

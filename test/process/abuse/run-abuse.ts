@@ -22,9 +22,9 @@ import { buyOne, sample, type Honest, type Sample, type Visit } from './honest.t
 import { abuseAsThief } from './thief.ts'
 
 export const abusers = {
-  nobody: { text: 'honest customers alone: what the others are compared with', act: async () => {} },
-  guest: { text: 'a guest without money who reserves what there is', act: abuseAsGuest },
-  customer: { text: 'a customer who wants goods or money for nothing', act: abuseAsCustomer },
+  nobody: { text: 'only honest customers, for comparison', act: async () => {} },
+  guest: { text: 'a guest without money who reserves all stock', act: abuseAsGuest },
+  customer: { text: 'a customer who wants free goods or money', act: abuseAsCustomer },
   thief: {
     text: "a thief of the hub's card, with its MQTT password",
     act: (world: AbuseWorld, minutes: number) =>

@@ -76,10 +76,7 @@ describe('a scenario as a file', () => {
     ['- wait_until: { within: 3 s }', /wait_until: must name something/],
     ['- wait_until: { order: { customer: ann, status: EATEN } }', /order\.status/],
     ['- expect: { motion: { times: -1 } }', /motion\.times/],
-    [
-      "- pay: { customer: '${who}' }",
-      /there is no \$\{who\}; parameters: none; also: hub, order\.CUSTOMER/,
-    ],
+    ["- pay: { customer: '${who}' }", /there is no \$\{who\}; parameters: none; also: hub, order\.CUSTOMER/],
     ['- cart: { customer: ann, items: [{ row: top, units: 1 }] }', /must be cabinet\/shelf\/row/],
     ['- program: { name: edge, do: copy }', /program/],
     ['- owner: { call: open the bin }', /must be a method and a path/],
