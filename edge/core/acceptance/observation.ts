@@ -149,7 +149,7 @@ function strays(check: Check, observation: Observation): Seen[] {
 export function judge(check: Check, observation: Observation): { agrees: boolean; because: string[] } {
   const because = [...endText(observation), ...ownFindings(check, observation)]
   for (const { of, is } of strays(check, observation))
-    because.push(`Meanwhile ${of}: ${is}. Are cables exchanged?`)
+    because.push(`At the same time ${of}: ${is}. Are cables exchanged?`)
   return { agrees: because.length === 0, because }
 }
 
