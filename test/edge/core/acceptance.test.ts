@@ -93,7 +93,9 @@ describe('the judgement of observations', () => {
       of({ seen: seen(['bin 2 door', 'open']), end: 'failed', why: 'timeout' }),
     )
     expect(agrees).toBe(false)
-    expect(because.join(' ')).toMatch(/failed: timeout.*reported nothing.*bin 2 door: open. Are cables exchanged/)
+    expect(because.join(' ')).toMatch(
+      /failed: timeout.*reported nothing.*bin 2 door: open. Are cables exchanged/,
+    )
   })
 
   test('a sensor that is open before the action is reported as inverted', () => {

@@ -112,19 +112,16 @@ onEachProcessor('bounds of unpaid orders', (open) => {
         return claim(shop, cart)
       },
     ],
-  ] as const)(
-    'the present payment continues if %s for another method',
-    async (_, code, payOtherwise) => {
-      const shop = await openWith({ bins: 2 })
-      const cart = await cartOf(shop, 5)
-      await pay(shop.services, { ...cart, method: 'pm_card_authenticationRequired' })
-      const before = await shop.payments(cart.orderId)
-      await expect(payOtherwise(shop, cart)).rejects.toMatchObject({ code })
-      expect(await shop.payments(cart.orderId)).toEqual(before)
-      expect((await shop.order(cart.orderId)).processing_status).toBe(S.PENDING_PAYMENT)
-      expect((await shop.items(cart.orderId)).map(({ reserved }) => reserved)).toEqual([5])
-    },
-  )
+  ] as const)('the present payment continues if %s for another method', async (_, code, payOtherwise) => {
+    const shop = await openWith({ bins: 2 })
+    const cart = await cartOf(shop, 5)
+    await pay(shop.services, { ...cart, method: 'pm_card_authenticationRequired' })
+    const before = await shop.payments(cart.orderId)
+    await expect(payOtherwise(shop, cart)).rejects.toMatchObject({ code })
+    expect(await shop.payments(cart.orderId)).toEqual(before)
+    expect((await shop.order(cart.orderId)).processing_status).toBe(S.PENDING_PAYMENT)
+    expect((await shop.items(cart.orderId)).map(({ reserved }) => reserved)).toEqual([5])
+  })
 
   test('the first unpaid order of a network may have as many units as any order', async () => {
     const shop = await openWith({ bins: 9 })
